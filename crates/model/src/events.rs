@@ -1,0 +1,51 @@
+//! Events: what happened to clusters, hosts and infra-envs.
+//!
+//! Source: the installer API description (wire names, presence rules).
+
+use crate::wire::wire_enum;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ids::{ClusterId, HostId, InfraEnvId};
+use crate::time::DateTime;
+
+/// `event` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Event {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_id: Option<ClusterId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_id: Option<HostId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub infra_env_id: Option<InfraEnvId>,
+    pub severity: EventSeverity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub category: Option<EventCategory>,
+    pub message: String,
+    pub event_time: DateTime,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Uuid>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub props: String,
+}
+
+wire_enum! {
+    /// Values of `EventSeverity`.
+    pub enum EventSeverity {
+        Info = "info",
+        Warning = "warning",
+        Error = "error",
+        Critical = "critical",
+    }
+}
+
+wire_enum! {
+    /// Values of `EventCategory`.
+    pub enum EventCategory {
+        User = "user",
+        Metrics = "metrics",
+    }
+}

@@ -1,0 +1,25 @@
+//! The nouns: every record on a wire or in a file, typed ids, states and the one error type.
+//!
+//! What is not here: decisions (`rules`), I/O of any kind, clocks. The one invariant: a record serialises
+//! exactly as the peers' clients expect it, member for member, absent for absent.
+
+pub mod cluster;
+pub mod error;
+pub mod events;
+pub mod hardware;
+pub mod host;
+pub mod ids;
+pub mod infra_env;
+pub mod inventory;
+pub mod logs;
+pub mod manifests;
+pub mod network;
+pub mod operators;
+pub mod steps;
+pub mod time;
+pub mod validations;
+pub mod versions;
+mod wire;
+
+pub use error::Error;
+pub use wire::UnknownValue;

@@ -1,0 +1,80 @@
+//! What can be installed: platform versions, release images, OS images.
+//!
+//! Source: the installer API description (wire names, presence rules).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{is_false, null_as_default, wire_enum};
+
+/// `openshift-version` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OpenshiftVersion {
+    pub display_name: String,
+    pub support_level: ReleaseSupportLevel,
+    #[serde(skip_serializing_if = "is_false")]
+    pub default: bool,
+    #[serde(deserialize_with = "null_as_default")]
+    pub cpu_architectures: Vec<String>,
+}
+
+/// `release-image` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReleaseImage {
+    pub openshift_version: String,
+    pub cpu_architecture: CpuArchitecture,
+    #[serde(deserialize_with = "null_as_default")]
+    pub cpu_architectures: Vec<String>,
+    pub url: String,
+    pub version: String,
+    #[serde(skip_serializing_if = "is_false")]
+    pub default: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub support_level: Option<ReleaseSupportLevel>,
+}
+
+/// `os-image` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OsImage {
+    pub openshift_version: String,
+    pub cpu_architecture: CpuArchitecture,
+    pub url: String,
+    pub version: String,
+}
+
+/// `list-versions` of the installer API.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ListVersions {
+    /// Component name → version or image reference.
+    pub versions: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub release_tag: String,
+}
+
+wire_enum! {
+    /// Values of `CpuArchitecture`.
+    #[expect(non_camel_case_types, reason = "the architecture's own spelling")]
+    pub enum CpuArchitecture {
+        X86_64 = "x86_64",
+        Aarch64 = "aarch64",
+        Arm64 = "arm64",
+        Ppc64le = "ppc64le",
+        S390x = "s390x",
+        Multi = "multi",
+    }
+}
+
+wire_enum! {
+    /// Values of `ReleaseSupportLevel`.
+    pub enum ReleaseSupportLevel {
+        Beta = "beta",
+        Production = "production",
+        Maintenance = "maintenance",
+        EndOfLife = "end-of-life",
+    }
+}

@@ -1,0 +1,102 @@
+//! Presence rules of the installer API and the macro behind every closed set of wire values.
+
+use serde::{Deserialize, Deserializer};
+
+/// The API leaves `false` out where the description says so.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// The API leaves 0 out where the description says so.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_zero(value: &i64) -> bool {
+    *value == 0
+}
+
+/// The API leaves 0 out where the description says so.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_zero_f64(value: &f64) -> bool {
+    *value == 0.0
+}
+
+/// Peers send `null` for an empty list.
+pub(crate) fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// A text that is none of the values of a closed set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{value:?} is not a {kind}: it should be one of [{expected}]")]
+pub struct UnknownValue {
+    /// Name of the set.
+    pub kind: &'static str,
+    /// What was given.
+    pub value: String,
+    /// The members, separated by blanks.
+    pub expected: String,
+}
+
+/// Declares a closed set of wire values: an enum with `ALL`, `as_str`, `Display`, `FromStr` and serde as text.
+/// The first value is the default.
+macro_rules! wire_enum {
+    ($(#[$meta:meta])* pub enum $name:ident { $first:ident = $first_text:literal, $($variant:ident = $text:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            #[doc = concat!("`", $first_text, "`")]
+            #[default]
+            $first,
+            $(#[doc = concat!("`", $text, "`")] $variant,)*
+        }
+
+        impl $name {
+            /// Every value, in the order of the API description.
+            pub const ALL: &'static [Self] = &[Self::$first, $(Self::$variant,)*];
+
+            /// The text on the wire.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    Self::$first => $first_text,
+                    $(Self::$variant => $text,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::UnknownValue;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == text).ok_or_else(|| $crate::UnknownValue {
+                    kind: stringify!($name),
+                    value: text.to_owned(),
+                    expected: Self::ALL.iter().map(|value| value.as_str()).collect::<Vec<_>>().join(" "),
+                })
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+pub(crate) use wire_enum;
