@@ -58,7 +58,6 @@ pub struct ListVersions {
 
 wire_enum! {
     /// Values of `CpuArchitecture`.
-    #[expect(non_camel_case_types, reason = "the architecture's own spelling")]
     pub enum CpuArchitecture {
         X86_64 = "x86_64",
         Aarch64 = "aarch64",

@@ -1,1 +1,13 @@
+//! The decisions: pure functions over plain records.
+//!
+//! State tables, validations, hardware requirements, defaults and checks of input, version selection,
+//! install-config, agent instructions. No I/O, no async, and time is a parameter. The one invariant: given the
+//! same snapshot, policy and moment, the answer is the same.
 
+pub mod event;
+pub mod policy;
+pub mod snapshot;
+
+pub use event::NewEvent;
+pub use policy::Policy;
+pub use snapshot::{HostState, Snapshot};

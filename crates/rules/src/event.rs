@@ -1,0 +1,70 @@
+//! Events that a decision asks to be recorded.
+
+use std::collections::BTreeMap;
+
+use model::events::EventSeverity;
+use model::ids::{ClusterId, HostId, InfraEnvId};
+
+/// An event to be stored; moment, category and request id are added by whoever stores it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewEvent {
+    /// Name in the catalogue, for instance `host_status_updated`.
+    pub name: &'static str,
+    /// How bad it is.
+    pub severity: EventSeverity,
+    /// One sentence for a person.
+    pub message: String,
+    /// The cluster it is about.
+    pub cluster_id: Option<ClusterId>,
+    /// The host it is about.
+    pub host_id: Option<HostId>,
+    /// The infra-env it is about.
+    pub infra_env_id: Option<InfraEnvId>,
+    /// The values inside the message, by the catalogue's property names.
+    pub props: BTreeMap<&'static str, String>,
+}
+
+impl NewEvent {
+    /// An event about nothing yet.
+    pub fn new(name: &'static str, severity: EventSeverity, message: impl Into<String>) -> Self {
+        Self {
+            name,
+            severity,
+            message: message.into(),
+            cluster_id: None,
+            host_id: None,
+            infra_env_id: None,
+            props: BTreeMap::new(),
+        }
+    }
+
+    /// About a cluster.
+    #[must_use]
+    pub fn cluster(mut self, id: ClusterId) -> Self {
+        self.cluster_id = Some(id);
+        self
+    }
+
+    /// About a host, and the cluster it is bound to.
+    #[must_use]
+    pub fn host(mut self, host: &model::host::Host) -> Self {
+        self.host_id = Some(host.id);
+        self.infra_env_id = Some(host.infra_env_id);
+        self.cluster_id = host.cluster_id;
+        self
+    }
+
+    /// About an infra-env.
+    #[must_use]
+    pub fn infra_env(mut self, id: InfraEnvId) -> Self {
+        self.infra_env_id = Some(id);
+        self
+    }
+
+    /// Adds a value of the message.
+    #[must_use]
+    pub fn prop(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.props.insert(name, value.to_string());
+        self
+    }
+}

@@ -1,0 +1,83 @@
+//! What an operator may set about decisions: requirements, limits of time, switches.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use model::hardware::VersionedHostRequirements;
+use model::validations::{ClusterValidationId, HostValidationId};
+
+/// Settings that decisions depend on. The defaults are the specification's where it names one, else the peer's.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent switches, each one a setting"
+)]
+pub struct Policy {
+    /// `HW_VALIDATOR_REQUIREMENTS`; what an entry leaves out comes from the built-in defaults.
+    pub hardware: Vec<VersionedHostRequirements>,
+    /// `DISABLED_HOST_VALIDATIONS`.
+    pub disabled_host_validations: BTreeSet<HostValidationId>,
+    /// `DISABLED_CLUSTER_VALIDATIONS`.
+    pub disabled_cluster_validations: BTreeSet<ClusterValidationId>,
+    /// `ENABLE_SINGLE_NODE_DNSMASQ`.
+    pub single_node_dnsmasq: bool,
+    /// `DISK_ENCRYPTION_SUPPORT`.
+    pub disk_encryption_support: bool,
+    /// `IPV6_SUPPORT`.
+    pub ipv6_support: bool,
+    /// `ENABLE_SOFT_TIMEOUTS`: a stage that takes too long is reported, not failed.
+    pub soft_timeouts: bool,
+    /// `AGENT_DOCKER_IMAGE`.
+    pub agent_image: String,
+    /// `ENABLE_UPGRADE_AGENT`.
+    pub upgrade_agent: bool,
+    /// `HOST_MAX_DISCONNECTION_TIME`.
+    pub host_max_disconnection: Duration,
+    /// `PREPARE_FOR_INSTALLATION_TIMEOUT`.
+    pub prepare_timeout: Duration,
+    /// `PREPARE_FOR_INSTALLATION_HOST_TIMEOUT`.
+    pub prepare_host_timeout: Duration,
+    /// `INSTALLATION_TIMEOUT`.
+    pub installation_timeout: Duration,
+    /// `FINALIZING_TIMEOUT`.
+    pub finalizing_timeout: Duration,
+    /// `HOST_INSTALLING_PENDING_USER_ACTION_TIMEOUT`.
+    pub pending_user_action_timeout: Duration,
+    /// `HOST_LOG_COLLECTION_TIMEOUT`.
+    pub host_log_collection_timeout: Duration,
+    /// `HOST_LOG_PENDING_TIMEOUT`.
+    pub host_log_pending_timeout: Duration,
+    /// `LOG_COLLECTION_TIMEOUT`.
+    pub log_collection_timeout: Duration,
+    /// `LOG_PENDING_TIMEOUT`.
+    pub log_pending_timeout: Duration,
+}
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            hardware: Vec::new(),
+            disabled_host_validations: BTreeSet::new(),
+            disabled_cluster_validations: BTreeSet::new(),
+            single_node_dnsmasq: true,
+            disk_encryption_support: true,
+            ipv6_support: false,
+            soft_timeouts: false,
+            agent_image: String::new(),
+            upgrade_agent: true,
+            host_max_disconnection: Duration::from_secs(3 * MINUTE),
+            prepare_timeout: Duration::from_secs(10 * MINUTE),
+            prepare_host_timeout: Duration::from_secs(8 * MINUTE),
+            installation_timeout: Duration::from_secs(24 * HOUR),
+            finalizing_timeout: Duration::from_secs(5 * HOUR),
+            pending_user_action_timeout: Duration::from_secs(HOUR),
+            host_log_collection_timeout: Duration::from_secs(10 * MINUTE),
+            host_log_pending_timeout: Duration::from_secs(2 * MINUTE),
+            log_collection_timeout: Duration::from_secs(HOUR),
+            log_pending_timeout: Duration::from_secs(10 * MINUTE),
+        }
+    }
+}

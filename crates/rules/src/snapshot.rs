@@ -1,0 +1,57 @@
+//! A cluster with its hosts, as they stand in the database at one instant.
+
+use model::cluster::Cluster;
+use model::host::Host;
+use model::ids::HostId;
+use model::inventory::Inventory;
+
+/// What every decision about a cluster looks at, and what it changes.
+///
+/// `cluster.hosts` stays empty and its counters unset: both are filled when an answer is rendered.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// The cluster's record.
+    pub cluster: Cluster,
+    /// Its hosts, in the order of their creation.
+    pub hosts: Vec<HostState>,
+}
+
+/// A host and what its texts hold when parsed.
+#[derive(Debug, Clone, Default)]
+pub struct HostState {
+    /// The host's record.
+    pub record: Host,
+    /// The parsed `record.inventory`; none before the first reply or when it does not parse.
+    pub inventory: Option<Inventory>,
+}
+
+impl HostState {
+    /// Parses what the record holds as text.
+    pub fn new(record: Host) -> Self {
+        let inventory = serde_json::from_str(&record.inventory).ok();
+        Self { record, inventory }
+    }
+
+    /// The name the host goes by: the requested one, else the inventory's, else its id.
+    pub fn name(&self) -> String {
+        if !self.record.requested_hostname.is_empty() {
+            return self.record.requested_hostname.clone();
+        }
+        match &self.inventory {
+            Some(inventory) if !inventory.hostname.is_empty() => inventory.hostname.clone(),
+            _ => self.record.id.to_string(),
+        }
+    }
+}
+
+impl Snapshot {
+    /// The host of that id.
+    pub fn host(&self, id: HostId) -> Option<&HostState> {
+        self.hosts.iter().find(|host| host.record.id == id)
+    }
+
+    /// The host of that id, to be changed.
+    pub fn host_mut(&mut self, id: HostId) -> Option<&mut HostState> {
+        self.hosts.iter_mut().find(|host| host.record.id == id)
+    }
+}
