@@ -1,1 +1,22 @@
+//! What each server needs and none should write twice: settings, logs, metrics, health, TLS files, listening
+//! with a graceful end, and the command line around them.
+//!
+//! Nothing here knows about clusters. The one invariant: a server answers `/health` from the moment it listens,
+//! and a stopped one has answered every request that it had accepted.
 
+pub mod clock;
+mod error;
+pub mod health;
+mod http_client;
+pub mod layers;
+pub mod logs;
+pub mod metrics;
+pub mod program;
+pub mod server;
+pub mod settings;
+pub mod shutdown;
+pub mod tls;
+
+pub use error::Error;
+pub use http_client::http_client;
+pub use tokio_util::sync::CancellationToken;

@@ -1,0 +1,89 @@
+//! `/health` (the process works), `/ready` (it can do its job) and `/metrics`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+/// What a server waits for. Ready when nothing is left in it.
+#[derive(Debug, Clone, Default)]
+pub struct Health {
+    waiting: Arc<Mutex<BTreeMap<&'static str, String>>>,
+}
+
+impl Health {
+    /// A server that waits for nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// `component` cannot be used, and why; in words for an operator, without secrets or addresses.
+    pub fn unready(&self, component: &'static str, why: impl Into<String>) {
+        self.lock().insert(component, why.into());
+    }
+
+    /// `component` has not been reached yet.
+    pub fn starting(&self, component: &'static str) {
+        self.unready(component, "not reached yet");
+    }
+
+    /// `component` works.
+    pub fn ready(&self, component: &'static str) {
+        self.lock().remove(component);
+    }
+
+    /// Whether nothing is waited for.
+    pub fn is_ready(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// What is waited for, by component.
+    pub fn waiting(&self) -> BTreeMap<&'static str, String> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, String>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The three routes every server has.
+pub fn routes(health: Health) -> axum::Router {
+    axum::Router::new()
+        .route("/health", get(|| async { StatusCode::OK }))
+        .route("/ready", get(ready).with_state(health))
+        .route("/metrics", get(metrics))
+}
+
+/// Units: seconds. How soon a client should look again.
+const RETRY_AFTER: &str = "2";
+
+async fn ready(State(health): State<Health>) -> Response {
+    let waiting = health.waiting();
+    let body = Json(serde_json::json!({ "ready": waiting.is_empty(), "waiting": waiting }));
+    if waiting.is_empty() {
+        return body.into_response();
+    }
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        [(header::RETRY_AFTER, RETRY_AFTER)],
+        body,
+    )
+        .into_response()
+}
+
+async fn metrics() -> Response {
+    let text = crate::metrics::recorder().render();
+    (
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        text,
+    )
+        .into_response()
+}

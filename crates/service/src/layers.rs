@@ -1,0 +1,75 @@
+//! What every request passes through: a request id, a span with an access log line, metrics.
+
+use std::time::Instant;
+
+use axum::Router;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::metrics::{HTTP_REQUEST_DURATION, HTTP_REQUESTS_IN_FLIGHT};
+
+/// Header that carries a request id between services.
+pub const REQUEST_ID: &str = "x-request-id";
+
+/// The id of the request being answered; an extension of every request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestId(pub Uuid);
+
+/// Puts the layers around `router`, for the server called `name`.
+pub fn apply(router: Router, name: &'static str) -> Router {
+    crate::metrics::recorder();
+    router
+        .layer(tower_http::catch_panic::CatchPanicLayer::custom(on_panic))
+        .layer(middleware::from_fn(move |request, next| {
+            observe(name, request, next)
+        }))
+}
+
+async fn observe(name: &'static str, mut request: Request, next: Next) -> Response {
+    let id = request
+        .headers()
+        .get(REQUEST_ID)
+        .and_then(|value| value.to_str().ok()?.parse().ok())
+        .unwrap_or_else(Uuid::new_v4);
+    if let Ok(value) = HeaderValue::from_str(&id.to_string()) {
+        request.headers_mut().insert(REQUEST_ID, value);
+    }
+    request.extensions_mut().insert(RequestId(id));
+
+    let method = request.method().clone();
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let span = tracing::info_span!("request", server = name, %method, route, request_id = %id);
+    let started = Instant::now();
+    let in_flight = metrics::gauge!(HTTP_REQUESTS_IN_FLIGHT, "server" => name);
+    in_flight.increment(1.0);
+    let response = next.run(request).instrument(span.clone()).await;
+    in_flight.decrement(1.0);
+    let elapsed = started.elapsed();
+    let code = response.status().as_u16();
+    metrics::histogram!(
+        HTTP_REQUEST_DURATION,
+        "server" => name, "route" => route, "method" => method.to_string(), "code" => code.to_string()
+    )
+    .record(elapsed.as_secs_f64());
+    let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    span.in_scope(|| tracing::debug!(code, duration_ms, "answered"));
+    response
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the layer's signature")]
+fn on_panic(panic: Box<dyn std::any::Any + Send>) -> Response {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    tracing::error!(panic = text, "a request handler panicked");
+    StatusCode::INTERNAL_SERVER_ERROR.into_response()
+}

@@ -1,0 +1,191 @@
+//! The command line of every server: serve, `--check-config`, `settings`, `health`.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Listen;
+use crate::settings::{FromValues, Problem, Problems, Values};
+use crate::{Error, http_client, logs, shutdown};
+
+/// Exit code for settings that cannot be used.
+const EXIT_SETTINGS: u8 = 2;
+
+/// What the program needs to know of a server's settings.
+pub trait ServerSettings: FromValues {
+    /// Where the server listens.
+    fn listen(&self) -> Vec<Listen>;
+
+    /// What is wrong although each variable parses: combinations, files that must exist.
+    fn problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+}
+
+/// Arguments of a server.
+#[derive(Debug, Clone, Parser)]
+pub struct Arguments {
+    /// File with NAME=value lines; the environment wins over it
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Check the settings, print what is wrong, and end
+    #[arg(long)]
+    pub check_config: bool,
+    /// End when standard input ends: for a supervisor that holds the other side
+    #[arg(long, hide = true)]
+    pub supervised: bool,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum Verb {
+    /// Print every setting with its default and meaning
+    Settings,
+    /// Ask the running server whether it works
+    Health {
+        /// Ask whether it can do its job, its neighbours included
+        #[arg(long)]
+        ready: bool,
+    },
+}
+
+crate::settings! {
+    /// What every server reads besides its own settings.
+    pub struct Common {
+        /// Filter of the log, as in `info` or `info,sqlx=warn`.
+        log_level: String = "info",
+    }
+}
+
+/// Parses the command line and runs the server called `name`; the value is the process's exit code.
+pub fn main<S, F, Fut>(name: &'static str, run: F) -> ExitCode
+where
+    S: ServerSettings,
+    F: FnOnce(S, CancellationToken) -> Fut,
+    Fut: Future<Output = Result<(), Error>>,
+{
+    let command = <Arguments as clap::CommandFactory>::command()
+        .name(name)
+        .version(env!("CARGO_PKG_VERSION"));
+    let matches = command.get_matches();
+    match <Arguments as clap::FromArgMatches>::from_arg_matches(&matches) {
+        Ok(arguments) => main_with(name, &arguments, run),
+        Err(error) => fail(&error.to_string(), EXIT_SETTINGS),
+    }
+}
+
+/// Runs the server called `name` with arguments that somebody else has parsed.
+pub fn main_with<S, F, Fut>(name: &'static str, arguments: &Arguments, run: F) -> ExitCode
+where
+    S: ServerSettings,
+    F: FnOnce(S, CancellationToken) -> Fut,
+    Fut: Future<Output = Result<(), Error>>,
+{
+    if let Some(Verb::Settings) = arguments.verb {
+        return say(&crate::settings::reference::<S>());
+    }
+    let (common, settings) = match load::<S>(arguments) {
+        Ok(loaded) => loaded,
+        Err(problems) => return fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
+    };
+    if arguments.check_config {
+        return say("the settings can be used\n");
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("{name}: starting the runtime: {error}\n"), 1),
+    };
+    let result = if let Some(Verb::Health { ready }) = arguments.verb {
+        runtime.block_on(ask(&settings, ready))
+    } else {
+        logs::init(&common.log_level);
+        runtime.block_on(serve(arguments.supervised, settings, run))
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&format!("{name}: {error}\n"), 1),
+    }
+}
+
+fn load<S: ServerSettings>(arguments: &Arguments) -> Result<(Common, S), Problems> {
+    let values = Values::read(arguments.config.as_deref())?;
+    let mut problems = Problems::default();
+    let common = Common::from_values(&values)
+        .map_err(|found| problems.0.extend(found.0))
+        .ok();
+    let settings = S::from_values(&values)
+        .map_err(|found| problems.0.extend(found.0))
+        .ok();
+    if let Some(settings) = &settings {
+        problems.0.extend(settings.problems());
+    }
+    match (common, settings) {
+        (Some(common), Some(settings)) if problems.0.is_empty() => Ok((common, settings)),
+        _ => Err(problems),
+    }
+}
+
+async fn serve<S, F, Fut>(supervised: bool, settings: S, run: F) -> Result<(), Error>
+where
+    F: FnOnce(S, CancellationToken) -> Fut,
+    Fut: Future<Output = Result<(), Error>>,
+{
+    let token = shutdown::on_signals()?;
+    if supervised {
+        shutdown::on_stdin_end(token.clone());
+    }
+    run(settings, token).await
+}
+
+async fn ask<S: ServerSettings>(settings: &S, ready: bool) -> Result<(), Error> {
+    let Some(listen) = settings.listen().into_iter().next() else {
+        return Err(Error::new("asking the server", "no address is configured"));
+    };
+    let mut address = listen.address;
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            std::net::SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            std::net::SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    let scheme = if listen.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let path = if ready { "ready" } else { "health" };
+    let url = format!("{scheme}://{address}/{path}");
+    let doing = || format!("asking {url}");
+    // The server may be known under any name, and its certificate says nothing about its health.
+    let client = http_client(None, true)?;
+    let response = client
+        .get(&url)
+        .send()
+        .await
+        .map_err(|e| Error::new(doing(), e))?;
+    let status = response.status();
+    if status.is_success() {
+        return Ok(());
+    }
+    let body = response.text().await.unwrap_or_default();
+    Err(Error::new(doing(), format!("answered {status} {body}")))
+}
+
+fn say(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn fail(text: &str, code: u8) -> ExitCode {
+    std::io::stderr().write_all(text.as_bytes()).ok();
+    ExitCode::from(code)
+}

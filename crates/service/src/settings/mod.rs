@@ -1,0 +1,232 @@
+//! Settings from the environment, an optional file and defaults, with all mistakes told together.
+//!
+//! A server declares its variables once with [`settings!`](crate::settings!); names, defaults, meanings, the
+//! reference table and the parsing come from there. The only reader of the process's environment.
+
+mod kinds;
+mod problems;
+mod values;
+
+pub use kinds::{CommaList, JsonVar, Secret, Setting};
+pub use problems::{Problem, Problems};
+pub use values::Values;
+
+/// A variable, for the reference table.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Lower-case name of the field.
+    pub field: &'static str,
+    /// What its text has to be.
+    pub expected: &'static str,
+    /// What it is when unset.
+    pub default: &'static str,
+    /// What it does.
+    pub meaning: &'static [&'static str],
+}
+
+/// What [`settings!`](crate::settings!) implements.
+pub trait FromValues: Sized {
+    /// Every variable, in the order of declaration.
+    const VARIABLES: &'static [Variable];
+
+    /// Parses every variable; all problems at once.
+    fn from_values(values: &Values) -> Result<Self, Problems>;
+}
+
+/// The reference table of `S` in Markdown.
+pub fn reference<S: FromValues>() -> String {
+    let mut table = String::from("| Variable | Value | Default | Meaning |\n|---|---|---|---|\n");
+    for variable in S::VARIABLES {
+        let default = match variable.default {
+            "" => String::new(),
+            text => format!("`{text}`"),
+        };
+        let meaning: Vec<_> = variable.meaning.iter().map(|line| line.trim()).collect();
+        let name = variable.field.to_uppercase();
+        let row = [
+            format!("`{name}`"),
+            variable.expected.to_owned(),
+            default,
+            meaning.join(" "),
+        ];
+        let row = row.map(|cell| cell.replace('|', "\\|"));
+        table.extend(["| ", &row.join(" | "), " |\n"]);
+    }
+    table
+}
+
+/// Declares a server's settings: a struct with public fields, each read from the variable of its upper-case
+/// name. Defaults are text and go through the same parser.
+///
+/// ```
+/// service::settings! {
+///     /// What the example reads.
+///     pub struct Settings {
+///         /// Where to listen.
+///         port: u16 = "8080",
+///         /// Seconds between looks.
+///         interval: std::time::Duration = "10s",
+///     }
+/// }
+/// assert_eq!(Settings::default().port, 8080);
+/// ```
+#[macro_export]
+macro_rules! settings {
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[doc = $doc:literal])* $field:ident : $kind:ty = $default:literal),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        pub struct $name {
+            $($(#[doc = $doc])* pub $field: $kind,)*
+        }
+
+        impl $name {
+            /// Reads the environment over `file` (lines `NAME=value`) over the defaults.
+            ///
+            /// Errors: every variable that does not parse, together.
+            pub fn load(file: Option<&std::path::Path>) -> Result<Self, $crate::settings::Problems> {
+                let values = $crate::settings::Values::read(file)?;
+                <Self as $crate::settings::FromValues>::from_values(&values)
+            }
+        }
+
+        impl $crate::settings::FromValues for $name {
+            const VARIABLES: &'static [$crate::settings::Variable] = &[
+                $($crate::settings::Variable {
+                    field: stringify!($field),
+                    expected: <$kind as $crate::settings::Setting>::EXPECTED,
+                    default: $default,
+                    meaning: &[$($doc),*],
+                },)*
+            ];
+
+            fn from_values(values: &$crate::settings::Values) -> Result<Self, $crate::settings::Problems> {
+                let mut problems = $crate::settings::Problems::default();
+                $(let $field = values.parse::<$kind>(stringify!($field), $default, &mut problems);)*
+                Ok(Self {
+                    $($field: match $field {
+                        Some(value) => value,
+                        None => return Err(problems),
+                    },)*
+                })
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                let values = $crate::settings::Values::default();
+                match <Self as $crate::settings::FromValues>::from_values(&values) {
+                    Ok(settings) => settings,
+                    Err(problems) => unreachable!("a default does not parse: {problems}"),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+#[expect(
+    unreachable_pub,
+    dead_code,
+    reason = "the macro declares what a server exports"
+)]
+mod tests {
+    use super::*;
+
+    crate::settings! {
+        /// For the tests below.
+        pub struct Sample {
+            /// A port.
+            port: u16 = "8090",
+            /// A switch.
+            dummy_ignition: bool = "false",
+            /// Names.
+            registries: CommaList = "",
+            /// A password.
+            db_pass: Secret = "",
+            /// JSON.
+            images: JsonVar<Vec<u32>> = "[]",
+            /// Maybe.
+            extra: Option<u16> = "",
+            /// How long.
+            wait: std::time::Duration = "1m",
+        }
+    }
+
+    #[test]
+    fn defaults_parse() {
+        let sample = Sample::default();
+        assert_eq!(
+            (sample.port, sample.dummy_ignition, sample.extra),
+            (8090, false, None)
+        );
+        assert_eq!(sample.wait.as_secs(), 60);
+    }
+
+    #[test]
+    fn all_problems_are_told_together_and_secrets_are_not() {
+        let values = Values::from_pairs([
+            ("port", "eighty"),
+            ("dummy_ignition", "maybe"),
+            ("images", "[1,"),
+            ("wait", "5 parsecs"),
+            ("db_pass", "hunter2"),
+        ]);
+        let text = Sample::from_values(&values).unwrap_err().to_string();
+        for name in ["PORT", "DUMMY_IGNITION", "IMAGES", "WAIT"] {
+            assert!(text.contains(name), "{name} is missing in {text}");
+        }
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn an_empty_variable_is_unset() {
+        let values = Values::from_pairs([("port", ""), ("registries", " a, b ,"), ("extra", "7")]);
+        let sample = Sample::from_values(&values).unwrap();
+        assert_eq!(sample.port, 8090);
+        assert_eq!(*sample.registries, ["a", "b"]);
+        assert_eq!(sample.extra, Some(7));
+    }
+
+    #[test]
+    fn every_spelling_of_a_boolean() {
+        for text in ["true", "True", "TRUE", "t", "T", "1", "yes", "on"] {
+            let values = Values::from_pairs([("dummy_ignition", text)]);
+            assert!(
+                Sample::from_values(&values).unwrap().dummy_ignition,
+                "{text}"
+            );
+        }
+        for text in ["false", "False", "FALSE", "f", "F", "0", "no", "off"] {
+            let values = Values::from_pairs([("dummy_ignition", text)]);
+            assert!(
+                !Sample::from_values(&values).unwrap().dummy_ignition,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_may_come_from_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pass");
+        std::fs::write(&path, "s3cret\n").unwrap();
+        let values = Values::from_pairs([("db_pass_file", path.to_str().unwrap())]);
+        let sample = Sample::from_values(&values).unwrap();
+        assert_eq!(
+            secrecy::ExposeSecret::expose_secret(&sample.db_pass),
+            "s3cret"
+        );
+        assert!(!format!("{sample:?}").contains("s3cret"));
+    }
+
+    #[test]
+    fn the_reference_names_every_variable() {
+        let table = reference::<Sample>();
+        assert!(
+            table.contains("| `DUMMY_IGNITION` | boolean | `false` | A switch. |"),
+            "{table}"
+        );
+    }
+}

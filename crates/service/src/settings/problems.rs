@@ -1,0 +1,41 @@
+//! What is wrong with the settings, all of it.
+
+use std::fmt;
+
+/// One variable that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Upper-case name of the variable.
+    pub variable: String,
+    /// What is wrong, what is expected.
+    pub reason: String,
+}
+
+impl Problem {
+    /// `variable` cannot be used because of `reason`.
+    pub fn new(variable: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            variable: variable.into(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// Every problem that was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems(pub Vec<Problem>);
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.len() {
+            1 => writeln!(f, "one setting cannot be used:")?,
+            n => writeln!(f, "{n} settings cannot be used:")?,
+        }
+        for Problem { variable, reason } in &self.0 {
+            writeln!(f, "  {variable}: {reason}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problems {}

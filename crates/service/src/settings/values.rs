@@ -1,0 +1,160 @@
+//! Texts of variables: environment over file.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use config::{Config, ConfigError, Environment, Map, Source, Value};
+
+use super::kinds::Setting;
+use super::problems::{Problem, Problems};
+
+/// Units: characters. Longer values are not repeated in messages.
+const SHOWN_VALUE: usize = 60;
+
+/// The texts that variables have, by lower-case name.
+#[derive(Debug, Clone, Default)]
+pub struct Values(HashMap<String, String>);
+
+impl Values {
+    /// Reads the environment over `file`.
+    ///
+    /// Errors: when the file cannot be read or one of its lines is no `NAME=value`.
+    pub fn read(file: Option<&Path>) -> Result<Self, Problems> {
+        let mut builder = Config::builder();
+        if let Some(path) = file {
+            builder = builder.add_source(EnvFile(path.to_owned()));
+        }
+        builder
+            .add_source(Environment::default())
+            .build()
+            .and_then(Config::try_deserialize)
+            .map(Self)
+            .map_err(|error| Problems(vec![Problem::new("--config", error.to_string())]))
+    }
+
+    /// Texts by lower-case name, for tests.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        Self(
+            pairs
+                .into_iter()
+                .map(|(name, text)| (name.to_owned(), text.to_owned()))
+                .collect(),
+        )
+    }
+
+    /// Parses the variable of `field`; a problem is added to `problems`. An empty variable counts as unset.
+    pub fn parse<T: Setting>(
+        &self,
+        field: &str,
+        default: &str,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let variable = field.to_uppercase();
+        let text = match self.text::<T>(field) {
+            Ok(text) => text,
+            Err(reason) => {
+                problems.0.push(Problem::new(variable, reason));
+                return None;
+            }
+        };
+        match T::parse(text.as_deref().unwrap_or(default)) {
+            Ok(value) => Some(value),
+            Err(reason) => {
+                let shown = match text {
+                    Some(text) if !T::SECRET && text.chars().count() <= SHOWN_VALUE => {
+                        format!("{text:?}: ")
+                    }
+                    _ => String::new(),
+                };
+                problems.0.push(Problem::new(
+                    variable,
+                    format!("{shown}{reason} (expected: {})", T::EXPECTED),
+                ));
+                None
+            }
+        }
+    }
+
+    fn text<T: Setting>(&self, field: &str) -> Result<Option<String>, String> {
+        if let Some(text) = self.0.get(field).filter(|text| !text.is_empty()) {
+            return Ok(Some(text.clone()));
+        }
+        match self.0.get(&format!("{field}_file")) {
+            Some(path) if T::SECRET && !path.is_empty() => std::fs::read_to_string(path)
+                .map(|text| Some(text.trim_end_matches(['\r', '\n']).to_owned()))
+                .map_err(|error| format!("its file {path} cannot be read: {error}")),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A file in the shape of container engines' `--env-file`: `NAME=value` lines, `#` comments, quotes optional.
+#[derive(Debug, Clone)]
+struct EnvFile(PathBuf);
+
+impl Source for EnvFile {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, Value>, ConfigError> {
+        let path = self.0.display();
+        let text = std::fs::read_to_string(&self.0)
+            .map_err(|error| ConfigError::Message(format!("{path} cannot be read: {error}")))?;
+        let origin = path.to_string();
+        let mut values = Map::new();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let Some((name, value)) = line.split_once('=') else {
+                let number = number + 1;
+                return Err(ConfigError::Message(format!(
+                    "{path}, line {number}: expected NAME=value"
+                )));
+            };
+            let name = name.trim().trim_start_matches("export ").to_lowercase();
+            values.insert(
+                name,
+                Value::new(Some(&origin), unquoted(value.trim()).to_owned()),
+            );
+        }
+        Ok(values)
+    }
+}
+
+fn unquoted(text: &str) -> &str {
+    ['"', '\'']
+        .into_iter()
+        .find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
+        .unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_line_by_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("env");
+        std::fs::write(
+            &path,
+            "# comment\nSERVICE_FQDN='a.b'\n\nOS_IMAGES=[{\"x\":\"=\"}]\n",
+        )
+        .unwrap();
+        let values = EnvFile(path).collect().unwrap();
+        assert_eq!(values["service_fqdn"].to_string(), "a.b");
+        assert_eq!(values["os_images"].to_string(), "[{\"x\":\"=\"}]");
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("env");
+        std::fs::write(&path, "A=1\nnonsense\n").unwrap();
+        let text = Values::read(Some(&path)).unwrap_err().to_string();
+        assert!(text.contains("line 2"), "{text}");
+    }
+}

@@ -1,0 +1,40 @@
+//! How a server learns that it has to end.
+
+use std::io::Read;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::Error;
+
+/// A token that is cancelled by SIGTERM or SIGINT.
+///
+/// Errors: when the signal handlers cannot be installed.
+pub fn on_signals() -> Result<CancellationToken, Error> {
+    let token = CancellationToken::new();
+    let doing = "installing signal handlers";
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| Error::new(doing, e))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| Error::new(doing, e))?;
+    let cancelled = token.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: finishing open requests"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: finishing open requests"),
+        }
+        cancelled.cancel();
+    });
+    Ok(token)
+}
+
+/// Cancels `token` when standard input ends.
+///
+/// A supervisor holds the other end of that pipe: when it dies, however it dies, its children end too.
+pub fn on_stdin_end(token: CancellationToken) {
+    std::thread::spawn(move || {
+        let mut sink = [0_u8; 64];
+        let mut stdin = std::io::stdin().lock();
+        while matches!(stdin.read(&mut sink), Ok(n) if n > 0) {}
+        tracing::info!("the supervisor is gone: finishing open requests");
+        token.cancel();
+    });
+}
