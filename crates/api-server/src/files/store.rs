@@ -1,0 +1,512 @@
+//! The store on a file system.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use model::Error;
+use model::ids::ClusterId;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use uuid::Uuid;
+
+use super::name::Name;
+
+/// What every temporary file starts with; no object's name may start with a dot.
+const TEMPORARY: &str = ".new-";
+/// A temporary file older than this belongs to nobody: no upload takes so long.
+const ABANDONED_AFTER: Duration = Duration::from_hours(24);
+/// How deep objects lie below their cluster's folder at most (`manifests/<folder>/<file>` and room).
+const MAX_DEPTH: usize = 6;
+/// Units: bytes copied per step of a streamed upload.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Objects of clusters below one folder.
+#[derive(Debug, Clone)]
+pub struct Store {
+    root: PathBuf,
+}
+
+/// An object opened for reading.
+#[derive(Debug)]
+pub struct Object {
+    /// Its bytes; the handle stays good when the object is replaced or deleted meanwhile.
+    pub file: tokio::fs::File,
+    /// Units: bytes.
+    pub length: u64,
+    /// When it was put.
+    pub modified: SystemTime,
+}
+
+impl Object {
+    /// Reads all of it; for small objects.
+    pub async fn bytes(mut self) -> Result<Vec<u8>, Error> {
+        let mut content = Vec::with_capacity(usize::try_from(self.length).unwrap_or_default());
+        self.file
+            .read_to_end(&mut content)
+            .await
+            .map_err(|error| Error::internal("reading a stored file", error))?;
+        Ok(content)
+    }
+}
+
+impl Store {
+    /// Opens the store below `root`, makes the folder when it is missing, and proves that it can be written.
+    ///
+    /// Errors: `Internal` – the folder cannot be made or written; the text names it.
+    pub async fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
+        let store = Self { root: root.into() };
+        let root = store.root.clone();
+        blocking(
+            format!("preparing the work folder {}", root.display()),
+            move || {
+                make_folder(&root)?;
+                sweep(&root)?;
+                let probe = temporary_in(&root);
+                write_whole(&probe, b"probe")?;
+                fs::remove_file(probe)
+            },
+        )
+        .await?;
+        Ok(store)
+    }
+
+    /// The folder that holds everything.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Stores `content` as `name`, replacing what was there; when this returns it is on disk.
+    ///
+    /// Errors: `Invalid` – the name; `Internal` – the disk.
+    pub async fn put(
+        &self,
+        cluster: ClusterId,
+        name: &str,
+        content: impl Into<Vec<u8>>,
+    ) -> Result<(), Error> {
+        let target = self.path(cluster, name)?;
+        let content = content.into();
+        blocking(format!("storing {name} of cluster {cluster}"), move || {
+            put_file(&target, &content)
+        })
+        .await
+    }
+
+    /// Stores what `source` yields as `name`, refusing more than `limit` bytes; answers the number of bytes.
+    ///
+    /// Errors: `Invalid` – the name; `TooLarge` – nothing is stored; `Internal` – the disk or the source.
+    pub async fn put_stream(
+        &self,
+        cluster: ClusterId,
+        name: &str,
+        source: impl AsyncRead,
+        limit: u64,
+    ) -> Result<u64, Error> {
+        let target = self.path(cluster, name)?;
+        let folder = parent(&target).to_owned();
+        let temporary = Temporary(temporary_in(&folder));
+        let doing = || format!("storing {name} of cluster {cluster}");
+        let path = temporary.0.clone();
+        let file = blocking(doing(), move || {
+            make_folder(&folder)?;
+            create(&path)
+        })
+        .await?;
+        let length = copy_limited(source, file, limit, &doing).await?;
+        blocking(doing(), move || {
+            fs::rename(&temporary.0, &target)?;
+            sync_folder(parent(&target))
+        })
+        .await?;
+        Ok(length)
+    }
+
+    /// Opens an object.
+    ///
+    /// Errors: `NotFound` – it does not exist; `Invalid` – the name.
+    pub async fn get(&self, cluster: ClusterId, name: &str) -> Result<Object, Error> {
+        let path = self.path(cluster, name)?;
+        let doing = || format!("reading {name} of cluster {cluster}");
+        let file = match tokio::fs::File::open(&path).await {
+            Ok(file) => file,
+            Err(error) if is_absent(&error) => return Err(Error::not_found("file", name)),
+            Err(error) => return Err(Error::internal(doing(), error)),
+        };
+        let metadata = file
+            .metadata()
+            .await
+            .map_err(|error| Error::internal(doing(), error))?;
+        if !metadata.is_file() {
+            return Err(Error::not_found("file", name));
+        }
+        Ok(Object {
+            file,
+            length: metadata.len(),
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        })
+    }
+
+    /// Whether an object of that name exists.
+    pub async fn contains(&self, cluster: ClusterId, name: &str) -> Result<bool, Error> {
+        match self.get(cluster, name).await {
+            Ok(_) => Ok(true),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Names of the cluster's objects that are `prefix` or lie below it (everything for ""), sorted.
+    pub async fn list(&self, cluster: ClusterId, prefix: &str) -> Result<Vec<Name>, Error> {
+        let folder = self.folder(cluster);
+        let prefix = prefix.to_owned();
+        blocking(format!("listing files of cluster {cluster}"), move || {
+            let mut names = names_in(&folder)?;
+            names.retain(|name| name.is_in(&prefix));
+            Ok(names)
+        })
+        .await
+    }
+
+    /// Deletes an object; answers whether there was one.
+    pub async fn delete(&self, cluster: ClusterId, name: &str) -> Result<bool, Error> {
+        let path = self.path(cluster, name)?;
+        blocking(
+            format!("deleting {name} of cluster {cluster}"),
+            move || match fs::remove_file(&path) {
+                Ok(()) => sync_folder(parent(&path)).map(|()| true),
+                Err(error) if is_absent(&error) => Ok(false),
+                Err(error) => Err(error),
+            },
+        )
+        .await
+    }
+
+    /// Deletes the cluster's objects other than those below the `kept` prefixes.
+    pub async fn delete_cluster_except(
+        &self,
+        cluster: ClusterId,
+        kept: &[&str],
+    ) -> Result<(), Error> {
+        let folder = self.folder(cluster);
+        let kept: Vec<String> = kept.iter().map(|&prefix| prefix.to_owned()).collect();
+        blocking(format!("deleting files of cluster {cluster}"), move || {
+            for name in names_in(&folder)? {
+                if !kept.iter().any(|prefix| name.is_in(prefix)) {
+                    match fs::remove_file(name.below(&folder)) {
+                        Err(error) if !is_absent(&error) => return Err(error),
+                        _ => {}
+                    }
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Deletes everything of the cluster.
+    pub async fn delete_cluster(&self, cluster: ClusterId) -> Result<(), Error> {
+        let folder = self.folder(cluster);
+        blocking(format!("deleting files of cluster {cluster}"), move || {
+            match fs::remove_dir_all(&folder) {
+                Err(error) if !is_absent(&error) => Err(error),
+                _ => Ok(()),
+            }
+        })
+        .await
+    }
+
+    fn folder(&self, cluster: ClusterId) -> PathBuf {
+        self.root.join(cluster.to_string())
+    }
+
+    fn path(&self, cluster: ClusterId, name: &str) -> Result<PathBuf, Error> {
+        Ok(Name::parse(name)?.below(&self.folder(cluster)))
+    }
+}
+
+/// Makes `folder` and what is above it, readable to the service alone.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Writes `content` beside `target` and renames it into place; a crash leaves the old object or the new one.
+pub(crate) fn put_file(target: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = parent(target);
+    make_folder(folder)?;
+    let temporary = Temporary(temporary_in(folder));
+    write_whole(&temporary.0, content)?;
+    fs::rename(&temporary.0, target)?;
+    sync_folder(folder)
+}
+
+/// Makes the renames and removals in `folder` durable.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Runs file work on the blocking pool.
+pub(crate) async fn blocking<T: Send + 'static>(
+    doing: String,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Error> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(Error::internal(doing, error)),
+        Err(error) => Err(Error::internal(doing, error)),
+    }
+}
+
+/// A file that is removed unless it was renamed away.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After the rename there is nothing to remove, and a leftover is swept at the next start.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn temporary_in(folder: &Path) -> PathBuf {
+    folder.join(format!("{TEMPORARY}{}", Uuid::new_v4().simple()))
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = create(path)?;
+    file.write_all(content)?;
+    file.sync_all()
+}
+
+async fn copy_limited(
+    source: impl AsyncRead,
+    file: File,
+    limit: u64,
+    doing: &impl Fn() -> String,
+) -> Result<u64, Error> {
+    use tokio::io::AsyncWriteExt;
+
+    let mut source = std::pin::pin!(source);
+    let mut file = tokio::fs::File::from_std(file);
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut length = 0;
+    let failed = |error| Error::internal(doing(), error);
+    loop {
+        let count = source.read(&mut chunk).await.map_err(failed)?;
+        if count == 0 {
+            break;
+        }
+        length += count as u64;
+        if length > limit {
+            return Err(Error::TooLarge {
+                what: "upload",
+                limit,
+            });
+        }
+        file.write_all(&chunk[..count]).await.map_err(failed)?;
+    }
+    file.flush().await.map_err(failed)?;
+    file.sync_all().await.map_err(failed)?;
+    Ok(length)
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(path)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// The objects below a cluster's folder; none when there is no such folder.
+fn names_in(folder: &Path) -> io::Result<Vec<Name>> {
+    let mut names = Vec::new();
+    collect(folder, "", 0, &mut names)?;
+    names.sort();
+    Ok(names)
+}
+
+fn collect(folder: &Path, above: &str, depth: usize, names: &mut Vec<Name>) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if is_absent(&error) => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let Ok(element) = entry.file_name().into_string() else {
+            continue;
+        };
+        let text = format!("{above}{element}");
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth < MAX_DEPTH {
+            collect(&entry.path(), &format!("{text}/"), depth + 1, names)?;
+        } else if kind.is_file()
+            && let Ok(name) = Name::parse(&text)
+        {
+            names.push(name);
+        }
+    }
+    Ok(())
+}
+
+/// Removes temporary files that a killed process left long ago; younger ones may be another replica's.
+fn sweep(root: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let is_cluster = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.parse::<ClusterId>().is_ok());
+        if is_cluster && entry.file_type()?.is_dir() {
+            sweep_folder(&entry.path(), 0)?;
+        }
+    }
+    Ok(())
+}
+
+fn sweep_folder(folder: &Path, depth: usize) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        if metadata.is_dir() && depth < MAX_DEPTH {
+            sweep_folder(&entry.path(), depth + 1)?;
+            continue;
+        }
+        let age = metadata.modified()?.elapsed().unwrap_or_default();
+        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && age > ABANDONED_AFTER {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    async fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("data")).await.unwrap();
+        (folder, store)
+    }
+
+    fn cluster() -> ClusterId {
+        ClusterId(Uuid::from_u128(7))
+    }
+
+    #[tokio::test]
+    async fn what_was_put_is_read_with_its_length() {
+        let (_folder, store) = store().await;
+        store.put(cluster(), "kubeconfig", "one").await.unwrap();
+        store.put(cluster(), "kubeconfig", "second").await.unwrap();
+        let object = store.get(cluster(), "kubeconfig").await.unwrap();
+        assert_eq!(object.length, 6);
+        assert_eq!(object.bytes().await.unwrap(), b"second");
+    }
+
+    #[tokio::test]
+    async fn objects_are_private_and_leave_no_temporary() {
+        let (_folder, store) = store().await;
+        store.put(cluster(), "a/b", "x").await.unwrap();
+        let path = store.folder(cluster()).join("a");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o700);
+        assert_eq!(mode(&path.join("b")), 0o600);
+        assert_eq!(fs::read_dir(path).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn absent_objects_are_not_found() {
+        let (_folder, store) = store().await;
+        store
+            .put(cluster(), "manifests/openshift/a.yaml", "x")
+            .await
+            .unwrap();
+        for name in [
+            "kubeconfig",
+            "manifests",
+            "manifests/openshift/a.yaml/deeper",
+        ] {
+            let answer = store.get(cluster(), name).await;
+            assert!(matches!(answer, Err(Error::NotFound { .. })), "{name}");
+        }
+        assert!(!store.delete(cluster(), "kubeconfig").await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn traversal_is_refused() {
+        let (_folder, store) = store().await;
+        let answer = store.put(cluster(), "../other/kubeconfig", "x").await;
+        assert!(matches!(answer, Err(Error::Invalid { .. })));
+    }
+
+    #[tokio::test]
+    async fn reset_keeps_user_manifests_and_logs() {
+        let (_folder, store) = store().await;
+        for name in [
+            "kubeconfig",
+            "generated/openshift/b.yaml",
+            "manifests/openshift/a.yaml",
+            "logs/controller/logs.tar.gz",
+        ] {
+            store.put(cluster(), name, "x").await.unwrap();
+        }
+        store
+            .delete_cluster_except(cluster(), super::super::KEPT_BY_RESET)
+            .await
+            .unwrap();
+        let left: Vec<String> = store
+            .list(cluster(), "")
+            .await
+            .unwrap()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            left,
+            ["logs/controller/logs.tar.gz", "manifests/openshift/a.yaml"]
+        );
+        store.delete_cluster(cluster()).await.unwrap();
+        assert!(store.list(cluster(), "").await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn too_large_an_upload_leaves_nothing() {
+        let (_folder, store) = store().await;
+        let name = "logs/controller/logs.tar.gz";
+        let answer = store
+            .put_stream(cluster(), name, &b"12345"[..], 4)
+            .await
+            .unwrap_err();
+        assert!(matches!(answer, Error::TooLarge { limit: 4, .. }));
+        assert!(store.list(cluster(), "").await.unwrap().is_empty());
+        let length = store
+            .put_stream(cluster(), name, &b"1234"[..], 4)
+            .await
+            .unwrap();
+        assert_eq!(length, 4);
+        assert!(store.contains(cluster(), name).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_cannot_be_made_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "x").unwrap();
+        let error = Store::open(file.join("data")).await.unwrap_err();
+        assert!(error.to_string().contains("file/data"), "{error}");
+    }
+}

@@ -1,0 +1,124 @@
+//! What a preparation needs, takes and gives.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::mirrors::Mirrors;
+use super::release::ReleaseInfo;
+use crate::files::Store;
+
+/// How preparations are made, fixed at start.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where results go; the installer cache and the private work folders lie beside them.
+    pub store: Store,
+    /// `DUMMY_IGNITION`: neither registry nor installer, made-up files; a test mode.
+    pub dummy_ignition: bool,
+    /// `INSTALL_INVOKER`: who installs, as the cluster records it.
+    pub invoker: String,
+    /// How registries are reached.
+    pub registry: RegistryAccess,
+    /// Content of `SERVICE_CA_CERT_PATH`, added to what the nodes trust.
+    pub service_ca: Option<String>,
+    /// How many preparations run the installer at the same time; the others wait.
+    pub concurrency: usize,
+    /// What one preparation may take, waiting for its turn included. `PREPARE_FOR_INSTALLATION_TIMEOUT`.
+    pub time_limit: Duration,
+}
+
+/// How registries are reached.
+#[derive(Debug, Clone, Default)]
+pub struct RegistryAccess {
+    /// Certificates, beside the system's, that a registry's chain may end in.
+    pub ca_pem: Option<Vec<u8>>,
+    /// `SKIP_CERT_VERIFICATION`.
+    pub insecure: bool,
+    /// Where mirrored images lie; none without a mirror configuration.
+    pub mirrors: Option<Mirrors>,
+}
+
+/// [`Options`] with what preparations share while the process runs. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Context(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) options: Options,
+    /// One permit per installer that may run.
+    pub(super) turns: Semaphore,
+    /// Release images read so far.
+    pub(super) releases: super::release::Cache,
+    /// Guards the installer cache: one extraction at a time.
+    pub(super) extracting: tokio::sync::Mutex<()>,
+}
+
+impl Context {
+    /// Builds the shared part.
+    pub fn new(options: Options) -> Self {
+        let turns = Semaphore::new(options.concurrency.max(1));
+        Self(Arc::new(Shared {
+            options,
+            turns,
+            releases: super::release::Cache::default(),
+            extracting: tokio::sync::Mutex::new(()),
+        }))
+    }
+
+    /// Where the installer of each release image is kept.
+    pub(super) fn installer_cache(&self) -> PathBuf {
+        self.0.options.store.root().join("installercache")
+    }
+
+    /// Where installers run, each in a folder of its own.
+    pub(super) fn work_folders(&self) -> PathBuf {
+        self.0.options.store.root().join("install-config-generate")
+    }
+}
+
+/// What is to be prepared.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// The cluster and its hosts, roles assigned and bootstrap chosen. `cluster.ocp_release_image` names the release.
+    pub snapshot: rules::Snapshot,
+    /// The cluster's pull secret, as the user gave it.
+    pub pull_secret: SecretString,
+    /// `additional_trust_bundle` of the infra-envs that the hosts came from; empty ones are ignored.
+    pub trust_bundles: Vec<String>,
+}
+
+/// What a preparation found out; its files are in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The id that the cluster will report, for `openshift_cluster_id`.
+    pub openshift_cluster_id: Uuid,
+    /// The release that was used.
+    pub release: ReleaseInfo,
+}
+
+/// Why a preparation did not succeed, in words for the user; nothing was stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Failure {
+    /// What failed and where; never holds credentials.
+    pub reason: String,
+}
+
+impl Failure {
+    /// A failure for `reason`.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self {
+            reason: reason.into(),
+        }
+    }
+}
+
+impl From<model::Error> for Failure {
+    fn from(error: model::Error) -> Self {
+        Self::new(error.chain())
+    }
+}
