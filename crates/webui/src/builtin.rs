@@ -1,0 +1,156 @@
+//! The page that is part of the program: small, needs no build, works without any network.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+
+/// A file of the built-in page.
+pub(crate) struct File {
+    /// Path below the root, without the leading slash.
+    pub(crate) path: &'static str,
+    /// Its media type.
+    pub(crate) media_type: &'static str,
+    /// Its bytes.
+    pub(crate) content: &'static [u8],
+}
+
+macro_rules! files {
+    ($($path:literal => $media_type:literal),* $(,)?) => {
+        &[$(File {
+            path: $path,
+            media_type: $media_type,
+            content: include_bytes!(concat!("../../../web/", $path)),
+        }),*]
+    };
+}
+
+/// Every file of the built-in page.
+pub(crate) static FILES: &[File] = files! {
+    "index.html" => "text/html; charset=utf-8",
+    "style.css" => "text/css; charset=utf-8",
+    "icon.svg" => "image/svg+xml",
+    "app.js" => "text/javascript; charset=utf-8",
+    "api.js" => "text/javascript; charset=utf-8",
+    "dom.js" => "text/javascript; charset=utf-8",
+    "format.js" => "text/javascript; charset=utf-8",
+    "views/clusters.js" => "text/javascript; charset=utf-8",
+    "views/cluster.js" => "text/javascript; charset=utf-8",
+    "views/hosts.js" => "text/javascript; charset=utf-8",
+    "views/events.js" => "text/javascript; charset=utf-8",
+    "views/versions.js" => "text/javascript; charset=utf-8",
+};
+
+/// The file at `path`, without the leading slash.
+pub(crate) fn find(path: &str) -> Option<&'static File> {
+    FILES.iter().find(|file| file.path == path)
+}
+
+impl File {
+    /// Answers a GET or HEAD, with 304 for who has it already.
+    pub(crate) fn answer(&self, method: &Method, headers: &HeaderMap) -> Response<Bytes> {
+        let tag = self.entity_tag();
+        let mut response = if is_known(headers, &tag) {
+            let mut response = Response::new(Bytes::new());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            let is_head = method == Method::HEAD;
+            let body = if is_head { &[][..] } else { self.content };
+            let mut response = Response::new(Bytes::from_static(body));
+            let headers = response.headers_mut();
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static(self.media_type),
+            );
+            headers.insert(header::CONTENT_LENGTH, self.content.len().into());
+            response
+        };
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+
+    /// Changes with the content: FNV-1a is enough to tell releases apart.
+    fn entity_tag(&self) -> String {
+        let hash = self
+            .content
+            .iter()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        format!("\"{hash:016x}\"")
+    }
+}
+
+fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|known| known.trim().trim_start_matches("W/"))
+        .any(|known| known == tag || known == "*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn listed(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            if entry.file_type().unwrap().is_dir() {
+                listed(&entry.path(), &format!("{name}/"), found);
+            } else {
+                found.push(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_page_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+        let mut found = Vec::new();
+        listed(&folder, "", &mut found);
+        found.sort();
+        let mut built_in: Vec<_> = FILES.iter().map(|file| file.path.to_owned()).collect();
+        built_in.sort();
+        assert_eq!(found, built_in);
+    }
+
+    #[test]
+    fn what_the_page_refers_to_is_built_in() {
+        let text = |path| String::from_utf8_lossy(find(path).unwrap().content).into_owned();
+        for file in FILES.iter().filter(|file| file.path.ends_with(".js")) {
+            let folder = Path::new("/").join(file.path);
+            let folder = folder.parent().unwrap().to_owned();
+            for line in text(file.path)
+                .lines()
+                .filter(|line| line.starts_with("import") || line.starts_with("} from"))
+            {
+                let name = line.split('"').nth(1).unwrap();
+                let up = name.strip_prefix("../");
+                let target = match up {
+                    Some(rest) => folder.parent().unwrap().join(rest),
+                    None => folder.join(name.trim_start_matches("./")),
+                };
+                let target = target.to_str().unwrap().trim_start_matches('/').to_owned();
+                assert!(find(&target).is_some(), "{} imports {target}", file.path);
+            }
+        }
+        assert!(text("index.html").contains("/app.js"));
+    }
+
+    #[test]
+    fn a_known_tag_gets_304() {
+        let file = find("index.html").unwrap();
+        let first = file.answer(&Method::GET, &HeaderMap::new());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
+        let second = file.answer(&Method::GET, &headers);
+        assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
+        assert!(second.body().is_empty());
+    }
+}

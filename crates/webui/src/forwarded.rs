@@ -1,0 +1,125 @@
+//! Headers on their way through: what belongs to one connection goes, who asked is added.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+
+/// Headers of one connection. Source: RFC 9110 §7.6.1, and two that old clients send.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// The protocol that a request wants to change to. HTTP/2 has no such thing.
+pub(crate) fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
+    let is_asked = version == Version::HTTP_11
+        && connection_tokens(headers).any(|token| token.eq_ignore_ascii_case("upgrade"));
+    is_asked
+        .then(|| headers.get(header::UPGRADE).cloned())
+        .flatten()
+}
+
+/// Removes what belongs to one connection, the headers named by `Connection` included.
+pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = connection_tokens(headers)
+        .filter_map(|token| token.parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+}
+
+/// Adds who asked. A proxy in front has already said by which scheme and host; its words stay.
+pub(crate) fn add(headers: &mut HeaderMap, client: IpAddr) {
+    let mut chain: Vec<&str> = headers
+        .get_all(X_FORWARDED_FOR)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    let client = client.to_canonical().to_string();
+    chain.push(&client);
+    if let Ok(value) = HeaderValue::from_str(&chain.join(", ")) {
+        headers.insert(X_FORWARDED_FOR, value);
+    }
+    if let Some(host) = headers.get(header::HOST).cloned() {
+        headers.entry(X_FORWARDED_HOST).or_insert(host);
+    }
+    headers
+        .entry(X_FORWARDED_PROTO)
+        .or_insert(HeaderValue::from_static("http"));
+}
+
+fn connection_tokens(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+        .filter(|token| !token.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn headers_of_one_connection_go() {
+        let mut map = headers(&[
+            ("connection", "close, X-Secret"),
+            ("x-secret", "1"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("accept", "*/*"),
+        ]);
+        strip_hop_by_hop(&mut map);
+        assert_eq!(map, headers(&[("accept", "*/*")]));
+    }
+
+    #[test]
+    fn an_upgrade_needs_both_headers_and_http_1_1() {
+        let both = headers(&[
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+        ]);
+        assert!(upgrade_of(Version::HTTP_11, &both).is_some());
+        assert!(upgrade_of(Version::HTTP_2, &both).is_none());
+        let one = headers(&[("upgrade", "websocket")]);
+        assert!(upgrade_of(Version::HTTP_11, &one).is_none());
+    }
+
+    #[test]
+    fn the_client_joins_the_chain_and_the_scheme_of_the_front_stays() {
+        let mut map = headers(&[
+            ("host", "ui:8080"),
+            ("x-forwarded-for", "10.0.0.9"),
+            ("x-forwarded-proto", "https"),
+        ]);
+        add(&mut map, "::ffff:10.0.0.1".parse().unwrap());
+        assert_eq!(map["x-forwarded-for"], "10.0.0.9, 10.0.0.1");
+        assert_eq!(map["x-forwarded-proto"], "https");
+        assert_eq!(map["x-forwarded-host"], "ui:8080");
+    }
+}

@@ -1,0 +1,7 @@
+//! The web UI server as a program of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    service::program::main::<webui::Settings, _, _>("webui", webui::run)
+}

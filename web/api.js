@@ -1,0 +1,68 @@
+// The installer API, read only, with failures as sentences.
+
+export const BASE = "/api/assisted-install/v2";
+
+/** A failure that can be shown to a person. */
+export class Failure extends Error {
+  constructor(message, { status = 0, isAway = false } = {}) {
+    super(message);
+    this.status = status;
+    /** The service is starting or restarting: what is on the page stays, and asking again helps. */
+    this.isAway = isAway;
+  }
+}
+
+const MEANINGS = {
+  401: "The service wants a login for this.",
+  403: "The service does not allow this.",
+  404: "It does not exist (any more).",
+  501: "This version of the service does not offer it yet.",
+  502: "The service broke off; it may be restarting.",
+  503: "The service is starting, or waits for its database.",
+  504: "The service did not answer in time.",
+};
+
+/** Where the answer to `path` with `query` is found. */
+export function address(path, query = {}) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+  const text = new URLSearchParams(pairs).toString();
+  return BASE + path + (text ? `?${text}` : "");
+}
+
+/** The parsed answer and its headers. */
+export async function ask(path, { query, signal } = {}) {
+  let response;
+  try {
+    response = await fetch(address(path, query), { signal, headers: { accept: "application/json" } });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure("This page cannot reach its own server.", { isAway: true });
+  }
+  const text = await response.text();
+  const body = parsed(text);
+  if (response.ok) {
+    if (body === undefined) throw new Failure("The service sent something that is not JSON.");
+    return { body, headers: response.headers };
+  }
+  const status = response.status;
+  const reason = body?.message ?? body?.reason ?? MEANINGS[status] ?? `The service answered ${status}.`;
+  throw new Failure(String(reason).trim(), { status, isAway: [502, 503, 504].includes(status) });
+}
+
+/** The answer alone. */
+export async function get(path, options) {
+  return (await ask(path, options)).body;
+}
+
+/** JSON that travels as text inside a record; `fallback` when it is empty or broken. */
+export function inner(text, fallback) {
+  return (text && parsed(text)) ?? fallback;
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
