@@ -1,0 +1,6 @@
+//! The server with a small API behind it.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod proxy;
+mod server;

@@ -1,0 +1,65 @@
+//! Starts the API stand-in and the server.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use axum::Router;
+use service::CancellationToken;
+use service::server::{Listen, Running};
+
+/// A running server; ends with the test.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    shutdown: CancellationToken,
+    // Dropping it stops listening.
+    _running: Running,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+impl Server {
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+}
+
+/// An API that answers with `router`, and its address.
+pub(crate) async fn api(router: Router) -> Server {
+    let shutdown = CancellationToken::new();
+    let listen = Listen {
+        address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+        tls: None,
+    };
+    let running = service::server::start(vec![listen], router, shutdown.clone())
+        .await
+        .unwrap();
+    Server {
+        address: running.address(),
+        shutdown,
+        _running: running,
+    }
+}
+
+/// The web UI server in front of `api`.
+pub(crate) async fn webui(api: SocketAddr) -> Server {
+    let shutdown = CancellationToken::new();
+    let settings = webui::Settings {
+        listen_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        webui_port: 0,
+        webui_static_port: 0,
+        static_root: PathBuf::from("/nonexistent"),
+        api_url: Some(format!("http://{api}")),
+        ..webui::Settings::default()
+    };
+    let running = webui::start(settings, shutdown.clone()).await.unwrap();
+    assert_eq!(running.addresses().len(), 2);
+    Server {
+        address: running.address(),
+        shutdown,
+        _running: running,
+    }
+}
