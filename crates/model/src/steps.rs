@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::HostRole;
 use crate::ids::{ClusterId, HostId, InfraEnvId};
 use crate::network::{Proxy, VipVerification};
-use crate::wire::{is_false, is_zero, is_zero_f64, null_as_default, wire_enum};
+use crate::wire::{is_false, is_zero, is_zero_f64, null_as_default, null_when_empty, wire_enum};
 
 /// `steps` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -17,7 +17,10 @@ pub struct Steps {
     pub next_instruction_seconds: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub post_step_action: Option<PostStepAction>,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(
+        deserialize_with = "null_as_default",
+        serialize_with = "null_when_empty"
+    )]
     pub instructions: Vec<Step>,
 }
 
@@ -209,7 +212,9 @@ pub struct NtpSource {
 /// Part of `domain_resolution_request`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct DomainResolutionRequestDomainsItem {}
+pub struct DomainResolutionRequestDomainsItem {
+    pub domain_name: String,
+}
 
 /// `domain_resolution_request` of the installer API.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -416,7 +421,10 @@ pub struct InstallCmdRequest {
     pub mco_image: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub openshift_version: String,
-    #[serde(deserialize_with = "null_as_default")]
+    #[serde(
+        deserialize_with = "null_as_default",
+        serialize_with = "null_when_empty"
+    )]
     pub service_ips: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub installer_args: String,
@@ -501,5 +509,27 @@ wire_enum! {
     pub enum ContainerImageAvailabilityResult {
         Success = "success",
         Failure = "failure",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_instruction_is_null() {
+        let steps = Steps {
+            next_instruction_seconds: 60,
+            post_step_action: Some(PostStepAction::Continue),
+            instructions: Vec::new(),
+        };
+        assert_eq!(
+            serde_json::to_string(&steps).unwrap(),
+            r#"{"next_instruction_seconds":60,"post_step_action":"continue","instructions":null}"#
+        );
+        assert_eq!(
+            serde_json::from_value::<Steps>(serde_json::json!(steps)).unwrap(),
+            steps
+        );
     }
 }

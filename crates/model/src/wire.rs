@@ -1,6 +1,6 @@
 //! Presence rules of the installer API and the macro behind every closed set of wire values.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The API leaves `false` out where the description says so.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -27,6 +27,19 @@ where
     T: Default + Deserialize<'de>,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// The agent protocol says "no instruction" and "no address" with `null`.
+pub(crate) fn null_when_empty<S, T>(list: &[T], serializer: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+    T: Serialize,
+{
+    if list.is_empty() {
+        serializer.serialize_none()
+    } else {
+        list.serialize(serializer)
+    }
 }
 
 /// A text that is none of the values of a closed set.

@@ -1,0 +1,208 @@
+//! New infra-envs.
+
+use model::Error;
+use model::cluster::Cluster;
+use model::ids::InfraEnvId;
+use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams, InfraEnvKind};
+use model::time::Timestamp;
+use model::versions::CpuArchitecture;
+
+use super::Context;
+use crate::versions::{architecture, find_os_image};
+use crate::{input, urls};
+
+/// A new infra-env's record; the cluster that the parameters name stands in the context.
+///
+/// Errors: `Invalid` naming the field; `NotFound` – the named cluster does not exist.
+pub fn infra_env(
+    params: InfraEnvCreateParams,
+    ctx: &Context<'_>,
+    now: Timestamp,
+) -> Result<InfraEnv, Error> {
+    if let (Some(id), None) = (params.cluster_id, ctx.cluster) {
+        return Err(Error::not_found("cluster", id));
+    }
+    if params.name.trim().is_empty() {
+        return Err(Error::invalid(
+            "name",
+            "is empty: give the infra-env a name",
+        ));
+    }
+    let text = |value: &Option<String>| value.clone().unwrap_or_default();
+    let (additional, sources) = (
+        text(&params.additional_ntp_sources),
+        text(&params.ntp_sources),
+    );
+    input::additional_ntp_source("additional_ntp_sources", &additional)?;
+    input::ntp_sources(&sources, "additional_ntp_sources", &additional)?;
+    let ssh_authorized_key = text(&params.ssh_authorized_key);
+    input::ssh_public_keys("ssh_authorized_key", &ssh_authorized_key)?;
+    input::pull_secret(
+        &params.pull_secret,
+        &ctx.offer.component_images,
+        &ctx.offer.public_registries,
+    )?;
+    input::ignition_config_override("ignition_config_override", &params.ignition_config_override)?;
+    let bundle =
+        input::ca_certificates("additional_trust_bundle", &params.additional_trust_bundle)?;
+
+    let wanted = wanted_architecture(params.cpu_architecture, ctx.cluster)?;
+    let version = wanted_version(&params.openshift_version, ctx.cluster)?;
+    let os_image = find_os_image(&ctx.offer.os_images, version.as_deref(), wanted)?;
+    let proxy = params.proxy.unwrap_or_default();
+    input::proxy(&proxy, &os_image.openshift_version)?;
+
+    let id = InfraEnvId(ctx.id);
+    let mut infra_env = InfraEnv {
+        kind: InfraEnvKind::InfraEnv,
+        id,
+        href: urls::infra_env(id),
+        name: params.name,
+        openshift_version: os_image.openshift_version.clone(),
+        cpu_architecture: Some(wanted),
+        proxy: Some(proxy),
+        additional_ntp_sources: additional,
+        ntp_sources: sources,
+        ssh_authorized_key,
+        pull_secret_set: true,
+        ignition_config_override: params.ignition_config_override,
+        additional_trust_bundle: bundle,
+        cluster_id: params.cluster_id,
+        r#type: params.image_type.unwrap_or(ctx.offer.image_type),
+        created_at: now.into(),
+        updated_at: now.into(),
+        ..InfraEnv::default()
+    };
+    set_image_parts(
+        &mut infra_env,
+        ImageParts {
+            static_network_config: params.static_network_config,
+            rendezvous_ip: params.rendezvous_ip,
+            kernel_arguments: params.kernel_arguments,
+            network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+        },
+    )?;
+    infra_env.download_url =
+        urls::download_url(&ctx.offer.image_service_url, id, os_image, infra_env.r#type);
+    Ok(infra_env)
+}
+
+/// Members that creation and update treat alike.
+#[derive(Debug, Default)]
+pub(crate) struct ImageParts {
+    pub(crate) static_network_config: Option<Vec<model::infra_env::HostStaticNetworkConfig>>,
+    pub(crate) rendezvous_ip: Option<String>,
+    pub(crate) kernel_arguments: Option<Vec<model::infra_env::KernelArgument>>,
+    pub(crate) network_discovery_delay_seconds: Option<i64>,
+}
+
+/// Checks and stores what the image is made from.
+pub(crate) fn set_image_parts(infra_env: &mut InfraEnv, parts: ImageParts) -> Result<(), Error> {
+    if let Some(hosts) = &parts.static_network_config {
+        input::static_network_config(hosts)?;
+        infra_env.static_network_config = if hosts.is_empty() {
+            String::new()
+        } else {
+            as_json("static_network_config", hosts)?
+        };
+    }
+    if let Some(list) = &parts.kernel_arguments {
+        input::kernel_arguments(list)?;
+        infra_env.kernel_arguments = if list.is_empty() {
+            None
+        } else {
+            Some(as_json("kernel_arguments", list)?)
+        };
+    }
+    if let Some(address) = parts.rendezvous_ip {
+        if !address.is_empty() {
+            input::ip("rendezvous_ip", &address)?;
+        }
+        infra_env.rendezvous_ip = Some(address).filter(|address| !address.is_empty());
+    }
+    if let Some(delay) = parts.network_discovery_delay_seconds {
+        if delay < 0 {
+            return Err(input::refuse(
+                "network_discovery_delay_seconds",
+                &delay.to_string(),
+                "is negative: give 0 or more seconds",
+            ));
+        }
+        infra_env.network_discovery_delay_seconds = Some(delay);
+    }
+    check_image_type(infra_env)
+}
+
+fn check_image_type(infra_env: &InfraEnv) -> Result<(), Error> {
+    let kind = infra_env.r#type;
+    if infra_env.rendezvous_ip.is_some() && kind != ImageType::DisconnectedIso {
+        return Err(Error::invalid(
+            "rendezvous_ip",
+            format!("belongs to image type disconnected-iso, not {kind}: leave it out"),
+        ));
+    }
+    if kind == ImageType::MinimalIso && infra_env.cpu_architecture == Some(CpuArchitecture::S390x) {
+        return Err(input::refuse(
+            "image_type",
+            kind.as_str(),
+            "is not possible on s390x: use full-iso",
+        ));
+    }
+    Ok(())
+}
+
+fn as_json<T: serde::Serialize>(field: &str, value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::internal(format!("writing {field}"), error))
+}
+
+fn wanted_architecture(
+    given: Option<CpuArchitecture>,
+    cluster: Option<&Cluster>,
+) -> Result<CpuArchitecture, Error> {
+    let of_cluster = cluster
+        .and_then(|cluster| cluster.cpu_architecture)
+        .map(architecture)
+        .filter(|cluster| *cluster != CpuArchitecture::Multi);
+    let wanted = match given {
+        Some(given) => architecture(given),
+        None => of_cluster.unwrap_or(CpuArchitecture::X86_64),
+    };
+    if wanted == CpuArchitecture::Multi {
+        return Err(input::refuse(
+            "cpu_architecture",
+            wanted.as_str(),
+            "is not one machine's architecture: make one infra-env for each architecture",
+        ));
+    }
+    match of_cluster {
+        Some(of_cluster) if of_cluster != wanted => Err(input::refuse(
+            "cpu_architecture",
+            wanted.as_str(),
+            &format!("does not fit the cluster, whose architecture is {of_cluster}"),
+        )),
+        _ => Ok(wanted),
+    }
+}
+
+fn wanted_version(given: &str, cluster: Option<&Cluster>) -> Result<Option<String>, Error> {
+    use crate::versions::Number;
+
+    let of_cluster = cluster
+        .map(|cluster| cluster.openshift_version.as_str())
+        .filter(|version| !version.is_empty());
+    if given.is_empty() {
+        return Ok(of_cluster.map(str::to_owned));
+    }
+    let read = |text: &str| text.parse::<Number>().ok();
+    if let Some(of_cluster) = of_cluster
+        && let (Some(number), Some(cluster_number)) = (read(given), read(of_cluster))
+        && !number.same_minor(&cluster_number)
+    {
+        return Err(input::refuse(
+            "openshift_version",
+            given,
+            &format!("does not fit the cluster, which installs {of_cluster}: leave it out"),
+        ));
+    }
+    Ok(Some(given.to_owned()))
+}

@@ -1,0 +1,42 @@
+//! Checks of single fields that users send; every refusal names the field, the value and the remedy.
+//!
+//! What depends on several records at once stands in `create` and `update`.
+
+mod kernel;
+mod labels;
+mod names;
+mod networks;
+mod ntp;
+mod operators;
+mod platform;
+mod proxy;
+mod secrets;
+mod ssh;
+mod static_network;
+mod topology;
+
+pub use kernel::{installer_args, kernel_arguments};
+pub use labels::node_labels;
+pub use names::{FORBIDDEN_HOSTNAMES, base_dns_domain, cluster_name, hostname, tags};
+pub use networks::{Family, cidr, family, ip, vips};
+pub use ntp::{additional_ntp_source, ntp_sources};
+pub use operators::olm_operators;
+pub use platform::{disk_encryption, ignition_endpoint};
+pub use proxy::{http_proxy, https_proxy, no_proxy, proxy};
+pub use secrets::{ca_certificates, ignition_config_override, pull_secret, registry_of};
+pub use ssh::ssh_public_keys;
+pub use static_network::static_network_config;
+pub use topology::{Topology, topology};
+
+pub(crate) use networks::{Networks, Rules as NetworkRules};
+pub(crate) use platform::{LoadBalancerFacts, load_balancer, network_type, platform};
+
+use model::Error;
+
+/// The refusal that names the value.
+pub(crate) fn refuse(field: &str, value: &str, remedy: &str) -> Error {
+    // A pasted file must not fill the answer.
+    let shown: String = value.chars().take(128).collect();
+    let dots = if shown.len() < value.len() { "…" } else { "" };
+    Error::invalid(field, format!("\"{shown}{dots}\" {remedy}"))
+}

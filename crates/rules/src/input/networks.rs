@@ -1,0 +1,648 @@
+//! Networks and virtual addresses of a cluster.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use model::Error;
+use model::network::{ApiVip, ClusterNetwork, IngressVip, MachineNetwork, ServiceNetwork};
+
+use super::refuse;
+use crate::versions::at_least;
+
+/// Host subnets that a cluster network must hold at the least.
+const MIN_HOST_SUBNETS: u64 = 4;
+
+/// Version of an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// IPv4
+    V4,
+    /// IPv6
+    V6,
+}
+
+/// The family of an address.
+pub fn family(address: IpAddr) -> Family {
+    if address.is_ipv4() {
+        Family::V4
+    } else {
+        Family::V6
+    }
+}
+
+/// Reads an address.
+pub fn ip(field: &str, text: &str) -> Result<IpAddr, Error> {
+    text.parse().map_err(|_| {
+        refuse(
+            field,
+            text,
+            "is not an address: write 192.168.1.10 or fd00::10",
+        )
+    })
+}
+
+/// Reads a CIDR, and cuts a host address to the address of its network.
+pub fn cidr(field: &str, text: &str) -> Result<IpNet, Error> {
+    text.parse::<IpNet>().map(|net| net.trunc()).map_err(|_| {
+        refuse(
+            field,
+            text,
+            "is not a CIDR: write 192.168.1.0/24 or fd00::/64",
+        )
+    })
+}
+
+/// What the rules on networks depend on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub(crate) version: &'a str,
+    pub(crate) single_node: bool,
+    pub(crate) user_managed_networking: bool,
+    pub(crate) user_managed_load_balancer: bool,
+    pub(crate) dhcp: bool,
+    pub(crate) ipv6_support: bool,
+    /// Units: hosts that the cluster has now.
+    pub(crate) hosts: u64,
+}
+
+/// All networks of a cluster, read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Networks {
+    pub(crate) cluster: Vec<(IpNet, i64)>,
+    pub(crate) service: Vec<IpNet>,
+    pub(crate) machine: Vec<IpNet>,
+    pub(crate) api: Vec<IpAddr>,
+    pub(crate) ingress: Vec<IpAddr>,
+}
+
+impl Networks {
+    /// Reads the wire's lists.
+    pub(crate) fn read(
+        cluster: &[ClusterNetwork],
+        service: &[ServiceNetwork],
+        machine: &[MachineNetwork],
+        api: &[ApiVip],
+        ingress: &[IngressVip],
+    ) -> Result<Self, Error> {
+        let nets = |field: &str, list: Vec<&str>| -> Result<Vec<IpNet>, Error> {
+            list.into_iter()
+                .enumerate()
+                .map(|(index, text)| cidr(&format!("{field}[{index}].cidr"), text))
+                .collect()
+        };
+        let cluster_nets = nets(
+            "cluster_networks",
+            cluster.iter().map(|net| net.cidr.as_str()).collect(),
+        )?;
+        Ok(Self {
+            cluster: cluster_nets
+                .into_iter()
+                .zip(cluster.iter().map(|net| net.host_prefix))
+                .collect(),
+            service: nets(
+                "service_networks",
+                service.iter().map(|net| net.cidr.as_str()).collect(),
+            )?,
+            machine: nets(
+                "machine_networks",
+                machine.iter().map(|net| net.cidr.as_str()).collect(),
+            )?,
+            api: addresses("api_vips", api.iter().map(|vip| vip.ip.as_str()))?,
+            ingress: addresses("ingress_vips", ingress.iter().map(|vip| vip.ip.as_str()))?,
+        })
+    }
+
+    /// The rules that hold at creation and at every change.
+    pub(crate) fn check(&self, rules: &Rules<'_>) -> Result<(), Error> {
+        self.check_support(rules)?;
+        self.check_masks(rules)?;
+        self.check_overlaps()?;
+        if self.is_dual_stack() {
+            self.check_dual_stack(rules)?;
+        }
+        vips(&self.api, &self.ingress, rules.user_managed_load_balancer)?;
+        self.check_vip_modes(rules)?;
+        self.check_vips_inside()
+    }
+
+    /// Some list holds both families.
+    pub(crate) fn is_dual_stack(&self) -> bool {
+        self.families_by_list()
+            .iter()
+            .any(|(_, list)| list.contains(&Family::V4) && list.contains(&Family::V6))
+    }
+
+    /// Some list holds IPv6.
+    pub(crate) fn has_ipv6(&self) -> bool {
+        self.families_by_list()
+            .iter()
+            .any(|(_, list)| list.contains(&Family::V6))
+    }
+
+    fn families_by_list(&self) -> [(&'static str, Vec<Family>); 5] {
+        let of_nets =
+            |list: &[IpNet]| -> Vec<Family> { list.iter().map(|net| family(net.addr())).collect() };
+        let of_ips =
+            |list: &[IpAddr]| -> Vec<Family> { list.iter().copied().map(family).collect() };
+        let cluster: Vec<IpNet> = self.cluster.iter().map(|(net, _)| *net).collect();
+        [
+            ("machine_networks", of_nets(&self.machine)),
+            ("cluster_networks", of_nets(&cluster)),
+            ("service_networks", of_nets(&self.service)),
+            ("api_vips", of_ips(&self.api)),
+            ("ingress_vips", of_ips(&self.ingress)),
+        ]
+    }
+
+    fn check_support(&self, rules: &Rules<'_>) -> Result<(), Error> {
+        if rules.ipv6_support {
+            return Ok(());
+        }
+        for (field, list) in self.families_by_list() {
+            if list.contains(&Family::V6) {
+                return Err(Error::invalid(
+                    field,
+                    "holds an IPv6 address, which this service does not accept: use IPv4, or set IPV6_SUPPORT=true",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_masks(&self, rules: &Rules<'_>) -> Result<(), Error> {
+        for (index, (net, host_prefix)) in self.cluster.iter().enumerate() {
+            mask(&format!("cluster_networks[{index}].cidr"), *net, 7)?;
+            check_host_prefix(index, *net, *host_prefix, rules.hosts)?;
+        }
+        for (index, net) in self.service.iter().enumerate() {
+            mask(&format!("service_networks[{index}].cidr"), *net, 7)?;
+        }
+        let host_bits = if rules.single_node {
+            1
+        } else if rules.user_managed_load_balancer {
+            2
+        } else {
+            4
+        };
+        for (index, net) in self.machine.iter().enumerate() {
+            mask(&format!("machine_networks[{index}].cidr"), *net, host_bits)?;
+        }
+        Ok(())
+    }
+
+    fn check_overlaps(&self) -> Result<(), Error> {
+        let cluster: Vec<IpNet> = self.cluster.iter().map(|(net, _)| *net).collect();
+        let lists = [
+            ("machine_networks", &self.machine),
+            ("cluster_networks", &cluster),
+            ("service_networks", &self.service),
+        ];
+        for (index, (left_field, left)) in lists.iter().enumerate() {
+            for (right_field, right) in lists.iter().skip(index + 1) {
+                for one in *left {
+                    if let Some(other) = right.iter().find(|other| overlap(one, other)) {
+                        return Err(refuse(
+                            right_field,
+                            &other.to_string(),
+                            &format!(
+                                "overlaps {one} of {left_field}: choose networks that share no address"
+                            ),
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_dual_stack(&self, rules: &Rules<'_>) -> Result<(), Error> {
+        let lists = self.families_by_list();
+        let primary = lists
+            .iter()
+            .find_map(|(_, list)| list.first().copied())
+            .unwrap_or(Family::V4);
+        for (field, list) in &lists {
+            let is_vip = field.ends_with("_vips");
+            if is_vip && list.is_empty() {
+                continue;
+            }
+            let one_of_each =
+                list.len() == 2 && list.contains(&Family::V4) && list.contains(&Family::V6);
+            // A dual-stack cluster may have a single VIP; it belongs to the primary family then.
+            let single_vip = is_vip && list.len() == 1;
+            if !(one_of_each || single_vip) {
+                return Err(Error::invalid(
+                    *field,
+                    format!(
+                        "holds {} entries: a dual-stack cluster needs exactly one IPv4 and one IPv6 in it",
+                        list.len()
+                    ),
+                ));
+            }
+            let first = list.first().copied().unwrap_or(primary);
+            if first == Family::V6 && !at_least(rules.version, 4, 12) {
+                return Err(Error::invalid(
+                    *field,
+                    format!(
+                        "starts with IPv6: version {} needs IPv4 first",
+                        rules.version
+                    ),
+                ));
+            }
+            if first != primary {
+                return Err(Error::invalid(
+                    *field,
+                    "starts with another family than the other lists: put the same family first in all of them",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_vip_modes(&self, rules: &Rules<'_>) -> Result<(), Error> {
+        if self.api.is_empty() && self.ingress.is_empty() {
+            return Ok(());
+        }
+        let reason = if rules.single_node {
+            "cannot be set on a single-node cluster: leave them out"
+        } else if rules.user_managed_networking {
+            "cannot be set with user_managed_networking: leave them out, or set it to false"
+        } else if rules.dhcp {
+            "cannot be set with vip_dhcp_allocation: leave them out, or set it to false"
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid("api_vips and ingress_vips", reason))
+    }
+
+    fn check_vips_inside(&self) -> Result<(), Error> {
+        if self.machine.is_empty() {
+            return Ok(());
+        }
+        for (field, vip) in self
+            .api
+            .iter()
+            .map(|vip| ("api_vips", vip))
+            .chain(self.ingress.iter().map(|vip| ("ingress_vips", vip)))
+        {
+            let Some(net) = self.machine.iter().find(|net| net.contains(vip)) else {
+                let list: Vec<String> = self.machine.iter().map(ToString::to_string).collect();
+                return Err(refuse(
+                    field,
+                    &vip.to_string(),
+                    &format!(
+                        "is outside of the machine networks [{}]: choose a free address inside",
+                        list.join(", ")
+                    ),
+                ));
+            };
+            if is_reserved(net, vip) {
+                return Err(refuse(
+                    field,
+                    &vip.to_string(),
+                    &format!("is the network or broadcast address of {net}: choose another one"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn addresses<'a>(field: &str, list: impl Iterator<Item = &'a str>) -> Result<Vec<IpAddr>, Error> {
+    list.enumerate()
+        .map(|(index, text)| ip(&format!("{field}[{index}].ip"), text))
+        .collect()
+}
+
+/// Checks the numbers and families of virtual addresses.
+pub fn vips(
+    api: &[IpAddr],
+    ingress: &[IpAddr],
+    user_managed_load_balancer: bool,
+) -> Result<(), Error> {
+    for (field, list) in [("api_vips", api), ("ingress_vips", ingress)] {
+        if list.len() > 2 {
+            return Err(Error::invalid(
+                field,
+                format!("holds {} addresses: at most 2 are possible", list.len()),
+            ));
+        }
+        if let [first, second] = list
+            && family(*first) == family(*second)
+        {
+            return Err(Error::invalid(
+                field,
+                format!("holds {first} and {second}: two addresses must be one IPv4 and one IPv6"),
+            ));
+        }
+    }
+    if api.len() != ingress.len() {
+        return Err(Error::invalid(
+            "api_vips and ingress_vips",
+            format!(
+                "hold {} and {} addresses: give as many of the one as of the other",
+                api.len(),
+                ingress.len()
+            ),
+        ));
+    }
+    let common = api.iter().find(|vip| ingress.contains(vip));
+    if let Some(vip) = common
+        && !user_managed_load_balancer
+    {
+        return Err(refuse(
+            "ingress_vips",
+            &vip.to_string(),
+            "is an API address as well: only a user-managed load balancer can serve both",
+        ));
+    }
+    Ok(())
+}
+
+fn mask(field: &str, net: IpNet, host_bits: u8) -> Result<(), Error> {
+    let max = net.max_prefix_len() - host_bits;
+    if (1..=max).contains(&net.prefix_len()) {
+        return Ok(());
+    }
+    Err(refuse(
+        field,
+        &net.to_string(),
+        &format!(
+            "has a mask of {} bits: it should have 1 to {max}",
+            net.prefix_len()
+        ),
+    ))
+}
+
+fn check_host_prefix(index: usize, net: IpNet, prefix: i64, hosts: u64) -> Result<(), Error> {
+    let field = format!("cluster_networks[{index}].host_prefix");
+    let max = net.max_prefix_len() - 7;
+    let prefix_len = u8::try_from(prefix)
+        .ok()
+        .filter(|len| (1..=max).contains(len))
+        .ok_or_else(|| {
+            refuse(
+                &field,
+                &prefix.to_string(),
+                &format!("should be 1 to {max}"),
+            )
+        })?;
+    let needed = hosts.max(MIN_HOST_SUBNETS);
+    let bits = u32::from(prefix_len.saturating_sub(net.prefix_len()));
+    let offered = if prefix_len < net.prefix_len() {
+        0
+    } else {
+        1u64.checked_shl(bits).unwrap_or(u64::MAX)
+    };
+    if offered < needed {
+        return Err(refuse(
+            &field,
+            &prefix.to_string(),
+            &format!(
+                "cuts {net} into {offered} host subnets but {needed} are needed: use a longer prefix or a larger network"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+fn overlap(left: &IpNet, right: &IpNet) -> bool {
+    left.contains(right) || right.contains(left)
+}
+
+/// The first address of a network belongs to nobody; the last of IPv4 is the broadcast address.
+fn is_reserved(net: &IpNet, address: &IpAddr) -> bool {
+    net.network() == *address || (address.is_ipv4() && net.broadcast() == *address)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RULES: Rules<'_> = Rules {
+        version: "4.16.3",
+        single_node: false,
+        user_managed_networking: false,
+        user_managed_load_balancer: false,
+        dhcp: false,
+        ipv6_support: true,
+        hosts: 5,
+    };
+
+    fn good() -> Networks {
+        Networks {
+            cluster: vec![("10.128.0.0/14".parse().unwrap(), 23)],
+            service: vec!["172.30.0.0/16".parse().unwrap()],
+            machine: vec!["192.168.10.0/24".parse().unwrap()],
+            api: vec!["192.168.10.100".parse().unwrap()],
+            ingress: vec!["192.168.10.101".parse().unwrap()],
+        }
+    }
+
+    fn dual() -> Networks {
+        Networks {
+            cluster: vec![
+                ("10.128.0.0/14".parse().unwrap(), 23),
+                ("fd01::/48".parse().unwrap(), 64),
+            ],
+            service: vec![
+                "172.30.0.0/16".parse().unwrap(),
+                "fd02::/112".parse().unwrap(),
+            ],
+            machine: vec![
+                "192.168.10.0/24".parse().unwrap(),
+                "fd10::/64".parse().unwrap(),
+            ],
+            api: vec![
+                "192.168.10.100".parse().unwrap(),
+                "fd10::100".parse().unwrap(),
+            ],
+            ingress: vec![
+                "192.168.10.101".parse().unwrap(),
+                "fd10::101".parse().unwrap(),
+            ],
+        }
+    }
+
+    fn nets(list: &[&str]) -> Vec<IpNet> {
+        list.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn ips(list: &[&str]) -> Vec<IpAddr> {
+        list.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn good_networks_pass() {
+        good().check(&RULES).unwrap();
+        dual().check(&RULES).unwrap();
+        Networks::default().check(&RULES).unwrap();
+    }
+
+    #[test]
+    fn bad_networks_name_their_field() {
+        let with = |change: fn(&mut Networks)| {
+            let mut networks = good();
+            change(&mut networks);
+            networks
+        };
+        for (field, networks) in [
+            (
+                "cluster_networks[0].cidr",
+                with(|n| n.cluster = vec![("10.0.0.0/26".parse().unwrap(), 25)]),
+            ),
+            (
+                "cluster_networks[0].cidr",
+                with(|n| n.cluster = vec![("0.0.0.0/0".parse().unwrap(), 23)]),
+            ),
+            (
+                "cluster_networks[0].host_prefix",
+                with(|n| n.cluster[0].1 = 0),
+            ),
+            (
+                "cluster_networks[0].host_prefix",
+                with(|n| n.cluster[0].1 = 26),
+            ),
+            (
+                "cluster_networks[0].host_prefix",
+                with(|n| n.cluster[0].1 = 16),
+            ),
+            (
+                "cluster_networks[0].host_prefix",
+                with(|n| n.cluster[0].1 = 10),
+            ),
+            (
+                "cluster_networks[0].host_prefix",
+                with(|n| n.cluster[0].1 = -1),
+            ),
+            (
+                "service_networks[0].cidr",
+                with(|n| n.service = nets(&["172.30.0.0/26"])),
+            ),
+            (
+                "machine_networks[0].cidr",
+                with(|n| n.machine = nets(&["192.168.10.96/29"])),
+            ),
+            (
+                "service_networks",
+                with(|n| n.service = nets(&["10.129.0.0/16"])),
+            ),
+            (
+                "cluster_networks",
+                with(|n| n.machine = nets(&["10.0.0.0/8"])),
+            ),
+            ("api_vips", with(|n| n.api = ips(&["192.168.11.100"]))),
+            ("api_vips", with(|n| n.api = ips(&["192.168.10.0"]))),
+            (
+                "ingress_vips",
+                with(|n| n.ingress = ips(&["192.168.10.255"])),
+            ),
+            (
+                "ingress_vips",
+                with(|n| n.ingress = ips(&["192.168.10.100"])),
+            ),
+            ("api_vips and ingress_vips", with(|n| n.ingress.clear())),
+            (
+                "api_vips",
+                with(|n| n.api = ips(&["192.168.10.1", "192.168.10.2"])),
+            ),
+            (
+                "api_vips",
+                with(|n| n.api = ips(&["192.168.10.1", "fd10::1", "fd10::2"])),
+            ),
+        ] {
+            let error = networks.check(&RULES).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{field}:")), "{field}: {error}");
+        }
+    }
+
+    #[test]
+    fn dual_stack_needs_both_families_everywhere() {
+        let with = |change: fn(&mut Networks)| {
+            let mut networks = dual();
+            change(&mut networks);
+            networks.check(&RULES).unwrap_err().to_string()
+        };
+        assert!(with(|n| n.machine.clear()).starts_with("machine_networks:"));
+        assert!(with(|n| n.service.truncate(1)).starts_with("service_networks:"));
+        assert!(with(|n| n.service.reverse()).starts_with("service_networks:"));
+        let mut reversed = dual();
+        reversed.cluster.reverse();
+        reversed.service.reverse();
+        reversed.machine.reverse();
+        reversed.api.reverse();
+        reversed.ingress.reverse();
+        reversed.check(&RULES).unwrap();
+        let old = Rules {
+            version: "4.11.2",
+            ..RULES
+        };
+        assert!(reversed.check(&old).is_err());
+    }
+
+    #[test]
+    fn modes_that_exclude_vips() {
+        for rules in [
+            Rules {
+                single_node: true,
+                ..RULES
+            },
+            Rules {
+                user_managed_networking: true,
+                ..RULES
+            },
+            Rules {
+                dhcp: true,
+                ..RULES
+            },
+        ] {
+            assert!(good().check(&rules).is_err());
+        }
+        let without = Rules {
+            ipv6_support: false,
+            ..RULES
+        };
+        assert!(
+            dual()
+                .check(&without)
+                .unwrap_err()
+                .to_string()
+                .contains("IPV6_SUPPORT")
+        );
+        good().check(&without).unwrap();
+    }
+
+    #[test]
+    fn a_user_managed_load_balancer_may_share_an_address() {
+        let mut networks = good();
+        networks.ingress = networks.api.clone();
+        let rules = Rules {
+            user_managed_load_balancer: true,
+            ..RULES
+        };
+        networks.check(&rules).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn reading_never_panics(text in "[0-9a-f:./]{0,24}|\\PC*") {
+            let _ = cidr("x", &text);
+            let _ = ip("x", &text);
+        }
+
+        #[test]
+        fn checking_never_panics(a: u32, len in 0u8..=32, prefix: i64, b: u32) {
+            let net: IpNet = format!("{}/{len}", std::net::Ipv4Addr::from(a)).parse().unwrap();
+            let networks = Networks {
+                cluster: vec![(net, prefix)],
+                machine: vec![net],
+                api: vec![IpAddr::from(b.to_be_bytes())],
+                ingress: vec![IpAddr::from(a.to_be_bytes())],
+                ..Networks::default()
+            };
+            let _ = networks.check(&RULES);
+        }
+    }
+}

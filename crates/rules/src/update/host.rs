@@ -1,0 +1,294 @@
+//! Changes of a host.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+use model::cluster::{Cluster, PlatformType};
+use model::events::EventSeverity;
+use model::host::{
+    DiskConfigParams, DiskRole, DiskSkipFormattingParams, HostRole, HostStatus, HostUpdateParams,
+};
+use model::inventory::Disk;
+
+use crate::versions::at_least;
+use crate::{HostState, NewEvent, input, networking};
+
+/// Applies the changes, all or none; token and header values for the ignition endpoint are kept by the caller.
+///
+/// Errors: `Invalid` naming the field; `Conflict` – the host's status or its disks forbid it.
+pub fn host(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    params: HostUpdateParams,
+) -> Result<Vec<NewEvent>, Error> {
+    let mut changed = host.clone();
+    if let Some(role) = params.host_role {
+        set_role(&mut changed, cluster, role)?;
+    }
+    if let Some(name) = params.host_name {
+        check_before_installation(&changed, "host_name")?;
+        input::hostname(&name)?;
+        changed.record.requested_hostname = name;
+    }
+    if let Some(disks) = &params.disks_selected_config {
+        check_before_installation(&changed, "disks_selected_config")?;
+        select_disk(&mut changed, disks)?;
+    }
+    if let Some(disks) = &params.disks_skip_formatting {
+        check_before_installation(&changed, "disks_skip_formatting")?;
+        skip_formatting(&mut changed, disks)?;
+    }
+    if let Some(pool) = params.machine_config_pool_name {
+        changed.record.machine_config_pool_name = pool;
+    }
+    if let Some(token) = &params.ignition_endpoint_token {
+        changed.record.ignition_endpoint_token_set = !token.is_empty();
+    }
+    if let Some(labels) = &params.node_labels {
+        let labels = input::node_labels(labels)?;
+        changed.record.node_labels = serde_json::to_string(&labels)
+            .map_err(|error| Error::internal("writing node_labels", error))?;
+    }
+    if let Some(credentials) = &params.fencing_credentials {
+        check_fencing(cluster)?;
+        changed.record.fencing_credentials = serde_json::to_string(credentials)
+            .map_err(|error| Error::internal("writing fencing_credentials", error))?;
+    }
+    let events = role_event(host, &changed);
+    *host = changed;
+    Ok(events)
+}
+
+fn role_event(before: &HostState, after: &HostState) -> Vec<NewEvent> {
+    if before.record.role == after.record.role {
+        return Vec::new();
+    }
+    let role = after.record.role.unwrap_or_default();
+    let name = after.name();
+    vec![
+        NewEvent::new(
+            "host_role_updated",
+            EventSeverity::Info,
+            format!("Host {name}: the role was set to {role}"),
+        )
+        .host(&after.record)
+        .prop("host_name", name)
+        .prop("suggested_role", role),
+    ]
+}
+
+fn check_before_installation(host: &HostState, field: &str) -> Result<(), Error> {
+    match host.record.status {
+        HostStatus::Discovering
+        | HostStatus::Known
+        | HostStatus::Disconnected
+        | HostStatus::Insufficient
+        | HostStatus::PendingForInput
+        | HostStatus::Binding
+        | HostStatus::DiscoveringUnbound
+        | HostStatus::KnownUnbound
+        | HostStatus::DisconnectedUnbound
+        | HostStatus::InsufficientUnbound => Ok(()),
+        status => Err(Error::conflict(format!(
+            "{field} of host {} cannot change while it is {status}: only before the installation",
+            host.name()
+        ))),
+    }
+}
+
+fn set_role(host: &mut HostState, cluster: Option<&Cluster>, role: HostRole) -> Result<(), Error> {
+    const FIELD: &str = "host_role";
+    check_before_installation(host, FIELD)?;
+    match role {
+        HostRole::Bootstrap => {
+            return Err(input::refuse(
+                FIELD,
+                role.as_str(),
+                "is chosen by the installation: use auto-assign, master, arbiter or worker",
+            ));
+        }
+        HostRole::Arbiter => check_arbiter(cluster)?,
+        HostRole::AutoAssign | HostRole::Master | HostRole::Worker => {}
+    }
+    host.record.role = Some(role);
+    Ok(())
+}
+
+fn check_arbiter(cluster: Option<&Cluster>) -> Result<(), Error> {
+    let Some(cluster) = cluster else {
+        return Ok(());
+    };
+    let version = &cluster.openshift_version;
+    let is_possible = match networking::platform(cluster) {
+        PlatformType::Baremetal => at_least(version, 4, 19),
+        PlatformType::None => at_least(version, 4, 22),
+        _ => false,
+    };
+    if is_possible {
+        return Ok(());
+    }
+    Err(input::refuse(
+        "host_role",
+        "arbiter",
+        "needs version 4.19 on platform baremetal, or 4.22 on platform none: use master or worker",
+    ))
+}
+
+fn check_fencing(cluster: Option<&Cluster>) -> Result<(), Error> {
+    let is_possible = cluster.is_none_or(|cluster| {
+        at_least(&cluster.openshift_version, 4, 20)
+            && matches!(
+                networking::platform(cluster),
+                PlatformType::Baremetal | PlatformType::None
+            )
+    });
+    if is_possible {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "fencing_credentials",
+        "need version 4.20 and platform baremetal or none: leave them out",
+    ))
+}
+
+fn select_disk(host: &mut HostState, choices: &[DiskConfigParams]) -> Result<(), Error> {
+    let name = host.name();
+    let conflict = |reason: String| Err(Error::conflict(format!("host {name}: {reason}")));
+    let mut wanted = choices
+        .iter()
+        .filter(|choice| choice.role == Some(DiskRole::Install));
+    let install = wanted.next();
+    if wanted.next().is_some() {
+        return conflict(
+            "disks_selected_config has more than one disk with role install: choose one".to_owned(),
+        );
+    }
+    for choice in choices {
+        if find_disk(host, &choice.id).is_none() {
+            return conflict(format!(
+                "disks_selected_config names disk {:?}, which it does not have: choose one of [{}]",
+                choice.id,
+                disk_ids(host)
+            ));
+        }
+    }
+    if let Some(choice) = install {
+        let Some(disk) = find_disk(host, &choice.id) else {
+            return Ok(());
+        };
+        if !disk.installation_eligibility.eligible {
+            return conflict(format!(
+                "disk {:?} cannot be installed to ({}): choose another one",
+                choice.id,
+                disk.installation_eligibility
+                    .not_eligible_reasons
+                    .join("; ")
+            ));
+        }
+        let (id, path) = (disk.id.clone(), device_path(disk));
+        host.record.installation_disk_id = id;
+        host.record.installation_disk_path = path;
+    } else if choices
+        .iter()
+        .any(|choice| choice.id == host.record.installation_disk_id)
+    {
+        host.record.installation_disk_id = String::new();
+        host.record.installation_disk_path = String::new();
+    }
+    Ok(())
+}
+
+fn find_disk<'a>(host: &'a HostState, id: &str) -> Option<&'a Disk> {
+    host.inventory
+        .as_ref()?
+        .disks
+        .iter()
+        .find(|disk| !id.is_empty() && disk.id == id)
+}
+
+fn disk_ids(host: &HostState) -> String {
+    let ids: Vec<&str> = host
+        .inventory
+        .iter()
+        .flat_map(|inventory| &inventory.disks)
+        .map(|disk| disk.id.as_str())
+        .collect();
+    ids.join(", ")
+}
+
+fn device_path(disk: &Disk) -> String {
+    if disk.path.is_empty() {
+        format!("/dev/{}", disk.name)
+    } else {
+        disk.path.clone()
+    }
+}
+
+fn skip_formatting(
+    host: &mut HostState,
+    choices: &[DiskSkipFormattingParams],
+) -> Result<(), Error> {
+    let mut skipped: BTreeSet<String> = host
+        .record
+        .skip_formatting_disks
+        .split(',')
+        .filter(|id| !id.is_empty())
+        .map(str::to_owned)
+        .collect();
+    for choice in choices {
+        if find_disk(host, &choice.disk_id).is_none() {
+            return Err(input::refuse(
+                "disks_skip_formatting",
+                &choice.disk_id,
+                &format!(
+                    "is not a disk of this host: choose from [{}]",
+                    disk_ids(host)
+                ),
+            ));
+        }
+        if choice.skip_formatting {
+            skipped.insert(choice.disk_id.clone());
+        } else {
+            skipped.remove(&choice.disk_id);
+        }
+    }
+    host.record.skip_formatting_disks = skipped.into_iter().collect::<Vec<_>>().join(",");
+    Ok(())
+}
+
+/// Stores the arguments that a user adds to the installer of a host.
+///
+/// Errors: `Invalid` on `args`.
+pub fn installer_args(host: &mut HostState, args: &[String]) -> Result<Vec<NewEvent>, Error> {
+    input::installer_args(args)?;
+    host.record.installer_args = serde_json::to_string(args)
+        .map_err(|error| Error::internal("writing installer_args", error))?;
+    let name = host.name();
+    Ok(vec![
+        NewEvent::new(
+            "host_installer_args_applied",
+            EventSeverity::Info,
+            format!("Host {name}: custom installer arguments were applied"),
+        )
+        .host(&host.record)
+        .prop("host_name", name),
+    ])
+}
+
+/// Stores what a user lays over the ignition of a host.
+///
+/// Errors: `Invalid` on `config`.
+pub fn host_ignition(host: &mut HostState, config: &str) -> Result<Vec<NewEvent>, Error> {
+    input::ignition_config_override("config", config)?;
+    config.clone_into(&mut host.record.ignition_config_overrides);
+    let name = host.name();
+    Ok(vec![
+        NewEvent::new(
+            "host_discovery_ignition_config_applied",
+            EventSeverity::Info,
+            format!("Host {name}: a custom ignition configuration was applied"),
+        )
+        .host(&host.record)
+        .prop("host_name", name),
+    ])
+}

@@ -1,0 +1,170 @@
+//! Changes of an infra-env.
+
+use model::Error;
+use model::events::EventSeverity;
+use model::infra_env::{InfraEnv, InfraEnvUpdateParams};
+
+use super::Context;
+use crate::create::{ImageParts, set_image_parts};
+use crate::versions::{Number, find_os_image};
+use crate::{NewEvent, input, urls};
+
+/// Applies the changes, all or none; the caller stores a new pull secret.
+///
+/// Errors: `Invalid` naming the field.
+pub fn infra_env(
+    infra_env: &mut InfraEnv,
+    params: InfraEnvUpdateParams,
+    ctx: &Context<'_>,
+) -> Result<Vec<NewEvent>, Error> {
+    let mut changed = infra_env.clone();
+    set_texts(&mut changed, &params, ctx)?;
+    if let Some(kind) = params.image_type {
+        changed.r#type = kind;
+    }
+    set_image_parts(
+        &mut changed,
+        ImageParts {
+            static_network_config: params.static_network_config,
+            rendezvous_ip: params.rendezvous_ip,
+            kernel_arguments: params.kernel_arguments,
+            network_discovery_delay_seconds: params.network_discovery_delay_seconds,
+        },
+    )?;
+    if let Some(version) = params
+        .openshift_version
+        .filter(|version| !version.is_empty())
+    {
+        check_version(&version, ctx)?;
+        changed.openshift_version = version;
+    }
+    let wanted = changed.cpu_architecture.unwrap_or_default();
+    let version = Some(changed.openshift_version.as_str());
+    let os_image = find_os_image(&ctx.offer.os_images, version, wanted)?;
+    changed
+        .openshift_version
+        .clone_from(&os_image.openshift_version);
+    if let Some(proxy) = params.proxy {
+        input::proxy(&proxy, &changed.openshift_version)?;
+        changed.proxy = Some(proxy);
+    }
+    changed.download_url = urls::download_url(
+        &ctx.offer.image_service_url,
+        changed.id,
+        os_image,
+        changed.r#type,
+    );
+    let details = changed_parts(infra_env, &changed);
+    *infra_env = changed;
+    if details.is_empty() {
+        return Ok(Vec::new());
+    }
+    let details = details.join(", ");
+    let mut event = NewEvent::new(
+        "image_info_updated",
+        EventSeverity::Info,
+        format!("Updated image information ({details})"),
+    )
+    .infra_env(infra_env.id)
+    .prop("details", &details);
+    event.cluster_id = infra_env.cluster_id;
+    Ok(vec![event])
+}
+
+fn set_texts(
+    infra_env: &mut InfraEnv,
+    params: &InfraEnvUpdateParams,
+    ctx: &Context<'_>,
+) -> Result<(), Error> {
+    if let Some(list) = &params.additional_ntp_sources {
+        input::additional_ntp_source("additional_ntp_sources", list)?;
+        infra_env.additional_ntp_sources.clone_from(list);
+    }
+    if let Some(list) = &params.ntp_sources {
+        infra_env.ntp_sources.clone_from(list);
+    }
+    input::ntp_sources(
+        &infra_env.ntp_sources,
+        "additional_ntp_sources",
+        &infra_env.additional_ntp_sources,
+    )?;
+    if let Some(keys) = &params.ssh_authorized_key {
+        input::ssh_public_keys("ssh_authorized_key", keys)?;
+        infra_env.ssh_authorized_key.clone_from(keys);
+    }
+    if !params.pull_secret.is_empty() {
+        input::pull_secret(
+            &params.pull_secret,
+            &ctx.offer.component_images,
+            &ctx.offer.public_registries,
+        )?;
+        infra_env.pull_secret_set = true;
+    }
+    if !params.ignition_config_override.is_empty() {
+        let text = &params.ignition_config_override;
+        input::ignition_config_override("ignition_config_override", text)?;
+        infra_env.ignition_config_override.clone_from(text);
+    }
+    if let Some(bundle) = &params.additional_trust_bundle {
+        infra_env.additional_trust_bundle =
+            input::ca_certificates("additional_trust_bundle", bundle)?;
+    }
+    Ok(())
+}
+
+fn check_version(version: &str, ctx: &Context<'_>) -> Result<(), Error> {
+    let read = |text: &str| text.parse::<Number>().ok();
+    let of_cluster = ctx
+        .cluster
+        .map(|cluster| cluster.openshift_version.as_str());
+    match (read(version), of_cluster.and_then(read)) {
+        (Some(number), Some(of_cluster)) if !number.same_minor(&of_cluster) => Err(input::refuse(
+            "openshift_version",
+            version,
+            &format!("does not fit the cluster, which installs {of_cluster}: leave it out"),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What the image is made from and has changed, by wire name.
+fn changed_parts(before: &InfraEnv, after: &InfraEnv) -> Vec<&'static str> {
+    [
+        ("image_type", before.r#type != after.r#type),
+        (
+            "openshift_version",
+            before.openshift_version != after.openshift_version,
+        ),
+        ("proxy", before.proxy != after.proxy),
+        (
+            "additional_ntp_sources",
+            before.additional_ntp_sources != after.additional_ntp_sources,
+        ),
+        ("ntp_sources", before.ntp_sources != after.ntp_sources),
+        (
+            "ssh_authorized_key",
+            before.ssh_authorized_key != after.ssh_authorized_key,
+        ),
+        (
+            "static_network_config",
+            before.static_network_config != after.static_network_config,
+        ),
+        ("rendezvous_ip", before.rendezvous_ip != after.rendezvous_ip),
+        (
+            "kernel_arguments",
+            before.kernel_arguments != after.kernel_arguments,
+        ),
+        (
+            "ignition_config_override",
+            before.ignition_config_override != after.ignition_config_override,
+        ),
+        (
+            "additional_trust_bundle",
+            before.additional_trust_bundle != after.additional_trust_bundle,
+        ),
+    ]
+    .into_iter()
+    .filter(|(_, differs)| *differs)
+    .map(|(name, _)| name)
+    .collect()
+}

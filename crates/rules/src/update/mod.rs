@@ -1,0 +1,30 @@
+//! Changes that users ask for.
+//!
+//! A refused change leaves the record as it was. Validations and states are not touched here: the caller
+//! refreshes afterwards.
+
+mod cluster;
+mod host;
+mod infra_env;
+mod machine_networks;
+mod members;
+
+use model::cluster::Cluster;
+
+use crate::{Offer, Policy};
+
+pub use cluster::{accepts_changes, cluster};
+pub use host::{host, host_ignition, installer_args};
+pub use infra_env::infra_env;
+pub use machine_networks::{derive_machine_networks, host_networks};
+
+/// What a change depends on besides the caller's parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// What the service offers.
+    pub offer: &'a Offer,
+    /// Switches of the operator.
+    pub policy: &'a Policy,
+    /// The cluster that a changed infra-env is bound to.
+    pub cluster: Option<&'a Cluster>,
+}

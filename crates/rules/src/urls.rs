@@ -1,0 +1,94 @@
+//! The URLs that records carry.
+
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::infra_env::{ImageType, InfraEnv};
+use model::versions::{CpuArchitecture, OsImage};
+
+/// Path under which every operation of the API lives.
+pub const API_BASE: &str = "/api/assisted-install";
+
+/// Where an infra-env's discovery image is downloaded from.
+pub fn download_url(
+    image_service: &str,
+    id: InfraEnvId,
+    os_image: &OsImage,
+    kind: ImageType,
+) -> String {
+    let base = image_service.trim_end_matches('/');
+    let file = match kind {
+        ImageType::FullIso => "full.iso",
+        ImageType::MinimalIso => "minimal.iso",
+        ImageType::DisconnectedIso => "disconnected.iso",
+    };
+    format!(
+        "{base}/byid/{id}/{}/{}/{file}",
+        os_image.openshift_version, os_image.cpu_architecture
+    )
+}
+
+/// What a host downloads to boot over the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BootArtifacts {
+    /// Kernel.
+    pub kernel: String,
+    /// Root file system.
+    pub rootfs: String,
+    /// Initial ramdisk with the ignition of the infra-env inside.
+    pub initrd: String,
+}
+
+/// Where the boot artifacts of an infra-env are.
+pub fn boot_artifacts(
+    image_service: &str,
+    infra_env: &InfraEnv,
+    os_image: &OsImage,
+) -> BootArtifacts {
+    let base = image_service.trim_end_matches('/');
+    let version = &os_image.openshift_version;
+    let architecture: CpuArchitecture = os_image.cpu_architecture;
+    let query = format!("version={version}&arch={architecture}");
+    BootArtifacts {
+        kernel: format!("{base}/boot-artifacts/kernel?{query}"),
+        rootfs: format!("{base}/boot-artifacts/rootfs?{query}"),
+        initrd: format!("{base}/images/{}/pxe-initrd?{query}", infra_env.id),
+    }
+}
+
+/// The `href` of a cluster.
+pub fn cluster(id: ClusterId) -> String {
+    format!("{API_BASE}/v2/clusters/{id}")
+}
+
+/// The `href` of an infra-env.
+pub fn infra_env(id: InfraEnvId) -> String {
+    format!("{API_BASE}/v2/infra-envs/{id}")
+}
+
+/// The `href` of a host.
+pub fn host(infra_env: InfraEnvId, id: HostId) -> String {
+    format!("{API_BASE}/v2/infra-envs/{infra_env}/hosts/{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_image_url_names_version_and_architecture() {
+        let os_image = OsImage {
+            openshift_version: "4.16".to_owned(),
+            cpu_architecture: CpuArchitecture::Arm64,
+            ..OsImage::default()
+        };
+        let id = InfraEnvId::default();
+        assert_eq!(
+            download_url("http://images:8888/", id, &os_image, ImageType::MinimalIso),
+            "http://images:8888/byid/00000000-0000-0000-0000-000000000000/4.16/arm64/minimal.iso"
+        );
+        let artifacts = boot_artifacts("http://images:8888", &InfraEnv::default(), &os_image);
+        assert_eq!(
+            artifacts.initrd,
+            "http://images:8888/images/00000000-0000-0000-0000-000000000000/pxe-initrd?version=4.16&arch=arm64"
+        );
+    }
+}

@@ -1,0 +1,307 @@
+//! Which image a wanted version stands for.
+
+use model::Error;
+use model::versions::{CpuArchitecture, OsImage, ReleaseImage, ReleaseSupportLevel};
+
+use super::number::Number;
+
+/// The spelling that records carry: `aarch64` is `arm64`.
+pub fn architecture(given: CpuArchitecture) -> CpuArchitecture {
+    match given {
+        CpuArchitecture::Aarch64 => CpuArchitecture::Arm64,
+        other => other,
+    }
+}
+
+/// A release that was found, in the terms of a cluster's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Release {
+    /// Full version.
+    pub version: String,
+    /// Architecture of the cluster: `multi` for a release of several.
+    pub architecture: CpuArchitecture,
+    /// Reference of the release image.
+    pub image: String,
+}
+
+/// The release that a cluster of that version and architecture installs.
+///
+/// Errors: `Invalid` on `openshift_version` – not a version, ignored by the operator, or no such release image.
+pub fn release(
+    images: &[ReleaseImage],
+    ignored: &[String],
+    version: &str,
+    wanted: CpuArchitecture,
+) -> Result<Release, Error> {
+    let image = find_release(images, version, wanted)?;
+    let full = image.version.trim_end_matches("-multi");
+    let number: Number = parse("openshift_version", &image.version)?;
+    if ignored
+        .iter()
+        .any(|entry| entry == full || *entry == number.minor_text())
+    {
+        return Err(Error::invalid(
+            "openshift_version",
+            format!(
+                "{version:?} stands for {full}, which IGNORED_OPENSHIFT_VERSIONS rules out: choose another version"
+            ),
+        ));
+    }
+    Ok(Release {
+        version: full.to_owned(),
+        architecture: architecture(image.cpu_architecture),
+        image: image.url.clone(),
+    })
+}
+
+/// The release image of a version: `x.y.z` exactly, `x.y` the newest, final releases first.
+///
+/// `x.y-multi` and `x.y.z-multi` ask for a release of several architectures, whatever `wanted` says.
+/// Errors: `Invalid` on `openshift_version`.
+pub fn find_release<'a>(
+    images: &'a [ReleaseImage],
+    version: &str,
+    wanted: CpuArchitecture,
+) -> Result<&'a ReleaseImage, Error> {
+    let number: Number = parse("openshift_version", version)?;
+    let wanted = if number.multi {
+        CpuArchitecture::Multi
+    } else {
+        architecture(wanted)
+    };
+    let mut matching: Vec<(&ReleaseImage, Number)> = images
+        .iter()
+        .filter(|image| serves(image, wanted))
+        .filter_map(|image| Some((image, image.version.parse::<Number>().ok()?)))
+        .filter(|(_, candidate)| is_meant(candidate, &number))
+        .collect();
+    matching.sort_by(|(left, left_number), (right, right_number)| {
+        is_final(left, left_number)
+            .cmp(&is_final(right, right_number))
+            .then_with(|| left_number.precedence(right_number))
+            // Among equals the image made for this architecture alone wins: it is smaller.
+            .then_with(|| {
+                right
+                    .cpu_architectures
+                    .len()
+                    .cmp(&left.cpu_architectures.len())
+            })
+    });
+    matching.pop().map(|(image, _)| image).ok_or_else(|| {
+        Error::invalid(
+            "openshift_version",
+            format!(
+                "no release image for {version:?} on {wanted}: RELEASE_IMAGES offers [{}]",
+                offered(images)
+            ),
+        )
+    })
+}
+
+fn serves(image: &ReleaseImage, wanted: CpuArchitecture) -> bool {
+    architecture(image.cpu_architecture) == wanted
+        || image
+            .cpu_architectures
+            .iter()
+            .any(|name| name.parse().map(architecture) == Ok(wanted))
+}
+
+fn is_meant(candidate: &Number, wanted: &Number) -> bool {
+    candidate.same_minor(wanted)
+        && (wanted.patch.is_none()
+            || (candidate.patch == wanted.patch && candidate.pre == wanted.pre))
+}
+
+fn is_final(image: &ReleaseImage, number: &Number) -> bool {
+    image.support_level != Some(ReleaseSupportLevel::Beta) && !number.is_pre_release()
+}
+
+fn offered(images: &[ReleaseImage]) -> String {
+    let list: Vec<String> = images
+        .iter()
+        .map(|image| format!("{} {}", image.version, image.cpu_architecture))
+        .collect();
+    list.join(", ")
+}
+
+/// The OS image to boot for a version: the same version, else its minor release, else the newest of that minor
+/// release; without a version the newest of all.
+///
+/// Errors: `Invalid` on `openshift_version` or `cpu_architecture`.
+pub fn find_os_image<'a>(
+    images: &'a [OsImage],
+    version: Option<&str>,
+    wanted: CpuArchitecture,
+) -> Result<&'a OsImage, Error> {
+    let wanted = architecture(wanted);
+    let mut usable: Vec<(&OsImage, Number)> = images
+        .iter()
+        .filter(|image| architecture(image.cpu_architecture) == wanted)
+        .filter_map(|image| Some((image, image.openshift_version.parse::<Number>().ok()?)))
+        .collect();
+    usable.sort_by(|left, right| left.1.precedence(&right.1));
+    if usable.is_empty() {
+        return Err(Error::invalid(
+            "cpu_architecture",
+            format!(
+                "no OS image for {wanted}: add one to OS_IMAGES or choose another architecture"
+            ),
+        ));
+    }
+    let Some(version) = version.filter(|version| !version.is_empty()) else {
+        return newest(&usable, |_| true)
+            .ok_or_else(|| Error::invalid("cpu_architecture", "no OS image"));
+    };
+    let number: Number = parse("openshift_version", version)?;
+    let exact = |candidate: &Number| {
+        candidate.same_minor(&number)
+            && candidate.patch == number.patch
+            && candidate.pre == number.pre
+    };
+    newest(&usable, exact)
+        .or_else(|| {
+            newest(&usable, |candidate| {
+                candidate.same_minor(&number) && candidate.patch.is_none()
+            })
+        })
+        .or_else(|| newest(&usable, |candidate| candidate.same_minor(&number)))
+        .ok_or_else(|| {
+            let list: Vec<&str> = usable
+                .iter()
+                .map(|(image, _)| image.openshift_version.as_str())
+                .collect();
+            Error::invalid(
+                "openshift_version",
+                format!(
+                    "no OS image for {version:?} on {wanted}: OS_IMAGES offers [{}]",
+                    list.join(", ")
+                ),
+            )
+        })
+}
+
+fn newest<'a>(
+    sorted: &[(&'a OsImage, Number)],
+    fits: impl Fn(&Number) -> bool,
+) -> Option<&'a OsImage> {
+    sorted
+        .iter()
+        .rev()
+        .find(|(_, number)| fits(number))
+        .map(|(image, _)| *image)
+}
+
+fn parse(field: &str, version: &str) -> Result<Number, Error> {
+    version
+        .parse()
+        .map_err(|error: super::number::NotAVersion| Error::invalid(field, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use CpuArchitecture::{Aarch64, Arm64, Multi, Ppc64le, X86_64};
+
+    fn image(version: &str, main: CpuArchitecture, all: &[&str]) -> ReleaseImage {
+        ReleaseImage {
+            openshift_version: version.to_owned(),
+            cpu_architecture: main,
+            cpu_architectures: all.iter().map(ToString::to_string).collect(),
+            url: format!("registry.example.com/release:{version}-{main}"),
+            version: version.to_owned(),
+            ..ReleaseImage::default()
+        }
+    }
+
+    fn images() -> Vec<ReleaseImage> {
+        vec![
+            image("4.16.9", X86_64, &["x86_64"]),
+            image("4.16.10", X86_64, &["x86_64"]),
+            image("4.16.10-multi", Multi, &["x86_64", "arm64"]),
+            image("4.16.11-rc.1", X86_64, &["x86_64"]),
+            image("4.17.0-ec.2", X86_64, &["x86_64"]),
+            image("4.16.2", Arm64, &["arm64"]),
+        ]
+    }
+
+    #[test]
+    fn a_version_finds_its_release() {
+        for (version, wanted, expected) in [
+            ("4.16", X86_64, "4.16.10"),
+            ("4.16.9", X86_64, "4.16.9"),
+            ("4.16.11-rc.1", X86_64, "4.16.11-rc.1"),
+            ("4.17", X86_64, "4.17.0-ec.2"),
+            ("4.16-multi", X86_64, "4.16.10-multi"),
+            ("4.16.10-multi", X86_64, "4.16.10-multi"),
+            ("4.16", Multi, "4.16.10-multi"),
+            ("4.16.2", Aarch64, "4.16.2"),
+        ] {
+            let images = images();
+            assert_eq!(
+                find_release(&images, version, wanted).unwrap().version,
+                expected,
+                "{version} {wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_release_names_what_is_offered() {
+        for (version, wanted) in [
+            ("4.15", X86_64),
+            ("4.16.99", X86_64),
+            ("4.16", Ppc64le),
+            ("latest", X86_64),
+        ] {
+            let images = images();
+            let error = find_release(&images, version, wanted).unwrap_err();
+            assert!(error.to_string().contains(version), "{error}");
+        }
+    }
+
+    #[test]
+    fn ignored_versions_are_refused_with_the_reason() {
+        for ignored in ["4.16", "4.16.10"] {
+            let error = release(&images(), &[ignored.to_owned()], "4.16", X86_64).unwrap_err();
+            assert!(
+                error.to_string().contains("IGNORED_OPENSHIFT_VERSIONS"),
+                "{error}"
+            );
+        }
+        let found = release(&images(), &[], "4.16-multi", X86_64).unwrap();
+        assert_eq!(
+            (found.version.as_str(), found.architecture),
+            ("4.16.10", Multi)
+        );
+    }
+
+    #[test]
+    fn os_images_fall_back_to_the_minor_release() {
+        let os = |version: &str| OsImage {
+            openshift_version: version.to_owned(),
+            cpu_architecture: X86_64,
+            ..OsImage::default()
+        };
+        let images = vec![
+            os("4.15"),
+            os("4.16.3"),
+            os("4.16.20"),
+            os("4.17"),
+            os("4.17.1"),
+        ];
+        for (version, expected) in [
+            (Some("4.16.3"), "4.16.3"),
+            (Some("4.16.5"), "4.16.20"),
+            (Some("4.16"), "4.16.20"),
+            (Some("4.17.9"), "4.17"),
+            (Some("4.15.1"), "4.15"),
+            (None, "4.17.1"),
+            (Some(""), "4.17.1"),
+        ] {
+            let found = find_os_image(&images, version, X86_64).unwrap();
+            assert_eq!(found.openshift_version, expected, "{version:?}");
+        }
+        assert!(find_os_image(&images, Some("4.12"), X86_64).is_err());
+        assert!(find_os_image(&images, None, Arm64).is_err());
+    }
+}

@@ -1,0 +1,13 @@
+//! What can be installed: release and OS images, how a version finds its images, and the versions listing.
+//!
+//! Reading files and asking registries is not done here.
+
+mod find;
+mod listing;
+mod load;
+mod number;
+
+pub use find::{Release, architecture, find_os_image, find_release, release};
+pub use listing::{Query, listing};
+pub use load::{load_os_images, load_platform_versions, load_release_images};
+pub use number::{Number, at_least};
