@@ -1,1 +1,6 @@
+//! For demo and tests: throw-away servers, content and certificates, the simulated installer.
+//!
+//! Nothing here runs in production, and no server depends on it.
 
+pub mod installer;
+pub mod postgres;

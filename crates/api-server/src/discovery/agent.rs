@@ -1,0 +1,51 @@
+//! The unit that starts the agent.
+//!
+//! Source: openshift/assisted-installer-agent, the arguments of its `agent` program.
+
+use model::ids::InfraEnvId;
+use model::network::Proxy;
+use secrecy::ExposeSecret;
+
+use super::context::{Context, Secrets};
+use super::proxy;
+
+/// Where the service's own certificate authority lies on a host.
+pub(super) const SERVICE_CA_PATH: &str = "/etc/assisted-service/service-ca-cert.crt";
+
+/// Text of agent.service.
+pub(super) fn unit(id: InfraEnvId, proxy: Option<&Proxy>, secrets: &Secrets, ctx: &Context) -> String {
+    let image = &ctx.agent_image;
+    let url = &ctx.service_base_url;
+    let insecure = ctx.insecure;
+    let timeout = ctx.agent_start_timeout.as_secs();
+    let mut environment = proxy.map(proxy::unit_lines).unwrap_or_default();
+    if let Some(token) = &secrets.agent_token {
+        let token = token.expose_secret().replace('%', "%%");
+        environment.push_str(&format!("Environment=PULL_SECRET_TOKEN={token}\n"));
+    }
+    let cacert = match ctx.service_ca {
+        Some(_) => format!(" --cacert {SERVICE_CA_PATH}"),
+        None => String::new(),
+    };
+    format!(
+        "[Unit]\n\
+         Description=Agent of the installer service\n\
+         Wants=network-online.target\n\
+         After=network-online.target\n\
+         StartLimitInterval=0\n\
+         \n\
+         [Service]\n\
+         Type=simple\n\
+         Restart=always\n\
+         RestartSec=3\n\
+         {environment}\
+         TimeoutStartSec={timeout}\n\
+         ExecStartPre=/usr/local/bin/agent-fix-bz1964591 {image}\n\
+         ExecStartPre=/usr/local/bin/agent-pull-image {image}\n\
+         ExecStartPre=podman run --pull=never --privileged --rm -v /usr/local/bin:/hostbin {image} cp /usr/bin/agent /hostbin\n\
+         ExecStart=/usr/local/bin/agent --url {url} --infra-env-id {id} --agent-version {image} --insecure={insecure}{cacert}\n\
+         \n\
+         [Install]\n\
+         WantedBy=multi-user.target\n"
+    )
+}

@@ -1,0 +1,166 @@
+//! Putting the discovery ignition together.
+
+use ignition::{Config, File, Unit, User, Version, archive};
+use model::Error;
+use model::infra_env::InfraEnv;
+use secrecy::ExposeSecret;
+
+use super::agent::SERVICE_CA_PATH;
+use super::context::{Context, Secrets};
+use super::{agent, ntp, proxy};
+
+/// Room for the compressed archive in a live image. Units: bytes.
+pub const LIMIT_BYTES: usize = 256 * 1024;
+
+const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors";
+const PROGRAM: u32 = 0o755;
+const READABLE: u32 = 0o644;
+const PRIVATE: u32 = 0o600;
+
+/// The ignition that a host of `infra_env` boots with; the user's override is merged over it and wins.
+///
+/// Errors: `Invalid` – the override does not parse or cannot be merged, or the whole does not fit a live image.
+pub fn ignition(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Result<Config, Error> {
+    let own = base(infra_env, secrets, ctx);
+    let text = infra_env.ignition_config_override.trim();
+    if text.is_empty() {
+        check_size(&own, "infra_env")?;
+        return Ok(own);
+    }
+    let refuse = |error: ignition::Error| Error::invalid("ignition_config_override", error.to_string());
+    let user = Config::parse(text.as_bytes()).map_err(refuse)?;
+    let merged = ignition::merge(&own, &user).map_err(refuse)?;
+    check_size(&merged, "ignition_config_override")?;
+    Ok(merged)
+}
+
+fn check_size(config: &Config, field: &str) -> Result<(), Error> {
+    let size = archive::write(&config.to_json()).len();
+    if size <= LIMIT_BYTES {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!(
+            "the discovery ignition takes {size} bytes compressed, a live image has room for {LIMIT_BYTES}; make \
+             the ignition override or the trust bundle smaller"
+        ),
+    ))
+}
+
+fn base(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Config {
+    let proxy = infra_env.proxy.as_ref().filter(|proxy| proxy::is_set(proxy));
+    let mut config = Config::new(Version::V3_1)
+        .file(program("agent-fix-bz1964591", include_str!("host_files/agent-fix-bz1964591")))
+        .file(program("agent-pull-image", include_str!("host_files/agent-pull-image")))
+        .file(File::text("/etc/motd", READABLE, include_str!("host_files/motd")))
+        .file(File::text(
+            "/etc/NetworkManager/conf.d/01-ipv6.conf",
+            READABLE,
+            include_str!("host_files/01-ipv6.conf"),
+        ))
+        .file(File::text("/root/assisted.te", READABLE, include_str!("host_files/assisted.te")))
+        // Only root pulls images there.
+        .file(File::text(
+            "/root/.docker/config.json",
+            PRIVATE,
+            secrets.pull_secret.expose_secret(),
+        ))
+        .unit(Unit::enabled("agent.service", agent::unit(infra_env.id, proxy, secrets, ctx)))
+        .unit(Unit::enabled("selinux.service", include_str!("host_files/selinux.service")));
+    if !is_okd(infra_env) {
+        config = storage(config);
+    }
+    if let Some(proxy) = proxy {
+        config.ignition.proxy = proxy::ignition(proxy);
+        config = config.file(File::text("/etc/profile.d/proxy.sh", READABLE, &proxy::profile(proxy)));
+    }
+    if let Some(script) = ntp::script(infra_env) {
+        config = config
+            .file(program("add-ntp-sources.sh", &script))
+            .unit(Unit::enabled(
+                "add-ntp-sources.service",
+                include_str!("host_files/add-ntp-sources.service"),
+            ));
+    }
+    if let Some(user) = user(&infra_env.ssh_authorized_key) {
+        config = config.user(user);
+    }
+    trust(config, infra_env, ctx)
+}
+
+/// OKD's live system brings neither daemon.
+fn is_okd(infra_env: &InfraEnv) -> bool {
+    ["okd", "scos"]
+        .iter()
+        .any(|word| infra_env.openshift_version.contains(word))
+}
+
+fn storage(config: Config) -> Config {
+    let multipathd = Unit {
+        name: "multipathd.service".to_owned(),
+        enabled: Some(true),
+        ..Unit::default()
+    };
+    config
+        .file(File::text(
+            "/etc/multipath.conf",
+            READABLE,
+            include_str!("host_files/multipath.conf"),
+        ))
+        .unit(multipathd)
+        .unit(Unit::enabled(
+            "iscsistart.service",
+            include_str!("host_files/iscsistart.service"),
+        ))
+}
+
+/// Certificates, mirrors, policy.
+fn trust(mut config: Config, infra_env: &InfraEnv, ctx: &Context) -> Config {
+    if let Some(pem) = &ctx.service_ca {
+        config = config.file(File::text(SERVICE_CA_PATH, READABLE, pem));
+    }
+    if !infra_env.additional_trust_bundle.is_empty() {
+        let path = format!("{ANCHORS}/assisted-infraenv-additional-trust-bundle.pem");
+        config = config.file(File::text(path, READABLE, &infra_env.additional_trust_bundle));
+    }
+    if let Some(mirrors) = &ctx.mirrors {
+        config = config.file(File::text(
+            "/etc/containers/registries.conf",
+            READABLE,
+            &mirrors.registries_conf,
+        ));
+        if let Some(pem) = &mirrors.ca_bundle {
+            config = config.file(File::text(format!("{ANCHORS}/domain.crt"), READABLE, pem));
+        }
+    }
+    if ctx.insecure_policy {
+        config = config.file(File::text(
+            "/etc/containers/policy.json",
+            READABLE,
+            include_str!("host_files/policy.json"),
+        ));
+    }
+    config
+}
+
+fn program(name: &str, text: &str) -> File {
+    File::text(format!("/usr/local/bin/{name}"), PROGRAM, text)
+}
+
+fn user(keys: &str) -> Option<User> {
+    let keys: Vec<String> = keys
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
+    (!keys.is_empty()).then(|| User {
+        groups: vec!["sudo".to_owned()],
+        ..User::with_keys("core", keys)
+    })
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,171 @@
+use ignition::Mode;
+use model::ids::InfraEnvId;
+use model::network::Proxy;
+use secrecy::SecretString;
+use uuid::Uuid;
+
+use super::*;
+use crate::install::Mirrors;
+
+const PULL_SECRET: &str = r#"{"auths":{"registry.lab:5000":{"auth":"dXNlcjpwYXNz"}}}"#;
+
+fn secrets() -> Secrets {
+    Secrets {
+        pull_secret: SecretString::from(PULL_SECRET),
+        agent_token: None,
+    }
+}
+
+fn context() -> Context {
+    Context {
+        service_base_url: "http://installer.lab:8090".to_owned(),
+        agent_image: "registry.lab:5000/atoll/agent@sha256:0".to_owned(),
+        ..Context::default()
+    }
+}
+
+fn infra_env() -> InfraEnv {
+    InfraEnv {
+        id: InfraEnvId(Uuid::from_u128(1)),
+        openshift_version: "4.18.7".to_owned(),
+        ..InfraEnv::default()
+    }
+}
+
+fn text(config: &Config, path: &str) -> String {
+    let file = config.find_file(path).expect(path);
+    String::from_utf8(file.contents.inline_bytes().unwrap().unwrap()).unwrap()
+}
+
+fn unit(config: &Config, name: &str) -> String {
+    config.find_unit(name).expect(name).contents.clone().unwrap()
+}
+
+#[test]
+fn the_agent_is_started_as_it_expects() {
+    let config = ignition(&infra_env(), &secrets(), &context()).unwrap();
+    let agent = unit(&config, "agent.service");
+    let line = "ExecStart=/usr/local/bin/agent --url http://installer.lab:8090 --infra-env-id \
+                00000000-0000-0000-0000-000000000001 --agent-version registry.lab:5000/atoll/agent@sha256:0 \
+                --insecure=false\n";
+    assert!(agent.contains(line), "{agent}");
+    assert!(!agent.contains("PULL_SECRET_TOKEN"));
+    assert_eq!(config.find_unit("agent.service").unwrap().enabled, Some(true));
+    assert_eq!(text(&config, "/root/.docker/config.json"), PULL_SECRET);
+    let mode = |path| config.find_file(path).unwrap().mode;
+    assert_eq!(mode("/root/.docker/config.json"), Some(Mode(384)));
+    assert_eq!(mode("/usr/local/bin/agent-pull-image"), Some(Mode(493)));
+    assert!(config.find_unit("multipathd.service").is_some());
+    assert!(config.passwd.users.is_empty());
+}
+
+#[test]
+fn token_and_certificate_reach_the_agent() {
+    let secrets = Secrets {
+        agent_token: Some(SecretString::from("to%ken")),
+        ..secrets()
+    };
+    let ctx = Context {
+        insecure: true,
+        service_ca: Some("PEM".to_owned()),
+        ..context()
+    };
+    let config = ignition(&infra_env(), &secrets, &ctx).unwrap();
+    let agent = unit(&config, "agent.service");
+    assert!(agent.contains("Environment=PULL_SECRET_TOKEN=to%%ken\n"), "{agent}");
+    assert!(agent.contains("--insecure=true --cacert /etc/assisted-service/service-ca-cert.crt\n"), "{agent}");
+    assert_eq!(text(&config, SERVICE_CA_PATH), "PEM");
+}
+
+#[test]
+fn a_proxy_reaches_ignition_agent_and_shell() {
+    let mut infra_env = infra_env();
+    infra_env.proxy = Some(Proxy {
+        http_proxy: Some("http://user:p%40ss@proxy.lab:3128".to_owned()),
+        https_proxy: None,
+        no_proxy: Some(".lab, 10.0.0.0/8".to_owned()),
+    });
+    let config = ignition(&infra_env, &secrets(), &context()).unwrap();
+    assert_eq!(config.ignition.proxy.no_proxy, [".lab", "10.0.0.0/8"]);
+    assert_eq!(config.ignition.proxy.https_proxy, None);
+    let agent = unit(&config, "agent.service");
+    assert!(agent.contains("Environment=http_proxy=http://user:p%%40ss@proxy.lab:3128\n"), "{agent}");
+    let profile = text(&config, "/etc/profile.d/proxy.sh");
+    assert!(profile.contains("export HTTP_PROXY='http://user:p%40ss@proxy.lab:3128'\n"), "{profile}");
+}
+
+#[test]
+fn an_empty_proxy_is_no_proxy() {
+    let mut infra_env = infra_env();
+    infra_env.proxy = Some(Proxy::default());
+    let config = ignition(&infra_env, &secrets(), &context()).unwrap();
+    assert!(config.find_file("/etc/profile.d/proxy.sh").is_none());
+}
+
+#[test]
+fn keys_sources_and_mirrors_are_written() {
+    let mut infra_env = infra_env();
+    infra_env.ssh_authorized_key = "ssh-ed25519 A one\n\nssh-rsa B two\n".to_owned();
+    infra_env.additional_ntp_sources = "ntp.lab,10.0.0.1".to_owned();
+    infra_env.additional_trust_bundle = "BUNDLE".to_owned();
+    let conf = "[[registry]]\nlocation = \"quay.io\"\n[[registry.mirror]]\nlocation = \"registry.lab:5000\"\n";
+    let ctx = Context {
+        mirrors: Some(Mirrors::parse(conf, Some("CA".to_owned())).unwrap()),
+        insecure_policy: true,
+        ..context()
+    };
+    let config = ignition(&infra_env, &secrets(), &ctx).unwrap();
+    let core = &config.passwd.users[0];
+    assert_eq!(core.name, "core");
+    assert_eq!(core.ssh_authorized_keys, ["ssh-ed25519 A one", "ssh-rsa B two"]);
+    assert_eq!(core.groups, ["sudo"]);
+    let script = text(&config, "/usr/local/bin/add-ntp-sources.sh");
+    assert!(script.contains("server ntp.lab iburst\nserver 10.0.0.1 iburst\n"), "{script}");
+    assert_eq!(text(&config, "/etc/containers/registries.conf"), conf);
+    assert_eq!(text(&config, "/etc/pki/ca-trust/source/anchors/domain.crt"), "CA");
+    assert!(text(&config, "/etc/containers/policy.json").contains("insecureAcceptAnything"));
+
+    infra_env.additional_ntp_sources.clear();
+    infra_env.ntp_sources = "ntp.lab".to_owned();
+    let config = ignition(&infra_env, &secrets(), &ctx).unwrap();
+    assert!(text(&config, "/usr/local/bin/add-ntp-sources.sh").contains("> /etc/chrony.conf"));
+}
+
+#[test]
+fn the_user_wins() {
+    let mut infra_env = infra_env();
+    infra_env.ignition_config_override =
+        r#"{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/motd","overwrite":true,"contents":{"source":"data:,mine"}}]}}"#
+            .to_owned();
+    let config = ignition(&infra_env, &secrets(), &context()).unwrap();
+    assert_eq!(text(&config, "/etc/motd"), "mine");
+    assert_eq!(config.ignition.version, Version::V3_2);
+    assert!(config.find_unit("agent.service").is_some());
+}
+
+#[test]
+fn bad_and_oversized_overrides_are_refused() {
+    let mut infra_env = infra_env();
+    infra_env.ignition_config_override = "{}".to_owned();
+    let error = ignition(&infra_env, &secrets(), &context()).unwrap_err();
+    assert!(error.to_string().starts_with("ignition_config_override: "), "{error}");
+
+    // Does not compress: a chain of hashes.
+    let mut noise = String::new();
+    for index in 0..10_000_u128 {
+        noise.push_str(&Uuid::from_u128(index.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)).simple().to_string());
+    }
+    infra_env.ignition_config_override = format!(
+        r#"{{"ignition":{{"version":"3.1.0"}},"storage":{{"files":[{{"path":"/big","contents":{{"source":"data:,{noise}"}}}}]}}}}"#
+    );
+    let error = ignition(&infra_env, &secrets(), &context()).unwrap_err();
+    assert!(error.to_string().contains("262144"), "{error}");
+}
+
+#[test]
+fn okd_has_no_storage_daemons() {
+    let mut infra_env = infra_env();
+    infra_env.openshift_version = "4.18.0-okd-scos.1".to_owned();
+    let config = ignition(&infra_env, &secrets(), &context()).unwrap();
+    assert!(config.find_unit("iscsistart.service").is_none());
+}

@@ -1,0 +1,93 @@
+//! What one verb leaves for the next: the state file that the real installer keeps beside its outputs.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::config::InstallConfig;
+use super::pki::Identity;
+use super::{Failure, fail};
+
+const STATE_FILE: &str = ".openshift_install_state.json";
+const INSTALL_CONFIG: &str = "install-config.yaml";
+
+/// A checked install-config and the identity made for it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    pub(super) install_config: InstallConfig,
+    pub(super) identity: Identity,
+}
+
+impl State {
+    /// Consumes install-config.yaml of `folder`.
+    pub(super) fn consume_install_config(folder: &Path) -> Result<Self, Failure> {
+        let path = folder.join(INSTALL_CONFIG);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return fail(format!(
+                    "failed to load asset \"Install Config\": there is no {INSTALL_CONFIG} in {}",
+                    folder.display()
+                ));
+            }
+            Err(error) => return Err(file_failure("read", &path, &error)),
+        };
+        let install_config = parse(&text)?;
+        let identity = Identity::generate(&install_config)?;
+        let state = Self {
+            install_config,
+            identity,
+        };
+        state.save(folder)?;
+        fs::remove_file(&path).map_err(|error| file_failure("remove", &path, &error))?;
+        Ok(state)
+    }
+
+    /// Takes up what an earlier verb left in `folder`, or consumes install-config.yaml when none ran.
+    pub(super) fn load(folder: &Path) -> Result<Self, Failure> {
+        let path = folder.join(STATE_FILE);
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map_err(|error| Failure(format!("failed to load the state file: {error}"))),
+            Err(_) => Self::consume_install_config(folder),
+        }
+    }
+
+    fn save(&self, folder: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| Failure(format!("failed to save the state file: {error}")))?;
+        write(folder, STATE_FILE, &text)
+    }
+}
+
+/// Parses and checks the text of an install-config.
+pub(super) fn parse(text: &str) -> Result<InstallConfig, Failure> {
+    let invalid = |why: String| {
+        Failure(format!(
+            "failed to load asset \"Install Config\": failed to create install config: invalid \
+             \"{INSTALL_CONFIG}\" file: {why}"
+        ))
+    };
+    let config: InstallConfig = serde_yaml::from_str(text)
+        .map_err(|error| invalid(error.to_string().replace('\n', " ")))?;
+    match super::check::problems(&config) {
+        problems if problems.is_empty() => Ok(config),
+        problems if problems.len() == 1 => Err(invalid(problems.concat())),
+        problems => Err(invalid(format!("[{}]", problems.join(", ")))),
+    }
+}
+
+/// Writes `name` below `folder`, making the folders between.
+pub(super) fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
+    let path: PathBuf = folder.join(name);
+    let parent = path.parent().unwrap_or(folder);
+    fs::create_dir_all(parent)
+        .and_then(|()| fs::write(&path, content))
+        .map_err(|error| file_failure("write", &path, &error))
+}
+
+pub(super) fn file_failure(verb: &str, path: &Path, error: &io::Error) -> Failure {
+    Failure(format!("failed to {verb} {}: {error}", path.display()))
+}
