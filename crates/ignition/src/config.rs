@@ -1,0 +1,466 @@
+//! The records of Ignition 3.1 to 3.3, as far as Atoll writes or checks them.
+//!
+//! Every record keeps the members it does not name in `other`, so nothing a user wrote is lost.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+/// Members that a record does not name.
+pub type Other = Map<String, Value>;
+
+/// A version of the specification, lowest first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Version {
+    /// 3.1.0, what the oldest supported hosts read.
+    #[default]
+    #[serde(rename = "3.1.0")]
+    V3_1,
+    /// 3.2.0
+    #[serde(rename = "3.2.0")]
+    V3_2,
+    /// 3.3.0
+    #[serde(rename = "3.3.0")]
+    V3_3,
+}
+
+/// Permission bits as Ignition writes them: a decimal number, so `Mode(0o644)` is 420 on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Mode(pub u32);
+
+/// A whole configuration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// Version, other configurations, proxy, trusted certificates.
+    pub ignition: Ignition,
+    /// Users and groups.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub passwd: Passwd,
+    /// Files, links, directories.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub storage: Storage,
+    /// Units.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub systemd: Systemd,
+    /// Members not named here, as `kernelArguments`.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `ignition`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ignition {
+    /// Version of the specification.
+    pub version: Version,
+    /// Configurations to fetch.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub config: References,
+    /// Proxy for fetching.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub proxy: Proxy,
+    /// Certificates to trust while fetching.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub security: Security,
+    /// Members not named here, as `timeouts`.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `ignition.config`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct References {
+    /// Configurations merged over this one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub merge: Vec<Resource>,
+    /// The configuration to use instead of this one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub replace: Option<Resource>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Something to fetch: the bytes of a file, a certificate or another configuration.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Resource {
+    /// URL: data, http, https, tftp, s3 or gs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// `gzip`, or empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression: Option<String>,
+    /// Headers of the request.
+    #[serde(default, rename = "httpHeaders", skip_serializing_if = "Vec::is_empty")]
+    pub http_headers: Vec<HttpHeader>,
+    /// What the bytes have to hash to.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub verification: Verification,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// A header of a request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HttpHeader {
+    /// Name.
+    pub name: String,
+    /// Value; without one, merging removes the header.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// Member `verification`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verification {
+    /// `sha512-<hex>` or `sha256-<hex>`, of the bytes before decompression.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `ignition.proxy`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Proxy {
+    /// Proxy for http URLs.
+    #[serde(default, rename = "httpProxy", skip_serializing_if = "Option::is_none")]
+    pub http_proxy: Option<String>,
+    /// Proxy for https URLs.
+    #[serde(
+        default,
+        rename = "httpsProxy",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub https_proxy: Option<String>,
+    /// Hosts, domains and networks reached directly.
+    #[serde(default, rename = "noProxy", skip_serializing_if = "Vec::is_empty")]
+    pub no_proxy: Vec<String>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `ignition.security`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Security {
+    /// TLS.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tls: Tls,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `ignition.security.tls`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tls {
+    /// Certificates (PEM) trusted besides the system's.
+    #[serde(
+        default,
+        rename = "certificateAuthorities",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub certificate_authorities: Vec<Resource>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `passwd`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Passwd {
+    /// Users to create or change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<User>,
+    /// Members not named here, as `groups`.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// A user.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct User {
+    /// Login name.
+    pub name: String,
+    /// Crypt hash; `!` allows no password.
+    #[serde(
+        default,
+        rename = "passwordHash",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub password_hash: Option<String>,
+    /// Supplementary groups.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Keys that may log in.
+    #[serde(
+        default,
+        rename = "sshAuthorizedKeys",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub ssh_authorized_keys: Vec<String>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `storage`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Storage {
+    /// Directories to create.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<Directory>,
+    /// Files to write.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
+    /// Links to create.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<Link>,
+    /// Members not named here, as `disks`, `raid`, `filesystems` and `luks`.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Owner of a file: by number or by name.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<i64>,
+    /// Name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// A file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct File {
+    /// Absolute path.
+    pub path: String,
+    /// Whether what is there may be replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrite: Option<bool>,
+    /// Owner.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Owner,
+    /// Group.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group: Owner,
+    /// Permission bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Bytes of the file.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub contents: Resource,
+    /// Bytes to add to what is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub append: Vec<Resource>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// A directory.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Directory {
+    /// Absolute path.
+    pub path: String,
+    /// Whether what is there may be replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrite: Option<bool>,
+    /// Owner.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Owner,
+    /// Group.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group: Owner,
+    /// Permission bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// A link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// Absolute path of the link.
+    pub path: String,
+    /// Whether what is there may be replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overwrite: Option<bool>,
+    /// Owner.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub user: Owner,
+    /// Group.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group: Owner,
+    /// Where the link leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Whether it is a second name of the same file instead of a symbolic link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hard: Option<bool>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// Member `systemd`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Systemd {
+    /// Units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<Unit>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// A unit of systemd.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Unit {
+    /// File name, as in `agent.service`.
+    pub name: String,
+    /// Whether it starts by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// Whether it must never start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask: Option<bool>,
+    /// The unit's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<String>,
+    /// Texts laid over the unit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropins: Vec<Dropin>,
+    /// Members not named here.
+    #[serde(flatten)]
+    pub other: Other,
+}
+
+/// A text laid over a unit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dropin {
+    /// File name, ending in `.conf`.
+    pub name: String,
+    /// Its text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contents: Option<String>,
+}
+
+impl Config {
+    /// Reads and validates a configuration.
+    ///
+    /// Errors: `Syntax` with the member's path, `Version`, `Invalid` with the member's path.
+    pub fn parse(json: &[u8]) -> Result<Self, Error> {
+        let mut document = serde_json::Deserializer::from_slice(json);
+        let value: Value = serde_path_to_error::deserialize(&mut document).map_err(syntax)?;
+        document.end().map_err(|error| Error::Syntax {
+            at: ".".to_owned(),
+            reason: error.to_string(),
+        })?;
+        let config = Self::from_value(value)?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// Writes the configuration as compact JSON.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("the records have only string keys")
+    }
+
+    pub(crate) fn from_value(mut value: Value) -> Result<Self, Error> {
+        drop_nulls(&mut value);
+        let found = match value.pointer("/ignition/version") {
+            Some(Value::String(version)) => version.clone(),
+            None => String::new(),
+            Some(other) => other.to_string(),
+        };
+        if serde_json::from_value::<Version>(Value::String(found.clone())).is_err() {
+            return Err(Error::Version { found });
+        }
+        serde_path_to_error::deserialize(value).map_err(syntax)
+    }
+}
+
+/// To Ignition a null member is an absent one.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+fn syntax(error: serde_path_to_error::Error<serde_json::Error>) -> Error {
+    Error::Syntax {
+        at: error.path().to_string(),
+        reason: error.into_inner().to_string(),
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_members_survive() {
+        let text = r#"{"ignition":{"version":"3.2.0","timeouts":{"httpTotal":5}},"passwd":{"groups":[{"name":"g"}],"users":[{"name":"core","uid":7}]},"storage":{"files":[{"path":"/a","x":[1]}],"luks":[{"name":"root"}]},"systemd":{"units":[{"name":"a.service","y":true}]},"kernelArguments":{"shouldExist":["a"]}}"#;
+        let config = Config::parse(text.as_bytes()).unwrap();
+        let again: Value = serde_json::from_slice(&config.to_json()).unwrap();
+        assert_eq!(again, serde_json::from_str::<Value>(text).unwrap());
+    }
+
+    #[test]
+    fn syntax_errors_name_the_member() {
+        let text =
+            br#"{"ignition":{"version":"3.1.0"},"storage":{"files":[{"path":"/a","mode":"0644"}]}}"#;
+        let error = Config::parse(text).unwrap_err().to_string();
+        assert!(
+            error.starts_with("storage.files[0].mode: invalid type"),
+            "{error}"
+        );
+        let error = Config::parse(b"{").unwrap_err().to_string();
+        assert!(error.contains("EOF"), "{error}");
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        for (json, found) in [
+            (r#"{"ignition":{"version":"2.2.0"}}"#, "2.2.0"),
+            (
+                r#"{"ignition":{"version":"3.6.0-experimental"}}"#,
+                "3.6.0-experimental",
+            ),
+            (r#"{"ignition":{}}"#, ""),
+            ("{}", ""),
+            ("[]", ""),
+        ] {
+            let error = Config::parse(json.as_bytes()).unwrap_err();
+            assert_eq!(
+                error,
+                Error::Version {
+                    found: found.to_owned()
+                }
+            );
+        }
+    }
+
+    #[test]
+    fn text_after_the_document_is_refused() {
+        assert!(Config::parse(br#"{"ignition":{"version":"3.1.0"}} x"#).is_err());
+    }
+}

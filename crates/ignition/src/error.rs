@@ -1,0 +1,43 @@
+//! Why a configuration, a data URL or an archive cannot be used.
+
+/// What is wrong with an input, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text is no JSON, or a member has the wrong type.
+    #[error("{at}: {reason}")]
+    Syntax {
+        /// Path of the member, as in `storage.files[0].mode`; `.` is the whole document.
+        at: String,
+        /// What the parser says.
+        reason: String,
+    },
+    /// The version is missing or unknown.
+    #[error("ignition.version: {found:?} is not supported, expected one of 3.1.0, 3.2.0 and 3.3.0")]
+    Version {
+        /// What stands there; empty when nothing does.
+        found: String,
+    },
+    /// A member has a value that Ignition refuses.
+    #[error("{at}: {reason}")]
+    Invalid {
+        /// Path of the member.
+        at: String,
+        /// What is wrong and what is expected.
+        reason: String,
+    },
+    /// The text is no data URL.
+    #[error("data URL: {0}")]
+    DataUrl(String),
+    /// The bytes are no archive of the expected kind.
+    #[error("archive: {0}")]
+    Archive(String),
+}
+
+impl Error {
+    pub(crate) fn invalid(at: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Invalid {
+            at: at.into(),
+            reason: reason.into(),
+        }
+    }
+}
