@@ -39,7 +39,9 @@ export function gigabytes(count) {
 export function time(text) {
   if (!text || text.startsWith("0001-")) return h("span", { class: "muted" }, "–");
   const date = new Date(text);
-  return h("time", { datetime: text, title: date.toISOString() }, date.toLocaleString());
+  const isToday = date.toDateString() === new Date().toDateString();
+  const shown = isToday ? date.toLocaleTimeString() : date.toLocaleString();
+  return h("time", { datetime: text, title: date.toISOString() }, shown);
 }
 
 /** A share of a whole, as a bar with its number. */

@@ -51,8 +51,8 @@ export function panel({ events, counts, total }, { parameters, go }) {
 function list(events) {
   return h("ol", { class: "events" }, events.map((event) => h("li", {},
     time(event.event_time), badge(event.severity),
-    h("span", { class: "message" }, event.message,
-      event.cluster_id && h("a", { class: "small", href: `/clusters/${event.cluster_id}` }, " cluster")))));
+    h("span", { class: "message" }, event.message, " ",
+      event.cluster_id && h("a", { class: "small", href: `/clusters/${event.cluster_id}` }, "cluster")))));
 }
 
 function pages(page, total, count, open) {

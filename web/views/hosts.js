@@ -53,7 +53,7 @@ function row(host) {
     h("td", {}, stage(host)),
     h("td", {}, inventory.cpu ? `${inventory.cpu.count} × ${inventory.cpu.architecture ?? ""}` : "–"),
     h("td", {}, bytes(inventory.memory?.physical_bytes)),
-    h("td", {}, disks.length > 0 ? `${disks.length} (${gigabytes(total)})` : "–"),
+    h("td", {}, disks.length > 0 ? [disks.length > 1 ? `${disks.length}, together ` : "", gigabytes(total)] : "–"),
     h("td", { class: "mono" }, addresses.slice(0, 3).map((address) => h("div", {}, address))),
     h("td", {}, time(host.checked_in_at)));
 }
