@@ -1,0 +1,308 @@
+//! The agent: registers, then asks for instructions until the machine restarts.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::join_all;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::api::{Call, Patience};
+use crate::disk::Runner;
+use crate::machine::Machine;
+use crate::steps::{self, Reply, Step};
+
+/// Pause after a refused or failed registration.
+const REGISTER_RETRY: Duration = Duration::from_mins(1);
+/// Pause of an agent whose server names none.
+const DEFAULT_PAUSE: Duration = Duration::from_mins(1);
+/// The same output of a step is not sent again for this long.
+const REPLY_CACHE_TIME: Duration = Duration::from_hours(1);
+/// Pauses between failed instruction requests double from the first to the second value.
+const BACKOFF: (Duration, Duration) = (Duration::from_secs(5), Duration::from_mins(5));
+
+/// Why the agent stopped.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Rebooted,
+    Frozen(String),
+}
+
+/// Why the runner stopped.
+enum RunnerEnd {
+    RegisterAgain,
+    Rebooted,
+    Frozen(String),
+}
+
+#[derive(Debug, Deserialize)]
+struct Instructions {
+    #[serde(rename = "instructions")]
+    steps: Option<Vec<Step>>,
+    #[serde(default)]
+    next_instruction_seconds: u64,
+    #[serde(default)]
+    post_step_action: Option<String>,
+}
+
+/// Runs the agent of a machine. A machine that had registered before a kill goes on without registering.
+pub(crate) async fn run(machine: &Arc<Machine>) -> Ended {
+    loop {
+        let runner = match machine.disk.get().runner {
+            Some(runner) => runner,
+            None => match register(machine).await {
+                Ok(runner) => runner,
+                Err(why) => return Ended::Frozen(why),
+            },
+        };
+        match (Session {
+            machine,
+            runner,
+            sent: Mutex::default(),
+        })
+        .run()
+        .await
+        {
+            RunnerEnd::RegisterAgain => machine.disk.change(|record| record.runner = None),
+            RunnerEnd::Rebooted => return Ended::Rebooted,
+            RunnerEnd::Frozen(why) => return Ended::Frozen(why),
+        }
+    }
+}
+
+/// Registers until it succeeds. An error is the reason for which the real agent would wait for ever.
+async fn register(machine: &Arc<Machine>) -> Result<Runner, String> {
+    let path = format!("/v2/infra-envs/{}/hosts", machine.boot.infra_env_id);
+    let version = machine
+        .disk
+        .get()
+        .agent_version
+        .unwrap_or_else(|| machine.boot.agent_version.clone());
+    let body = json!({ "host_id": machine.hardware.host_id, "discovery_agent_version": version });
+    loop {
+        let call = Call::new("register", Method::POST, path.clone())
+            .header("discovery_agent_version", &version)
+            .json(&body);
+        let outcome = match machine.api.send(Patience::Agent, call).await {
+            Ok(answer) if answer.status == 201 => answer
+                .json("registration")
+                .and_then(|body| runner(&body, machine)),
+            Ok(answer) => Err(Error::invalid(
+                "registration",
+                format!("answered {} instead of 201", answer.status),
+            )),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(runner) => {
+                tracing::info!(host = machine.name(), host_id = %machine.hardware.host_id, "registered");
+                machine
+                    .disk
+                    .change(|record| record.runner = Some(runner.clone()));
+                return Ok(runner);
+            }
+            Err(error) if matches!(error.status(), Some(401 | 403 | 404 | 409)) => {
+                return Err(error.chain());
+            }
+            Err(error) => {
+                if let Error::Invalid { .. } = error {
+                    machine.world.fault(machine.name(), &error.chain());
+                } else {
+                    tracing::warn!(
+                        host = machine.name(),
+                        error = error.chain(),
+                        "registration failed, trying again"
+                    );
+                }
+                machine.world.pace.sleep(REGISTER_RETRY).await;
+            }
+        }
+    }
+}
+
+/// Reads the command of the runner from the answer: exactly one argument, JSON with three members.
+fn runner(body: &Value, machine: &Machine) -> Result<Runner, Error> {
+    let what = "registration";
+    let command = &body["next_step_runner_command"];
+    let args = command["args"]
+        .as_array()
+        .ok_or_else(|| Error::invalid(what, "the answer has no next_step_runner_command.args"))?;
+    let [Value::String(arg)] = args.as_slice() else {
+        return Err(Error::invalid(
+            what,
+            format!(
+                "next_step_runner_command has {} arguments instead of one text",
+                args.len()
+            ),
+        ));
+    };
+    let runner: Runner = serde_json::from_str(arg).map_err(|e| {
+        Error::invalid(
+            what,
+            format!("the runner's argument {arg:?} cannot be used: {e}"),
+        )
+    })?;
+    if runner.host_id != machine.hardware.host_id
+        || runner.infra_env_id != machine.boot.infra_env_id
+    {
+        return Err(Error::invalid(
+            what,
+            format!("the runner's argument {arg:?} speaks of another host"),
+        ));
+    }
+    if !steps::is_image(&runner.agent_version) {
+        return Err(Error::invalid(
+            what,
+            format!("agent_version {:?} is no image", runner.agent_version),
+        ));
+    }
+    Ok(runner)
+}
+
+/// One life of the runner.
+struct Session<'a> {
+    machine: &'a Arc<Machine>,
+    runner: Runner,
+    /// The last successful output of each step type and when it was sent.
+    sent: Mutex<HashMap<String, (String, Instant)>>,
+}
+
+impl Session<'_> {
+    async fn run(&self) -> RunnerEnd {
+        tokio::select! {
+            end = self.poll() => end,
+            () = self.machine.rebooting.cancelled() => RunnerEnd::Rebooted,
+        }
+    }
+
+    async fn poll(&self) -> RunnerEnd {
+        let mut backoff = BACKOFF.0;
+        loop {
+            let pause = match self.instructions().await {
+                Ok(instructions) => {
+                    backoff = BACKOFF.0;
+                    let wants_restart = self.execute(instructions.steps.unwrap_or_default()).await;
+                    if wants_restart || instructions.post_step_action.as_deref() == Some("exit") {
+                        return RunnerEnd::RegisterAgain;
+                    }
+                    pause(instructions.next_instruction_seconds)
+                }
+                Err(error) => {
+                    self.sent
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .clear();
+                    if matches!(error.status(), Some(401 | 403 | 404)) {
+                        return RunnerEnd::Frozen(error.chain());
+                    }
+                    if matches!(error, Error::Invalid { .. }) {
+                        self.machine
+                            .world
+                            .fault(self.machine.name(), &error.chain());
+                    }
+                    tracing::warn!(
+                        host = self.machine.name(),
+                        error = error.chain(),
+                        "no instructions"
+                    );
+                    let pause = backoff;
+                    backoff = (backoff * 2).min(BACKOFF.1);
+                    pause
+                }
+            };
+            match self.machine.interval {
+                Some(interval) => tokio::time::sleep(interval).await,
+                None => self.machine.world.pace.sleep(pause).await,
+            }
+        }
+    }
+
+    async fn instructions(&self) -> Result<Instructions, Error> {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_secs());
+        let call = Call::new("instructions", Method::GET, self.path())
+            .query("timestamp", &now)
+            .header("discovery_agent_version", &self.runner.agent_version);
+        let answer = self.machine.api.send(Patience::Agent, call).await?;
+        let body = answer.json("instructions")?;
+        if !matches!(body["post_step_action"].as_str(), Some("continue" | "exit")) {
+            return Err(Error::invalid(
+                "instructions",
+                "post_step_action is neither continue nor exit",
+            ));
+        }
+        Instructions::deserialize(body).map_err(|e| Error::invalid("instructions", e.to_string()))
+    }
+
+    /// Runs all steps at once; says whether one of them ends this runner.
+    async fn execute(&self, steps: Vec<Step>) -> bool {
+        let replies = join_all(steps.into_iter().map(|step| async move {
+            let reply = steps::answer(self.machine, &step).await;
+            let restarts = reply.restarts;
+            self.reply(&step, reply).await;
+            restarts
+        }));
+        replies.await.contains(&true)
+    }
+
+    async fn reply(&self, step: &Step, reply: Reply) {
+        if reply.exit_code == 0 && self.is_known(&step.kind, &reply.output) {
+            return;
+        }
+        let body = json!({ "step_type": step.kind, "step_id": step.id, "exit_code": reply.exit_code,
+            "output": reply.output, "error": reply.error });
+        let call = Call::new("reply", Method::POST, self.path())
+            .header("discovery_agent_version", &self.runner.agent_version)
+            .json(&body);
+        match self.machine.api.send(Patience::Agent, call).await {
+            Ok(_) if reply.exit_code == 0 => {
+                let entry = (reply.output, Instant::now());
+                self.sent
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(step.kind.clone(), entry);
+            }
+            Ok(_) => {}
+            Err(error) if error.status() == Some(400) => {
+                self.machine.world.fault(
+                    self.machine.name(),
+                    &format!("reply to {} was refused: {}", step.id, error.chain()),
+                );
+            }
+            Err(error) => {
+                tracing::warn!(
+                    host = self.machine.name(),
+                    step = step.id,
+                    error = error.chain(),
+                    "reply failed"
+                );
+            }
+        }
+    }
+
+    fn is_known(&self, step_type: &str, output: &str) -> bool {
+        let limit = self.machine.world.pace.real(REPLY_CACHE_TIME);
+        let sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.get(step_type)
+            .is_some_and(|(known, at)| known == output && at.elapsed() < limit)
+    }
+
+    fn path(&self) -> String {
+        format!(
+            "/v2/infra-envs/{}/hosts/{}/instructions",
+            self.runner.infra_env_id, self.runner.host_id
+        )
+    }
+}
+
+fn pause(seconds: u64) -> Duration {
+    if seconds == 0 {
+        DEFAULT_PAUSE
+    } else {
+        Duration::from_secs(seconds)
+    }
+}

@@ -1,0 +1,376 @@
+//! The HTTP client of a machine, with the patience that the real programs have.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::Rng;
+use reqwest::{Method, StatusCode, header};
+use serde_json::Value;
+
+use crate::image::BootConfig;
+use crate::{Error, Pace};
+
+/// Path under which the installer API lives.
+const BASE_PATH: &str = "/api/assisted-install";
+/// An answer that takes longer is a failed one.
+const TIMEOUT: Duration = Duration::from_mins(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// An answer's text in an error is cut at this many characters.
+const ERROR_TEXT_LIMIT: usize = 2000;
+
+/// How a caller goes on after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// The agent's: three more attempts after 503, 504 and silence.
+    Agent,
+    /// The installer's and the controller's: about an hour after 408, 429, 5xx and silence; ten attempts after 404, 423 and 425.
+    Installer,
+}
+
+impl Patience {
+    fn attempts(self, failure: &Error) -> u32 {
+        let transient = match failure {
+            Error::Unreachable { .. } => true,
+            Error::Answer { status, .. } => match self {
+                Self::Agent => matches!(status, 503 | 504),
+                Self::Installer => matches!(status, 408 | 429 | 500..=599),
+            },
+            _ => false,
+        };
+        match self {
+            Self::Agent if transient => 4,
+            Self::Installer if transient => 360,
+            Self::Installer if matches!(failure.status(), Some(404 | 423 | 425)) => 10,
+            _ => 1,
+        }
+    }
+
+    fn pause(self, attempt: u32) -> Duration {
+        let longest = match self {
+            Self::Agent => rand::rng().random_range(2.0..10.0),
+            Self::Installer => f64::from(attempt.min(10)),
+        };
+        Duration::from_secs_f64(longest)
+    }
+}
+
+/// What the requests of all machines took, by kind of request.
+#[derive(Debug, Default)]
+pub struct Stats {
+    requests: Mutex<BTreeMap<&'static str, Vec<u32>>>,
+    failures: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Stats {
+    fn answered(&self, kind: &'static str, took: Duration) {
+        let micros = u32::try_from(took.as_micros()).unwrap_or(u32::MAX);
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(kind)
+            .or_default()
+            .push(micros);
+    }
+
+    fn failed(&self, failure: &Error) {
+        let name = failure
+            .status()
+            .map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+        *self
+            .failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(name)
+            .or_default() += 1;
+    }
+
+    /// Durations in microseconds, sorted, by kind of request.
+    pub fn durations(&self) -> BTreeMap<&'static str, Vec<u32>> {
+        let mut durations = self
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        for list in durations.values_mut() {
+            list.sort_unstable();
+        }
+        durations
+    }
+
+    /// Failed requests by status, or "no answer".
+    pub fn failures(&self) -> BTreeMap<String, u64> {
+        self.failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    kind: &'static str,
+    method: Method,
+    path: String,
+    query: Vec<(&'static str, String)>,
+    headers: Vec<(&'static str, String)>,
+    content_type: &'static str,
+    body: Option<Vec<u8>>,
+}
+
+impl Call {
+    /// A request without a body; `kind` names it in the statistics.
+    pub(crate) fn new(kind: &'static str, method: Method, path: impl Into<String>) -> Self {
+        let (query, headers) = (Vec::new(), Vec::new());
+        Self {
+            kind,
+            method,
+            path: path.into(),
+            query,
+            headers,
+            content_type: "application/json",
+            body: None,
+        }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    pub(crate) fn query(mut self, name: &'static str, value: &impl ToString) -> Self {
+        self.query.push((name, value.to_string()));
+        self
+    }
+
+    pub(crate) fn json(mut self, body: &Value) -> Self {
+        self.body = Some(body.to_string().into_bytes());
+        self
+    }
+
+    /// A multipart form with one file.
+    pub(crate) fn upload(mut self, part: &str, file_name: &str, content: &[u8]) -> Self {
+        let mut body = format!(
+            "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"{file_name}\"\r\n\
+             Content-Type: application/octet-stream\r\n\r\n"
+        )
+        .into_bytes();
+        body.extend_from_slice(content);
+        body.extend_from_slice(format!("\r\n--{BOUNDARY}--\r\n").as_bytes());
+        self.body = Some(body);
+        self.content_type = MULTIPART;
+        self
+    }
+}
+
+const BOUNDARY: &str = "----host-sim-7f3a9c51d2e84b06";
+const MULTIPART: &str = "multipart/form-data; boundary=----host-sim-7f3a9c51d2e84b06";
+
+/// A connection to the installer API as one machine has it.
+#[derive(Debug, Clone)]
+pub struct Api {
+    client: reqwest::Client,
+    base: String,
+    token: Option<String>,
+    pace: Pace,
+    stats: Arc<Stats>,
+}
+
+impl Api {
+    /// Makes the client that a boot configuration asks for.
+    ///
+    /// Errors: `Client` – the CA certificates cannot be used.
+    pub fn new(boot: &BootConfig, pace: Pace, stats: Arc<Stats>) -> Result<Self, Error> {
+        // The default provider may already be set by the embedding program; then that one serves.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let failed = |source| Error::Client {
+            url: boot.url.clone(),
+            source,
+        };
+        let mut builder = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .connect_timeout(CONNECT_TIMEOUT);
+        if boot.insecure || boot.url.starts_with("http://") {
+            // Also for plain HTTP: a bare machine has no root certificates, and the builder fails without any.
+            builder = builder.tls_danger_accept_invalid_certs(true);
+        }
+        if let Some(pem) = &boot.ca_pem {
+            builder = builder.tls_certs_only(
+                reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(failed)?,
+            );
+        }
+        let client = builder.build().map_err(failed)?;
+        Ok(Self {
+            client,
+            base: format!("{}{BASE_PATH}", boot.url),
+            token: boot.token.clone(),
+            pace,
+            stats,
+        })
+    }
+
+    /// Sends a call, again as often as `patience` has it; gives the body of a successful answer.
+    ///
+    /// Errors: `Unreachable`, `Answer` – the last failure.
+    pub(crate) async fn send(&self, patience: Patience, call: Call) -> Result<Answer, Error> {
+        let mut attempt = 1;
+        loop {
+            let failure = match self.once(&call).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            self.stats.failed(&failure);
+            if attempt >= patience.attempts(&failure) {
+                return Err(failure);
+            }
+            tracing::debug!(attempt, error = failure.chain(), "trying again");
+            self.pace.sleep(patience.pause(attempt)).await;
+            attempt += 1;
+        }
+    }
+
+    /// Reads a whole file from anywhere and forgets it; gives its size.
+    ///
+    /// Errors: `Unreachable`, `Answer`.
+    pub(crate) async fn fetch(&self, url: url::Url) -> Result<u64, Error> {
+        let unreachable = |source| Error::Unreachable {
+            method: "GET",
+            url: url.to_string(),
+            source,
+        };
+        let mut response = self
+            .client
+            .get(url.clone())
+            .send()
+            .await
+            .map_err(unreachable)?;
+        if !response.status().is_success() {
+            let status = response.status().as_u16();
+            return Err(Error::Answer {
+                method: "GET",
+                url: url.to_string(),
+                status,
+                body: String::new(),
+            });
+        }
+        let mut size = 0;
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
+            size += chunk.len() as u64;
+        }
+        Ok(size)
+    }
+
+    async fn once(&self, call: &Call) -> Result<Answer, Error> {
+        let started = Instant::now();
+        let mut request = self
+            .client
+            .request(call.method.clone(), format!("{}{}", self.base, call.path))
+            .header("X-Secret-Key", self.token.as_deref().unwrap_or_default())
+            .header(
+                header::ACCEPT,
+                "application/json, application/octet-stream, text/html",
+            )
+            .query(&call.query);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(body) = &call.body {
+            request = request
+                .header(header::CONTENT_TYPE, call.content_type)
+                .body(body.clone());
+        }
+        let url = || format!("{}{}", self.base, call.path);
+        let unreachable = |source| Error::Unreachable {
+            method: name(&call.method),
+            url: url(),
+            source,
+        };
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        let body = response.bytes().await.map_err(unreachable)?.to_vec();
+        self.stats.answered(call.kind, started.elapsed());
+        if status.is_success() {
+            return Ok(Answer { status, body });
+        }
+        Err(Error::Answer {
+            method: name(&call.method),
+            url: url(),
+            status: status.as_u16(),
+            body: reason(&body),
+        })
+    }
+}
+
+/// A successful answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The body as JSON.
+    pub(crate) fn json(&self, what: &str) -> Result<Value, Error> {
+        serde_json::from_slice(&self.body)
+            .map_err(|e| Error::invalid(what, format!("the answer is not JSON: {e}")))
+    }
+}
+
+fn name(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        _ => "GET",
+    }
+}
+
+/// What a body says: both error shapes of the API, or its text.
+fn reason(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let json: Value = serde_json::from_str(&text).unwrap_or_default();
+    let said = json["reason"]
+        .as_str()
+        .or_else(|| json["message"].as_str())
+        .unwrap_or(text.trim());
+    said.chars().take(ERROR_TEXT_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16) -> Error {
+        Error::Answer {
+            method: "GET",
+            url: String::new(),
+            status,
+            body: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_agent_retries_only_what_it_really_retries() {
+        assert_eq!(Patience::Agent.attempts(&answer(503)), 4);
+        assert_eq!(Patience::Agent.attempts(&answer(500)), 1);
+        assert_eq!(Patience::Agent.attempts(&answer(404)), 1);
+    }
+
+    #[test]
+    fn the_installer_waits_long_for_a_server_and_short_for_a_missing_thing() {
+        assert_eq!(Patience::Installer.attempts(&answer(500)), 360);
+        assert_eq!(Patience::Installer.attempts(&answer(404)), 10);
+        assert_eq!(Patience::Installer.attempts(&answer(409)), 1);
+    }
+
+    #[test]
+    fn both_error_shapes_are_read() {
+        assert_eq!(
+            reason(br#"{"code":"409","reason":"not ready"}"#),
+            "not ready"
+        );
+        assert_eq!(reason(br#"{"code":401,"message":"who?"}"#), "who?");
+        assert_eq!(reason(b"<html>"), "<html>");
+    }
+}

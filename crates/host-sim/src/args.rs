@@ -1,0 +1,232 @@
+//! The command line.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use ipnet::Ipv4Net;
+use uuid::Uuid;
+
+use crate::image::{self, BootConfig};
+use crate::{Error, Pace, Plan, Role, Weakness};
+
+/// Simulated hosts: boot from a discovery image, register, install.
+///
+/// Exit codes: 0 all machines are nodes of an installed cluster; 1 the simulation could not run or the
+/// cluster was not installed; 2 wrong usage; 3 the server froze an agent; 4 the server broke the agent protocol.
+#[derive(Debug, Parser)]
+#[command(name = "host-sim", version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    /// Another mode than simulating an installation.
+    pub mode: Option<Mode>,
+    #[command(flatten)]
+    /// The simulation.
+    pub simulate: Option<Simulate>,
+}
+
+/// Another mode.
+#[derive(Debug, Subcommand)]
+pub enum Mode {
+    /// Registers many hosts and polls as they do.
+    Load(Load),
+    /// Prints the ignition embedded in an image.
+    Ignition {
+        /// The image.
+        iso: PathBuf,
+    },
+}
+
+/// The simulation of an installation.
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// Discovery image from which all machines boot
+    #[arg(long)]
+    pub iso: PathBuf,
+    /// Which machines: masters=N,workers=N[,arbiters=N]
+    #[arg(long, value_parser = parse_hosts, default_value = "masters=3,workers=2")]
+    pub hosts: Hosts,
+    /// How many times faster than real time runs
+    #[arg(long, default_value_t = 1.0)]
+    pub speedup: f64,
+    /// A weak machine: ram|cpu|disk|speed|ntp|images|network=NAME (such as worker-1, or all); may be repeated
+    #[arg(long, value_parser = parse_weakness)]
+    pub weaken: Vec<(String, Weakness)>,
+    /// Where machines keep what survives a kill; the same directory goes on with the same machines
+    #[arg(long)]
+    pub state_dir: Option<PathBuf>,
+    /// Makes other serial numbers and host ids [default: the infra-env's id]
+    #[arg(long)]
+    pub seed: Option<String>,
+    /// Network in which the machines stand
+    #[arg(long, default_value = "192.168.126.0/24")]
+    pub network: Ipv4Net,
+    /// A name that the network's DNS knows: NAME=ADDRESS; may be repeated
+    #[arg(long, value_parser = parse_record)]
+    pub dns: Vec<(String, Ipv4Addr)>,
+}
+
+/// Load on the API.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// Base address of the API
+    #[arg(long)]
+    pub api: String,
+    /// Infra-env to which the hosts register
+    #[arg(long)]
+    pub infra_env: Uuid,
+    /// How many hosts
+    #[arg(long, default_value_t = 500)]
+    pub hosts: usize,
+    /// Seconds between two instruction requests of a host
+    #[arg(long, default_value_t = 60.0)]
+    pub interval: f64,
+    /// Seconds of polling after all hosts have registered
+    #[arg(long, default_value_t = 60.0)]
+    pub duration: f64,
+    /// Sent as X-Secret-Key
+    #[arg(long)]
+    pub token: Option<String>,
+}
+
+/// How many machines of which kind.
+#[derive(Debug, Clone)]
+pub struct Hosts(pub Vec<(Role, usize)>);
+
+impl Simulate {
+    /// Reads the image and makes the plan.
+    ///
+    /// Errors: the image cannot be read or has nothing embedded.
+    pub fn plan(self) -> Result<Plan, Error> {
+        let boot = image::boot_config(&self.iso)?;
+        Ok(Plan {
+            seed: self.seed.unwrap_or_else(|| boot.infra_env_id.to_string()),
+            boot,
+            hosts: self.hosts.0,
+            weaknesses: self.weaken,
+            network: self.network,
+            dns: self.dns.into_iter().collect(),
+            pace: Pace::new(self.speedup),
+            state: self.state_dir,
+            interval: None,
+        })
+    }
+}
+
+impl Load {
+    /// The plan of this load.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            boot: BootConfig {
+                url: self.api.trim_end_matches('/').to_owned(),
+                infra_env_id: self.infra_env,
+                agent_version: "localhost/load/agent:latest".into(),
+                insecure: false,
+                ca_pem: None,
+                token: self.token.clone(),
+            },
+            hosts: vec![(Role::Worker, self.hosts)],
+            weaknesses: Vec::new(),
+            network: LOAD_NETWORK,
+            dns: BTreeMap::new(),
+            pace: Pace::new(1.0),
+            seed: format!("load/{}", self.infra_env),
+            state: None,
+            interval: Some(Duration::from_secs_f64(self.interval.clamp(0.01, 86_400.0))),
+        }
+    }
+}
+
+/// Wide enough for any number of hosts that one process can play.
+const LOAD_NETWORK: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 88, 0, 0), 16);
+
+fn parse_hosts(text: &str) -> Result<Hosts, String> {
+    text.split(',')
+        .map(|part| {
+            let (kind, count) = part
+                .split_once('=')
+                .ok_or_else(|| format!("{part:?} is not KIND=NUMBER"))?;
+            let role = match kind {
+                "masters" => Role::Master,
+                "arbiters" => Role::Arbiter,
+                "workers" => Role::Worker,
+                _ => return Err(format!("{kind:?} is none of masters, arbiters, workers")),
+            };
+            Ok((
+                role,
+                count
+                    .parse()
+                    .map_err(|_| format!("{count:?} is not a number"))?,
+            ))
+        })
+        .collect::<Result<_, _>>()
+        .map(Hosts)
+}
+
+fn parse_weakness(text: &str) -> Result<(String, Weakness), String> {
+    let (kind, name) = text
+        .split_once('=')
+        .ok_or("expected KIND=NAME, such as ram=worker-1")?;
+    let weakness = match kind {
+        "ram" => Weakness::Ram,
+        "cpu" => Weakness::Cpu,
+        "disk" => Weakness::Disk,
+        "speed" => Weakness::Speed,
+        "ntp" => Weakness::Ntp,
+        "images" => Weakness::Images,
+        "network" => Weakness::Network,
+        _ => {
+            return Err(format!(
+                "{kind:?} is none of ram, cpu, disk, speed, ntp, images, network"
+            ));
+        }
+    };
+    Ok((name.to_owned(), weakness))
+}
+
+fn parse_record(text: &str) -> Result<(String, Ipv4Addr), String> {
+    let (name, address) = text.split_once('=').ok_or("expected NAME=ADDRESS")?;
+    Ok((
+        name.trim_end_matches('.').to_owned(),
+        address
+            .parse()
+            .map_err(|_| format!("{address:?} is no IPv4 address"))?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+        let cli = Cli::parse_from([
+            "host-sim",
+            "--iso",
+            "a.iso",
+            "--weaken",
+            "ram=worker-1",
+            "--dns",
+            "api.a.b=10.0.0.1",
+        ]);
+        assert_eq!(
+            cli.simulate.unwrap().hosts.0,
+            [(Role::Master, 3), (Role::Worker, 2)]
+        );
+    }
+
+    #[test]
+    fn bad_values_say_what_is_expected() {
+        assert!(parse_hosts("nodes=3").unwrap_err().contains("masters"));
+        assert!(
+            parse_hosts("masters=x")
+                .unwrap_err()
+                .contains("not a number")
+        );
+        assert!(parse_weakness("fan=worker-0").unwrap_err().contains("ram"));
+    }
+}

@@ -1,0 +1,114 @@
+//! What of a machine survives when the simulation is killed: one small file per machine.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::Error;
+use crate::install::InstallRequest;
+use crate::world::NodePhase;
+
+/// What the registration answered: as whom the runner speaks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Runner {
+    pub(crate) infra_env_id: Uuid,
+    pub(crate) host_id: Uuid,
+    pub(crate) agent_version: String,
+}
+
+/// The remembered state of one machine.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Record {
+    /// Set by an upgrade of the agent; else the image's version counts.
+    pub(crate) agent_version: Option<String>,
+    pub(crate) runner: Option<Runner>,
+    pub(crate) install: Option<InstallRequest>,
+    pub(crate) stage: Option<String>,
+    pub(crate) node: NodePhase,
+}
+
+/// A remembered value; without a directory it lives only in memory.
+#[derive(Debug)]
+pub(crate) struct Kept<T> {
+    path: Option<PathBuf>,
+    value: Mutex<T>,
+}
+
+impl<T: Clone + Default + Serialize + DeserializeOwned> Kept<T> {
+    /// Reads what `name` remembered.
+    ///
+    /// Errors: `File`, `Invalid` – the file cannot be read or is damaged.
+    pub(crate) fn open(directory: Option<&Path>, name: &str) -> Result<Self, Error> {
+        let path = directory.map(|directory| directory.join(format!("{name}.json")));
+        let value = match path.as_deref().map(std::fs::read) {
+            Some(Ok(bytes)) => serde_json::from_slice(&bytes).map_err(|e| {
+                Error::invalid(name, format!("its state file is damaged, remove it: {e}"))
+            })?,
+            Some(Err(e)) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::File {
+                    path: path.unwrap_or_default(),
+                    doing: "cannot be read",
+                    source: e,
+                });
+            }
+            _ => T::default(),
+        };
+        Ok(Self {
+            path,
+            value: Mutex::new(value),
+        })
+    }
+
+    /// A copy of the value.
+    pub(crate) fn get(&self) -> T {
+        self.value
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the value and writes it: a kill leaves the old or the new file, never half of one.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut T)) {
+        let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut value);
+        if let Some(path) = &self.path
+            && let Err(error) = write(path, &*value)
+        {
+            tracing::error!(path = %path.display(), %error, "cannot keep the state of a machine");
+        }
+    }
+}
+
+fn write(path: &Path, value: &impl Serialize) -> std::io::Result<()> {
+    let temporary = path.with_extension("json.new");
+    let mut file = std::fs::File::create(&temporary)?;
+    file.write_all(&serde_json::to_vec_pretty(value)?)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_changed_is_there_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = Kept::<Record>::open(Some(directory.path()), "master-0").unwrap();
+        disk.change(|record| record.stage = Some("Installing".into()));
+        let again = Kept::<Record>::open(Some(directory.path()), "master-0").unwrap();
+        assert_eq!(again.get().stage.as_deref(), Some("Installing"));
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.json"), "{").unwrap();
+        assert!(Kept::<Record>::open(Some(directory.path()), "a").is_err());
+    }
+}

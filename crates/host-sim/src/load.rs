@@ -1,0 +1,69 @@
+//! Many hosts at once: how the API server bears them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::args::Load;
+use crate::{Error, Stats, sim};
+
+/// Registers all hosts, polls for the asked time and reports durations and failures.
+///
+/// Errors: as [`sim::run`]; an agent that freezes ends the run early and is reported.
+pub async fn run(load: &Load) -> Result<Value, Error> {
+    let stats = Arc::new(Stats::default());
+    let plan = load.plan();
+    let simulation = tokio::spawn({
+        let stats = Arc::clone(&stats);
+        async move { sim::run(&plan, stats).await }
+    });
+    let started = Instant::now();
+    let registered = |stats: &Stats| stats.durations().get("register").map_or(0, Vec::len);
+    while registered(&stats) < load.hosts && !simulation.is_finished() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let registration = started.elapsed();
+    let before = stats.durations();
+    if !simulation.is_finished() {
+        tokio::time::sleep(Duration::from_secs_f64(load.duration.clamp(0.0, 86_400.0))).await;
+    }
+    let polls = |durations: &std::collections::BTreeMap<&str, Vec<u32>>| {
+        durations.get("instructions").map_or(0, Vec::len)
+    };
+    let after = stats.durations();
+    let mut report = json!({
+        "hosts": load.hosts,
+        "registered": registered(&stats),
+        "registration_seconds": registration.as_secs_f64(),
+        "polls_in_duration": polls(&after) - polls(&before),
+        "requests": requests(&after),
+        "failures": stats.failures(),
+    });
+    if simulation.is_finished() {
+        let outcome = simulation
+            .await
+            .map_err(|e| Error::invalid("load", e.to_string()))??;
+        report["frozen"] = json!(outcome.frozen.len());
+        report["first_reason"] = json!(outcome.frozen.first().map(|(_, why)| why));
+    } else {
+        simulation.abort();
+    }
+    Ok(report)
+}
+
+fn requests(durations: &std::collections::BTreeMap<&'static str, Vec<u32>>) -> Value {
+    let entry = |list: &Vec<u32>| {
+        let at = |share: usize| {
+            list.get((list.len() * share / 1000).min(list.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or(0)
+        };
+        json!({ "count": list.len(), "p50_us": at(500), "p99_us": at(990), "max_us": at(1000) })
+    };
+    durations
+        .iter()
+        .map(|(kind, list)| ((*kind).to_owned(), entry(list)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

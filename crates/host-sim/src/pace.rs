@@ -1,0 +1,63 @@
+//! How fast simulated time runs.
+
+use std::time::Duration;
+
+/// Shortest real pause, so that no speed turns a waiting loop into a busy one.
+const SHORTEST: Duration = Duration::from_millis(20);
+
+/// Relation of simulated time to real time.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    speedup: f64,
+}
+
+impl Pace {
+    /// Time that runs `speedup` times as fast as the clock on the wall; values below 1 count as 1.
+    pub fn new(speedup: f64) -> Self {
+        Self {
+            speedup: if speedup.is_finite() {
+                speedup.max(1.0)
+            } else {
+                1.0
+            },
+        }
+    }
+
+    /// The real duration of a simulated one.
+    pub fn real(&self, simulated: Duration) -> Duration {
+        simulated.div_f64(self.speedup).max(SHORTEST)
+    }
+
+    /// Waits for a simulated duration.
+    pub async fn sleep(&self, simulated: Duration) {
+        tokio::time::sleep(self.real(simulated)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simulated_time_is_divided_by_the_speed() {
+        assert_eq!(
+            Pace::new(60.0).real(Duration::from_mins(1)),
+            Duration::from_secs(1)
+        );
+    }
+
+    #[test]
+    fn nonsense_speeds_count_as_real_time() {
+        for speedup in [0.0, -3.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(
+                Pace::new(speedup).real(Duration::from_secs(1)),
+                Duration::from_secs(1)
+            );
+        }
+    }
+
+    #[test]
+    fn no_pause_becomes_a_busy_loop() {
+        assert_eq!(Pace::new(1e9).real(Duration::from_mins(1)), SHORTEST);
+    }
+}

@@ -1,0 +1,229 @@
+//! Starts all machines of a simulation and waits for their ends.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::Ipv4Net;
+use tokio::task::JoinSet;
+
+use crate::controller::{Controller, ControllerEnd};
+use crate::disk::Kept;
+use crate::hardware::Place;
+use crate::image::BootConfig;
+use crate::machine::{End, Machine};
+use crate::{Api, Error, Hardware, Pace, Role, Stats, Weakness, World};
+
+/// Machines get addresses from this one on; those before it are for routers and virtual addresses.
+const FIRST_ADDRESS: usize = 9;
+
+/// What is to be simulated.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What the image tells its agent.
+    pub boot: BootConfig,
+    /// How many machines of which kind.
+    pub hosts: Vec<(Role, usize)>,
+    /// Which machine is weak in what respect; "all" means every one.
+    pub weaknesses: Vec<(String, Weakness)>,
+    /// The network in which they stand.
+    pub network: Ipv4Net,
+    /// Names that the network's DNS knows.
+    pub dns: BTreeMap<String, Ipv4Addr>,
+    /// Relation of simulated to real time.
+    pub pace: Pace,
+    /// What makes the serial numbers, and with them the host ids.
+    pub seed: String,
+    /// Where machines keep what survives a kill.
+    pub state: Option<PathBuf>,
+    /// Replaces the pause between instruction requests.
+    pub interval: Option<Duration>,
+}
+
+/// How a simulation ended.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Machines whose agent waits for ever, with the reason.
+    pub frozen: Vec<(String, String)>,
+    /// Why the controller gave up.
+    pub given_up: Option<String>,
+    /// Breaches of the protocol by the server.
+    pub faults: Vec<String>,
+}
+
+impl Plan {
+    /// The machines of this plan.
+    ///
+    /// Errors: `Invalid` – more machines than addresses, or a weakness of a machine that does not exist.
+    pub fn machines(&self) -> Result<Vec<Arc<Hardware>>, Error> {
+        let mut addresses = self.network.hosts();
+        let gateway = addresses.next();
+        let mut addresses = addresses.skip(FIRST_ADDRESS - 1);
+        let mut machines = Vec::new();
+        for (role, count) in &self.hosts {
+            for number in 0..*count {
+                let hostname = format!("{role}-{number}");
+                let weaknesses = self
+                    .weaknesses
+                    .iter()
+                    .filter(|(name, _)| *name == hostname || name == "all")
+                    .map(|(_, w)| *w)
+                    .collect();
+                let (Some(ip), Some(gateway)) = (addresses.next(), gateway) else {
+                    return Err(Error::invalid(
+                        "--network",
+                        format!("{} is too small for all machines", self.network),
+                    ));
+                };
+                let place = Place {
+                    index: machines.len(),
+                    ip,
+                    prefix: self.network.prefix_len(),
+                    gateway,
+                };
+                machines.push(Arc::new(Hardware::new(
+                    &self.seed, hostname, *role, &place, weaknesses,
+                )));
+            }
+        }
+        for (name, _) in &self.weaknesses {
+            if name != "all" && !machines.iter().any(|machine| machine.hostname == *name) {
+                let known: Vec<_> = machines
+                    .iter()
+                    .map(|machine| machine.hostname.as_str())
+                    .collect();
+                return Err(Error::invalid(
+                    "--weaken",
+                    format!(
+                        "there is no machine {name:?}; known are {}",
+                        known.join(", ")
+                    ),
+                ));
+            }
+        }
+        Ok(machines)
+    }
+}
+
+/// Runs all machines until each is a node or frozen, and the controller until it is done.
+///
+/// Errors: a plan that cannot be carried out, or damaged state files.
+pub async fn run(plan: &Plan, stats: Arc<Stats>) -> Result<Outcome, Error> {
+    if let Some(state) = &plan.state {
+        std::fs::create_dir_all(state).map_err(|source| Error::File {
+            path: state.clone(),
+            doing: "cannot be made",
+            source,
+        })?;
+    }
+    let world = Arc::new(World::new(
+        plan.network,
+        plan.pace,
+        plan.machines()?,
+        plan.dns.clone(),
+    ));
+    let api = Api::new(&plan.boot, plan.pace, stats)?;
+    let controller = Arc::new(Controller::new(
+        api.clone(),
+        Arc::clone(&world),
+        plan.state.as_deref(),
+    )?);
+    let mut machines = JoinSet::new();
+    for hardware in world.machines() {
+        let disk = Kept::open(plan.state.as_deref(), &hardware.hostname)?;
+        let (hardware, controller) = (Arc::clone(hardware), Arc::clone(&controller));
+        let mut machine = Machine::new(
+            hardware,
+            Arc::clone(&world),
+            plan.boot.clone(),
+            api.clone(),
+            disk,
+            controller,
+        );
+        machine.interval = plan.interval;
+        let machine = Arc::new(machine);
+        machines.spawn(async move { (machine.name().to_owned(), machine.live().await) });
+    }
+    let controlling = tokio::spawn(async move { controller.run().await });
+    let mut outcome = Outcome::default();
+    while let Some(ended) = machines.join_next().await {
+        match ended {
+            Ok((_, End::Node)) => {}
+            Ok((name, End::Frozen(why))) => outcome.frozen.push((name, why)),
+            Err(error) => outcome
+                .faults
+                .push(format!("a machine's task ended badly: {error}")),
+        }
+    }
+    // With a frozen machine the cluster may never be complete: nothing is waited for then.
+    if !outcome.frozen.is_empty() {
+        controlling.abort();
+    } else if let Ok(ControllerEnd::GivenUp(why)) = controlling.await {
+        outcome.given_up = Some(why);
+    }
+    outcome.faults.extend(world.faults());
+    Ok(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        Plan {
+            boot: BootConfig {
+                url: "http://127.0.0.1:9".into(),
+                infra_env_id: uuid::Uuid::nil(),
+                agent_version: "q.io/agent:1".into(),
+                insecure: false,
+                ca_pem: None,
+                token: None,
+            },
+            hosts: vec![(Role::Master, 3), (Role::Worker, 2)],
+            weaknesses: vec![("worker-1".into(), Weakness::Ram)],
+            network: "192.168.126.0/24".parse().unwrap(),
+            dns: BTreeMap::new(),
+            pace: Pace::new(1.0),
+            seed: "s".into(),
+            state: None,
+            interval: None,
+        }
+    }
+
+    #[test]
+    fn machines_are_named_and_addressed() {
+        let machines = plan().machines().unwrap();
+        assert_eq!(machines[0].hostname, "master-0");
+        assert_eq!(machines[0].ip.to_string(), "192.168.126.10");
+        assert_eq!(machines[0].gateway.to_string(), "192.168.126.1");
+        assert!(machines[4].has(Weakness::Ram) && !machines[3].has(Weakness::Ram));
+    }
+
+    #[test]
+    fn impossible_plans_are_refused() {
+        let small = Plan {
+            network: "10.0.0.0/29".parse().unwrap(),
+            ..plan()
+        };
+        assert!(
+            small
+                .machines()
+                .unwrap_err()
+                .to_string()
+                .contains("too small")
+        );
+        let unknown = Plan {
+            weaknesses: vec![("worker-7".into(), Weakness::Ram)],
+            ..plan()
+        };
+        assert!(
+            unknown
+                .machines()
+                .unwrap_err()
+                .to_string()
+                .contains("worker-7")
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Gathers and uploads logs.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Reply, only_json};
+use crate::Error;
+use crate::api::{Call, Patience};
+use crate::machine::Machine;
+
+#[derive(Deserialize)]
+struct GatherRequest {
+    cluster_id: Uuid,
+    infra_env_id: Uuid,
+    host_id: Uuid,
+    bootstrap: bool,
+    #[serde(rename = "installer_gather")]
+    _installer_gather: bool,
+}
+
+pub(super) async fn gather(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let request: GatherRequest = only_json(args)?;
+    if request.host_id != machine.hardware.host_id
+        || request.infra_env_id != machine.boot.infra_env_id
+    {
+        return Err(format!(
+            "the request speaks of host {} of infra-env {}",
+            request.host_id, request.infra_env_id
+        ));
+    }
+    Ok(
+        match upload_host_logs(machine, request.cluster_id, request.bootstrap).await {
+            Ok(()) => Reply::default(),
+            Err(error) => Reply::failed(-1, error.chain()),
+        },
+    )
+}
+
+/// Uploads the logs of a host as the agent does it: tells the start, sends the archive, tells the end.
+pub(crate) async fn upload_host_logs(
+    machine: &Machine,
+    cluster_id: Uuid,
+    is_bootstrap: bool,
+) -> Result<(), Error> {
+    let (infra_env_id, host_id) = (machine.boot.infra_env_id, machine.hardware.host_id);
+    let state = |state: &str| {
+        let path = format!("/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress");
+        Call::new("logs", Method::PUT, path).json(&json!({ "logs_state": state }))
+    };
+    machine
+        .api
+        .send(Patience::Installer, state("requested"))
+        .await?;
+    let agent = format!(
+        "agent of {} ({host_id}): {} reached\n",
+        machine.name(),
+        machine.disk.get().stage.unwrap_or_default()
+    );
+    let mut files = vec![
+        ("logs/agent.logs", agent.as_str()),
+        (
+            "logs/mount.logs",
+            "/dev/sr0 on /run/media/iso type iso9660 (ro)\n",
+        ),
+    ];
+    if is_bootstrap {
+        files.push((
+            "logs/bootkube.logs",
+            "bootkube.service: all static pods are running\n",
+        ));
+    }
+    let upload = Call::new(
+        "logs",
+        Method::POST,
+        format!("/v2/clusters/{cluster_id}/logs"),
+    )
+    .query("logs_type", &"host")
+    .query("infra_env_id", &infra_env_id)
+    .query("host_id", &host_id)
+    .upload("upfile", "logs.tar.gz", &archive(&files)?);
+    machine.api.send(Patience::Installer, upload).await?;
+    machine
+        .api
+        .send(Patience::Installer, state("completed"))
+        .await
+        .map(drop)
+}
+
+/// A gzipped tar archive of these files.
+pub(crate) fn archive(files: &[(&str, &str)]) -> Result<Vec<u8>, Error> {
+    let write = || -> std::io::Result<Vec<u8>> {
+        let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        let mut tar = tar::Builder::new(gzip);
+        for (name, content) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, name, content.as_bytes())?;
+        }
+        tar.into_inner()?.finish()
+    };
+    write().map_err(|e| Error::invalid("log archive", e.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_archive_can_be_read_back() {
+        let bytes = archive(&[("logs/a", "one"), ("logs/b", "two")]).unwrap();
+        let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(bytes.as_slice()));
+        let names: Vec<_> = tar
+            .entries()
+            .unwrap()
+            .map(|e| e.unwrap().path().unwrap().display().to_string())
+            .collect();
+        assert_eq!(names, ["logs/a", "logs/b"]);
+    }
+}

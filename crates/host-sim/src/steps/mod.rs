@@ -1,0 +1,229 @@
+//! Answers to the steps that the server asks for, computed from the machine and the simulated network.
+//!
+//! Arguments are checked as strictly as the real agent checks them; what it would refuse is answered
+//! with exit code −1 and counted as a fault of the server.
+
+mod checks;
+mod lifecycle;
+mod logs;
+mod network;
+
+pub(crate) use logs::{archive as log_archive, upload_host_logs};
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::machine::Machine;
+
+/// One instruction.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Step {
+    #[serde(rename = "step_type")]
+    pub(crate) kind: String,
+    #[serde(rename = "step_id")]
+    pub(crate) id: String,
+    args: Option<Vec<String>>,
+}
+
+/// What is sent back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) exit_code: i64,
+    pub(crate) output: String,
+    pub(crate) error: String,
+    /// Whether the runner ends after it.
+    pub(crate) restarts: bool,
+}
+
+impl Reply {
+    fn json(value: &Value) -> Self {
+        Self {
+            output: value.to_string(),
+            ..Self::default()
+        }
+    }
+
+    fn failed(exit_code: i64, error: impl Into<String>) -> Self {
+        Self {
+            exit_code,
+            error: error.into(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Carries out one step. An error of a handler is the text of what is wrong with the arguments.
+pub(crate) async fn answer(machine: &Arc<Machine>, step: &Step) -> Reply {
+    let args = step.args.as_deref().unwrap_or_default();
+    let result = match step.kind.as_str() {
+        "inventory" => checks::inventory(machine, args),
+        "connectivity-check" => network::connectivity(machine, args),
+        "free-network-addresses" => network::free_addresses(machine, args),
+        "dhcp-lease-allocate" => network::dhcp_lease(machine, args),
+        "ntp-synchronizer" => network::ntp(machine, args),
+        "domain-resolution" => network::domains(machine, args),
+        "verify-vips" => network::verify_vips(machine, args),
+        "tang-connectivity-check" => network::tang(args),
+        "api-vip-connectivity-check" => network::api_vip(machine, args),
+        "installation-disk-speed-check" => checks::disk_speed(machine, args).await,
+        "container-image-availability" => checks::images(machine, args).await,
+        "install" => lifecycle::install(machine, args),
+        "stop-installation" => lifecycle::stop_installation(machine, args),
+        "logs-gather" => logs::gather(machine, args).await,
+        "upgrade-agent" => lifecycle::upgrade_agent(machine, args),
+        "download-boot-artifacts" => lifecycle::download_boot_artifacts(machine, args).await,
+        "reboot-for-reclaim" => lifecycle::reboot_for_reclaim(machine, args),
+        other => Err(format!("the agent does not know the step type {other:?}")),
+    };
+    result.unwrap_or_else(|reason| {
+        let text = format!("step {} ({}): {reason}", step.kind, step.id);
+        machine.world.fault(machine.name(), &text);
+        Reply::failed(-1, text)
+    })
+}
+
+/// The only argument.
+fn only(args: &[String]) -> Result<&str, String> {
+    match args {
+        [arg] => Ok(arg),
+        _ => Err(format!("{} arguments instead of one: {args:?}", args.len())),
+    }
+}
+
+/// The only argument, read as JSON.
+fn only_json<T: DeserializeOwned>(args: &[String]) -> Result<T, String> {
+    let arg = only(args)?;
+    serde_json::from_str(arg).map_err(|e| format!("argument {arg:?} does not fit: {e}"))
+}
+
+/// Whether a text can be an image reference.
+pub(crate) fn is_image(text: &str) -> bool {
+    let allowed =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '@' | ':');
+    text.len() >= 2 && text.chars().all(allowed)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::api::Stats;
+    use crate::controller::Controller;
+    use crate::disk::Kept;
+    use crate::image::BootConfig;
+    use crate::world::tests::world;
+    use crate::{Api, Hardware, Pace, Weakness, World};
+
+    pub(crate) fn args(args: &[&str]) -> Vec<String> {
+        args.iter().map(|arg| (*arg).to_owned()).collect()
+    }
+
+    pub(crate) fn machine_with(weaknesses: &[Weakness]) -> Arc<Machine> {
+        let world = world();
+        let mut hardware: Hardware = (*world.machines()[0]).clone();
+        hardware.weaknesses = weaknesses.to_vec();
+        let mut machines = world.machines().to_vec();
+        machines[0] = Arc::new(hardware);
+        let dns = [(
+            "api.c.example.org".to_owned(),
+            "192.168.126.100".parse().unwrap(),
+        )]
+        .into();
+        let world = Arc::new(World::new(world.network, Pace::new(1e6), machines, dns));
+        let boot = BootConfig {
+            url: "http://127.0.0.1:9".into(),
+            infra_env_id: uuid::Uuid::nil(),
+            agent_version: "q.io/a/agent:1".into(),
+            insecure: false,
+            ca_pem: None,
+            token: None,
+        };
+        let api = Api::new(&boot, world.pace, Arc::new(Stats::default())).unwrap();
+        let controller = Arc::new(Controller::new(api.clone(), Arc::clone(&world), None).unwrap());
+        let hardware = Arc::clone(&world.machines()[0]);
+        Arc::new(Machine::new(
+            hardware,
+            world,
+            boot,
+            api,
+            Kept::open(None, "").unwrap(),
+            controller,
+        ))
+    }
+
+    async fn answer_to(machine: &Arc<Machine>, step_type: &str, list: &[&str]) -> Reply {
+        let step = Step {
+            kind: step_type.into(),
+            id: format!("{step_type}-1"),
+            args: Some(args(list)),
+        };
+        tokio::time::timeout(Duration::from_mins(1), answer(machine, &step))
+            .await
+            .unwrap()
+    }
+
+    #[tokio::test]
+    async fn wrong_arguments_are_the_servers_fault() {
+        let machine = machine_with(&[]);
+        let cases: &[(&str, &[&str])] = &[
+            ("inventory", &[]),
+            ("inventory", &["a", "b"]),
+            ("connectivity-check", &["{}"]),
+            ("free-network-addresses", &["[\"fd00::/64\"]"]),
+            ("ntp-synchronizer", &["ntp"]),
+            ("verify-vips", &["[{\"vip\":\"x\",\"vip_type\":\"api\"}]"]),
+            (
+                "installation-disk-speed-check",
+                &["{\"path\":\"/dev/sda\"}"],
+            ),
+            (
+                "container-image-availability",
+                &["{\"images\":[\"\"],\"timeout\":960}"],
+            ),
+            ("stop-installation", &["x"]),
+            ("execute", &["reboot"]),
+        ];
+        for (count, (step_type, list)) in cases.iter().enumerate() {
+            let reply = answer_to(&machine, step_type, list).await;
+            assert_eq!(reply.exit_code, -1, "{step_type} {list:?}");
+            assert_eq!(machine.world.faults().len(), count + 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_installation_that_runs_is_not_started_twice() {
+        let machine = machine_with(&[]);
+        let request = serde_json::json!({
+            "cluster_id": uuid::Uuid::nil(), "infra_env_id": uuid::Uuid::nil(), "host_id": machine.hardware.host_id,
+            "role": "master", "boot_device": machine.hardware.disk_by_id(),
+            "controller_image": "q.io/c:1", "installer_image": "q.io/i:1",
+        })
+        .to_string();
+        assert_eq!(
+            answer_to(&machine, "install", &[&request]).await.exit_code,
+            0
+        );
+        let second = answer_to(&machine, "install", &[&request]).await;
+        assert_eq!(second.exit_code, 125);
+        assert!(second.error.contains("already in use"));
+        assert_eq!(
+            answer_to(&machine, "stop-installation", &[])
+                .await
+                .exit_code,
+            0
+        );
+        assert!(machine.disk.get().install.is_none());
+    }
+
+    #[test]
+    fn images_are_recognised() {
+        assert!(is_image("registry.local:5000/ocp/release@sha256:0123"));
+        for bad in ["", "a b", "x\ny"] {
+            assert!(!is_image(bad), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! Steps that look at the network around the machine.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ipnet::Ipv4Net;
+use rand::Rng;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+use uuid::Uuid;
+
+use super::{Reply, only_json};
+use crate::machine::{Machine, QUORUM};
+use crate::world::NodePhase;
+use crate::{Weakness, World};
+
+/// The agent scans at most networks of this many host bits and reports at most this many addresses each.
+const SCAN_HOST_BITS: u8 = 10;
+const FREE_ADDRESSES_LIMIT: usize = 8000;
+
+#[derive(Deserialize)]
+struct RemoteHost {
+    host_id: Uuid,
+    nics: Option<Vec<RemoteNic>>,
+}
+
+#[derive(Deserialize)]
+struct RemoteNic {
+    mac: Option<String>,
+    ip_addresses: Option<Vec<IpAddr>>,
+}
+
+pub(super) fn connectivity(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let hosts: Vec<RemoteHost> = only_json(args)?;
+    let reports: Vec<Value> = hosts
+        .iter()
+        .map(|host| remote_report(machine, host))
+        .collect();
+    Ok(Reply::json(&json!({ "remote_hosts": reports })))
+}
+
+fn remote_report(machine: &Machine, host: &RemoteHost) -> Value {
+    let (mut l2, mut l3, mut mtu) = (Vec::new(), Vec::new(), Vec::new());
+    for nic in host.nics.iter().flatten() {
+        for address in nic.ip_addresses.iter().flatten() {
+            let holder = machine
+                .world
+                .holder(address)
+                .filter(|_| !machine.hardware.has(Weakness::Network));
+            let answers = holder.is_some();
+            if let Some(holder) = holder {
+                l2.push(json!({
+                    "outgoing_nic": "enp1s0",
+                    "outgoing_ip_address": machine.hardware.ip.to_string(),
+                    "remote_ip_address": address.to_string(),
+                    "remote_mac": holder.mac,
+                    // A second machine with the same address shows as another MAC than the server expects.
+                    "successful": nic.mac.as_ref().is_none_or(|mac| mac.eq_ignore_ascii_case(&holder.mac)),
+                }));
+            }
+            let rtt = if answers {
+                rand::rng().random_range(0.18..0.62_f64)
+            } else {
+                0.0
+            };
+            l3.push(json!({
+                "outgoing_nic": "enp1s0",
+                "remote_ip_address": address.to_string(),
+                "successful": answers,
+                "average_rtt_ms": (rtt * 1000.0).round() / 1000.0,
+                "packet_loss_percentage": if answers { 0.0 } else { 100.0 },
+            }));
+            mtu.push(json!({ "outgoing_nic": "enp1s0", "remote_ip_address": address.to_string(), "mtu_successful": answers }));
+        }
+    }
+    json!({ "host_id": host.host_id, "l2_connectivity": l2, "l3_connectivity": l3, "mtu_report": mtu })
+}
+
+pub(super) fn free_addresses(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let networks: Vec<Ipv4Net> = only_json(args)?;
+    let mut reports = Vec::new();
+    for network in networks {
+        if 32 - network.prefix_len() > SCAN_HOST_BITS {
+            return Err(format!("{network} is too large to be scanned"));
+        }
+        // Only the network in which the machine stands can be scanned.
+        let is_near = network.contains(&machine.hardware.ip);
+        let free = network
+            .hosts()
+            .filter(|address| is_near && !machine.world.is_taken(*address));
+        let free: Vec<Ipv4Addr> = free.take(FREE_ADDRESSES_LIMIT).collect();
+        reports.push(json!({ "network": network, "free_addresses": free }));
+    }
+    Ok(Reply::json(&Value::Array(reports)))
+}
+
+#[derive(Deserialize)]
+struct DhcpRequest {
+    interface: String,
+    api_vip_mac: String,
+    ingress_vip_mac: String,
+}
+
+pub(super) fn dhcp_lease(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let request: DhcpRequest = only_json(args)?;
+    if request.interface != "enp1s0" {
+        return Err(format!("no DHCP server answers on {:?}", request.interface));
+    }
+    let lease = |mac: &str, from_end: usize| {
+        let mut free = machine
+            .world
+            .network
+            .hosts()
+            .filter(|address| !machine.world.is_taken(*address))
+            .collect::<Vec<_>>();
+        let address = free
+            .len()
+            .checked_sub(from_end)
+            .map_or(Ipv4Addr::UNSPECIFIED, |at| free.swap_remove(at));
+        let text = format!("lease {{\n  interface \"{mac}\";\n  fixed-address {address};\n}}\n");
+        (address, text)
+    };
+    let (api, api_lease) = lease(&request.api_vip_mac, 1);
+    let (ingress, ingress_lease) = lease(&request.ingress_vip_mac, 2);
+    Ok(Reply::json(&json!({
+        "api_vip_address": api, "api_vip_lease": api_lease,
+        "ingress_vip_address": ingress, "ingress_vip_lease": ingress_lease,
+    })))
+}
+
+#[derive(Deserialize)]
+struct NtpRequest {
+    ntp_source: Option<String>,
+}
+
+pub(super) fn ntp(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let request: NtpRequest = only_json(args)?;
+    let gateway = machine.hardware.gateway.to_string();
+    let asked = request.ntp_source.unwrap_or_default();
+    let names = [gateway.as_str()].into_iter().chain(
+        asked
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty()),
+    );
+    let fails = machine.hardware.has(Weakness::Ntp);
+    let sources: Vec<Value> = names
+        .enumerate()
+        .map(|(position, name)| {
+            let state = match position {
+                _ if fails => "unreachable",
+                0 => "synced",
+                _ => "combined",
+            };
+            json!({ "source_name": name, "source_state": state })
+        })
+        .collect();
+    Ok(Reply::json(&json!({ "ntp_sources": sources })))
+}
+
+#[derive(Deserialize)]
+struct DomainsRequest {
+    domains: Vec<Domain>,
+}
+
+#[derive(Deserialize)]
+struct Domain {
+    domain_name: String,
+}
+
+pub(super) fn domains(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let request: DomainsRequest = only_json(args)?;
+    let resolutions: Vec<Value> = request
+        .domains
+        .iter()
+        .map(|domain| {
+            let addresses: Vec<Ipv4Addr> = machine.world.resolve(&domain.domain_name).into_iter().collect();
+            json!({ "domain_name": domain.domain_name, "ipv4_addresses": addresses, "ipv6_addresses": [], "cnames": [] })
+        })
+        .collect();
+    Ok(Reply::json(&json!({ "resolutions": resolutions })))
+}
+
+#[derive(Deserialize)]
+struct Vip {
+    vip: IpAddr,
+    vip_type: String,
+}
+
+pub(super) fn verify_vips(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let vips: Vec<Vip> = only_json(args)?;
+    let mut verified = Vec::new();
+    for vip in vips {
+        if !matches!(vip.vip_type.as_str(), "api" | "ingress") {
+            return Err(format!("{:?} is no kind of VIP", vip.vip_type));
+        }
+        let verification = if is_free(&machine.world, vip.vip) {
+            "succeeded"
+        } else {
+            "failed"
+        };
+        verified.push(
+            json!({ "vip": vip.vip, "vip_type": vip.vip_type, "verification": verification }),
+        );
+    }
+    Ok(Reply::json(&Value::Array(verified)))
+}
+
+fn is_free(world: &World, address: IpAddr) -> bool {
+    matches!(address, IpAddr::V4(v4) if world.network.contains(&v4) && !world.is_taken(v4))
+}
+
+#[derive(Deserialize)]
+struct TangRequest {
+    tang_servers: String,
+}
+
+#[derive(Deserialize)]
+struct TangServer {
+    url: Url,
+    #[serde(default)]
+    thumbprint: String,
+}
+
+pub(super) fn tang(args: &[String]) -> Result<Reply, String> {
+    let request: TangRequest = only_json(args)?;
+    let servers: Vec<TangServer> = serde_json::from_str(&request.tang_servers)
+        .map_err(|e| format!("tang_servers {:?} does not fit: {e}", request.tang_servers))?;
+    let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let responses: Vec<Value> = servers
+        .iter()
+        .map(|server| {
+            let keys = json!({ "keys": [{ "alg": "ECMR", "crv": "P-521", "kty": "EC", "key_ops": ["deriveKey"] }] });
+            let signature = json!({ "protected": encode(&json!({ "alg": "ES512", "cty": "jwk-set+json" })), "signature": server.thumbprint });
+            json!({ "tang_url": server.url, "payload": encode(&keys), "signatures": [signature] })
+        })
+        .collect();
+    Ok(Reply::json(
+        &json!({ "is_success": !servers.is_empty(), "tang_server_response": responses }),
+    ))
+}
+
+#[derive(Deserialize)]
+struct ApiVipRequest {
+    url: Url,
+}
+
+/// Whether the machine config server of a running cluster answers.
+pub(super) fn api_vip(machine: &Arc<Machine>, args: &[String]) -> Result<Reply, String> {
+    let request: ApiVipRequest = only_json(args)?;
+    let host = request.url.host_str().unwrap_or_default();
+    let is_known = host.parse::<IpAddr>().is_ok() || machine.world.resolve(host).is_some();
+    let nodes = (0..machine.world.machines().len()).map(|index| machine.world.node(index));
+    let is_up = nodes.filter(|node| *node == NodePhase::Ready).count() >= QUORUM;
+    let error = match (is_known, is_up) {
+        (false, _) => format!("dial tcp: lookup {host}: no such host"),
+        (true, false) => format!("dial tcp {host}: connect: connection refused"),
+        (true, true) => String::new(),
+    };
+    let ignition =
+        json!({ "ignition": { "version": "3.2.0" }, "storage": { "files": [] } }).to_string();
+    Ok(Reply::json(&if error.is_empty() {
+        json!({ "is_success": true, "url": request.url, "ignition": ignition })
+    } else {
+        json!({ "is_success": false, "url": request.url, "download_error": error })
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::tests::{args, machine_with};
+
+    fn output(reply: Result<Reply, String>) -> Value {
+        serde_json::from_str(&reply.unwrap().output).unwrap()
+    }
+
+    fn asked(machine: &Machine, index: usize) -> String {
+        let other = &machine.world.machines()[index];
+        json!([{ "host_id": other.host_id, "nics": [{ "name": "enp1s0", "mac": other.mac, "ip_addresses": [other.ip] }] }]).to_string()
+    }
+
+    #[test]
+    fn neighbours_are_reached_on_both_layers() {
+        let machine = machine_with(&[]);
+        let report = output(connectivity(&machine, &args(&[&asked(&machine, 1)])));
+        let host = &report["remote_hosts"][0];
+        assert_eq!(host["l2_connectivity"][0]["successful"], true);
+        assert_eq!(host["l3_connectivity"][0]["packet_loss_percentage"], 0.0);
+        assert!(
+            host["l3_connectivity"][0]["average_rtt_ms"]
+                .as_f64()
+                .unwrap()
+                > 0.0
+        );
+        assert_eq!(host["mtu_report"][0]["mtu_successful"], true);
+    }
+
+    #[test]
+    fn a_machine_without_network_reaches_nobody() {
+        let machine = machine_with(&[Weakness::Network]);
+        let report = output(connectivity(&machine, &args(&[&asked(&machine, 1)])));
+        let host = &report["remote_hosts"][0];
+        assert_eq!(host["l2_connectivity"], json!([]));
+        assert_eq!(host["l3_connectivity"][0]["packet_loss_percentage"], 100.0);
+    }
+
+    #[test]
+    fn free_addresses_are_those_that_nobody_holds() {
+        let report = output(free_addresses(
+            &machine_with(&[]),
+            &args(&["[\"192.168.126.0/24\",\"10.0.0.0/24\"]"]),
+        ));
+        let free = report[0]["free_addresses"].as_array().unwrap();
+        assert_eq!(free.len(), 254 - 3 - 1);
+        assert!(!free.contains(&json!("192.168.126.10")));
+        assert_eq!(report[1]["free_addresses"], json!([]));
+    }
+
+    #[test]
+    fn a_taken_vip_fails() {
+        let request = r#"[{"vip":"192.168.126.100","vip_type":"api"},{"vip":"192.168.126.11","vip_type":"ingress"}]"#;
+        let report = output(verify_vips(&machine_with(&[]), &args(&[request])));
+        assert_eq!(report[0]["verification"], "succeeded");
+        assert_eq!(report[1]["verification"], "failed");
+    }
+
+    #[test]
+    fn only_known_names_resolve() {
+        let request = r#"{"domains":[{"domain_name":"api.c.example.org"},{"domain_name":"validateNoWildcardDNS.c.example.org."}]}"#;
+        let report = output(domains(&machine_with(&[]), &args(&[request])));
+        assert_eq!(
+            report["resolutions"][0]["ipv4_addresses"][0],
+            "192.168.126.100"
+        );
+        assert_eq!(report["resolutions"][1]["ipv4_addresses"], json!([]));
+    }
+
+    #[test]
+    fn time_sources_follow_the_request() {
+        let report = output(ntp(
+            &machine_with(&[]),
+            &args(&[r#"{"ntp_source":"a.example, b.example"}"#]),
+        ));
+        assert_eq!(report["ntp_sources"][0]["source_state"], "synced");
+        assert_eq!(report["ntp_sources"][2]["source_name"], "b.example");
+        let report = output(ntp(
+            &machine_with(&[Weakness::Ntp]),
+            &args(&[r#"{"ntp_source":""}"#]),
+        ));
+        assert_eq!(report["ntp_sources"][0]["source_state"], "unreachable");
+    }
+
+    #[test]
+    fn a_cluster_that_does_not_run_yet_does_not_answer() {
+        let report = output(api_vip(
+            &machine_with(&[]),
+            &args(&[r#"{"url":"http://api.c.example.org:22624/config/worker"}"#]),
+        ));
+        assert_eq!(report["is_success"], false);
+        assert!(
+            report["download_error"]
+                .as_str()
+                .unwrap()
+                .contains("refused")
+        );
+    }
+
+    #[test]
+    fn leases_and_tang_answers_are_complete() {
+        let request = r#"{"interface":"enp1s0","api_vip_mac":"00:1a:4a:00:00:01","ingress_vip_mac":"00:1a:4a:00:00:02"}"#;
+        let lease = output(dhcp_lease(&machine_with(&[]), &args(&[request])));
+        assert_eq!(
+            (&lease["api_vip_address"], &lease["ingress_vip_address"]),
+            (&json!("192.168.126.254"), &json!("192.168.126.253"))
+        );
+        let tang_request =
+            json!({ "tang_servers": r#"[{"url":"http://tang:7500","thumbprint":"x"}]"# })
+                .to_string();
+        assert_eq!(output(tang(&args(&[&tang_request])))["is_success"], true);
+    }
+}

@@ -1,0 +1,172 @@
+//! The simulated network between the machines, and what can be seen of them from outside.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ipnet::Ipv4Net;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::{Hardware, Pace};
+
+/// How far a machine that started from its own disk has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NodePhase {
+    /// It still runs the discovery image.
+    #[default]
+    Live,
+    /// It starts from its disk.
+    Booting,
+    /// It has asked the machine config server for its configuration.
+    Configuring,
+    /// The cluster knows it, it is not ready yet.
+    Joined,
+    /// It runs workloads.
+    Ready,
+}
+
+/// Everything that the machines share.
+#[derive(Debug)]
+pub struct World {
+    /// The network in which all machines stand.
+    pub network: Ipv4Net,
+    /// Relation of simulated to real time.
+    pub pace: Pace,
+    machines: Vec<Arc<Hardware>>,
+    dns: BTreeMap<String, Ipv4Addr>,
+    nodes: watch::Sender<Vec<NodePhase>>,
+    faults: Mutex<Vec<String>>,
+}
+
+impl World {
+    /// A network with these machines and these names in its DNS.
+    pub fn new(
+        network: Ipv4Net,
+        pace: Pace,
+        machines: Vec<Arc<Hardware>>,
+        dns: BTreeMap<String, Ipv4Addr>,
+    ) -> Self {
+        let nodes = watch::Sender::new(vec![NodePhase::Live; machines.len()]);
+        Self {
+            network,
+            pace,
+            machines,
+            dns,
+            nodes,
+            faults: Mutex::default(),
+        }
+    }
+
+    /// All machines, by index.
+    pub fn machines(&self) -> &[Arc<Hardware>] {
+        &self.machines
+    }
+
+    /// The machine that holds an address; others are not on this network.
+    pub fn holder(&self, address: &IpAddr) -> Option<&Arc<Hardware>> {
+        self.machines
+            .iter()
+            .find(|machine| IpAddr::V4(machine.ip) == *address)
+    }
+
+    /// Whether anything answers at an address: a machine or the router.
+    pub fn is_taken(&self, address: Ipv4Addr) -> bool {
+        self.machines
+            .iter()
+            .any(|machine| machine.ip == address || machine.gateway == address)
+    }
+
+    /// What the DNS knows of a name; a final dot does not matter.
+    pub fn resolve(&self, name: &str) -> Option<Ipv4Addr> {
+        self.dns.get(name.trim_end_matches('.')).copied()
+    }
+
+    /// Sets how far a machine has come.
+    pub(crate) fn set_node(&self, index: usize, phase: NodePhase) {
+        self.nodes.send_modify(|nodes| {
+            if let Some(node) = nodes.get_mut(index) {
+                *node = phase;
+            }
+        });
+    }
+
+    /// How far a machine has come.
+    pub(crate) fn node(&self, index: usize) -> NodePhase {
+        self.nodes.borrow().get(index).copied().unwrap_or_default()
+    }
+
+    /// Waits until a statement about all nodes holds.
+    pub(crate) async fn nodes_until(&self, mut holds: impl FnMut(&[NodePhase]) -> bool) {
+        let mut nodes = self.nodes.subscribe();
+        // The sender lives in self, so the channel cannot be closed while this waits.
+        let _ = nodes.wait_for(|nodes| holds(nodes)).await;
+    }
+
+    /// Notes that the server broke the protocol: shown loudly, and the exit code tells it.
+    pub(crate) fn fault(&self, host: &str, text: &str) {
+        tracing::error!(host, text, "the server broke the agent protocol");
+        self.faults
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(format!("{host}: {text}"));
+    }
+
+    /// All breaches of the protocol so far.
+    pub fn faults(&self) -> Vec<String> {
+        self.faults
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::Role;
+    use crate::hardware::tests::machine;
+
+    pub(crate) fn world() -> World {
+        let machines = (0..3)
+            .map(|i| Arc::new(machine(i, Role::Master, vec![])))
+            .collect();
+        let dns = [(
+            "api.c.example.org".to_owned(),
+            Ipv4Addr::new(192, 168, 126, 100),
+        )]
+        .into();
+        World::new(
+            "192.168.126.0/24".parse().unwrap(),
+            Pace::new(1000.0),
+            machines,
+            dns,
+        )
+    }
+
+    #[test]
+    fn addresses_belong_to_machines() {
+        let world = world();
+        assert_eq!(
+            world
+                .holder(&"192.168.126.11".parse().unwrap())
+                .unwrap()
+                .index,
+            1
+        );
+        assert!(world.holder(&"192.168.126.99".parse().unwrap()).is_none());
+        assert!(world.is_taken(Ipv4Addr::new(192, 168, 126, 1)));
+        assert!(!world.is_taken(Ipv4Addr::new(192, 168, 126, 100)));
+    }
+
+    #[test]
+    fn names_resolve_with_and_without_the_final_dot() {
+        assert!(world().resolve("api.c.example.org.").is_some());
+        assert!(
+            world()
+                .resolve("validateNoWildcardDNS.c.example.org")
+                .is_none()
+        );
+    }
+}
