@@ -3,4 +3,5 @@
 //! Nothing here runs in production, and no server depends on it.
 
 pub mod installer;
+pub mod iso;
 pub mod postgres;

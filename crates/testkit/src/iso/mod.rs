@@ -1,0 +1,170 @@
+//! Live images with the genuine layout: what the image service reads, in a size that a test can afford.
+//!
+//! The images hold the real structures (volume descriptors, 8.3 names, embed areas, boot catalog, archives) and
+//! made-up programs: a machine that boots one halts. Written without external tools, sparse on disk, and the
+//! same options always give the same bytes.
+
+mod boot;
+mod content;
+mod layout;
+mod records;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+/// What the image is of.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// First part of the volume id: `rhcos`, `fedora-coreos` or `scos`.
+    pub os_name: String,
+    /// Version of the operating system.
+    pub os_version: String,
+    /// `x86_64` or `arm64`; the latter boots by EFI only and has no isolinux.
+    pub cpu_architecture: String,
+    /// Folder of the boot loader's configuration: `redhat`, `fedora` or `centos`.
+    pub vendor: String,
+    /// Units: bytes.
+    pub vmlinuz_bytes: u64,
+    /// Units: bytes, of the root file system inside rootfs.img.
+    pub rootfs_bytes: u64,
+    /// Whether there is a Joliet tree (long names for Windows).
+    pub joliet: bool,
+    /// Whether the plain tree carries Rock Ridge entries (long names for Unix).
+    pub rock_ridge: bool,
+    /// Whether `coreos/kargs.json` says where the kernel arguments stand; images before 2023 do not.
+    pub kargs_json: bool,
+    /// Whether `coreos/igninfo.json` says where the configuration goes; images before 2023 do not.
+    pub igninfo_json: bool,
+}
+
+impl Default for Options {
+    /// Sizes that the image service takes for genuine.
+    fn default() -> Self {
+        Self {
+            os_name: "rhcos".to_owned(),
+            os_version: "418.94.202511191518-0".to_owned(),
+            cpu_architecture: "x86_64".to_owned(),
+            vendor: "redhat".to_owned(),
+            vmlinuz_bytes: 6 * 1024 * 1024,
+            rootfs_bytes: 101 * 1024 * 1024,
+            joliet: true,
+            rock_ridge: true,
+            kargs_json: true,
+            igninfo_json: true,
+        }
+    }
+}
+
+impl Options {
+    /// Less than a megabyte: for tests that do not check the sizes.
+    pub fn small() -> Self {
+        Self {
+            vmlinuz_bytes: 20_000,
+            rootfs_bytes: 200_000,
+            ..Self::default()
+        }
+    }
+
+    /// The volume id, cut as the genuine one.
+    pub fn volume_id(&self) -> String {
+        let text = format!("{}-{}", self.os_name, self.os_version);
+        text.chars().take(32).collect()
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Units: bytes, of the whole image.
+    pub length: u64,
+    /// Start and length of each file by its path, as in `images/ignition.img`. Units: bytes.
+    pub files: BTreeMap<String, (u64, u64)>,
+}
+
+/// Writes a live image to `path`.
+///
+/// Errors: those of the file system, and `InvalidInput` when a size does not fit into the format.
+pub fn write(path: &Path, options: &Options) -> io::Result<Written> {
+    layout::write(path, options, content::tree(options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+    use super::*;
+
+    fn written(options: &Options) -> (tempfile::TempDir, Vec<u8>, Written) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("live.iso");
+        let written = write(&path, options).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        (directory, bytes, written)
+    }
+
+    #[test]
+    fn descriptors_say_what_the_image_is() {
+        let (_directory, bytes, written) = written(&Options::small());
+        assert_eq!(bytes.len() as u64, written.length);
+        assert_eq!(&bytes[32768..32774], b"\x01CD001");
+        assert_eq!(&bytes[32808..32840], b"rhcos-418.94.202511191518-0     ");
+        let sectors = u32::from_le_bytes(bytes[32848..32852].try_into().unwrap());
+        assert_eq!(u64::from(sectors) * 2048, written.length);
+        assert_eq!(
+            &bytes[34816..34846],
+            b"\x00CD001\x01EL TORITO SPECIFICATION"
+        );
+    }
+
+    #[test]
+    fn areas_stand_where_the_records_say() {
+        let (_directory, bytes, written) = written(&Options::small());
+        let file = |path: &str| {
+            let (start, length) = written.files[path];
+            &bytes[usize::try_from(start).unwrap()..][..usize::try_from(length).unwrap()]
+        };
+        assert!(file("images/ignition.img").iter().all(|byte| *byte == 0));
+        assert_eq!(
+            file("images/ignition.img").len(),
+            ignition::archive::EMBED_AREA
+        );
+        let kargs: serde_json::Value = serde_json::from_slice(file("coreos/kargs.json")).unwrap();
+        let size = usize::try_from(kargs["size"].as_u64().unwrap()).unwrap();
+        for area in kargs["files"].as_array().unwrap() {
+            let offset = usize::try_from(area["offset"].as_u64().unwrap()).unwrap();
+            let file = file(area["path"].as_str().unwrap());
+            let text = std::str::from_utf8(&file[offset..][..size]).unwrap();
+            let default = kargs["default"].as_str().unwrap();
+            assert_eq!(text.trim_end_matches('#'), format!("{default}\n"));
+            assert!(file[offset + size..].starts_with(b"# COREOS_KARG_EMBED_AREA\n"));
+        }
+        assert_eq!(&file("images/pxeboot/rootfs.img")[124..128], b"hsqs");
+    }
+
+    #[test]
+    fn a_genuine_size_takes_little_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("live.iso");
+        let written = write(&path, &Options::default()).unwrap();
+        let metadata = std::fs::metadata(&path).unwrap();
+        assert_eq!(metadata.len(), written.length);
+        assert!(written.files["images/pxeboot/rootfs.img"].1 >= 100 * 1024 * 1024);
+        assert!(metadata.blocks() * 512 < metadata.len() / 10);
+        let mut magic = [0; 5];
+        let file = std::fs::File::open(&path).unwrap();
+        file.read_exact_at(&mut magic, 32769).unwrap();
+        assert_eq!(&magic, b"CD001");
+    }
+
+    #[test]
+    fn the_same_options_give_the_same_bytes() {
+        let options = Options {
+            cpu_architecture: "arm64".to_owned(),
+            joliet: false,
+            ..Options::small()
+        };
+        assert_eq!(written(&options).1, written(&options).1);
+    }
+}
