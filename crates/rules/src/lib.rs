@@ -7,10 +7,13 @@
 pub mod create;
 pub mod event;
 pub mod input;
+pub mod install_config;
+pub mod ipxe;
 mod networking;
 pub mod offer;
 pub mod policy;
 pub mod snapshot;
+pub mod steps;
 pub mod update;
 pub mod urls;
 pub mod versions;

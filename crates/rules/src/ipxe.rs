@@ -1,0 +1,134 @@
+//! Boot scripts of iPXE.
+
+use std::fmt::Write as _;
+
+use model::host::{Host, HostStage, HostStatus};
+use model::infra_env::{KernelArgument, KernelArgumentOperation};
+
+use crate::urls::BootArtifacts;
+
+/// What the kernel of the discovery system is always told.
+const ARGUMENTS: &str = "random.trust_cpu=on rd.luks.options=discard ignition.firstboot \
+     ignition.platform.id=metal console=tty1 console=ttyS1,115200n8 \
+     coreos.inst.persistent-kargs=\"console=tty1 console=ttyS1,115200n8\"";
+
+/// The script that boots the discovery system.
+///
+/// `kernel_arguments` is what an infra-env holds: a JSON list as text.
+pub fn discovery_script(artifacts: &BootArtifacts, kernel_arguments: Option<&str>) -> String {
+    let BootArtifacts {
+        kernel,
+        rootfs,
+        initrd,
+    } = artifacts;
+    let mut line =
+        format!("kernel {kernel} initrd=initrd coreos.live.rootfs_url={rootfs} {ARGUMENTS}");
+    let user: Vec<KernelArgument> = kernel_arguments
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    for argument in user {
+        if argument.operation == Some(KernelArgumentOperation::Append) {
+            // Writing to a text cannot fail.
+            let _ = write!(line, " {}", argument.value);
+        }
+    }
+    format!("#!ipxe\ninitrd --name initrd {initrd}\n{line}\nboot\n")
+}
+
+/// The script that asks again with the machine's MAC: only the firmware knows it.
+pub fn redirect_script(url: &str) -> String {
+    let separator = if url.contains('?') { '&' } else { '?' };
+    format!("#!ipxe\nchain {url}{separator}mac=${{net0/mac}}\n")
+}
+
+/// Whether a host that asks by its MAC boots the discovery image, and not from its disk.
+pub fn boots_discovery(host: &Host) -> bool {
+    match host.status {
+        HostStatus::Installed | HostStatus::AddedToExistingCluster => false,
+        HostStatus::InstallingInProgress => {
+            let stage = host
+                .progress
+                .as_ref()
+                .and_then(|progress| progress.current_stage);
+            !matches!(
+                stage,
+                Some(
+                    HostStage::Rebooting
+                        | HostStage::WaitingForIgnition
+                        | HostStage::Configuring
+                        | HostStage::Joined
+                        | HostStage::Done
+                )
+            )
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::host::HostProgressInfo;
+
+    use super::*;
+
+    #[test]
+    fn the_script_names_every_artifact() {
+        let artifacts = BootArtifacts {
+            kernel: "http://i/kernel".to_owned(),
+            rootfs: "http://i/rootfs".to_owned(),
+            initrd: "http://i/initrd".to_owned(),
+        };
+        let user = r#"[{"operation":"append","value":"quiet"},{"operation":"delete","value":"x"}]"#;
+        insta::assert_snapshot!(discovery_script(&artifacts, Some(user)), @r#"
+        #!ipxe
+        initrd --name initrd http://i/initrd
+        kernel http://i/kernel initrd=initrd coreos.live.rootfs_url=http://i/rootfs random.trust_cpu=on rd.luks.options=discard ignition.firstboot ignition.platform.id=metal console=tty1 console=ttyS1,115200n8 coreos.inst.persistent-kargs="console=tty1 console=ttyS1,115200n8" quiet
+        boot
+        "#);
+    }
+
+    #[test]
+    fn the_firmware_fills_in_its_mac() {
+        assert_eq!(
+            redirect_script("http://a/files?file_name=ipxe-script"),
+            "#!ipxe\nchain http://a/files?file_name=ipxe-script&mac=${net0/mac}\n"
+        );
+    }
+
+    #[test]
+    fn installed_hosts_boot_from_disk() {
+        let host = |status, stage| Host {
+            status,
+            progress: Some(HostProgressInfo {
+                current_stage: stage,
+                ..HostProgressInfo::default()
+            }),
+            ..Host::default()
+        };
+        for (status, stage, expected) in [
+            (HostStatus::Known, None, true),
+            (HostStatus::Installed, None, false),
+            (
+                HostStatus::InstallingInProgress,
+                Some(HostStage::WritingImageToDisk),
+                true,
+            ),
+            (
+                HostStatus::InstallingInProgress,
+                Some(HostStage::Rebooting),
+                false,
+            ),
+            (
+                HostStatus::InstallingInProgress,
+                Some(HostStage::Joined),
+                false,
+            ),
+        ] {
+            assert_eq!(
+                boots_discovery(&host(status, stage)),
+                expected,
+                "{status} {stage:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The arguments of each step; none when the step has nothing to do.
+
+use model::cluster::{Cluster, DiskEncryptionMode, DiskEncryptionTarget};
+use model::host::HostRole;
+use model::steps::{
+    ApiVipConnectivityAdditionalRequestHeader, ApiVipConnectivityRequest,
+    ContainerImageAvailability, ContainerImageAvailabilityRequest,
+    ContainerImageAvailabilityResult, DiskSpeedCheckRequest, LogsGatherCmdRequest, StepType,
+    TangConnectivityRequest,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::view::{View, installation_path};
+use super::{install, network};
+use crate::networking;
+
+/// Units: seconds, as text. How long measuring a disk may take.
+const DISK_SPEED_TIMEOUT: &str = "480.00";
+/// Units: seconds. How long pulling the images may take.
+const IMAGE_TIMEOUT_S: i64 = 960;
+/// Where the agent's container sees the file system of its machine.
+const HOST_MOUNT: &str = "/host";
+
+pub(super) fn arguments(kind: StepType, view: &View<'_>) -> Option<Vec<String>> {
+    match kind {
+        StepType::Inventory => Some(inventory(view)),
+        StepType::ConnectivityCheck => one(network::connectivity(view)?),
+        StepType::FreeNetworkAddresses => one(network::free_addresses(view)?),
+        StepType::DhcpLeaseAllocate => one(network::dhcp(view)?),
+        StepType::NtpSynchronizer => one(network::time_servers(view)),
+        StepType::DomainResolution => one(network::domains(view)?),
+        StepType::VerifyVips => one(network::vips(view)?),
+        StepType::TangConnectivityCheck => one(tang(view.cluster()?)?),
+        StepType::ApiVipConnectivityCheck => one(api_vip(view)?),
+        StepType::InstallationDiskSpeedCheck => disk_speed(view),
+        StepType::ContainerImageAvailability => one(images(view)?),
+        StepType::Install => one(install::request(view)?),
+        StepType::LogsGather => one(logs(view)?),
+        StepType::StopInstallation => Some(Vec::new()),
+        StepType::UpgradeAgent => one(json!({ "agent_image": view.ctx.settings.agent_image })),
+        StepType::DownloadBootArtifacts => one(boot_artifacts(view)?),
+        StepType::RebootForReclaim => one(json!({ "host_fs_mount_dir": HOST_MOUNT })),
+        StepType::Execute | StepType::NextStepRunner => None,
+    }
+}
+
+fn one(request: impl Serialize) -> Option<Vec<String>> {
+    Some(vec![json(&request)?])
+}
+
+/// The request as the text that a command line carries.
+pub(super) fn json(request: &impl Serialize) -> Option<String> {
+    serde_json::to_string(request).ok()
+}
+
+fn inventory(view: &View<'_>) -> Vec<String> {
+    let settings = view.ctx.settings;
+    let mut args = vec![view.host.record.id.to_string()];
+    if let Some(size) = settings.inventory_max_size {
+        args.push(format!("--output-max-size={size}"));
+    }
+    if let Some(size) = settings.inventory_disk_min_size {
+        args.push(format!("--disk-min-size={size}"));
+    }
+    args
+}
+
+fn tang(cluster: &Cluster) -> Option<TangConnectivityRequest> {
+    let encryption = cluster.disk_encryption.as_ref()?;
+    let is_on = encryption
+        .enable_on
+        .is_some_and(|target| target != DiskEncryptionTarget::None);
+    (is_on && encryption.mode == Some(DiskEncryptionMode::Tang)).then(|| TangConnectivityRequest {
+        tang_servers: encryption.tang_servers.clone(),
+    })
+}
+
+fn api_vip(view: &View<'_>) -> Option<ApiVipConnectivityRequest> {
+    let cluster = view.cluster()?;
+    let record = &view.host.record;
+    let pool = if record.machine_config_pool_name.is_empty() {
+        match record.role {
+            Some(HostRole::Master | HostRole::Bootstrap) => "master",
+            Some(HostRole::Arbiter) => "arbiter",
+            _ => "worker",
+        }
+    } else {
+        record.machine_config_pool_name.as_str()
+    };
+    let endpoint = cluster.ignition_endpoint.as_ref();
+    let url = endpoint
+        .and_then(|endpoint| endpoint.url.as_deref())
+        .filter(|url| !url.is_empty());
+    let access = view.ctx.ignition;
+    Some(ApiVipConnectivityRequest {
+        url: match url {
+            Some(url) => format!("{}/{pool}", url.trim_end_matches('/')),
+            None => format!("http://{}:22624/config/{pool}", api_name(cluster)?),
+        },
+        verify_cidr: false,
+        ca_certificate: endpoint
+            .and_then(|endpoint| endpoint.ca_certificate.clone())
+            .filter(|certificate| !certificate.is_empty()),
+        ignition_endpoint_token: access.token.clone().filter(|token| !token.is_empty()),
+        request_headers: access
+            .headers
+            .iter()
+            .map(|header| ApiVipConnectivityAdditionalRequestHeader {
+                key: header.key.clone(),
+                value: header.value.clone(),
+            })
+            .collect(),
+    })
+}
+
+/// The name or address under which the cluster's machines are told their configuration.
+fn api_name(cluster: &Cluster) -> Option<String> {
+    if let Some(name) = cluster.api_vip_dns_name.as_ref() {
+        return Some(name.clone());
+    }
+    if let Some(vip) = cluster.api_vips.first() {
+        return Some(match vip.ip.parse::<std::net::IpAddr>() {
+            Ok(std::net::IpAddr::V6(address)) => format!("[{address}]"),
+            _ => vip.ip.clone(),
+        });
+    }
+    let has_names = !cluster.name.is_empty() && !cluster.base_dns_domain.is_empty();
+    has_names.then(|| format!("api.{}.{}", cluster.name, cluster.base_dns_domain))
+}
+
+/// Only while there is no result for the disk.
+fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
+    let path = installation_path(view.host);
+    if path.is_empty() {
+        return None;
+    }
+    let results: Value = serde_json::from_str(&view.host.record.disks_info).unwrap_or_default();
+    let tested = results
+        .get(&path)
+        .and_then(|disk| disk.pointer("/disk_speed/tested"))
+        .and_then(Value::as_bool)
+        .unwrap_or(false);
+    if tested {
+        return None;
+    }
+    Some(vec![
+        json(&DiskSpeedCheckRequest { path })?,
+        DISK_SPEED_TIMEOUT.to_owned(),
+    ])
+}
+
+/// The images that the installation needs and that have not been pulled yet.
+fn images(view: &View<'_>) -> Option<ContainerImageAvailabilityRequest> {
+    let release = view.ctx.release;
+    let present = present_images(&view.host.record.images_status);
+    let must_gather = must_gather(&release.must_gather);
+    let mut images: Vec<String> = Vec::new();
+    for image in [
+        &release.release,
+        &release.machine_config_operator,
+        &must_gather,
+        &view.ctx.settings.installer_image,
+    ] {
+        if !image.is_empty() && !present.contains(image) && !images.contains(image) {
+            images.push(image.clone());
+        }
+    }
+    (!images.is_empty()).then_some(ContainerImageAvailabilityRequest {
+        timeout: IMAGE_TIMEOUT_S,
+        images,
+    })
+}
+
+/// The platform's own entry of a map by operator, or the reference itself.
+fn must_gather(text: &str) -> String {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(map)) => map
+            .get("ocp")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        _ => text.to_owned(),
+    }
+}
+
+/// Names of the images that the host has pulled: its record holds a map by name, or a list.
+fn present_images(text: &str) -> Vec<String> {
+    let entries: Vec<Value> = match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => map.into_iter().map(|(_, entry)| entry).collect(),
+        Ok(Value::Array(list)) => list,
+        _ => Vec::new(),
+    };
+    entries
+        .into_iter()
+        .filter_map(|entry| serde_json::from_value::<ContainerImageAvailability>(entry).ok())
+        .filter(|image| image.result == Some(ContainerImageAvailabilityResult::Success))
+        .map(|image| image.name)
+        .collect()
+}
+
+/// Only while no logs have come.
+fn logs(view: &View<'_>) -> Option<LogsGatherCmdRequest> {
+    let record = &view.host.record;
+    if record.logs_collected_at.0.is_some() {
+        return None;
+    }
+    let cluster = view.cluster()?;
+    let masters = view
+        .others()
+        .filter(|other| matches!(other.record.role, Some(HostRole::Master)))
+        .filter_map(|other| network::main_address(other, &cluster.machine_networks));
+    Some(LogsGatherCmdRequest {
+        cluster_id: cluster.id,
+        infra_env_id: record.infra_env_id,
+        host_id: record.id,
+        bootstrap: record.bootstrap,
+        installer_gather: true,
+        master_ips: if record.bootstrap && !networking::is_single_node(cluster) {
+            masters.map(|address| address.to_string()).collect()
+        } else {
+            Vec::new()
+        },
+    })
+}
+
+fn boot_artifacts(view: &View<'_>) -> Option<Value> {
+    let artifacts = view.ctx.boot_artifacts?;
+    Some(json!({
+        "kernel_url": artifacts.kernel,
+        "rootfs_url": artifacts.rootfs,
+        "initrd_url": artifacts.initrd,
+        "host_fs_mount_dir": HOST_MOUNT,
+    }))
+}

@@ -1,0 +1,76 @@
+//! What an agent is told to do next.
+//!
+//! The plan of every host status is data (`PLANS`); the arguments of a step are made beside its name.
+
+mod arguments;
+mod install;
+mod network;
+mod plan;
+mod runner;
+mod view;
+
+pub use plan::{PLANS, Plan, Round};
+pub use runner::{RunnerCommand, runner_command};
+pub use view::{Context, IgnitionAccess, ReleaseImages, Settings};
+
+pub(crate) use network::{main_address, nics_inside, union};
+pub(crate) use view::installation_path;
+
+use model::steps::{Step, StepType, Steps};
+use model::time::Timestamp;
+
+use crate::{HostState, Snapshot};
+use view::View;
+
+/// The instructions for a host: the plan of its status, without the steps that have nothing to do.
+///
+/// `snapshot` is the host's cluster with all its hosts; none for a host without cluster.
+pub fn instructions(
+    snapshot: Option<&Snapshot>,
+    host: &HostState,
+    ctx: &Context<'_>,
+    now: Timestamp,
+) -> Steps {
+    let view = View {
+        snapshot,
+        host,
+        ctx,
+        now,
+    };
+    let round = plan::round(host.record.status, view.is_adding_host());
+    let kinds: &[StepType] = if plan::wants_upgrade(&view) {
+        &[StepType::UpgradeAgent]
+    } else {
+        round.steps
+    };
+    Steps {
+        next_instruction_seconds: round.seconds,
+        post_step_action: Some(round.action),
+        instructions: kinds
+            .iter()
+            .filter(|kind| !ctx.settings.disabled.contains(kind))
+            .filter_map(|kind| step(*kind, &view))
+            .collect(),
+    }
+}
+
+fn step(kind: StepType, view: &View<'_>) -> Option<Step> {
+    let args = arguments::arguments(kind, view)?;
+    Some(Step {
+        step_type: Some(kind),
+        step_id: step_id(kind, view),
+        args,
+    })
+}
+
+/// `<type>-<8 hex>`: tells the rounds of a host apart, and is the same for the same moment.
+fn step_id(kind: StepType, view: &View<'_>) -> String {
+    let mut hash = view::Fnv::new();
+    hash.add(view.host.record.id.0.as_bytes());
+    hash.add(kind.as_str().as_bytes());
+    hash.add(&view.now.timestamp_millis().to_be_bytes());
+    format!("{kind}-{:08x}", hash.finish())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! Arguments of the steps that look at the network.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ipnet::{IpNet, Ipv4Net};
+use model::cluster::{Cluster, ClusterKind};
+use model::host::HostStatus;
+use model::inventory::Interface;
+use model::network::MachineNetwork;
+use model::steps::{
+    ConnectivityCheckHost, ConnectivityCheckNic, DhcpAllocationRequest, DomainResolutionRequest,
+    DomainResolutionRequestDomainsItem, NtpSynchronizationRequest, VerifyVip, VipType,
+};
+
+use super::view::{Fnv, View};
+use crate::input::registry_of;
+use crate::{HostState, networking};
+
+/// Checks of connectivity that a cluster may run in a minute: each one costs packets to every other host.
+const CHECKS_PER_MINUTE: usize = 150;
+/// The largest network that is searched for free addresses. Units: bits left for hosts.
+const SEARCHED_HOST_BITS: u8 = 10;
+
+/// The other hosts and their addresses; none when there is nobody else, or it is not this host's minute.
+pub(super) fn connectivity(view: &View<'_>) -> Option<Vec<ConnectivityCheckHost>> {
+    if !is_own_minute(view) {
+        return None;
+    }
+    let hosts: Vec<ConnectivityCheckHost> = view
+        .others()
+        .filter(|other| {
+            !matches!(
+                other.record.status,
+                HostStatus::Discovering | HostStatus::Disconnected
+            )
+        })
+        .filter_map(checked_host)
+        .collect();
+    (!hosts.is_empty()).then_some(hosts)
+}
+
+/// Large clusters take turns by minute.
+fn is_own_minute(view: &View<'_>) -> bool {
+    let Some(snapshot) = view.snapshot else {
+        return false;
+    };
+    let turns = snapshot.hosts.len().div_ceil(CHECKS_PER_MINUTE).max(1);
+    let position = snapshot
+        .hosts
+        .iter()
+        .position(|host| host.record.id == view.host.record.id)
+        .unwrap_or(0);
+    let minute = usize::try_from(view.now.timestamp() / 60).unwrap_or(0);
+    minute % turns == position % turns
+}
+
+fn checked_host(host: &HostState) -> Option<ConnectivityCheckHost> {
+    let nics: Vec<ConnectivityCheckNic> = host
+        .inventory
+        .as_ref()?
+        .interfaces
+        .iter()
+        .map(|nic| ConnectivityCheckNic {
+            name: nic.name.clone(),
+            mac: nic.mac_address.clone(),
+            ip_addresses: networks_of(nic).map(|net| net.addr().to_string()).collect(),
+        })
+        .filter(|nic| !nic.ip_addresses.is_empty())
+        .collect();
+    (!nics.is_empty()).then_some(ConnectivityCheckHost {
+        host_id: Some(host.record.id),
+        nics,
+    })
+}
+
+/// The addresses of an interface, with their networks.
+fn networks_of(nic: &Interface) -> impl Iterator<Item = IpNet> {
+    nic.ipv4_addresses
+        .iter()
+        .chain(&nic.ipv6_addresses)
+        .filter_map(|text| text.parse().ok())
+}
+
+/// The IPv4 networks of the host that are small enough to be searched.
+pub(super) fn free_addresses(view: &View<'_>) -> Option<Vec<String>> {
+    let inventory = view.host.inventory.as_ref()?;
+    let networks: BTreeSet<Ipv4Net> = inventory
+        .interfaces
+        .iter()
+        .flat_map(|nic| &nic.ipv4_addresses)
+        .filter_map(|text| text.parse::<Ipv4Net>().ok())
+        .filter(|net| (32 - SEARCHED_HOST_BITS..=30).contains(&net.prefix_len()))
+        .filter(|net| !net.addr().is_loopback() && !net.addr().is_link_local())
+        .map(|net| net.trunc())
+        .collect();
+    (!networks.is_empty()).then(|| networks.iter().map(ToString::to_string).collect())
+}
+
+/// The interface in the machine network asks for the addresses, under MACs that the cluster keeps.
+pub(super) fn dhcp(view: &View<'_>) -> Option<DhcpAllocationRequest> {
+    let cluster = view.cluster()?;
+    if !networking::uses_dhcp(cluster) {
+        return None;
+    }
+    let nic = nics_inside(view.host, &cluster.machine_networks).next()?;
+    Some(DhcpAllocationRequest {
+        interface: nic.name.clone(),
+        api_vip_mac: vip_mac(cluster, "api"),
+        ingress_vip_mac: vip_mac(cluster, "ingress"),
+        api_vip_lease: String::new(),
+        ingress_vip_lease: String::new(),
+    })
+}
+
+/// A locally administered MAC, always the same for the same cluster.
+fn vip_mac(cluster: &Cluster, kind: &str) -> String {
+    let mut hash = Fnv::new();
+    hash.add(cluster.id.0.as_bytes());
+    hash.add(kind.as_bytes());
+    let [a, b, c, d] = hash.finish().to_be_bytes();
+    format!("02:a7:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+}
+
+/// Interfaces with an address in one of the networks.
+pub(crate) fn nics_inside<'a>(
+    host: &'a HostState,
+    networks: &[MachineNetwork],
+) -> impl Iterator<Item = &'a Interface> {
+    let networks = parsed(networks);
+    host.inventory
+        .iter()
+        .flat_map(|inventory| &inventory.interfaces)
+        .filter(move |nic| {
+            networks_of(nic).any(|own| networks.iter().any(|net| net.contains(&own.addr())))
+        })
+}
+
+/// The host's address in the first of the networks, else its first address.
+pub(crate) fn main_address(host: &HostState, networks: &[MachineNetwork]) -> Option<IpAddr> {
+    let networks = parsed(networks);
+    let all: Vec<IpAddr> = host
+        .inventory
+        .iter()
+        .flat_map(|inventory| &inventory.interfaces)
+        .flat_map(networks_of)
+        .map(|net| net.addr())
+        .collect();
+    networks
+        .iter()
+        .find_map(|net| all.iter().find(|address| net.contains(*address)))
+        .or_else(|| all.first())
+        .copied()
+}
+
+fn parsed(networks: &[MachineNetwork]) -> Vec<IpNet> {
+    networks
+        .iter()
+        .filter_map(|net| net.cidr.parse().ok())
+        .collect()
+}
+
+/// Every time server that cluster and infra-env name.
+pub(super) fn time_servers(view: &View<'_>) -> NtpSynchronizationRequest {
+    let infra_env = view.ctx.infra_env;
+    let mut lists = vec![
+        infra_env.ntp_sources.as_str(),
+        infra_env.additional_ntp_sources.as_str(),
+    ];
+    if let Some(cluster) = view.cluster() {
+        lists.push(&cluster.ntp_sources);
+        lists.push(&cluster.additional_ntp_source);
+    }
+    NtpSynchronizationRequest {
+        ntp_source: union(lists.into_iter()).join(","),
+    }
+}
+
+/// The items of comma lists, each once, in their order.
+pub(crate) fn union<'a>(lists: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut items = Vec::new();
+    for item in lists.flat_map(|list| list.split(',')).map(str::trim) {
+        if !item.is_empty() && !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    items
+}
+
+/// The names that the cluster will answer to, one that must not exist, and the registry of the release.
+pub(super) fn domains(view: &View<'_>) -> Option<DomainResolutionRequest> {
+    let cluster = view.cluster()?;
+    if cluster.name.is_empty() || cluster.base_dns_domain.is_empty() {
+        return None;
+    }
+    let domain = format!("{}.{}", cluster.name, cluster.base_dns_domain);
+    let mut names = vec![
+        format!("api.{domain}"),
+        format!("api-int.{domain}"),
+        format!("console-openshift-console.apps.{domain}"),
+        format!("validateNoWildcardDNS.{domain}"),
+        format!("validateNoWildcardDNS.{domain}."),
+    ];
+    names.extend(release_host(cluster));
+    Some(DomainResolutionRequest {
+        domains: names
+            .into_iter()
+            .map(|domain_name| DomainResolutionRequestDomainsItem { domain_name })
+            .collect(),
+    })
+}
+
+fn release_host(cluster: &Cluster) -> Option<String> {
+    if cluster.ocp_release_image.is_empty() {
+        return None;
+    }
+    let registry = registry_of(&cluster.ocp_release_image);
+    let host = match registry.strip_prefix('[') {
+        Some(_) => return None,
+        None => registry.split(':').next().unwrap_or(registry),
+    };
+    host.parse::<IpAddr>().is_err().then(|| host.to_owned())
+}
+
+/// The virtual addresses that must still be free.
+pub(super) fn vips(view: &View<'_>) -> Option<Vec<VerifyVip>> {
+    let cluster = view.cluster()?;
+    if cluster.kind != ClusterKind::Cluster || networking::is_user_managed(cluster) {
+        return None;
+    }
+    let api = cluster.api_vips.iter().map(|vip| (&vip.ip, VipType::Api));
+    let ingress = cluster
+        .ingress_vips
+        .iter()
+        .map(|vip| (&vip.ip, VipType::Ingress));
+    let list: Vec<VerifyVip> = api
+        .chain(ingress)
+        .map(|(ip, kind)| VerifyVip {
+            vip: ip.clone(),
+            vip_type: Some(kind),
+        })
+        .collect();
+    (!list.is_empty()).then_some(list)
+}

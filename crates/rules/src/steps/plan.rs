@@ -1,0 +1,227 @@
+//! Which steps a host of a status takes.
+
+use model::host::HostStatus;
+use model::steps::{PostStepAction, StepType};
+
+use super::view::View;
+
+/// What a host of one status does in one round.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// The status.
+    pub status: HostStatus,
+    /// For a host of a cluster to be installed, or of no cluster.
+    pub first_day: Round,
+    /// For a host that joins an installed cluster.
+    pub later: Round,
+}
+
+/// Steps, and what the agent does afterwards.
+#[derive(Debug, Clone, Copy)]
+pub struct Round {
+    /// In the order in which they are sent.
+    pub steps: &'static [StepType],
+    /// Units: seconds until the agent asks again.
+    pub seconds: i64,
+    /// Whether the agent's runner goes on.
+    pub action: PostStepAction,
+}
+
+/// Units: seconds. How often an agent asks.
+const OFTEN: i64 = 60;
+/// Units: seconds. How often it asks when little can change.
+const SELDOM: i64 = 120;
+
+const IDLE: Round = Round {
+    steps: &[],
+    seconds: OFTEN,
+    action: PostStepAction::Continue,
+};
+/// The agent registers again, with what has changed about its host.
+const LEAVE: Round = Round {
+    steps: &[],
+    seconds: 0,
+    action: PostStepAction::Exit,
+};
+
+const fn often(steps: &'static [StepType]) -> Round {
+    Round {
+        steps,
+        seconds: OFTEN,
+        action: PostStepAction::Continue,
+    }
+}
+
+const fn seldom(steps: &'static [StepType]) -> Round {
+    Round {
+        steps,
+        seconds: SELDOM,
+        action: PostStepAction::Continue,
+    }
+}
+
+const fn same(status: HostStatus, round: Round) -> Plan {
+    Plan {
+        status,
+        first_day: round,
+        later: round,
+    }
+}
+
+const PREPARING: &[StepType] = &[
+    StepType::Inventory,
+    StepType::ConnectivityCheck,
+    StepType::TangConnectivityCheck,
+    StepType::FreeNetworkAddresses,
+    StepType::DhcpLeaseAllocate,
+    StepType::NtpSynchronizer,
+    StepType::DomainResolution,
+    StepType::VerifyVips,
+];
+const POOL: &[StepType] = &[StepType::Inventory, StepType::NtpSynchronizer];
+
+/// Every status that has something to do; the others are idle.
+pub static PLANS: &[Plan] = &[
+    Plan {
+        status: HostStatus::Discovering,
+        first_day: often(&[StepType::Inventory]),
+        later: often(&[
+            StepType::Inventory,
+            StepType::NtpSynchronizer,
+            StepType::DomainResolution,
+        ]),
+    },
+    Plan {
+        status: HostStatus::Insufficient,
+        first_day: often(PREPARING),
+        later: often(&[
+            StepType::Inventory,
+            StepType::ConnectivityCheck,
+            StepType::ApiVipConnectivityCheck,
+            StepType::TangConnectivityCheck,
+            StepType::NtpSynchronizer,
+            StepType::DomainResolution,
+        ]),
+    },
+    Plan {
+        status: HostStatus::PendingForInput,
+        first_day: often(PREPARING),
+        later: often(&[
+            StepType::Inventory,
+            StepType::ConnectivityCheck,
+            StepType::ApiVipConnectivityCheck,
+            StepType::TangConnectivityCheck,
+        ]),
+    },
+    Plan {
+        status: HostStatus::Known,
+        first_day: often(&[
+            StepType::ConnectivityCheck,
+            StepType::TangConnectivityCheck,
+            StepType::FreeNetworkAddresses,
+            StepType::DhcpLeaseAllocate,
+            StepType::Inventory,
+            StepType::NtpSynchronizer,
+            StepType::DomainResolution,
+            StepType::VerifyVips,
+        ]),
+        later: often(&[
+            StepType::ConnectivityCheck,
+            StepType::ApiVipConnectivityCheck,
+            StepType::TangConnectivityCheck,
+            StepType::Inventory,
+            StepType::NtpSynchronizer,
+            StepType::DomainResolution,
+        ]),
+    },
+    same(HostStatus::Disconnected, seldom(&[StepType::Inventory])),
+    Plan {
+        status: HostStatus::PreparingForInstallation,
+        first_day: often(&[
+            StepType::DhcpLeaseAllocate,
+            StepType::InstallationDiskSpeedCheck,
+            StepType::ContainerImageAvailability,
+        ]),
+        later: IDLE,
+    },
+    Plan {
+        status: HostStatus::Installing,
+        first_day: often(&[StepType::Install, StepType::DhcpLeaseAllocate]),
+        later: often(&[StepType::Install]),
+    },
+    Plan {
+        status: HostStatus::InstallingInProgress,
+        first_day: often(&[StepType::DhcpLeaseAllocate]),
+        later: IDLE,
+    },
+    same(
+        HostStatus::Error,
+        seldom(&[StepType::LogsGather, StepType::StopInstallation]),
+    ),
+    same(
+        HostStatus::Cancelled,
+        seldom(&[StepType::LogsGather, StepType::StopInstallation]),
+    ),
+    same(HostStatus::Binding, LEAVE),
+    same(HostStatus::Disabled, seldom(&[])),
+    same(HostStatus::DisabledUnbound, seldom(&[])),
+    same(HostStatus::Resetting, seldom(&[])),
+    same(HostStatus::DiscoveringUnbound, often(POOL)),
+    same(HostStatus::InsufficientUnbound, often(POOL)),
+    same(HostStatus::KnownUnbound, often(POOL)),
+    same(
+        HostStatus::DisconnectedUnbound,
+        seldom(&[StepType::Inventory]),
+    ),
+    same(HostStatus::Unbinding, LEAVE),
+    same(HostStatus::UnbindingPendingUserAction, LEAVE),
+    same(
+        HostStatus::Reclaiming,
+        often(&[StepType::DownloadBootArtifacts]),
+    ),
+    same(
+        HostStatus::ReclaimingRebooting,
+        Round {
+            steps: &[StepType::RebootForReclaim],
+            seconds: SELDOM,
+            action: PostStepAction::Exit,
+        },
+    ),
+];
+
+/// The round of a status.
+pub(super) fn round(status: HostStatus, adding: bool) -> Round {
+    PLANS
+        .iter()
+        .find(|plan| plan.status == status)
+        .map_or(
+            IDLE,
+            |plan| {
+                if adding { plan.later } else { plan.first_day }
+            },
+        )
+}
+
+/// Whether the agent is to be replaced by another version before anything else.
+///
+/// An agent that has not told its version is left alone: it would be upgraded again and again.
+pub(super) fn wants_upgrade(view: &View<'_>) -> bool {
+    let agent = &view.host.record.discovery_agent_version;
+    let wanted = &view.ctx.settings.agent_image;
+    let is_possible = matches!(
+        view.host.record.status,
+        HostStatus::Binding
+            | HostStatus::Discovering
+            | HostStatus::Known
+            | HostStatus::Insufficient
+            | HostStatus::PendingForInput
+            | HostStatus::DiscoveringUnbound
+            | HostStatus::KnownUnbound
+            | HostStatus::InsufficientUnbound
+    );
+    is_possible
+        && view.ctx.policy.upgrade_agent
+        && !agent.is_empty()
+        && !wanted.is_empty()
+        && agent != wanted
+}

@@ -1,0 +1,174 @@
+//! What the arguments of steps are made from.
+
+use std::collections::BTreeSet;
+
+use model::cluster::{Cluster, ClusterKind};
+use model::host::{HostKind, IgnitionEndpointHttpHeadersParams};
+use model::infra_env::InfraEnv;
+use model::inventory::Disk;
+use model::steps::StepType;
+use model::time::Timestamp;
+
+use crate::urls::BootArtifacts;
+use crate::{HostState, Policy, Snapshot};
+
+/// Settings of the operator that steps depend on; built once.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `AGENT_DOCKER_IMAGE`.
+    pub agent_image: String,
+    /// `INSTALLER_IMAGE`.
+    pub installer_image: String,
+    /// `CONTROLLER_IMAGE`.
+    pub controller_image: String,
+    /// `DISABLED_STEPS`.
+    pub disabled: BTreeSet<StepType>,
+    /// `CHECK_CLUSTER_VERSION`.
+    pub check_cluster_version: bool,
+    /// `ENABLE_SKIP_MCO_REBOOT`.
+    pub skip_mco_reboot: bool,
+    /// `NOTIFY_NUM_REBOOTS`.
+    pub notify_num_reboots: bool,
+    /// `SERVICE_IPS`.
+    pub service_ips: Vec<String>,
+    /// `AGENT_INVENTORY_MAX_SIZE`. Units: bytes.
+    pub inventory_max_size: Option<u64>,
+    /// `AGENT_INVENTORY_DISK_MIN_SIZE`. Units: bytes.
+    pub inventory_disk_min_size: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            agent_image: String::new(),
+            installer_image: String::new(),
+            controller_image: String::new(),
+            disabled: BTreeSet::new(),
+            check_cluster_version: false,
+            skip_mco_reboot: true,
+            notify_num_reboots: false,
+            service_ips: Vec::new(),
+            inventory_max_size: None,
+            inventory_disk_min_size: None,
+        }
+    }
+}
+
+/// Images of the release that a cluster installs; empty ones are not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReleaseImages {
+    /// The release image itself.
+    pub release: String,
+    /// `machine-config-operator` of the release.
+    pub machine_config_operator: String,
+    /// `must-gather` of the release: a reference, or a JSON map by operator.
+    pub must_gather: String,
+    /// The operating system of the release, for hosts that boot from a persistent disk.
+    pub operating_system: String,
+}
+
+/// What a host that joins later shows to the endpoint of its ignition; secret, so not in the records.
+#[derive(Debug, Clone, Default)]
+pub struct IgnitionAccess {
+    /// Bearer token.
+    pub token: Option<String>,
+    /// Headers to send along.
+    pub headers: Vec<IgnitionEndpointHttpHeadersParams>,
+}
+
+/// What instructions depend on besides the host and its cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Switches of the operator.
+    pub policy: &'a Policy,
+    /// Settings of the operator.
+    pub settings: &'a Settings,
+    /// The infra-env that the host registered to.
+    pub infra_env: &'a InfraEnv,
+    /// Images of the cluster's release.
+    pub release: &'a ReleaseImages,
+    /// Access to the endpoint of later ignition.
+    pub ignition: &'a IgnitionAccess,
+    /// Where a reclaimed host boots from.
+    pub boot_artifacts: Option<&'a BootArtifacts>,
+}
+
+/// Everything that an argument may look at.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a> {
+    pub(super) snapshot: Option<&'a Snapshot>,
+    pub(super) host: &'a HostState,
+    pub(super) ctx: &'a Context<'a>,
+    pub(super) now: Timestamp,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn cluster(&self) -> Option<&'a Cluster> {
+        self.snapshot.map(|snapshot| &snapshot.cluster)
+    }
+
+    /// The host joins an installed cluster.
+    pub(super) fn is_adding_host(&self) -> bool {
+        self.host.record.kind == HostKind::AddToExistingClusterHost
+            || self
+                .cluster()
+                .is_some_and(|cluster| cluster.kind == ClusterKind::AddHostsCluster)
+    }
+
+    /// The other hosts of the cluster.
+    pub(super) fn others(&self) -> impl Iterator<Item = &'a HostState> {
+        let own = self.host.record.id;
+        self.snapshot
+            .iter()
+            .flat_map(|snapshot| &snapshot.hosts)
+            .filter(move |host| host.record.id != own)
+    }
+}
+
+/// The disk that a host is installed to.
+pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
+    let record = &host.record;
+    host.inventory.as_ref()?.disks.iter().find(|disk| {
+        let by_id =
+            !record.installation_disk_id.is_empty() && disk.id == record.installation_disk_id;
+        let by_path = record.installation_disk_id.is_empty()
+            && !record.installation_disk_path.is_empty()
+            && disk.path == record.installation_disk_path;
+        by_id || by_path
+    })
+}
+
+/// The path of the installation disk that survives a reboot best; empty when no disk is chosen.
+pub(crate) fn installation_path(host: &HostState) -> String {
+    let record = &host.record;
+    if record.installation_disk_id.starts_with("/dev/") {
+        return record.installation_disk_id.clone();
+    }
+    match installation_disk(host) {
+        Some(disk) => [&disk.by_id, &disk.by_path, &disk.path]
+            .into_iter()
+            .find(|path| !path.is_empty())
+            .cloned()
+            .unwrap_or_default(),
+        None => record.installation_disk_path.clone(),
+    }
+}
+
+/// A short hash that stays the same from one build to the next.
+pub(super) struct Fnv(u32);
+
+impl Fnv {
+    pub(super) const fn new() -> Self {
+        Self(0x811c_9dc5)
+    }
+
+    pub(super) fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+        }
+    }
+
+    pub(super) const fn finish(&self) -> u32 {
+        self.0
+    }
+}
