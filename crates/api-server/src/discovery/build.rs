@@ -10,7 +10,7 @@ use super::context::{Context, Secrets};
 use super::{agent, ntp, proxy};
 
 /// Room for the compressed archive in a live image. Units: bytes.
-pub const LIMIT_BYTES: usize = 256 * 1024;
+pub const LIMIT_BYTES: usize = archive::EMBED_AREA;
 
 const ANCHORS: &str = "/etc/pki/ca-trust/source/anchors";
 const PROGRAM: u32 = 0o755;
@@ -35,7 +35,9 @@ pub fn ignition(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Resul
 }
 
 fn check_size(config: &Config, field: &str) -> Result<(), Error> {
-    let size = archive::write(&config.to_json()).len();
+    let packed = archive::write(&config.to_json())
+        .map_err(|error| Error::invalid(field, error.to_string()))?;
+    let size = packed.len();
     if size <= LIMIT_BYTES {
         return Ok(());
     }

@@ -9,6 +9,7 @@ mod store;
 
 pub use name::Name;
 pub use store::{Object, Store};
+pub(crate) use store::{make_folder, put_file, sync_folder};
 
 /// Prefix of the manifests that users added: `manifests/<folder>/<file>`.
 pub const USER_MANIFESTS: &str = "manifests";

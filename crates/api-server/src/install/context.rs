@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 use super::mirrors::Mirrors;
@@ -67,6 +67,17 @@ impl Context {
             releases: super::release::Cache::default(),
             extracting: tokio::sync::Mutex::new(()),
         }))
+    }
+
+    /// How preparations are made.
+    pub fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    /// Waits until one more installer may run; it may while the answer lives.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed, so there is always a permit in the end.
+        self.0.turns.acquire().await.ok()
     }
 
     /// Where the installer of each release image is kept.

@@ -5,10 +5,37 @@
 //! deciding whether a cluster may be installed (`rules`), rows and transitions (`app`). The one invariant: files of a
 //! preparation are stored only when all of it succeeded.
 
-pub mod context;
-pub mod mirrors;
-pub mod release;
+mod bootstrap;
+mod config_text;
+mod context;
+mod dummy;
+mod extract;
+pub mod kubeconfig;
+mod manifests;
+mod masks;
+mod mirrors;
+mod nodes;
+mod outputs;
+mod patch;
+mod prepare;
+mod program;
+mod release;
+mod work_folder;
 
 pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
-pub use mirrors::Mirrors;
-pub use release::ReleaseInfo;
+pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
+pub use nodes::file_name;
+pub use prepare::prepare;
+pub use release::{ReleaseInfo, release_info};
+
+/// Runs file work on the blocking pool.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Failure::new(format!("file work was interrupted: {error}"))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Changes to the bootstrap's ignition: its hosts are there already.
+
+use std::net::IpAddr;
+
+use ignition::{Config, File, Resource};
+use ipnet::IpNet;
+use model::host::{Host, HostRole};
+use model::inventory::{Disk, DriveType, Interface, Inventory};
+use rules::{HostState, Snapshot};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::context::Failure;
+use super::manifests::yaml;
+use super::nodes;
+
+const CLUSTER_VERSION: &str = "/opt/openshift/manifests/cvo-overrides.yaml";
+/// Tells the real installer's scripts that hosts are provisioned by the service.
+const MARKER: &str = "/opt/openshift/assisted-install-bootstrap";
+/// The service configures static networks itself.
+const CONNECTION: &str = "/etc/NetworkManager/system-connections/nmconnection";
+const RESOLVER: &str = "/etc/NetworkManager/conf.d/99-kni.conf";
+const STATUS: &str = "baremetalhost.metal3.io/status";
+const READABLE: u32 = 0o644;
+const MIB: i64 = 1024 * 1024;
+
+/// The id of the cluster that the installer chose.
+pub(super) fn cluster_id(config: &Config) -> Result<Uuid, Failure> {
+    let file = config
+        .find_file(CLUSTER_VERSION)
+        .ok_or_else(|| Failure::new(format!("bootstrap.ign holds no {CLUSTER_VERSION}")))?;
+    let version = value(file)?;
+    version
+        .pointer("/spec/clusterID")
+        .and_then(Value::as_str)
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Failure::new(format!("bootstrap.ign: {CLUSTER_VERSION} holds no clusterID")))
+}
+
+/// Completes the installer's bootstrap ignition for the hosts of `snapshot`.
+pub(super) fn complete(config: &mut Config, snapshot: &Snapshot) -> Result<(), Failure> {
+    let mut hosts = sorted(snapshot);
+    config.storage.files.retain(|file| file.path != CONNECTION);
+    for file in &mut config.storage.files {
+        if file.path == "/etc/motd" {
+            replace_instead_of_appending(file);
+        } else if is_host(&file.path) {
+            describe_host(file, &mut hosts, snapshot)?;
+        }
+    }
+    if snapshot.cluster.control_plane_count != 1 {
+        put(config, File::text(MARKER, READABLE, ""));
+        let unmanaged = "[main]\nrc-manager=unmanaged\n";
+        put(config, File::text(RESOLVER, READABLE, unmanaged));
+    }
+    Ok(())
+}
+
+/// Adds `file`, replacing one of the same path.
+pub(super) fn put(config: &mut Config, file: File) {
+    config.storage.files.retain(|other| other.path != file.path);
+    config.storage.files.push(file);
+}
+
+/// Names of hosts' manifests start with one of these, then comes a number.
+fn is_host(path: &str) -> bool {
+    path.contains("openshift-cluster-api_hosts") || path.contains("openshift-cluster-api_arbiter_hosts")
+}
+
+/// The machine config operator cannot read a file that only appends.
+fn replace_instead_of_appending(file: &mut File) {
+    if file.contents.source.is_none() && file.append.len() == 1 {
+        file.contents = file.append.remove(0);
+    }
+}
+
+/// Masters, arbiters, workers; by name among themselves.
+fn sorted(snapshot: &Snapshot) -> Vec<&HostState> {
+    let mut hosts: Vec<&HostState> = snapshot.hosts.iter().collect();
+    hosts.sort_by_key(|host| {
+        let rank = match nodes::role(&host.record) {
+            HostRole::Master => 0,
+            HostRole::Arbiter => 1,
+            _ => 2,
+        };
+        (rank, host.name())
+    });
+    hosts
+}
+
+/// Writes what the host was found to be into its manifest, so that nobody inspects it again.
+fn describe_host(
+    file: &mut File,
+    hosts: &mut Vec<&HostState>,
+    snapshot: &Snapshot,
+) -> Result<(), Failure> {
+    let mut manifest = value(file)?;
+    let name = manifest
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_owned();
+    let index = hosts
+        .iter()
+        .position(|host| host.name() == name)
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "bootstrap.ign describes a host {name:?} that the cluster does not have"
+            ))
+        })?;
+    let host = hosts.remove(index);
+    let inventory = host.inventory.as_ref().ok_or_else(|| {
+        Failure::new(format!("host {name} has not reported its inventory"))
+    })?;
+    let status = json!({
+        "hardware": hardware(&host.record, inventory, &machine_networks(snapshot)),
+        "poweredOn": true,
+    });
+    manifest["metadata"]["annotations"][STATUS] = json!(status.to_string());
+    manifest["spec"]["externallyProvisioned"] = json!(true);
+    if let Some(members) = manifest.as_object_mut() {
+        members.remove("status");
+    }
+    file.contents = Resource::bytes(yaml(&manifest).as_bytes());
+    Ok(())
+}
+
+fn value(file: &File) -> Result<Value, Failure> {
+    let broken = |why: String| Failure::new(format!("bootstrap.ign: {}: {why}", file.path));
+    let bytes = file
+        .contents
+        .inline_bytes()
+        .map_err(|error| broken(error.to_string()))?
+        .ok_or_else(|| broken("has no content".to_owned()))?;
+    serde_yaml::from_slice(&bytes).map_err(|error| broken(error.to_string()))
+}
+
+fn machine_networks(snapshot: &Snapshot) -> Vec<IpNet> {
+    let networks = snapshot.cluster.machine_networks.iter();
+    networks
+        .filter_map(|network| network.cidr.parse().ok())
+        .collect()
+}
+
+/// What metal3 keeps about a host's hardware.
+fn hardware(host: &Host, inventory: &Inventory, machine: &[IpNet]) -> Value {
+    let mut hardware = json!({
+        "hostname": host.requested_hostname,
+        "nics": inventory.interfaces.iter().flat_map(|nic| nics(nic, machine)).collect::<Vec<_>>(),
+        "storage": inventory.disks.iter().map(storage).collect::<Vec<_>>(),
+        "firmware": { "bios": {} },
+    });
+    if let Some(cpu) = &inventory.cpu {
+        hardware["cpu"] = json!({
+            "arch": cpu.architecture,
+            "model": cpu.model_name,
+            "clockMegahertz": cpu.frequency,
+            "flags": cpu.flags,
+            "count": cpu.count,
+        });
+    }
+    if let Some(memory) = &inventory.memory {
+        hardware["ramMebibytes"] = json!(memory.physical_bytes / MIB);
+    }
+    if let Some(vendor) = &inventory.system_vendor {
+        hardware["systemVendor"] = json!({
+            "manufacturer": vendor.manufacturer,
+            "productName": vendor.product_name,
+            "serialNumber": vendor.serial_number,
+        });
+    }
+    hardware
+}
+
+/// One entry for each address family that the interface has.
+fn nics(interface: &Interface, machine: &[IpNet]) -> Vec<Value> {
+    [&interface.ipv4_addresses, &interface.ipv6_addresses]
+        .into_iter()
+        .filter(|addresses| !addresses.is_empty())
+        .map(|addresses| {
+            json!({
+                "name": interface.name,
+                "model": interface.product,
+                "mac": interface.mac_address,
+                "ip": address(addresses, machine),
+                "speedGbps": interface.speed_mbps / 1024,
+            })
+        })
+        .collect()
+}
+
+/// The first address inside a machine network, else the first.
+fn address(addresses: &[String], machine: &[IpNet]) -> String {
+    let parsed: Vec<IpAddr> = addresses
+        .iter()
+        .filter_map(|text| text.parse::<IpNet>().ok())
+        .map(|net| net.addr())
+        .collect();
+    parsed
+        .iter()
+        .find(|address| machine.iter().any(|net| net.contains(*address)))
+        .or(parsed.first())
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}
+
+fn storage(disk: &Disk) -> Value {
+    let name = if disk.by_path.is_empty() {
+        &disk.path
+    } else {
+        &disk.by_path
+    };
+    json!({
+        "name": name,
+        "vendor": disk.vendor,
+        "sizeBytes": disk.size_bytes,
+        "model": disk.model,
+        "wwn": disk.wwn,
+        "hctl": disk.hctl,
+        "serialNumber": disk.serial,
+        "rotational": disk.drive_type == Some(DriveType::HDD),
+    })
+}

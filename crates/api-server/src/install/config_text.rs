@@ -1,0 +1,35 @@
+//! The install-config as text.
+
+use rules::install_config::{self, Mirror};
+use secrecy::ExposeSecret;
+
+use super::context::{Context, Failure, Input};
+
+/// JSON, which the installer reads as the YAML that it is.
+pub(super) fn build(ctx: &Context, input: &Input) -> Result<String, Failure> {
+    let mirrors = ctx.options().registry.mirrors.as_ref();
+    let sources: Vec<Mirror> = mirrors
+        .into_iter()
+        .flat_map(|mirrors| &mirrors.sources)
+        .filter(|source| !source.mirrors.is_empty())
+        .map(|source| Mirror {
+            source: source.location.clone(),
+            mirrors: source.mirrors.clone(),
+        })
+        .collect();
+    let trust_bundles: Vec<String> = mirrors
+        .and_then(|mirrors| mirrors.ca_bundle.clone())
+        .into_iter()
+        .chain(input.trust_bundles.iter().cloned())
+        .filter(|pem| !pem.trim().is_empty())
+        .collect();
+    let config = install_config::build(
+        &input.snapshot,
+        &install_config::Context {
+            pull_secret: input.pull_secret.expose_secret(),
+            mirrors: &sources,
+            trust_bundles: &trust_bundles,
+        },
+    )?;
+    Ok(config.to_string())
+}

@@ -1,0 +1,239 @@
+//! Manifests of the user and of the service, laid over those that the installer made.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::ids::ClusterId;
+use serde_json::{Value, json};
+
+use super::context::Failure;
+use super::patch::{self, Operation};
+use crate::files::{GENERATED_MANIFESTS, Store, USER_MANIFESTS};
+
+/// The installer's folders; a patch finds its manifest in the first that has it.
+const FOLDERS: [&str; 2] = ["openshift", "manifests"];
+const INFRASTRUCTURE: &str = "manifests/cluster-infrastructure-02-config.yml";
+
+/// Copies the stored manifests into `folder`, splits the user's files of several documents, applies patches.
+///
+/// The user's file wins over a generated one of the same name.
+pub(super) async fn lay_over(
+    store: &Store,
+    cluster: ClusterId,
+    folder: &Path,
+) -> Result<(), Failure> {
+    for prefix in [GENERATED_MANIFESTS, USER_MANIFESTS] {
+        for name in store.list(cluster, prefix).await? {
+            let content = store.get(cluster, name.as_str()).await?.bytes().await?;
+            let relative = name.as_str()[prefix.len() + 1..].to_owned();
+            let is_users = prefix == USER_MANIFESTS;
+            let folder = folder.to_owned();
+            super::blocking(move || place(&folder, &relative, &content, is_users)).await?;
+        }
+    }
+    let folder = folder.to_owned();
+    super::blocking(move || apply_patches(&folder)).await
+}
+
+/// A cluster of one worker runs its routers on the control plane too: they are highly available.
+pub(super) fn spread_routers(folder: &Path) -> Result<(), Failure> {
+    let operations = vec![Operation::Replace {
+        path: "/status/infrastructureTopology".to_owned(),
+        value: json!("HighlyAvailable"),
+    }];
+    apply(&folder.join(INFRASTRUCTURE), INFRASTRUCTURE, operations)
+}
+
+fn place(folder: &Path, name: &str, content: &[u8], is_users: bool) -> Result<(), Failure> {
+    let extension = Path::new(name).extension().unwrap_or_default();
+    let is_yaml = extension == "yaml" || extension == "yml";
+    let documents = if is_users && is_yaml {
+        documents(name, content)?
+    } else {
+        Vec::new()
+    };
+    if documents.len() < 2 {
+        return write(folder, name, content);
+    }
+    let stem = &name[..name.len() - extension.len() - 1];
+    let extension = extension.to_string_lossy();
+    for (index, document) in documents.iter().enumerate() {
+        // The word keeps the parts apart from files that the user numbered himself.
+        let part = format!("{stem}-part-{index:02}.{extension}");
+        write(folder, &part, yaml(document).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn documents(name: &str, content: &[u8]) -> Result<Vec<Value>, Failure> {
+    let mut documents: Vec<Value> = serde_yaml::from_slice_multiple(content)
+        .map_err(|error| unreadable(name, &error.to_string()))?;
+    documents.retain(|document| !document.is_null());
+    Ok(documents)
+}
+
+/// Applies `x.yaml.patch…` to `x.yaml`, in the order of the patches' names, and removes them.
+fn apply_patches(folder: &Path) -> Result<(), Failure> {
+    for name in FOLDERS {
+        let mut patches: Vec<PathBuf> = entries(&folder.join(name))?;
+        patches.retain(|path| {
+            path.extension()
+                .is_some_and(|extension| extension.to_string_lossy().starts_with("patch"))
+        });
+        patches.sort();
+        for path in patches {
+            let file = path.file_name().unwrap_or_default().to_string_lossy();
+            let shown = format!("{name}/{file}");
+            let content = fs::read(&path).map_err(|error| unreadable(&shown, &error.to_string()))?;
+            let operations: Vec<Operation> = serde_yaml::from_slice(&content)
+                .map_err(|error| unreadable(&shown, &error.to_string()))?;
+            let manifest = path.with_extension("");
+            let manifest = manifest.file_name().unwrap_or_default();
+            let target = FOLDERS
+                .iter()
+                .map(|name| folder.join(name).join(manifest))
+                .find(|path| path.is_file())
+                .ok_or_else(|| {
+                    let manifest = manifest.to_string_lossy();
+                    Failure::new(format!("manifest patch {shown}: there is no manifest {manifest}"))
+                })?;
+            apply(&target, &shown, operations)?;
+            fs::remove_file(&path).map_err(|error| unwritable(&shown, &error))?;
+        }
+    }
+    Ok(())
+}
+
+fn apply(target: &Path, shown: &str, operations: Vec<Operation>) -> Result<(), Failure> {
+    let content = fs::read(target).map_err(|error| unreadable(shown, &error.to_string()))?;
+    let mut document: Value = serde_yaml::from_slice(&content)
+        .map_err(|error| unreadable(shown, &error.to_string()))?;
+    patch::apply(&mut document, operations)
+        .map_err(|why| Failure::new(format!("manifest patch {shown} cannot be applied: {why}")))?;
+    fs::write(target, yaml(&document)).map_err(|error| unwritable(shown, &error))
+}
+
+/// `value` as YAML; as JSON, which is YAML too, should the printed text not read back as the same.
+pub(super) fn yaml(value: &Value) -> String {
+    serde_yaml::to_string(value)
+        .ok()
+        .filter(|text| serde_yaml::from_str::<Value>(text).is_ok_and(|read| read == *value))
+        .unwrap_or_else(|| value.to_string())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let read = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect()
+    };
+    match read() {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(unreadable(&folder.display().to_string(), &error.to_string()))
+        }
+        entries => Ok(entries.unwrap_or_default()),
+    }
+}
+
+fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
+    let path = folder.join(name);
+    fs::create_dir_all(path.parent().unwrap_or(folder))
+        .and_then(|()| fs::write(&path, content))
+        .map_err(|error| unwritable(name, &error))
+}
+
+fn unreadable(name: &str, why: &str) -> Failure {
+    let why = why.replace('\n', " ");
+    Failure::new(format!("manifest {name} cannot be read: {why}"))
+}
+
+fn unwritable(name: &str, error: &io::Error) -> Failure {
+    Failure::new(format!("manifest {name} cannot be written: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    const SCHEDULER: &str =
+        "apiVersion: config.openshift.io/v1\nkind: Scheduler\nspec:\n  mastersSchedulable: false\n";
+
+    async fn setup(stored: &[(&str, &str)]) -> (tempfile::TempDir, Result<(), Failure>) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("data")).await.unwrap();
+        let cluster = ClusterId(Uuid::from_u128(1));
+        for (name, content) in stored {
+            store.put(cluster, name, *content).await.unwrap();
+        }
+        write(folder.path(), "manifests/cluster-scheduler-02-config.yml", SCHEDULER.as_bytes()).unwrap();
+        write(folder.path(), INFRASTRUCTURE, b"status:\n  infrastructureTopology: SingleReplica\n").unwrap();
+        let outcome = lay_over(&store, cluster, folder.path()).await;
+        (folder, outcome)
+    }
+
+    fn read(folder: &tempfile::TempDir, name: &str) -> String {
+        fs::read_to_string(folder.path().join(name)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn users_files_win_and_arrive_unchanged() {
+        let (folder, outcome) = setup(&[
+            ("generated/openshift/50-a.yaml", "kind: Generated"),
+            ("generated/openshift/50-b.yaml", "kind: Generated"),
+            ("manifests/openshift/50-a.yaml", "kind:   User # comment"),
+        ])
+        .await;
+        outcome.unwrap();
+        assert_eq!(read(&folder, "openshift/50-a.yaml"), "kind:   User # comment");
+        assert_eq!(read(&folder, "openshift/50-b.yaml"), "kind: Generated");
+    }
+
+    #[tokio::test]
+    async fn several_documents_become_several_files() {
+        let (folder, outcome) =
+            setup(&[("manifests/manifests/two.yml", "---\nkind: A\n---\n---\nkind: B\nx: 'yes'\n")]).await;
+        outcome.unwrap();
+        assert!(!folder.path().join("manifests/two.yml").exists());
+        let second: Value = serde_yaml::from_str(&read(&folder, "manifests/two-part-01.yml")).unwrap();
+        assert_eq!(second, json!({ "kind": "B", "x": "yes" }));
+    }
+
+    #[tokio::test]
+    async fn patches_change_what_the_installer_made() {
+        let patch = "- op: replace\n  path: /spec/mastersSchedulable\n  value: true\n";
+        let (folder, outcome) = setup(&[(
+            "generated/openshift/cluster-scheduler-02-config.yml.patch_ai_set_masters_schedulable",
+            patch,
+        )])
+        .await;
+        outcome.unwrap();
+        let text = read(&folder, "manifests/cluster-scheduler-02-config.yml");
+        let scheduler: Value = serde_yaml::from_str(&text).unwrap();
+        assert_eq!(scheduler["spec"]["mastersSchedulable"], true);
+        assert_eq!(fs::read_dir(folder.path().join("openshift")).unwrap().count(), 0);
+
+        spread_routers(folder.path()).unwrap();
+        assert!(read(&folder, INFRASTRUCTURE).contains("HighlyAvailable"));
+    }
+
+    #[tokio::test]
+    async fn patches_that_do_not_fit_are_named() {
+        let name = "manifests/manifests/nothing.yml.patch";
+        let (_folder, outcome) = setup(&[(name, "- op: remove\n  path: /x\n")]).await;
+        let failure = outcome.unwrap_err();
+        assert!(failure.reason.contains("nothing.yml"), "{failure}");
+        let name = "manifests/manifests/cluster-scheduler-02-config.yml.patch_1";
+        let (_folder, outcome) = setup(&[(name, "- op: remove\n  path: /x\n")]).await;
+        let failure = outcome.unwrap_err();
+        assert!(failure.reason.contains("there is no /x"), "{failure}");
+    }
+
+    #[test]
+    fn printed_yaml_reads_back() {
+        let value = json!({ "a": "yes", "b": "0123", "c": "two\nlines\n\n", "d": "1e3", "e": " x ", "f": [null, {}, []], "g": "#x: y" });
+        assert_eq!(serde_yaml::from_str::<Value>(&yaml(&value)).unwrap(), value);
+    }
+}

@@ -1,0 +1,95 @@
+//! Changes to the ignition of nodes, and the ignition of each host.
+
+use ignition::{Config, File};
+use ipnet::IpNet;
+use model::host::{Host, HostRole};
+use rules::{HostState, Snapshot};
+
+use super::bootstrap::put;
+use super::context::Failure;
+
+const READABLE: u32 = 0o644;
+const SERVICE_CA: &str = "/etc/assisted-service/service-ca-cert.crt";
+const IPV6: &str = "/etc/NetworkManager/conf.d/01-ipv6.conf";
+const NODE_IP_HINT: &str = "/etc/default/nodeip-configuration";
+
+/// The stored name of a host's ignition.
+pub fn file_name(host: &Host) -> String {
+    format!("{}-{}.ign", role(host), host.id)
+}
+
+/// The stored name of the ignition that a host's own is made from.
+pub(super) fn base_name(host: &Host) -> String {
+    format!("{}.ign", role(host))
+}
+
+/// Master, arbiter or worker: what the host's ignition is made for.
+pub(super) fn role(host: &Host) -> HostRole {
+    match rules::progress::effective_role(host) {
+        HostRole::Master | HostRole::Bootstrap => HostRole::Master,
+        HostRole::Arbiter => HostRole::Arbiter,
+        HostRole::Worker | HostRole::AutoAssign => HostRole::Worker,
+    }
+}
+
+/// Adds to a role's ignition what all its nodes need.
+pub(super) fn complete(config: &mut Config, snapshot: &Snapshot, service_ca: Option<&str>) {
+    if let Some(pem) = service_ca {
+        put(config, File::text(SERVICE_CA, READABLE, pem));
+    }
+    if has_ipv6(snapshot) {
+        let text = include_str!("../discovery/host_files/01-ipv6.conf");
+        put(config, File::text(IPV6, READABLE, text));
+    }
+}
+
+/// The ignition of one host from its role's.
+pub(super) fn of_host(base: &Config, host: &HostState, snapshot: &Snapshot) -> Result<Config, Failure> {
+    let mut config = base.clone();
+    put(&mut config, File::text("/etc/hostname", READABLE, &host.name()));
+    if snapshot.cluster.control_plane_count == 1
+        && let Some(hint) = machine_network_address(snapshot)
+    {
+        let text = format!("KUBELET_NODEIP_HINT={hint}");
+        put(&mut config, File::text(NODE_IP_HINT, READABLE, &text));
+    }
+    let pool = &host.record.machine_config_pool_name;
+    if !pool.is_empty() && role(&host.record) == HostRole::Worker {
+        join_pool(&mut config, pool);
+    }
+    let overrides = host.record.ignition_config_overrides.trim();
+    if overrides.is_empty() {
+        return Ok(config);
+    }
+    let refuse = |error: ignition::Error| {
+        Failure::new(format!("ignition override of host {}: {error}", host.name()))
+    };
+    let user = Config::parse(overrides.as_bytes()).map_err(refuse)?;
+    ignition::merge(&config, &user).map_err(refuse)
+}
+
+/// Lets the node ask for the configuration of another pool.
+fn join_pool(config: &mut Config, pool: &str) {
+    for source in &mut config.ignition.config.merge {
+        if let Some(url) = &mut source.source
+            && let Some(front) = url.strip_suffix("/config/worker")
+        {
+            *url = format!("{front}/config/{pool}");
+        }
+    }
+}
+
+fn machine_network_address(snapshot: &Snapshot) -> Option<String> {
+    let network = snapshot.cluster.machine_networks.first()?;
+    let network: IpNet = network.cidr.parse().ok()?;
+    Some(network.network().to_string())
+}
+
+fn has_ipv6(snapshot: &Snapshot) -> bool {
+    snapshot
+        .hosts
+        .iter()
+        .filter_map(|host| host.inventory.as_ref())
+        .flat_map(|inventory| &inventory.interfaces)
+        .any(|interface| !interface.ipv6_addresses.is_empty())
+}

@@ -1,0 +1,93 @@
+//! From the installer's folder to the files that hosts and users download.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ignition::{Config, Version};
+use rules::{HostState, Snapshot};
+use uuid::Uuid;
+
+use super::context::Failure;
+use super::{bootstrap, nodes};
+
+/// What a preparation yields, by stored name.
+pub(super) struct Outputs {
+    /// The id that the installer chose.
+    pub(super) cluster_id: Uuid,
+    /// Contents by name.
+    pub(super) files: BTreeMap<String, Vec<u8>>,
+}
+
+/// Reads the installer's outputs in `folder` and completes them for the hosts of `snapshot`.
+pub(super) fn complete(
+    folder: &Path,
+    snapshot: &Snapshot,
+    install_config: &str,
+    service_ca: Option<&str>,
+) -> Result<Outputs, Failure> {
+    let is_single = snapshot.cluster.control_plane_count == 1;
+    let name = if is_single {
+        "bootstrap-in-place-for-live-iso.ign"
+    } else {
+        "bootstrap.ign"
+    };
+    let mut config = read_config(folder, name)?;
+    let cluster_id = bootstrap::cluster_id(&config)?;
+    bootstrap::complete(&mut config, snapshot)?;
+    let version = config.ignition.version;
+    let mut files = BTreeMap::from([("bootstrap.ign".to_owned(), config.to_json())]);
+    add_nodes(folder, snapshot, service_ca, is_single.then_some(version), &mut files)?;
+    for (stored, made) in [
+        ("kubeconfig-noingress", "auth/kubeconfig"),
+        ("kubeadmin-password", "auth/kubeadmin-password"),
+        ("metadata.json", "metadata.json"),
+    ] {
+        files.insert(stored.to_owned(), read(folder, made)?);
+    }
+    // The installer has consumed its own copy.
+    files.insert("install-config.yaml".to_owned(), install_config.into());
+    Ok(Outputs { cluster_id, files })
+}
+
+/// Ignition of each role and of each host. A node that installs in place has an empty one, of version `empty`.
+fn add_nodes(
+    folder: &Path,
+    snapshot: &Snapshot,
+    service_ca: Option<&str>,
+    empty: Option<Version>,
+    files: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<(), Failure> {
+    let mut bases: BTreeMap<String, Vec<&HostState>> = BTreeMap::new();
+    for always in ["master.ign", "worker.ign"] {
+        bases.insert(always.to_owned(), Vec::new());
+    }
+    for host in &snapshot.hosts {
+        let base = bases.entry(nodes::base_name(&host.record)).or_default();
+        base.push(host);
+    }
+    for (name, hosts) in bases {
+        let mut config = match empty {
+            Some(version) => Config::new(version),
+            None => read_config(folder, &name)?,
+        };
+        nodes::complete(&mut config, snapshot, service_ca);
+        for host in hosts {
+            let own = nodes::of_host(&config, host, snapshot)?;
+            files.insert(nodes::file_name(&host.record), own.to_json());
+        }
+        files.insert(name, config.to_json());
+    }
+    Ok(())
+}
+
+fn read_config(folder: &Path, name: &str) -> Result<Config, Failure> {
+    Config::parse(&read(folder, name)?)
+        .map_err(|error| Failure::new(format!("the installer's {name} cannot be read: {error}")))
+}
+
+fn read(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
+    let path: PathBuf = folder.join(name);
+    fs::read(path)
+        .map_err(|error| Failure::new(format!("the installer left no readable {name}: {error}")))
+}
