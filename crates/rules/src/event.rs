@@ -63,6 +63,10 @@ impl NewEvent {
 
     /// Adds a value of the message.
     #[must_use]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a value that is at hand need not be borrowed"
+    )]
     pub fn prop(mut self, name: &'static str, value: impl ToString) -> Self {
         self.props.insert(name, value.to_string());
         self

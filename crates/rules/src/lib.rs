@@ -4,18 +4,36 @@
 //! install-config, agent instructions. No I/O, no async, and time is a parameter. The one invariant: given the
 //! same snapshot, policy and moment, the answer is the same.
 
+pub mod cluster;
+pub mod connectivity;
 pub mod create;
+pub mod disks;
 pub mod event;
+#[cfg(test)]
+mod fixtures;
+pub mod hardware;
+pub mod host;
 pub mod input;
 pub mod install_config;
+pub mod inventory;
 pub mod ipxe;
+pub mod manifests;
 mod networking;
+mod networks;
 pub mod offer;
 pub mod policy;
+pub mod progress;
+pub mod refresh;
+pub mod replies;
+pub mod roles;
+#[cfg(test)]
+mod samples;
 pub mod snapshot;
 pub mod steps;
+pub mod table;
 pub mod update;
 pub mod urls;
+pub mod validations;
 pub mod versions;
 
 pub use event::NewEvent;

@@ -14,6 +14,17 @@ pub struct Snapshot {
     pub cluster: Cluster,
     /// Its hosts, in the order of their creation.
     pub hosts: Vec<HostState>,
+    /// What its file store holds.
+    pub files: StoredFiles,
+}
+
+/// What decisions need to know of a cluster's stored files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoredFiles {
+    /// The kubeconfig that trusts the cluster's ingress is there (the ingress certificate has been uploaded).
+    pub kubeconfig: bool,
+    /// The user has added manifests.
+    pub user_manifests: bool,
 }
 
 /// A host and what its texts hold when parsed.
@@ -45,6 +56,15 @@ impl HostState {
 }
 
 impl Snapshot {
+    /// A cluster whose file store is empty.
+    pub fn new(cluster: Cluster, hosts: Vec<HostState>) -> Self {
+        Self {
+            cluster,
+            hosts,
+            files: StoredFiles::default(),
+        }
+    }
+
     /// The host of that id.
     pub fn host(&self, id: HostId) -> Option<&HostState> {
         self.hosts.iter().find(|host| host.record.id == id)

@@ -1,0 +1,136 @@
+//! Whether the hosts that are left are enough for a cluster.
+
+use model::host::{HostRole, HostStatus};
+use model::ids::HostId;
+
+use crate::progress::effective_role;
+use crate::roles;
+use crate::snapshot::Snapshot;
+
+/// Statuses in which a host still counts for an installation.
+const INSTALLABLE: &[HostStatus] = &[
+    HostStatus::Installing,
+    HostStatus::InstallingInProgress,
+    HostStatus::Installed,
+    HostStatus::InstallingPendingUserAction,
+    HostStatus::PreparingSuccessful,
+];
+
+/// A high availability control plane needs so many.
+const CONTROL_PLANE: usize = 3;
+/// With a tie breaker, an arbiter or fencing, so many.
+const SMALL_CONTROL_PLANE: usize = 2;
+/// Once so many workers are planned, so many must succeed.
+const WORKERS: usize = 2;
+
+/// Hosts of each role.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    masters: usize,
+    arbiters: usize,
+    workers: usize,
+}
+
+/// Enough hosts are installing, or have done so, for the cluster to come about.
+pub(crate) fn can_install(snapshot: &Snapshot) -> bool {
+    enough(snapshot, INSTALLABLE, None)
+}
+
+/// Enough hosts are installed for the control plane to be finalized.
+pub(crate) fn can_finalize(snapshot: &Snapshot) -> bool {
+    enough(snapshot, &[HostStatus::Installed], None)
+}
+
+/// The cluster would fail without that host.
+pub(crate) fn lacks(snapshot: &Snapshot, host: HostId) -> bool {
+    !enough(snapshot, INSTALLABLE, Some(host))
+}
+
+fn enough(snapshot: &Snapshot, statuses: &[HostStatus], without: Option<HostId>) -> bool {
+    let mut planned = Counts::default();
+    let mut counted = Counts::default();
+    for host in &snapshot.hosts {
+        let role = effective_role(&host.record);
+        add(&mut planned, role);
+        if statuses.contains(&host.record.status) && Some(host.record.id) != without {
+            add(&mut counted, role);
+        }
+    }
+    if roles::is_single_node(&snapshot.cluster) {
+        return counted.masters == 1;
+    }
+    let fenced = roles::is_fenced(snapshot);
+    let least = if planned.arbiters > 0 || fenced {
+        SMALL_CONTROL_PLANE
+    } else {
+        CONTROL_PLANE
+    };
+    // All planned masters count while the installation can still place them; once they are installed, a quorum
+    // is enough to go on.
+    let finalizing = statuses == [HostStatus::Installed];
+    let masters = counted.masters >= least
+        && (counted.masters == planned.masters || (finalizing && counted.masters >= CONTROL_PLANE))
+        && counted.arbiters == planned.arbiters;
+    let workers = planned.workers < WORKERS || counted.workers >= WORKERS;
+    masters && workers
+}
+
+fn add(counts: &mut Counts, role: HostRole) {
+    match role {
+        HostRole::Master | HostRole::Bootstrap => counts.masters += 1,
+        HostRole::Arbiter => counts.arbiters += 1,
+        HostRole::Worker => counts.workers += 1,
+        HostRole::AutoAssign => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    fn with(statuses: &[HostStatus]) -> Snapshot {
+        let mut snapshot = fixtures::snapshot(3, 2);
+        for (host, status) in snapshot.hosts.iter_mut().zip(statuses) {
+            host.record.status = *status;
+        }
+        snapshot
+    }
+
+    use HostStatus::{Error, Installed, Installing, InstallingPendingUserAction};
+
+    #[test]
+    fn all_masters_and_two_workers_are_needed() {
+        assert!(can_install(&with(&[Installing; 5])));
+        assert!(!can_install(&with(&[
+            Error, Installing, Installing, Installing, Installing
+        ])));
+        assert!(!can_install(&with(&[
+            Installing, Installing, Installing, Error, Installing
+        ])));
+        assert!(can_finalize(&with(&[Installed; 5])));
+        assert!(!can_finalize(&with(&[
+            Installed, Installed, Installed, Installed, Installing
+        ])));
+    }
+
+    #[test]
+    fn a_third_worker_can_be_done_without() {
+        let mut snapshot = fixtures::snapshot(3, 3);
+        for host in &mut snapshot.hosts {
+            host.record.status = Installing;
+        }
+        snapshot.hosts[5].record.status = InstallingPendingUserAction;
+        assert!(!lacks(&snapshot, snapshot.hosts[5].record.id));
+        assert!(lacks(&snapshot, snapshot.hosts[0].record.id));
+    }
+
+    #[test]
+    fn single_node_needs_its_one_host() {
+        let mut snapshot = fixtures::snapshot(1, 0);
+        snapshot.hosts[0].record.status = Installing;
+        assert!(can_install(&snapshot));
+        snapshot.hosts[0].record.status = Error;
+        assert!(!can_install(&snapshot));
+    }
+}

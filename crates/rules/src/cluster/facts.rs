@@ -1,0 +1,227 @@
+//! What the cluster table looks at: plain values, worked out once.
+
+use chrono::TimeDelta;
+use model::cluster::{Cluster, FinalizingStage, PreparationStatus};
+use model::host::HostStatus;
+use model::logs::LogsState;
+use model::operators::{MonitoredOperator, OperatorStatus, OperatorType};
+use model::time::Timestamp;
+
+use super::counting;
+use crate::host::{limit_of, older};
+use crate::policy::Policy;
+use crate::progress;
+use crate::roles;
+use crate::snapshot::Snapshot;
+
+/// What the validations say of a cluster.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Judged {
+    pub(crate) input_missing: bool,
+    pub(crate) ready: bool,
+    pub(crate) blocking: String,
+}
+
+/// Plain values about one cluster at one moment.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The moment.
+    pub now: Timestamp,
+    /// Something that only the user can enter is missing.
+    pub input_missing: bool,
+    /// Every blocking validation passes.
+    pub ready: bool,
+    /// Messages of exactly the validations that hold the cluster back.
+    pub blocking: String,
+    /// The installation files have been made.
+    pub prepared: bool,
+    /// Making them failed.
+    pub preparation_failed: bool,
+    /// Why it failed.
+    pub preparation_reason: String,
+    /// Preparation takes longer than it may.
+    pub prepare_expired: bool,
+    /// Every host is prepared.
+    pub hosts_prepared: bool,
+    /// Hosts that cannot be prepared, and why.
+    pub hosts_failed_preparing: String,
+    /// Hosts that have left the preparation, and their status.
+    pub hosts_left_preparing: String,
+    /// Hosts that wait for their user.
+    pub hosts_pending_action: String,
+    /// Enough hosts are installing or installed.
+    pub can_install: bool,
+    /// Enough hosts are installed.
+    pub can_finalize: bool,
+    /// Hosts that failed.
+    pub hosts_in_error: String,
+    /// Every host is installed or failed.
+    pub hosts_ended: bool,
+    /// The whole installation takes longer than it may.
+    pub installation_expired: bool,
+    /// Finalizing takes longer than it may.
+    pub finalizing_expired: bool,
+    /// The finalizing stage takes longer than it may.
+    pub finalizing_stage_expired: bool,
+    /// The finalizing stage, when there is one.
+    pub finalizing_stage: Option<FinalizingStage>,
+    /// Limit of the finalizing stage. Units: minutes.
+    pub finalizing_limit_min: i64,
+    /// Too slow a stage is reported, not failed.
+    pub soft_timeouts: bool,
+    /// The kubeconfig that trusts the ingress is there.
+    pub kubeconfig: bool,
+    /// Every operator of the platform itself is available.
+    pub builtin_available: bool,
+    /// Every added operator is available or has failed.
+    pub olm_ended: bool,
+    /// Added operators that failed.
+    pub olm_failed: String,
+    /// Logs have been asked for and do not come.
+    pub logs_overdue: bool,
+    /// One host is the whole cluster.
+    pub single_node: bool,
+}
+
+impl Facts {
+    pub(crate) fn of(snapshot: &Snapshot, judged: Judged, policy: &Policy, now: Timestamp) -> Self {
+        let cluster = &snapshot.cluster;
+        let preparation = &cluster.last_installation_preparation;
+        let age = older(cluster.status_updated_at, now);
+        let progress = cluster.progress.clone().unwrap_or_default();
+        let stage_limit = progress.finalizing_stage.map_or(TimeDelta::MAX, |stage| {
+            progress::finalizing_limit(stage, cluster, policy.soft_timeouts)
+        });
+        let hosts = |statuses: &[HostStatus]| {
+            snapshot
+                .hosts
+                .iter()
+                .all(|host| statuses.contains(&host.record.status))
+        };
+        Self {
+            now,
+            input_missing: judged.input_missing,
+            ready: judged.ready,
+            blocking: judged.blocking,
+            prepared: preparation.status == Some(PreparationStatus::Success),
+            preparation_failed: preparation.status == Some(PreparationStatus::Failed),
+            preparation_reason: preparation.reason.clone(),
+            prepare_expired: age > limit_of(policy.prepare_timeout),
+            hosts_prepared: !snapshot.hosts.is_empty() && hosts(&[HostStatus::PreparingSuccessful]),
+            hosts_failed_preparing: named(snapshot, &[HostStatus::PreparingFailed], true),
+            hosts_left_preparing: left_preparing(snapshot),
+            hosts_pending_action: named(
+                snapshot,
+                &[HostStatus::InstallingPendingUserAction],
+                false,
+            ),
+            can_install: counting::can_install(snapshot),
+            can_finalize: counting::can_finalize(snapshot),
+            hosts_in_error: named(snapshot, &[HostStatus::Error], true),
+            hosts_ended: hosts(&[HostStatus::Installed, HostStatus::Error]),
+            installation_expired: older(cluster.install_started_at, now)
+                > limit_of(policy.installation_timeout),
+            finalizing_expired: age > limit_of(policy.finalizing_timeout),
+            finalizing_stage_expired: older(progress.finalizing_stage_started_at, now)
+                > stage_limit,
+            finalizing_stage: progress.finalizing_stage,
+            finalizing_limit_min: progress
+                .finalizing_stage
+                .map_or(0, |_| stage_limit.num_minutes()),
+            soft_timeouts: policy.soft_timeouts || cluster.org_soft_timeouts_enabled,
+            kubeconfig: snapshot.files.kubeconfig,
+            builtin_available: operators(cluster, OperatorType::Builtin)
+                .all(|one| one.status == Some(OperatorStatus::Available)),
+            olm_ended: operators(cluster, OperatorType::Olm).all(|one| {
+                matches!(
+                    one.status,
+                    Some(OperatorStatus::Available | OperatorStatus::Failed)
+                )
+            }),
+            olm_failed: failed_operators(cluster),
+            logs_overdue: are_logs_overdue(cluster, policy, now),
+            single_node: roles::is_single_node(cluster),
+        }
+    }
+
+    /// Every host has ended, the files are there and no operator is waited for.
+    pub fn is_complete(&self) -> bool {
+        self.hosts_ended && self.kubeconfig && self.builtin_available && self.olm_ended
+    }
+}
+
+fn operators(cluster: &Cluster, kind: OperatorType) -> impl Iterator<Item = &MonitoredOperator> {
+    cluster
+        .monitored_operators
+        .iter()
+        .filter(move |operator| operator.operator_type.unwrap_or_default() == kind)
+}
+
+fn failed_operators(cluster: &Cluster) -> String {
+    let failed: Vec<&str> = operators(cluster, OperatorType::Olm)
+        .filter(|one| one.status == Some(OperatorStatus::Failed))
+        .map(|one| one.name.as_str())
+        .collect();
+    failed.join(", ")
+}
+
+/// Names of the hosts in one of the statuses; with `why`, their status texts too.
+fn named(snapshot: &Snapshot, statuses: &[HostStatus], why: bool) -> String {
+    let mut names: Vec<String> = snapshot
+        .hosts
+        .iter()
+        .filter(|host| statuses.contains(&host.record.status))
+        .map(|host| {
+            if why {
+                format!("{} ({})", host.name(), host.record.status_info)
+            } else {
+                host.name()
+            }
+        })
+        .collect();
+    names.sort();
+    names.join(", ")
+}
+
+fn left_preparing(snapshot: &Snapshot) -> String {
+    let mut names: Vec<String> = snapshot
+        .hosts
+        .iter()
+        .filter(|host| {
+            !matches!(
+                host.record.status,
+                HostStatus::PreparingForInstallation
+                    | HostStatus::PreparingSuccessful
+                    | HostStatus::PreparingFailed
+                    | HostStatus::Known
+            )
+        })
+        .map(|host| {
+            format!(
+                "{} is {} ({})",
+                host.name(),
+                host.record.status,
+                host.record.status_info
+            )
+        })
+        .collect();
+    names.sort();
+    names.join(", ")
+}
+
+fn are_logs_overdue(cluster: &Cluster, policy: &Policy, now: Timestamp) -> bool {
+    let since_status = older(cluster.status_updated_at, now);
+    match cluster.logs_info {
+        None | Some(LogsState::Unset) => since_status > limit_of(policy.log_pending_timeout),
+        Some(LogsState::Requested | LogsState::Collecting) => {
+            let started = cluster.controller_logs_started_at;
+            let asked = if started.0.is_some() {
+                older(started, now)
+            } else {
+                since_status
+            };
+            asked > limit_of(policy.log_collection_timeout)
+        }
+        Some(LogsState::Completed | LogsState::Timeout) => false,
+    }
+}

@@ -1,0 +1,16 @@
+//! The life of a cluster: its table, what moves it, and the counting of its hosts.
+
+pub(crate) mod counting;
+mod effects;
+mod facts;
+mod table;
+mod trigger;
+
+pub use effects::Effect;
+pub use facts::Facts;
+pub use table::{Rule, TABLE};
+pub use trigger::{On, Trigger, apply};
+
+pub(crate) use effects::about;
+pub(crate) use facts::Judged;
+pub(crate) use trigger::refresh;

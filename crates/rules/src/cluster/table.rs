@@ -1,0 +1,396 @@
+//! The cluster's table, row by row.
+
+use model::cluster::ClusterStatus;
+
+use ClusterStatus::{
+    AddingHosts, Cancelled, Error as Failed, Finalizing, Installed, Installing,
+    InstallingPendingUserAction, Insufficient, PendingForInput, PreparingForInstallation, Ready,
+    Unmonitored,
+};
+
+use super::effects::{Effect, preparation_problem};
+use super::facts::Facts;
+use super::trigger::On;
+use crate::progress;
+use crate::table::{self, To};
+
+/// A row of the cluster's table.
+pub type Rule = table::Rule<ClusterStatus, On, Facts, Effect>;
+
+/// Every way in which a cluster's status changes.
+pub static TABLE: &[Rule] = &[
+    // What its user does.
+    Rule {
+        name: "is ordered",
+        on: On::Prepare,
+        from: &[Ready],
+        when: |_| true,
+        to: To::Go(PreparingForInstallation),
+        info: Some(|_| "Preparing for the installation".to_owned()),
+        then: &[Effect::StartPreparing],
+        doc: "The installation files are made while the hosts test their disks and pull images.",
+    },
+    Rule {
+        name: "is cancelled while preparing",
+        on: On::Cancel,
+        from: &[PreparingForInstallation],
+        when: |_| true,
+        to: To::Go(Ready),
+        info: Some(|_| "The installation was cancelled before it began".to_owned()),
+        then: &[Effect::CancelHosts, Effect::TellCancelled],
+        doc: "Nothing was written to any host.",
+    },
+    Rule {
+        name: "is cancelled",
+        on: On::Cancel,
+        from: &[Installing, InstallingPendingUserAction, Failed, Finalizing],
+        when: |_| true,
+        to: To::Go(Cancelled),
+        info: Some(|_| "The installation was cancelled".to_owned()),
+        then: &[Effect::CancelHosts, Effect::TellCancelled],
+        doc: "Hosts are told to stop and to gather logs.",
+    },
+    Rule {
+        name: "is reset",
+        on: On::Reset,
+        from: &[
+            PreparingForInstallation,
+            Installing,
+            InstallingPendingUserAction,
+            Failed,
+            Cancelled,
+            Finalizing,
+        ],
+        when: |_| true,
+        to: To::Go(Insufficient),
+        info: Some(|_| {
+            "The installation was reset; boot the hosts from the discovery image again".to_owned()
+        }),
+        then: &[
+            Effect::ClearInstallation,
+            Effect::ResetHosts,
+            Effect::TellReset,
+        ],
+        doc: "Settings stay, everything that the installation made is forgotten.",
+    },
+    // Getting ready.
+    Rule {
+        name: "waits for input",
+        on: On::Refresh,
+        from: &[PendingForInput, Ready, Insufficient],
+        when: |facts| facts.input_missing,
+        to: To::Go(PendingForInput),
+        info: Some(|facts| blocking("User input is required", facts)),
+        then: &[],
+        doc: "Something that only the user can enter is missing.",
+    },
+    Rule {
+        name: "is insufficient",
+        on: On::Refresh,
+        from: &[PendingForInput, Ready, Insufficient],
+        when: |facts| !facts.ready,
+        to: To::Go(Insufficient),
+        info: Some(|facts| blocking("The cluster is not ready to be installed", facts)),
+        then: &[],
+        doc: "A validation that blocks fails or is awaited.",
+    },
+    Rule {
+        name: "is ready again",
+        on: On::Refresh,
+        from: &[PendingForInput, Ready, Insufficient],
+        when: |facts| facts.preparation_failed,
+        to: To::Go(Ready),
+        info: Some(retry),
+        then: &[],
+        doc: "The reason of the last failure stays in sight until the next order.",
+    },
+    Rule {
+        name: "is ready",
+        on: On::Refresh,
+        from: &[PendingForInput, Ready, Insufficient],
+        when: |_| true,
+        to: To::Go(Ready),
+        info: Some(|_| "The cluster is ready to be installed".to_owned()),
+        then: &[],
+        doc: "Everything that blocks passes.",
+    },
+    // Preparing.
+    Rule {
+        name: "is prepared",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| facts.hosts_prepared && facts.prepared,
+        to: To::Go(Installing),
+        info: Some(|_| "The installation is in progress".to_owned()),
+        then: &[Effect::StartInstalling],
+        doc: "Files and hosts are ready.",
+    },
+    Rule {
+        name: "loses a host while preparing",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| !facts.hosts_left_preparing.is_empty(),
+        to: To::Go(Insufficient),
+        info: Some(|facts| format!("The preparation ended: {}", facts.hosts_left_preparing)),
+        then: &[Effect::FailPreparation],
+        doc: "The plan needs every host.",
+    },
+    Rule {
+        name: "cannot be prepared",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| facts.preparation_failed || !facts.hosts_failed_preparing.is_empty(),
+        to: To::Go(Ready),
+        info: Some(retry),
+        then: &[Effect::FailPreparation],
+        doc: "The order can be given again once the reason is gone.",
+    },
+    Rule {
+        name: "prepares too long",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| facts.prepare_expired,
+        to: To::Go(Ready),
+        info: Some(retry),
+        then: &[Effect::FailPreparation, Effect::TellPreparationTimeout],
+        doc: "Nothing that was awaited came.",
+    },
+    Rule {
+        name: "is being prepared",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Files and checks are under way.",
+    },
+    // Waiting for a person.
+    Rule {
+        name: "cannot go on while waiting",
+        on: On::Refresh,
+        from: &[InstallingPendingUserAction],
+        when: |facts| !facts.can_install,
+        to: To::Go(Failed),
+        info: Some(lost_hosts),
+        then: &[Effect::TellFailed],
+        doc: "Too few hosts are left.",
+    },
+    Rule {
+        name: "waits too long",
+        on: On::Refresh,
+        from: &[InstallingPendingUserAction],
+        when: |facts| facts.installation_expired,
+        to: To::Go(Failed),
+        info: Some(|facts| {
+            format!(
+                "The installation took too long; these hosts still wait to be booted from disk: {}",
+                facts.hosts_pending_action
+            )
+        }),
+        then: &[Effect::TellFailed],
+        doc: "Nobody came.",
+    },
+    Rule {
+        name: "still waits for a boot from disk",
+        on: On::Refresh,
+        from: &[InstallingPendingUserAction],
+        when: |facts| !facts.hosts_pending_action.is_empty(),
+        to: To::Stay,
+        info: Some(boot_hint),
+        then: &[],
+        doc: "Only a person can change the boot order.",
+    },
+    Rule {
+        name: "goes back to finalizing",
+        on: On::Refresh,
+        from: &[InstallingPendingUserAction],
+        when: |facts| facts.can_finalize || facts.finalizing_stage.is_some(),
+        to: To::Go(Finalizing),
+        info: Some(|_| "The installation is being finalized".to_owned()),
+        then: &[Effect::RestartFinalizingStage],
+        doc: "The host came back from its disk.",
+    },
+    Rule {
+        name: "goes back to installing",
+        on: On::Refresh,
+        from: &[InstallingPendingUserAction],
+        when: |_| true,
+        to: To::Go(Installing),
+        info: Some(|_| "The installation is in progress".to_owned()),
+        then: &[],
+        doc: "The host came back from its disk.",
+    },
+    Rule {
+        name: "cannot be installed any more",
+        on: On::Refresh,
+        from: &[Installing, Finalizing],
+        when: |facts| !facts.can_install,
+        to: To::Go(Failed),
+        info: Some(lost_hosts),
+        then: &[Effect::TellFailed],
+        doc: "Too few hosts are left.",
+    },
+    Rule {
+        name: "waits for a boot from disk",
+        on: On::Refresh,
+        from: &[Installing, Finalizing],
+        when: |facts| !facts.hosts_pending_action.is_empty(),
+        to: To::Go(InstallingPendingUserAction),
+        info: Some(boot_hint),
+        then: &[],
+        doc: "A host booted the image instead of its disk.",
+    },
+    // Installing.
+    Rule {
+        name: "is complete",
+        on: On::Refresh,
+        from: &[Finalizing],
+        when: Facts::is_complete,
+        to: To::Go(Installed),
+        info: Some(complete),
+        then: &[Effect::TellCompleted],
+        doc: "Hosts, files and operators have all ended well enough.",
+    },
+    Rule {
+        name: "installs too long",
+        on: On::Refresh,
+        from: &[Installing, Finalizing],
+        when: |facts| facts.installation_expired && !facts.soft_timeouts,
+        to: To::Go(Failed),
+        info: Some(|_| "The installation took longer than it may".to_owned()),
+        then: &[Effect::TellFailed],
+        doc: "The limit of the whole installation.",
+    },
+    Rule {
+        name: "finalizes too long",
+        on: On::Refresh,
+        from: &[Finalizing],
+        when: |facts| facts.finalizing_expired && !facts.soft_timeouts,
+        to: To::Go(Failed),
+        info: Some(|facts| format!("Finalizing took longer than it may{}", stage(facts))),
+        then: &[Effect::TellFailed],
+        doc: "The limit of finalizing.",
+    },
+    Rule {
+        name: "finalizing stage takes too long",
+        on: On::Refresh,
+        from: &[Finalizing],
+        when: |facts| {
+            facts.finalizing_stage_expired
+                && !facts.soft_timeouts
+                && !facts.finalizing_stage.is_some_and(progress::is_olm_stage)
+        },
+        to: To::Go(Failed),
+        info: Some(|facts| {
+            format!(
+                "Finalizing failed because it took longer than {} minutes{}",
+                facts.finalizing_limit_min,
+                stage(facts)
+            )
+        }),
+        then: &[Effect::TellFailed],
+        doc: "The limit of the stage.",
+    },
+    Rule {
+        name: "finalizing stage is slow",
+        on: On::Refresh,
+        from: &[Finalizing],
+        when: |facts| facts.finalizing_stage_expired,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::FinalizingStageTimedOut],
+        doc: "With soft timeouts, and in stages of added operators, it is only told.",
+    },
+    Rule {
+        name: "starts finalizing",
+        on: On::Refresh,
+        from: &[Installing],
+        when: |facts| facts.can_finalize,
+        to: To::Go(Finalizing),
+        info: Some(|_| "The installation is being finalized".to_owned()),
+        then: &[],
+        doc: "The control plane and enough workers are installed.",
+    },
+    Rule {
+        name: "goes on",
+        on: On::Refresh,
+        from: &[Installing, Finalizing],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Its hosts and operators move it on.",
+    },
+    // After the end.
+    Rule {
+        name: "logs do not come",
+        on: On::Refresh,
+        from: &[Failed, Cancelled],
+        when: |facts| facts.logs_overdue,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::LogsTimeOut],
+        doc: "Nobody should wait for them any longer.",
+    },
+    Rule {
+        name: "is at its end",
+        on: On::Refresh,
+        from: &[Installed, Failed, Cancelled, AddingHosts, Unmonitored],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Only its user moves it on.",
+    },
+];
+
+fn blocking(what: &str, facts: &Facts) -> String {
+    if facts.blocking.is_empty() {
+        return what.to_owned();
+    }
+    format!("{what}: {}", facts.blocking)
+}
+
+fn retry(facts: &Facts) -> String {
+    format!(
+        "The last preparation failed: {}. The installation can be started again once that is mended",
+        preparation_problem(facts).trim_end_matches('.')
+    )
+}
+
+fn lost_hosts(facts: &Facts) -> String {
+    if facts.hosts_in_error.is_empty() {
+        return "The installation failed: too few hosts are left".to_owned();
+    }
+    format!(
+        "The installation failed: hosts in error: {}",
+        facts.hosts_in_error
+    )
+}
+
+fn boot_hint(facts: &Facts) -> String {
+    format!(
+        "Boot these hosts from their installation disks: {}",
+        facts.hosts_pending_action
+    )
+}
+
+fn stage(facts: &Facts) -> String {
+    facts
+        .finalizing_stage
+        .map_or_else(String::new, |stage| format!(", in stage {stage}"))
+}
+
+fn complete(facts: &Facts) -> String {
+    let mut text = String::from("The cluster is installed");
+    if !facts.olm_failed.is_empty() {
+        text.push_str("; it is degraded because these operators failed: ");
+        text.push_str(&facts.olm_failed);
+    }
+    if !facts.hosts_in_error.is_empty() {
+        text.push_str("; it lacks these hosts, which failed: ");
+        text.push_str(&facts.hosts_in_error);
+    }
+    text
+}

@@ -1,0 +1,216 @@
+//! What moves a cluster, and the walk through its table.
+
+use model::Error;
+use model::cluster::ClusterStatus;
+use model::events::EventSeverity;
+use model::host::HostStatus;
+use model::time::Timestamp;
+
+use super::effects::{self, about};
+use super::facts::{Facts, Judged};
+use super::table::{Rule, TABLE};
+use crate::event::NewEvent;
+use crate::policy::Policy;
+use crate::roles;
+use crate::snapshot::Snapshot;
+use crate::table::{self, To};
+
+/// The occasions on which a cluster's table is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// Something that decisions depend on may have changed, or time has passed.
+    Refresh,
+    /// The user orders the installation.
+    Prepare,
+    /// The user cancels the installation.
+    Cancel,
+    /// The user starts over.
+    Reset,
+}
+
+/// Something the user does to a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Orders the installation.
+    Prepare,
+    /// Cancels the installation.
+    Cancel,
+    /// Starts over.
+    Reset,
+}
+
+/// Lets the user move a cluster; its hosts follow.
+///
+/// `Prepare` assigns roles, looks at everything afresh, refuses what is not ready and chooses the bootstrap host.
+/// The installation's files are the caller's to make; their result goes into `last_installation_preparation`.
+///
+/// Errors: Conflict – the status, or a validation, forbids it; Invalid – a host is not known.
+pub fn apply(
+    snapshot: &mut Snapshot,
+    trigger: Trigger,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Error> {
+    let mut events = Vec::new();
+    let on = match trigger {
+        Trigger::Prepare => {
+            order(snapshot, policy, now, &mut events)?;
+            On::Prepare
+        }
+        Trigger::Cancel => On::Cancel,
+        Trigger::Reset => On::Reset,
+    };
+    let facts = Facts::of(snapshot, Judged::default(), policy, now);
+    let Some(rule) = table::find(TABLE, &on, &snapshot.cluster.status, &facts) else {
+        return Err(refusal(snapshot, on));
+    };
+    moved(snapshot, rule, &facts, policy, &mut events)?;
+    if trigger == Trigger::Prepare {
+        choose_bootstrap(snapshot, &mut events);
+    }
+    events.extend(crate::refresh::cluster(snapshot, policy, now));
+    Ok(events)
+}
+
+/// Walks the refresh rows once.
+pub(crate) fn refresh(
+    snapshot: &mut Snapshot,
+    facts: &Facts,
+    policy: &Policy,
+    events: &mut Vec<NewEvent>,
+) {
+    if let Some(rule) = table::find(TABLE, &On::Refresh, &snapshot.cluster.status, facts) {
+        // Refresh rows never refuse; the table's test says so.
+        let _ = moved(snapshot, rule, facts, policy, events);
+    }
+}
+
+fn moved(
+    snapshot: &mut Snapshot,
+    rule: &Rule,
+    facts: &Facts,
+    policy: &Policy,
+    events: &mut Vec<NewEvent>,
+) -> Result<(), Error> {
+    let from = snapshot.cluster.status;
+    let to = match &rule.to {
+        To::Stay => from,
+        To::Go(status) => *status,
+        To::Refuse(error) => return Err(error(facts)),
+    };
+    if let Some(info) = rule.info {
+        snapshot.cluster.status_info = info(facts);
+    }
+    if to != from {
+        snapshot.cluster.status = to;
+        snapshot.cluster.status_updated_at = facts.now.into();
+        if matches!(
+            to,
+            ClusterStatus::Installed | ClusterStatus::Error | ClusterStatus::Cancelled
+        ) {
+            snapshot.cluster.install_completed_at = facts.now.into();
+        }
+        events.push(status_event(snapshot));
+    }
+    for effect in rule.then {
+        effects::run(*effect, snapshot, facts, policy, events);
+    }
+    Ok(())
+}
+
+fn status_event(snapshot: &Snapshot) -> NewEvent {
+    let cluster = &snapshot.cluster;
+    let said = format!(
+        "updated status to {} ({})",
+        cluster.status, cluster.status_info
+    );
+    about(
+        snapshot,
+        "cluster_status_updated",
+        EventSeverity::Info,
+        &said,
+    )
+    .prop("cluster_status", cluster.status)
+    .prop("status_info", &cluster.status_info)
+}
+
+/// Roles, a fresh look, and the refusal of what is not ready.
+fn order(
+    snapshot: &mut Snapshot,
+    policy: &Policy,
+    now: Timestamp,
+    events: &mut Vec<NewEvent>,
+) -> Result<(), Error> {
+    if snapshot.cluster.status == ClusterStatus::Ready {
+        roles::assign(snapshot, policy);
+    }
+    events.extend(crate::refresh::cluster(snapshot, policy, now));
+    let cluster = &snapshot.cluster;
+    if cluster.status != ClusterStatus::Ready {
+        return Err(Error::conflict(format!(
+            "cluster {} ({}) is {}, not ready to be installed: {} {}",
+            cluster.name, cluster.id, cluster.status, cluster.status_info, cluster.validations_info
+        )));
+    }
+    let unknown = snapshot
+        .hosts
+        .iter()
+        .find(|host| host.record.status != HostStatus::Known);
+    match unknown {
+        Some(host) => Err(Error::invalid(
+            "hosts",
+            format!(
+                "host {} is {}, not known, and cannot be installed: {}",
+                host.name(),
+                host.record.status,
+                host.record.status_info
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The last known master, unless there is one already.
+fn choose_bootstrap(snapshot: &mut Snapshot, events: &mut Vec<NewEvent>) {
+    if snapshot.hosts.iter().any(|host| host.record.bootstrap) {
+        return;
+    }
+    let chosen = snapshot.hosts.iter_mut().rev().find(|host| {
+        host.record.status == HostStatus::Known
+            && host.record.role == Some(model::host::HostRole::Master)
+    });
+    if let Some(host) = chosen {
+        host.record.bootstrap = true;
+        events.push(crate::host::about(
+            host,
+            "host_bootstrap_set",
+            EventSeverity::Info,
+            "was chosen as bootstrap host",
+        ));
+    }
+}
+
+fn refusal(snapshot: &Snapshot, on: On) -> Error {
+    let doing = match on {
+        On::Refresh => "be refreshed",
+        On::Prepare => "be installed",
+        On::Cancel => "be cancelled",
+        On::Reset => "be reset",
+    };
+    let allowed: Vec<&str> = ClusterStatus::ALL
+        .iter()
+        .filter(|status| {
+            TABLE
+                .iter()
+                .any(|rule| rule.on == on && rule.from.contains(status))
+        })
+        .map(|status| status.as_str())
+        .collect();
+    Error::conflict(format!(
+        "cluster {} ({}) is {} and cannot {doing} now; it can while {}",
+        snapshot.cluster.name,
+        snapshot.cluster.id,
+        snapshot.cluster.status,
+        allowed.join(", ")
+    ))
+}

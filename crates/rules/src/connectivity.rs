@@ -1,0 +1,297 @@
+//! Who reaches whom: groups of hosts that all see each other, and addresses that two machines claim.
+//!
+//! Every host's report is parsed once by the caller; the work is linear in what the reports hold.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use model::host::HostStatus;
+use model::ids::HostId;
+use serde::{Deserialize, Serialize};
+
+use crate::networks::{self, is_v4};
+use crate::roles;
+use crate::snapshot::Snapshot;
+use crate::validations::HostTexts;
+
+/// A group is a majority from so many hosts on.
+const GROUP: usize = 3;
+/// With fencing, two masters are a cluster.
+const FENCED_GROUP: usize = 2;
+
+/// What `connectivity_majority_groups` holds: for each network, and for IPv4 and IPv6 as such, the largest group of
+/// hosts that all reach each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Groups {
+    /// Addresses of each host that every other host reaches.
+    #[serde(default)]
+    pub l3_connected_addresses: BTreeMap<HostId, BTreeSet<String>>,
+    /// Members by network, `IPv4` or `IPv6`.
+    #[serde(flatten)]
+    pub groups: BTreeMap<String, Vec<HostId>>,
+}
+
+impl Groups {
+    /// What a cluster's record holds.
+    pub fn parse(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// The least number of hosts that makes a group.
+pub(crate) fn least(snapshot: &Snapshot) -> usize {
+    if roles::is_fenced(snapshot) {
+        FENCED_GROUP
+    } else {
+        GROUP
+    }
+}
+
+/// Works out the groups.
+pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
+    let least = least(snapshot);
+    let index: HashMap<HostId, usize> = snapshot
+        .hosts
+        .iter()
+        .enumerate()
+        .map(|(at, host)| (host.record.id, at))
+        .collect();
+    let mut graphs = Graphs::new(snapshot, texts, least);
+    let mut reached: BTreeMap<usize, BTreeMap<IpAddr, Reach>> = BTreeMap::new();
+    for (from, one) in texts.iter().enumerate() {
+        for remote in one.reports.iter().flat_map(|report| &report.remote_hosts) {
+            let Some(to) = remote.host_id.and_then(|id| index.get(&id)).copied() else {
+                continue;
+            };
+            for link in remote.l2_connectivity.iter().filter(|link| link.successful) {
+                if let Ok(address) = link.remote_ip_address.parse() {
+                    graphs.layer2(from, to, address);
+                }
+            }
+            for link in &remote.l3_connectivity {
+                let Ok(address) = link.remote_ip_address.parse() else {
+                    continue;
+                };
+                let reach = reached.entry(to).or_default().entry(address).or_default();
+                if link.successful {
+                    graphs.layer3(from, to, address);
+                    reach.good += 1;
+                } else {
+                    reach.bad += 1;
+                }
+            }
+        }
+    }
+    Groups {
+        groups: graphs.groups(snapshot, least),
+        l3_connected_addresses: reached
+            .into_iter()
+            .map(|(to, addresses)| {
+                let good = addresses
+                    .into_iter()
+                    .filter(|(_, reach)| reach.good > 0 && reach.bad == 0);
+                (
+                    snapshot.hosts[to].record.id,
+                    good.map(|(address, _)| address.to_string()).collect(),
+                )
+            })
+            .collect(),
+    }
+}
+
+#[derive(Default)]
+struct Reach {
+    good: usize,
+    bad: usize,
+}
+
+/// One graph per network and family.
+struct Graphs {
+    networks: Vec<(IpNet, Graph)>,
+    v4: Graph,
+    v6: Graph,
+}
+
+/// Directed edges between hosts, one bit each.
+struct Graph {
+    members: Vec<bool>,
+    edges: Vec<Vec<u64>>,
+}
+
+impl Graphs {
+    fn new(snapshot: &Snapshot, texts: &[HostTexts], least: usize) -> Self {
+        let hosts = snapshot.hosts.len();
+        let mut members: BTreeMap<IpNet, Vec<bool>> = BTreeMap::new();
+        let mut families = [vec![false; hosts], vec![false; hosts]];
+        for (at, (host, one)) in snapshot.hosts.iter().zip(texts).enumerate() {
+            if matches!(
+                host.record.status,
+                HostStatus::Disconnected | HostStatus::Discovering
+            ) {
+                continue;
+            }
+            for address in &one.addresses {
+                let net = address.net.trunc();
+                families[usize::from(!is_v4(&net))][at] = true;
+                members.entry(net).or_insert_with(|| vec![false; hosts])[at] = true;
+            }
+        }
+        let [v4, v6] = families;
+        Self {
+            networks: members
+                .into_iter()
+                .filter(|(_, members)| members.iter().filter(|one| **one).count() >= least)
+                .map(|(net, members)| (net, Graph::new(members)))
+                .collect(),
+            v4: Graph::new(v4),
+            v6: Graph::new(v6),
+        }
+    }
+
+    fn layer2(&mut self, from: usize, to: usize, address: IpAddr) {
+        for (net, graph) in &mut self.networks {
+            if net.contains(&address) {
+                graph.connect(from, to);
+            }
+        }
+    }
+
+    /// Neighbour discovery is often filtered: for IPv6 an answer to ping counts as being on the same network.
+    fn layer3(&mut self, from: usize, to: usize, address: IpAddr) {
+        if address.is_ipv4() {
+            self.v4.connect(from, to);
+            return;
+        }
+        self.v6.connect(from, to);
+        self.layer2(from, to, address);
+    }
+
+    fn groups(self, snapshot: &Snapshot, least: usize) -> BTreeMap<String, Vec<HostId>> {
+        let named = self
+            .networks
+            .into_iter()
+            .map(|(net, graph)| (net.to_string(), graph));
+        let families = [("IPv4".to_owned(), self.v4), ("IPv6".to_owned(), self.v6)];
+        named
+            .chain(families)
+            .map(|(name, graph)| {
+                let group = graph.largest_group();
+                let group = if group.len() >= least {
+                    group
+                } else {
+                    Vec::new()
+                };
+                let ids = group.into_iter().map(|at| snapshot.hosts[at].record.id);
+                (name, ids.collect())
+            })
+            .collect()
+    }
+}
+
+impl Graph {
+    fn new(members: Vec<bool>) -> Self {
+        let words = members.len().div_ceil(64);
+        Self {
+            edges: vec![vec![0; words]; members.len()],
+            members,
+        }
+    }
+
+    fn connect(&mut self, from: usize, to: usize) {
+        self.edges[from][to / 64] |= 1 << (to % 64);
+    }
+
+    fn sees(&self, from: usize, to: usize) -> bool {
+        self.edges[from][to / 64] & (1 << (to % 64)) != 0
+    }
+
+    fn both(&self, left: usize, right: usize) -> bool {
+        self.sees(left, right) && self.sees(right, left)
+    }
+
+    /// The largest set found in which everybody sees everybody. Well connected hosts are asked first, so a set that
+    /// is whole is found at once; only when links are missing are further starts tried, and few of them.
+    fn largest_group(&self) -> Vec<usize> {
+        const STARTS: usize = 8;
+        let mut order: Vec<(usize, usize)> = (0..self.members.len())
+            .filter(|at| self.members[*at])
+            .map(|at| {
+                (
+                    at,
+                    self.edges[at]
+                        .iter()
+                        .map(|word| word.count_ones() as usize)
+                        .sum(),
+                )
+            })
+            .collect();
+        order.sort_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(&right.0)));
+        let mut best: Vec<usize> = Vec::new();
+        for &(start, degree) in order.iter().take(STARTS.max(order.len().min(64))) {
+            if degree < best.len() {
+                break;
+            }
+            if best.contains(&start) && best.len() == degree + 1 {
+                continue;
+            }
+            let mut group = vec![start];
+            for &(at, _) in &order {
+                if at != start && group.iter().all(|one| self.both(*one, at)) {
+                    group.push(at);
+                }
+            }
+            if group.len() > best.len() {
+                best = group;
+            }
+        }
+        best.sort_unstable();
+        best
+    }
+}
+
+/// Addresses that several machines claim, with the MACs that answer for them.
+pub(crate) fn ip_collisions(
+    snapshot: &Snapshot,
+    texts: &[HostTexts],
+) -> BTreeMap<String, Vec<String>> {
+    let mut owners: HashMap<&str, usize> = HashMap::new();
+    let mut claims: BTreeMap<IpAddr, BTreeSet<String>> = BTreeMap::new();
+    for (at, one) in texts.iter().enumerate() {
+        for address in &one.addresses {
+            owners.insert(&address.mac, at);
+            claims
+                .entry(address.net.addr())
+                .or_default()
+                .insert(address.mac.clone());
+        }
+    }
+    for one in texts {
+        for remote in one.reports.iter().flat_map(|report| &report.remote_hosts) {
+            let known = remote.host_id.is_some_and(|id| snapshot.host(id).is_some());
+            for link in remote.l2_connectivity.iter().filter(|_| known) {
+                if let Ok(address) = link.remote_ip_address.parse::<IpAddr>()
+                    && networks::is_routable(address)
+                    && !link.remote_mac.is_empty()
+                {
+                    claims
+                        .entry(address)
+                        .or_default()
+                        .insert(link.remote_mac.to_lowercase());
+                }
+            }
+        }
+    }
+    claims
+        .into_iter()
+        .filter(|(_, macs)| {
+            // One machine may answer on several of its own interfaces.
+            let machines: BTreeSet<Result<usize, &str>> = macs
+                .iter()
+                .map(|mac| owners.get(mac.as_str()).copied().ok_or(mac.as_str()))
+                .collect();
+            machines.len() > 1
+        })
+        .map(|(address, macs)| (address.to_string(), macs.into_iter().collect()))
+        .collect()
+}

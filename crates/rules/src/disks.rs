@@ -1,0 +1,305 @@
+//! Disks: which may hold the platform, which one does, which are wiped, and how fast it is.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use model::cluster::Cluster;
+use model::inventory::{Disk, DiskInfo, DriveType, Inventory};
+use model::versions::CpuArchitecture;
+
+use crate::host::{Outcome, installation_disk};
+use crate::snapshot::HostState;
+
+/// What disks are judged by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    /// Least size. Units: 10^9 bytes.
+    pub(crate) size_gb: i64,
+    /// Major and minor version of the platform, when it is known.
+    pub(crate) version: Option<(u64, u64)>,
+}
+
+/// Every reason that we add starts like one of these, so that it can be taken back.
+const TOO_SMALL: &str = "Disk is too small";
+const WRONG_TYPE: &str = "Drive type is";
+const WRONG_PATHS: &str = "Multipath device has";
+const MULTIPATH_MEMBER: &str = "Disk is a path of";
+const ISCSI_DEFAULT_ROUTE: &str = "iSCSI host IP address";
+const OURS: &[&str] = &[
+    TOO_SMALL,
+    WRONG_TYPE,
+    WRONG_PATHS,
+    MULTIPATH_MEMBER,
+    ISCSI_DEFAULT_ROUTE,
+];
+
+/// Units: bytes.
+const GB: i64 = 1_000_000_000;
+
+impl Needs {
+    pub(crate) fn new(size_gb: i64, cluster: Option<&Cluster>) -> Self {
+        Self {
+            size_gb,
+            version: cluster.and_then(|one| minor(&one.openshift_version)),
+        }
+    }
+
+    /// A version that is not known excludes nothing.
+    fn at_least(self, version: (u64, u64)) -> bool {
+        self.version.is_none_or(|have| have >= version)
+    }
+}
+
+/// Major and minor of a version text.
+pub(crate) fn minor(version: &str) -> Option<(u64, u64)> {
+    let mut parts = version.split(['.', '-']);
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Judges every disk anew; reasons that the agent gave are kept. Says whether anything changed.
+pub(crate) fn judge(inventory: &mut Inventory, needs: Needs) -> bool {
+    let reasons: Vec<Vec<String>> = inventory
+        .disks
+        .iter()
+        .map(|disk| {
+            let kept = disk.installation_eligibility.not_eligible_reasons.iter();
+            kept.filter(|reason| !OURS.iter().any(|ours| reason.starts_with(ours)))
+                .cloned()
+                .chain(problems(disk, inventory, needs))
+                .collect()
+        })
+        .collect();
+    let mut changed = false;
+    for (disk, reasons) in inventory.disks.iter_mut().zip(reasons) {
+        let eligibility = &mut disk.installation_eligibility;
+        let eligible = reasons.is_empty();
+        if eligibility.eligible != eligible || eligibility.not_eligible_reasons != reasons {
+            eligibility.eligible = eligible;
+            eligibility.not_eligible_reasons = reasons;
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn problems(disk: &Disk, inventory: &Inventory, needs: Needs) -> Vec<String> {
+    let mut problems = Vec::new();
+    if disk.size_bytes < needs.size_gb.saturating_mul(GB) {
+        problems.push(format!(
+            "{TOO_SMALL} (it has {} GB, at least {} GB are needed)",
+            disk.size_bytes / GB,
+            needs.size_gb
+        ));
+    }
+    let drive_type = disk.drive_type.unwrap_or_default();
+    let supported = supported_types(inventory, needs);
+    if !supported.contains(&drive_type) {
+        let supported: Vec<&str> = supported.iter().map(|one| one.as_str()).collect();
+        problems.push(format!(
+            "{WRONG_TYPE} {drive_type}, it must be one of {}",
+            supported.join(", ")
+        ));
+    }
+    match drive_type {
+        DriveType::Multipath => problems.extend(path_problem(disk, inventory)),
+        DriveType::FC | DriveType::ISCSI => {
+            problems.extend(member_problem(disk, inventory));
+            problems.extend(route_problem(disk, inventory));
+        }
+        _ => {}
+    }
+    problems
+}
+
+fn supported_types(inventory: &Inventory, needs: Needs) -> Vec<DriveType> {
+    let text = inventory
+        .cpu
+        .as_ref()
+        .map_or("", |cpu| cpu.architecture.as_str());
+    let architecture: Option<CpuArchitecture> = text.parse().ok();
+    let mut types = vec![DriveType::HDD, DriveType::SSD, DriveType::Multipath];
+    if needs.at_least((4, 14)) {
+        types.push(DriveType::RAID);
+    }
+    if needs.at_least((4, 15)) {
+        types.push(DriveType::ISCSI);
+    }
+    match architecture {
+        Some(CpuArchitecture::X86_64) | None => types.push(DriveType::FC),
+        Some(CpuArchitecture::S390x) => types.extend([
+            DriveType::FC,
+            DriveType::ECKD,
+            DriveType::ECKDESE,
+            DriveType::FBA,
+        ]),
+        Some(_) => {}
+    }
+    types
+}
+
+/// The disks that a device is made of, or the devices made of a disk.
+fn holds(path: &Disk, device: &Disk) -> bool {
+    !device.name.is_empty()
+        && path
+            .holders
+            .split(',')
+            .any(|name| name.trim() == device.name)
+}
+
+fn path_problem(device: &Disk, inventory: &Inventory) -> Option<String> {
+    let paths: Vec<DriveType> = inventory
+        .disks
+        .iter()
+        .filter(|path| holds(path, device))
+        .map(|path| path.drive_type.unwrap_or_default())
+        .collect();
+    let all = |kind| paths.iter().all(|one| *one == kind);
+    let supported = paths.is_empty()
+        || all(DriveType::FC)
+        || all(DriveType::ISCSI)
+        || all(DriveType::ECKD)
+        || all(DriveType::ECKDESE);
+    if supported {
+        return None;
+    }
+    let found: Vec<&str> = paths.iter().map(|one| one.as_str()).collect();
+    Some(format!(
+        "{WRONG_PATHS} paths of type {}; they must all be FC or all iSCSI",
+        found.join(", ")
+    ))
+}
+
+fn member_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
+    let device = inventory
+        .disks
+        .iter()
+        .find(|device| device.drive_type == Some(DriveType::Multipath) && holds(disk, device))?;
+    Some(format!(
+        "{MULTIPATH_MEMBER} multipath device {}; install to that device",
+        device.name
+    ))
+}
+
+fn route_problem(disk: &Disk, inventory: &Inventory) -> Option<String> {
+    let address = &disk.iscsi.as_ref()?.host_ip_address;
+    if address.is_empty() {
+        return None;
+    }
+    let clash = inventory
+        .routes
+        .iter()
+        .filter(|route| crate::networks::is_default(route))
+        .any(|route| {
+            inventory
+                .interfaces
+                .iter()
+                .filter(|nic| nic.name == route.interface)
+                .flat_map(|nic| nic.ipv4_addresses.iter().chain(&nic.ipv6_addresses))
+                .any(|own| own.split('/').next() == Some(address.as_str()))
+        });
+    clash.then(|| {
+        format!("{ISCSI_DEFAULT_ROUTE} {address} is on the default route's interface; storage needs an interface of its own")
+    })
+}
+
+/// Keeps the chosen disk while it is eligible, else chooses the best eligible one.
+pub(crate) fn choose(host: &mut HostState) {
+    let Some(inventory) = &host.inventory else {
+        return;
+    };
+    let eligible = |disk: &&Disk| disk.installation_eligibility.eligible;
+    let wanted = &host.record.installation_disk_id;
+    let current = inventory
+        .disks
+        .iter()
+        .filter(eligible)
+        .find(|disk| disk.id == *wanted);
+    let best = || {
+        inventory
+            .disks
+            .iter()
+            .filter(eligible)
+            .min_by(|left, right| better(left, right))
+    };
+    let (id, path) = current.or_else(best).map_or_else(Default::default, |disk| {
+        (disk.id.clone(), disk.path.clone())
+    });
+    host.record.installation_disk_id = id;
+    host.record.installation_disk_path = path;
+}
+
+fn better(left: &Disk, right: &Disk) -> Ordering {
+    let nvme = |disk: &Disk| disk.name.starts_with("nvme");
+    right
+        .bootable
+        .cmp(&left.bootable)
+        .then(nvme(left).cmp(&nvme(right)))
+        .then_with(|| {
+            let name = |disk: &Disk| disk.drive_type.unwrap_or_default().as_str();
+            name(left).cmp(name(right))
+        })
+        .then(left.size_bytes.cmp(&right.size_bytes))
+        .then_with(|| left.hctl.cmp(&right.hctl))
+}
+
+/// Ids of the disks whose boot records must go, so that the firmware finds only the new one.
+pub(crate) fn to_be_formatted(inventory: &Inventory) -> String {
+    let ids: Vec<&str> = inventory
+        .disks
+        .iter()
+        .filter(|disk| disk.bootable && !disk.removable && !disk.is_installation_media)
+        .filter(|disk| !disk.name.starts_with("mmcblk"))
+        .filter(|disk| {
+            !matches!(
+                disk.drive_type,
+                Some(DriveType::FC | DriveType::ISCSI | DriveType::LVM | DriveType::Multipath)
+            )
+        })
+        .map(|disk| disk.id.as_str())
+        .collect();
+    ids.join(",")
+}
+
+/// What the speed test of the installation disk said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speed {
+    /// No test of that disk has ended.
+    Unknown,
+    /// Units: milliseconds of one flush.
+    Measured(i64),
+    /// The test ended with that code.
+    Failed(i64),
+}
+
+impl Speed {
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Self::Unknown => Outcome::Unknown,
+            Self::Measured(_) => Outcome::Good,
+            Self::Failed(_) => Outcome::Failed,
+        }
+    }
+}
+
+/// The speed of the disk that the platform goes to.
+pub fn speed(host: &HostState) -> Speed {
+    let Some(disk) = installation_disk(host) else {
+        return Speed::Unknown;
+    };
+    let results = results(&host.record.disks_info);
+    let names = [&disk.by_id, &disk.path, &disk.id, &disk.by_path];
+    let found = names
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .find_map(|name| results.get(name)?.disk_speed.as_ref());
+    match found {
+        Some(speed) if speed.tested && speed.exit_code != 0 => Speed::Failed(speed.exit_code),
+        Some(speed) if speed.tested => Speed::Measured(speed.speed_ms),
+        _ => Speed::Unknown,
+    }
+}
+
+/// What `disks_info` holds: results by the path that was tested.
+pub(crate) fn results(text: &str) -> BTreeMap<String, DiskInfo> {
+    serde_json::from_str(text).unwrap_or_default()
+}

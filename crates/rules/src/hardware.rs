@@ -1,0 +1,280 @@
+//! What a host of a role must have: `HW_VALIDATOR_REQUIREMENTS` over the built-in defaults.
+//!
+//! An entry is chosen by version: the exact one, else the highest `min_version` not above it, else `default`.
+//! What an entry leaves out comes from the configured default, then from the specification's table.
+
+use model::hardware::{
+    ClusterHostRequirementsDetails, MatchType, VersionedClusterHostRequirementsDetails,
+    VersionedHostRequirements,
+};
+use model::host::HostRole;
+use model::inventory::Inventory;
+
+use crate::policy::Policy;
+
+/// Machines of these products do with less when they are workers.
+const EDGE_WORKER_PRODUCTS: &[&str] = &["BlueField SoC"];
+
+/// What requirements are told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Master,
+    Arbiter,
+    Worker,
+    SingleNode,
+    EdgeWorker,
+}
+
+/// The requirements of one version, for every role.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requirements {
+    /// Of a control plane host.
+    pub master: ClusterHostRequirementsDetails,
+    /// Of an arbiter.
+    pub arbiter: ClusterHostRequirementsDetails,
+    /// Of a worker.
+    pub worker: ClusterHostRequirementsDetails,
+    /// Of the one host of a single node cluster.
+    pub single_node: ClusterHostRequirementsDetails,
+    /// Of a worker on a small accelerator card.
+    pub edge_worker: ClusterHostRequirementsDetails,
+}
+
+impl Requirements {
+    /// Those of a platform version; an empty version gets the default entry.
+    pub fn of(policy: &Policy, version: &str) -> Self {
+        let layers = layers(&policy.hardware, version);
+        Self {
+            master: merged(&layers, Kind::Master),
+            arbiter: merged(&layers, Kind::Arbiter),
+            worker: merged(&layers, Kind::Worker),
+            single_node: merged(&layers, Kind::SingleNode),
+            edge_worker: merged(&layers, Kind::EdgeWorker),
+        }
+    }
+
+    /// Those of a role; a host without one needs the least that any role needs.
+    pub fn role(&self, role: HostRole, single_node: bool) -> ClusterHostRequirementsDetails {
+        match role {
+            HostRole::Master | HostRole::Bootstrap if single_node => self.single_node.clone(),
+            HostRole::Master | HostRole::Bootstrap => self.master.clone(),
+            HostRole::Arbiter => self.arbiter.clone(),
+            HostRole::Worker => self.worker.clone(),
+            HostRole::AutoAssign => self.least(),
+        }
+    }
+
+    /// Those of a role on that machine.
+    pub fn host(
+        &self,
+        role: HostRole,
+        single_node: bool,
+        inventory: &Inventory,
+    ) -> ClusterHostRequirementsDetails {
+        if role == HostRole::Worker && is_edge_worker(inventory) {
+            return self.edge_worker.clone();
+        }
+        self.role(role, single_node)
+    }
+
+    /// The least that a master or a worker needs.
+    pub fn least(&self) -> ClusterHostRequirementsDetails {
+        let (master, worker) = (&self.master, &self.worker);
+        ClusterHostRequirementsDetails {
+            cpu_cores: master.cpu_cores.min(worker.cpu_cores),
+            ram_mib: master.ram_mib.min(worker.ram_mib),
+            disk_size_gb: master.disk_size_gb.min(worker.disk_size_gb),
+            ..worker.clone()
+        }
+    }
+}
+
+/// The requirements of a role in a platform version.
+pub fn requirements(
+    policy: &Policy,
+    version: &str,
+    role: HostRole,
+    single_node: bool,
+) -> ClusterHostRequirementsDetails {
+    Requirements::of(policy, version).role(role, single_node)
+}
+
+fn is_edge_worker(inventory: &Inventory) -> bool {
+    let arm = inventory
+        .cpu
+        .as_ref()
+        .is_some_and(|cpu| matches!(cpu.architecture.as_str(), "arm64" | "aarch64"));
+    let product = inventory
+        .system_vendor
+        .as_ref()
+        .map_or("", |vendor| vendor.product_name.as_str());
+    arm && EDGE_WORKER_PRODUCTS.contains(&product)
+}
+
+/// The configured entries that apply, the most telling first.
+fn layers<'a>(
+    configured: &'a [VersionedHostRequirements],
+    version: &str,
+) -> Vec<&'a VersionedHostRequirements> {
+    let default = configured.iter().find(|entry| entry.version == "default");
+    let exact = |text: &str| {
+        configured
+            .iter()
+            .find(|entry| entry.version == text && entry.match_type != Some(MatchType::MinVersion))
+    };
+    let wanted = number(version);
+    let minimum = configured
+        .iter()
+        .filter(|entry| entry.match_type == Some(MatchType::MinVersion))
+        .filter_map(|entry| Some((number(&entry.version)?, entry)))
+        .filter(|(from, _)| wanted.as_ref().is_some_and(|wanted| from <= wanted))
+        .max_by(|left, right| left.0.cmp(&right.0))
+        .map(|(_, entry)| entry);
+    let minor = wanted
+        .as_ref()
+        .map(|wanted| format!("{}.{}", wanted.0, wanted.1))
+        .unwrap_or_default();
+    let picked = exact(version).or_else(|| exact(&minor)).or(minimum);
+    picked.into_iter().chain(default).collect()
+}
+
+/// Major, minor and patch; suffixes such as `-rc.1` and `-multi` do not count.
+fn number(version: &str) -> Option<(u64, u64, u64)> {
+    let numbers = version.split('-').next().unwrap_or_default();
+    let mut parts = numbers.split('.');
+    let major = parts.next()?.parse().ok()?;
+    let minor = parts.next()?.parse().ok()?;
+    let patch = parts.next().map_or(Some(0), |text| text.parse().ok())?;
+    Some((major, minor, patch))
+}
+
+fn merged(layers: &[&VersionedHostRequirements], kind: Kind) -> ClusterHostRequirementsDetails {
+    let mut details: Vec<&VersionedClusterHostRequirementsDetails> = layers
+        .iter()
+        .filter_map(|layer| part(layer, kind))
+        .collect();
+    if details.is_empty() && matches!(kind, Kind::Arbiter | Kind::EdgeWorker) {
+        details = layers
+            .iter()
+            .filter_map(|layer| part(layer, Kind::Worker))
+            .collect();
+    }
+    let base = built_in(kind);
+    let integer = |get: fn(&VersionedClusterHostRequirementsDetails) -> Option<i64>, base| {
+        details.iter().find_map(|one| get(one)).unwrap_or(base)
+    };
+    let float = |get: fn(&VersionedClusterHostRequirementsDetails) -> Option<f64>, base| {
+        details.iter().find_map(|one| get(one)).or(base)
+    };
+    ClusterHostRequirementsDetails {
+        cpu_cores: integer(|one| one.cpu_cores, base.cpu_cores),
+        ram_mib: integer(|one| one.ram_mib, base.ram_mib),
+        disk_size_gb: integer(|one| one.disk_size_gb, base.disk_size_gb),
+        installation_disk_speed_threshold_ms: integer(
+            |one| one.installation_disk_speed_threshold_ms,
+            base.installation_disk_speed_threshold_ms,
+        ),
+        network_latency_threshold_ms: float(
+            |one| one.network_latency_threshold_ms,
+            base.network_latency_threshold_ms,
+        ),
+        packet_loss_percentage: float(
+            |one| one.packet_loss_percentage,
+            base.packet_loss_percentage,
+        ),
+        tpm_enabled_in_bios: false,
+    }
+}
+
+fn part(
+    entry: &VersionedHostRequirements,
+    kind: Kind,
+) -> Option<&VersionedClusterHostRequirementsDetails> {
+    match kind {
+        Kind::Master => entry.master.as_ref(),
+        Kind::Arbiter => entry.arbiter.as_ref(),
+        Kind::Worker => entry.worker.as_ref(),
+        Kind::SingleNode => entry.sno.as_ref(),
+        Kind::EdgeWorker => entry.edge_worker.as_ref(),
+    }
+}
+
+/// The specification's table; arbiter and edge worker, which it does not name, are the peer's.
+fn built_in(kind: Kind) -> ClusterHostRequirementsDetails {
+    let (cpu_cores, ram_mib, disk_size_gb, network) = match kind {
+        Kind::Master => (4, 16384, 120, Some((100.0, 0.0))),
+        Kind::Arbiter => (2, 8192, 50, Some((1000.0, 0.0))),
+        Kind::Worker => (2, 8192, 120, Some((1000.0, 10.0))),
+        Kind::SingleNode => (8, 32768, 120, None),
+        Kind::EdgeWorker => (2, 8192, 15, Some((1000.0, 10.0))),
+    };
+    ClusterHostRequirementsDetails {
+        cpu_cores,
+        ram_mib,
+        disk_size_gb,
+        installation_disk_speed_threshold_ms: 10,
+        network_latency_threshold_ms: network.map(|(latency, _)| latency),
+        packet_loss_percentage: network.map(|(_, loss)| loss),
+        tpm_enabled_in_bios: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(json: &str) -> Policy {
+        Policy {
+            hardware: serde_json::from_str(json).unwrap(),
+            ..Policy::default()
+        }
+    }
+
+    #[test]
+    fn defaults_are_the_specifications() {
+        let all = Requirements::of(&Policy::default(), "4.16.3");
+        let triple =
+            |one: &ClusterHostRequirementsDetails| (one.cpu_cores, one.ram_mib, one.disk_size_gb);
+        assert_eq!(triple(&all.master), (4, 16384, 120));
+        assert_eq!(triple(&all.worker), (2, 8192, 120));
+        assert_eq!(triple(&all.single_node), (8, 32768, 120));
+        assert_eq!(all.single_node.network_latency_threshold_ms, None);
+        assert_eq!(all.worker.packet_loss_percentage, Some(10.0));
+    }
+
+    #[test]
+    fn missing_fields_come_from_default_then_built_in() {
+        let policy = policy(
+            r#"[{"version":"default","master":{"ram_mib":20000},"worker":{"cpu_cores":3}},
+                {"version":"4.16","master":{"cpu_cores":6}}]"#,
+        );
+        let master = requirements(&policy, "4.16.8", HostRole::Master, false);
+        assert_eq!(
+            (master.cpu_cores, master.ram_mib, master.disk_size_gb),
+            (6, 20000, 120)
+        );
+        assert_eq!(
+            requirements(&policy, "4.17.0", HostRole::Master, false).cpu_cores,
+            4
+        );
+        let arbiter = requirements(&policy, "4.20.0", HostRole::Arbiter, false);
+        assert_eq!(
+            arbiter.cpu_cores, 3,
+            "an arbiter not configured follows the worker"
+        );
+    }
+
+    #[test]
+    fn highest_minimum_version_wins() {
+        let policy = policy(
+            r#"[{"version":"4.12","match_type":"min_version","sno":{"cpu_cores":7}},
+                {"version":"4.22","match_type":"min_version","sno":{"cpu_cores":4}},
+                {"version":"4.9","match_type":"min_version","sno":{"cpu_cores":9}}]"#,
+        );
+        let cpu = |version| requirements(&policy, version, HostRole::Master, true).cpu_cores;
+        assert_eq!(cpu("4.8.2"), 8);
+        assert_eq!(cpu("4.21.1"), 7);
+        assert_eq!(cpu("4.22.0-rc.1"), 4);
+        assert_eq!(cpu("4.10.0"), 9);
+    }
+}

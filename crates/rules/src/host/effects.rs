@@ -1,0 +1,247 @@
+//! What rows of the host table do besides changing the status.
+
+use model::host::{HostKind, HostProgressInfo, HostRole, HostStage, MediaStatus};
+use model::logs::LogsState;
+use model::time::DateTime;
+
+use super::facts::{Facts, StageMove};
+use crate::event::NewEvent;
+use crate::progress;
+use crate::snapshot::HostState;
+
+use model::cluster::Cluster;
+use model::events::EventSeverity::{Error, Info, Warning};
+
+/// Something a row does to the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Forgets the inventory; the next reply brings a new one.
+    ClearInventory,
+    /// Is no bootstrap host any more, unless it is the only host.
+    ClearBootstrap,
+    /// Forgets stage and percentage.
+    ClearProgress,
+    /// Forgets which images could be pulled.
+    ClearImages,
+    /// Forgets the results of images that could not be pulled, so that they are tried again.
+    ClearFailedImages,
+    /// Forgets logs and when they were collected.
+    ClearLogs,
+    /// Forgets the state of time sources.
+    ClearNtp,
+    /// Forgets everything that was learnt in a cluster.
+    ClearCluster,
+    /// Notes the registration and the agent that made it.
+    Register,
+    /// Stores the reported stage.
+    StoreStage,
+    /// Notes that the stage takes too long.
+    StageTimedOut,
+    /// Winds up the clock of the stage.
+    KeepStageFresh,
+    /// Notes whether the host is out of sight.
+    NoteConnection,
+    /// Notes that the boot medium is lost.
+    LoseMedia,
+    /// Gives up on logs.
+    LogsTimeOut,
+    /// Joins the cluster.
+    Bind,
+    /// Tells that its installation was cancelled.
+    TellCancelled,
+    /// Tells that it was reset and that the user must boot it.
+    TellReset,
+}
+
+/// Carries an effect out.
+pub(super) fn run(
+    effect: Effect,
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    facts: &Facts,
+    events: &mut Vec<NewEvent>,
+) {
+    let record = &mut host.record;
+    match effect {
+        Effect::ClearInventory => {
+            record.inventory.clear();
+            host.inventory = None;
+        }
+        Effect::ClearBootstrap => record.bootstrap = facts.single_node && !facts.day2,
+        Effect::ClearProgress => clear_progress(host),
+        Effect::ClearImages => record.images_status.clear(),
+        Effect::ClearFailedImages => crate::replies::forget_failed_images(record),
+        Effect::ClearLogs => {
+            record.logs_info = None;
+            record.logs_collected_at = DateTime(None);
+            record.logs_started_at = DateTime(None);
+        }
+        Effect::ClearNtp => record.ntp_sources.clear(),
+        Effect::ClearCluster => clear_cluster(host),
+        Effect::Register => register(host, cluster, facts),
+        Effect::StoreStage => store_stage(host, cluster, facts, events),
+        Effect::StageTimedOut => stage_timed_out(host, facts, events),
+        Effect::KeepStageFresh => keep_stage_fresh(host, facts),
+        Effect::NoteConnection => record.connection_timed_out = !facts.connected,
+        Effect::LoseMedia => lose_media(host, events),
+        Effect::LogsTimeOut => record.logs_info = Some(LogsState::Timeout),
+        Effect::Bind => record.cluster_id = cluster.map(|cluster| cluster.id),
+        Effect::TellCancelled => events.push(about(
+            host,
+            "host_installation_cancelled",
+            Info,
+            "installation was cancelled",
+        )),
+        Effect::TellReset => {
+            events.push(about(
+                host,
+                "host_installation_reset",
+                Info,
+                "installation was reset",
+            ));
+            events.push(about(
+                host,
+                "user_required_complete_installation_reset",
+                Info,
+                "boot the discovery image to complete the reset",
+            ));
+        }
+    }
+}
+
+fn clear_progress(host: &mut HostState) {
+    host.record.progress = Some(HostProgressInfo::default());
+    host.record.stage_started_at = DateTime(None);
+    host.record.stage_updated_at = DateTime(None);
+}
+
+fn clear_cluster(host: &mut HostState) {
+    clear_progress(host);
+    let record = &mut host.record;
+    record.cluster_id = None;
+    record.kind = HostKind::Host;
+    record.role = Some(HostRole::AutoAssign);
+    record.suggested_role = None;
+    record.bootstrap = false;
+    record.progress_stages.clear();
+    record.logs_info = None;
+    record.logs_collected_at = DateTime(None);
+    record.logs_started_at = DateTime(None);
+    record.connectivity.clear();
+    record.domain_name_resolutions.clear();
+    record.free_addresses.clear();
+    record.images_status.clear();
+    record.installation_disk_id.clear();
+    record.installation_disk_path.clear();
+    record.machine_config_pool_name.clear();
+    record.api_vip_connectivity.clear();
+}
+
+fn register(host: &mut HostState, cluster: Option<&Cluster>, facts: &Facts) {
+    let record = &mut host.record;
+    record
+        .discovery_agent_version
+        .clone_from(&facts.agent_version);
+    record.registered_at = facts.now.into();
+    record.checked_in_at = facts.now.into();
+    record.media_status = Some(MediaStatus::Connected);
+    record.connection_timed_out = false;
+    record.kind = super::registration::kind(cluster);
+}
+
+fn store_stage(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    facts: &Facts,
+    events: &mut Vec<NewEvent>,
+) {
+    let Some(report) = &facts.report else { return };
+    // A host that joins an installed cluster is not seen after its reboot.
+    let stage = match report.stage {
+        HostStage::Rebooting if facts.day2 => HostStage::Done,
+        stage => stage,
+    };
+    let stages = cluster.map_or(&[][..], |cluster| progress::stages(&host.record, cluster));
+    let record = &mut host.record;
+    let progress = record.progress.get_or_insert_default();
+    progress.progress_info.clone_from(&report.info);
+    progress.stage_updated_at = facts.now.into();
+    record.stage_updated_at = facts.now.into();
+    if report.step != StageMove::Same {
+        progress.current_stage = Some(stage);
+        progress.stage_started_at = facts.now.into();
+        progress.stage_timed_out = false;
+        record.stage_started_at = facts.now.into();
+        match stage {
+            HostStage::Failed => {}
+            HostStage::Done => progress.installation_percentage = 100,
+            stage => progress.installation_percentage = progress::host_percentage(stages, stage),
+        }
+    }
+    let said = if report.info.is_empty() {
+        format!("reached stage {stage}")
+    } else {
+        format!("reached stage {stage}: {}", report.info)
+    };
+    let shown = format!("{stage} {}", report.info);
+    events.push(
+        about(host, "host_install_progress_updated", Info, &said).prop("event", shown.trim()),
+    );
+}
+
+fn stage_timed_out(host: &mut HostState, facts: &Facts, events: &mut Vec<NewEvent>) {
+    let Some(progress) = &mut host.record.progress else {
+        return;
+    };
+    if progress.stage_timed_out {
+        return;
+    }
+    progress.stage_timed_out = true;
+    let Some(stage) = progress.current_stage else {
+        return;
+    };
+    let minutes = facts.stage_limit_min;
+    let said = format!("stage {stage} takes longer than {minutes} minutes");
+    events.push(
+        about(host, "host_stage_timed_out", Warning, &said)
+            .prop("stage", stage)
+            .prop("minutes", minutes),
+    );
+}
+
+/// At most once a minute, so that a monitor's pass does not become a write.
+fn keep_stage_fresh(host: &mut HostState, facts: &Facts) {
+    if !facts.stage_stale {
+        return;
+    }
+    host.record.stage_updated_at = facts.now.into();
+    if let Some(progress) = &mut host.record.progress {
+        progress.stage_updated_at = facts.now.into();
+    }
+}
+
+fn lose_media(host: &mut HostState, events: &mut Vec<NewEvent>) {
+    if host.record.media_status == Some(MediaStatus::Disconnected) {
+        return;
+    }
+    host.record.media_status = Some(MediaStatus::Disconnected);
+    events.push(about(
+        host,
+        "host_media_disconnected",
+        Error,
+        "cannot read its boot medium any more",
+    ));
+}
+
+/// An event about the host whose message starts with its name.
+pub(crate) fn about(
+    host: &HostState,
+    name: &'static str,
+    severity: model::events::EventSeverity,
+    said: &str,
+) -> NewEvent {
+    let who = host.name();
+    NewEvent::new(name, severity, format!("Host {who}: {said}"))
+        .host(&host.record)
+        .prop("host_name", who)
+}

@@ -1,0 +1,278 @@
+//! What the host table looks at: plain values, worked out once.
+
+use chrono::TimeDelta;
+use model::cluster::{Cluster, ClusterStatus};
+use model::host::{Host, HostKind, HostRole, HostStage, MediaStatus};
+use model::inventory::{Disk, Inventory};
+use model::logs::LogsState;
+use model::time::{DateTime, Timestamp};
+
+use crate::policy::Policy;
+use crate::progress;
+use crate::roles;
+use crate::snapshot::HostState;
+
+/// A result that may not be there yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing has been reported.
+    #[default]
+    Unknown,
+    /// It went well.
+    Good,
+    /// It failed.
+    Failed,
+}
+
+/// Where a reported stage stands among the host's stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StageMove {
+    /// Later than the current one, or the first.
+    Forward,
+    /// The current one again.
+    Same,
+    /// Earlier than the current one.
+    Back,
+    /// Not a stage of this host's role.
+    Foreign,
+}
+
+/// A progress report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The stage as the host reported it.
+    pub stage: HostStage,
+    /// What else the host says of it.
+    pub info: String,
+    /// Where the stage stands.
+    pub step: StageMove,
+}
+
+/// What only a look at the whole cluster tells of a host.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gathered {
+    pub(crate) connected: bool,
+    pub(crate) hardware_ok: bool,
+    pub(crate) input_ok: bool,
+    pub(crate) vsphere_ok: bool,
+    pub(crate) sufficient: bool,
+    pub(crate) blocking: String,
+    pub(crate) cluster_lacks_it: bool,
+    pub(crate) cluster_status: Option<ClusterStatus>,
+}
+
+/// Plain values about one host at one moment.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The moment.
+    pub now: Timestamp,
+    /// The host joins an installed cluster.
+    pub day2: bool,
+    /// Status of its cluster, when it has one.
+    pub cluster: Option<ClusterStatus>,
+    /// The agent calls and its boot medium can be read.
+    pub connected: bool,
+    /// The boot medium was lost.
+    pub media_lost: bool,
+    /// It has a role that can be installed.
+    pub role_valid: bool,
+    /// There is an inventory that parses.
+    pub inventory: bool,
+    /// The inventory had to be cut so far that nothing can be judged by it.
+    pub inventory_truncated: bool,
+    /// Every validation of the hardware class passes.
+    pub hardware_ok: bool,
+    /// What the user must enter is there.
+    pub input_ok: bool,
+    /// Disks of a VMware machine carry ids.
+    pub vsphere_ok: bool,
+    /// Every validation of the sufficiency class passes.
+    pub sufficient: bool,
+    /// Messages of exactly the validations that hold the host back.
+    pub blocking: String,
+    /// Result of the installation disk's speed test.
+    pub disk_speed: Outcome,
+    /// Result of the container image check.
+    pub images: Outcome,
+    /// Images that cannot be pulled.
+    pub bad_images: String,
+    /// Current stage.
+    pub stage: Option<HostStage>,
+    /// The current stage takes longer than it may.
+    pub stage_expired: bool,
+    /// Limit of the current stage. Units: minutes.
+    pub stage_limit_min: i64,
+    /// The clock of the stage was last wound up a minute ago or more.
+    pub stage_stale: bool,
+    /// Preparation takes longer than it may.
+    pub prepare_expired: bool,
+    /// Installation was ordered 20 minutes ago and nothing came.
+    pub start_expired: bool,
+    /// The user was asked to act longer ago than may pass.
+    pub action_expired: bool,
+    /// The cluster could not be installed without this host.
+    pub cluster_lacks_it: bool,
+    /// Too slow a stage is reported, not failed.
+    pub soft_timeouts: bool,
+    /// Logs have been asked for and do not come.
+    pub logs_overdue: bool,
+    /// The only host of its cluster.
+    pub single_node: bool,
+    /// The machine, for texts: maker, model, serial number.
+    pub machine: String,
+    /// The installation disk, for texts: name and id.
+    pub disk: String,
+    /// What the host reports, when it does.
+    pub report: Option<Report>,
+    /// Why its installation failed, when it did.
+    pub reason: String,
+    /// Version of the agent that registers.
+    pub agent_version: String,
+}
+
+impl Facts {
+    /// Looks at the host alone; `gathered` holds what the cluster tells.
+    pub(crate) fn of(
+        host: &HostState,
+        cluster: Option<&Cluster>,
+        gathered: Gathered,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Self {
+        let record = &host.record;
+        let stage = record.progress.as_ref().and_then(|one| one.current_stage);
+        let single_node = cluster.is_some_and(roles::is_single_node);
+        let limit = stage.map_or(TimeDelta::MAX, |one| {
+            progress::stage_limit(one, single_node)
+        });
+        let updated = record
+            .progress
+            .as_ref()
+            .map_or(DateTime(None), |one| one.stage_updated_at);
+        let age = older(record.status_updated_at, now);
+        Self {
+            now,
+            day2: record.kind == HostKind::AddToExistingClusterHost,
+            cluster: gathered.cluster_status,
+            connected: gathered.connected,
+            media_lost: record.media_status == Some(MediaStatus::Disconnected),
+            role_valid: matches!(
+                record.role,
+                Some(HostRole::Master | HostRole::Arbiter | HostRole::Worker)
+            ),
+            inventory: host.inventory.is_some(),
+            inventory_truncated: host.inventory.as_ref().is_some_and(is_fully_truncated),
+            hardware_ok: gathered.hardware_ok,
+            input_ok: gathered.input_ok,
+            vsphere_ok: gathered.vsphere_ok,
+            sufficient: gathered.sufficient,
+            blocking: gathered.blocking,
+            disk_speed: crate::disks::speed(host).outcome(),
+            images: crate::replies::images_outcome(record),
+            bad_images: crate::replies::failed_images(record).join(", "),
+            stage,
+            stage_expired: older(updated, now) > limit,
+            stage_limit_min: if stage.is_some() {
+                limit.num_minutes()
+            } else {
+                0
+            },
+            stage_stale: older(updated, now) >= TimeDelta::minutes(1),
+            prepare_expired: age > limit_of(policy.prepare_host_timeout),
+            start_expired: age > TimeDelta::minutes(20),
+            action_expired: age > limit_of(policy.pending_user_action_timeout),
+            cluster_lacks_it: gathered.cluster_lacks_it,
+            soft_timeouts: policy.soft_timeouts,
+            logs_overdue: are_logs_overdue(record, policy, now),
+            single_node,
+            machine: host.inventory.as_ref().map_or_else(String::new, machine),
+            disk: installation_disk(host).map_or_else(String::new, disk),
+            report: None,
+            reason: String::new(),
+            agent_version: String::new(),
+        }
+    }
+
+    /// Both results that a preparation waits for are there and good.
+    pub fn prepared(&self) -> bool {
+        self.disk_speed == Outcome::Good && self.images == Outcome::Good
+    }
+
+    /// A result that a preparation waits for is not there yet.
+    pub fn prepare_pending(&self) -> bool {
+        self.disk_speed == Outcome::Unknown || self.images == Outcome::Unknown
+    }
+
+    /// The cluster has the given status.
+    pub fn cluster_is(&self, status: ClusterStatus) -> bool {
+        self.cluster == Some(status)
+    }
+}
+
+/// The disk that the platform goes to.
+pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
+    let wanted = &host.record.installation_disk_id;
+    let disks = &host.inventory.as_ref()?.disks;
+    disks
+        .iter()
+        .find(|disk| !wanted.is_empty() && disk.id == *wanted)
+}
+
+/// How long ago a moment was; nothing for a moment that has not come.
+pub(crate) fn older(moment: DateTime, now: Timestamp) -> TimeDelta {
+    moment.0.map_or(TimeDelta::zero(), |moment| {
+        now.signed_duration_since(moment)
+    })
+}
+
+/// A limit of the settings; one too long to be counted never passes.
+pub(crate) fn limit_of(limit: std::time::Duration) -> TimeDelta {
+    TimeDelta::from_std(limit).unwrap_or(TimeDelta::MAX)
+}
+
+pub(crate) fn is_fully_truncated(inventory: &Inventory) -> bool {
+    inventory
+        .truncation
+        .as_ref()
+        .is_some_and(|truncation| truncation.r#type == model::inventory::Type::Full)
+}
+
+fn are_logs_overdue(record: &Host, policy: &Policy, now: Timestamp) -> bool {
+    let since_status = older(record.status_updated_at, now);
+    match record.logs_info {
+        None | Some(LogsState::Unset) => since_status > limit_of(policy.host_log_pending_timeout),
+        Some(LogsState::Requested | LogsState::Collecting) => {
+            let asked = if record.logs_started_at.0.is_some() {
+                older(record.logs_started_at, now)
+            } else {
+                since_status
+            };
+            asked > limit_of(policy.host_log_collection_timeout)
+        }
+        Some(LogsState::Completed | LogsState::Timeout) => false,
+    }
+}
+
+fn machine(inventory: &Inventory) -> String {
+    let Some(vendor) = &inventory.system_vendor else {
+        return String::new();
+    };
+    let parts = [
+        &vendor.manufacturer,
+        &vendor.product_name,
+        &vendor.serial_number,
+    ];
+    let known: Vec<&str> = parts
+        .into_iter()
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    known.join(" ")
+}
+
+fn disk(disk: &Disk) -> String {
+    if disk.name.is_empty() {
+        return disk.id.clone();
+    }
+    format!("{} ({})", disk.name, disk.id)
+}

@@ -1,0 +1,18 @@
+//! The life of a host: its table, what moves it, and its first registration.
+
+mod effects;
+mod facts;
+mod registration;
+mod table;
+mod trigger;
+
+pub use effects::Effect;
+pub use facts::{Facts, Outcome, Report, StageMove};
+pub use registration::{new_host, registered};
+pub use table::{Rule, TABLE};
+pub use trigger::{On, Trigger, apply};
+
+pub(crate) use effects::about;
+pub(crate) use facts::{Gathered, installation_disk, is_fully_truncated, limit_of, older};
+pub(crate) use registration::is_day2;
+pub(crate) use trigger::refresh;

@@ -1,0 +1,114 @@
+//! The first time a host calls.
+
+use model::Error;
+use model::cluster::{Cluster, ClusterKind, ClusterStatus};
+use model::events::EventSeverity;
+use model::host::{
+    Host, HostCreateParams, HostKind, HostProgressInfo, HostRole, HostStatus, MediaStatus,
+};
+use model::infra_env::{ImageType, InfraEnv};
+use model::time::Timestamp;
+
+use super::effects::about;
+use crate::event::NewEvent;
+use crate::roles;
+use crate::snapshot::HostState;
+
+/// Statuses of a cluster that takes hosts and changes.
+pub(crate) const OPEN: &[ClusterStatus] = &[
+    ClusterStatus::Insufficient,
+    ClusterStatus::Ready,
+    ClusterStatus::PendingForInput,
+    ClusterStatus::AddingHosts,
+];
+
+/// The record of a host that registers for the first time.
+///
+/// Errors: Invalid – the infra-env's image takes no registrations; Conflict – the cluster takes no hosts now.
+pub fn new_host(
+    params: &HostCreateParams,
+    infra_env: &InfraEnv,
+    cluster: Option<&Cluster>,
+    now: Timestamp,
+) -> Result<HostState, Error> {
+    if infra_env.r#type == ImageType::DisconnectedIso {
+        return Err(Error::invalid(
+            "infra_env_id",
+            format!(
+                "infra-env {} makes a disconnected image, whose hosts do not register here",
+                infra_env.id
+            ),
+        ));
+    }
+    if let Some(cluster) = cluster
+        && !OPEN.contains(&cluster.status)
+    {
+        return Err(Error::conflict(format!(
+            "cluster {} is {} and takes no hosts now; it takes them while {}",
+            cluster.id,
+            cluster.status,
+            OPEN.iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )));
+    }
+    let single_node = cluster.is_some_and(|one| roles::is_single_node(one) && !is_day2(one));
+    let status = if cluster.is_some() {
+        HostStatus::Discovering
+    } else {
+        HostStatus::DiscoveringUnbound
+    };
+    Ok(HostState::new(Host {
+        kind: kind(cluster),
+        id: params.host_id,
+        href: format!(
+            "/api/assisted-install/v2/infra-envs/{}/hosts/{}",
+            infra_env.id, params.host_id
+        ),
+        cluster_id: cluster.map(|cluster| cluster.id),
+        infra_env_id: infra_env.id,
+        status,
+        status_info: "Waiting for the host to send its inventory".to_owned(),
+        status_updated_at: now.into(),
+        role: Some(if single_node {
+            HostRole::Master
+        } else {
+            HostRole::AutoAssign
+        }),
+        suggested_role: single_node.then_some(HostRole::Master),
+        bootstrap: single_node,
+        progress: Some(HostProgressInfo::default()),
+        created_at: now.into(),
+        updated_at: now.into(),
+        registered_at: now.into(),
+        checked_in_at: now.into(),
+        media_status: Some(MediaStatus::Connected),
+        discovery_agent_version: params.discovery_agent_version.clone(),
+        ..Host::default()
+    }))
+}
+
+/// The event of a registration.
+pub fn registered(host: &HostState) -> NewEvent {
+    about(
+        host,
+        "host_registration_succeeded",
+        EventSeverity::Info,
+        "registered",
+    )
+}
+
+/// What kind of host a cluster's hosts are.
+pub(super) fn kind(cluster: Option<&Cluster>) -> HostKind {
+    if cluster.is_some_and(is_day2) {
+        HostKind::AddToExistingClusterHost
+    } else {
+        HostKind::Host
+    }
+}
+
+/// The cluster is installed and takes more hosts.
+pub(crate) fn is_day2(cluster: &Cluster) -> bool {
+    cluster.kind == ClusterKind::AddHostsCluster
+}

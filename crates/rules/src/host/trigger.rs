@@ -1,0 +1,263 @@
+//! What moves a host, and the walk through its table.
+
+use model::Error;
+use model::cluster::Cluster;
+use model::events::EventSeverity;
+use model::host::{HostKind, HostStage, HostStatus};
+use model::time::Timestamp;
+
+use super::effects::{self, about};
+use super::facts::{Facts, Gathered, Report, StageMove};
+use super::table::{Rule, TABLE};
+use crate::event::NewEvent;
+use crate::policy::Policy;
+use crate::progress;
+use crate::snapshot::HostState;
+use crate::table::{self, To};
+
+/// Longest status text that the database takes. Units: characters.
+const STATUS_INFO_LIMIT: usize = 2040;
+
+/// The occasions on which a host's table is walked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// Something that decisions depend on may have changed, or time has passed.
+    Refresh,
+    /// The agent registers (again).
+    Register,
+    /// The installer reports a stage.
+    Progress,
+    /// The installer could not be run.
+    InstallationFailed,
+    /// The agent cannot read its boot medium.
+    MediaDisconnected,
+    /// The cluster's installation was cancelled.
+    Cancel,
+    /// The cluster, or a host that joins one, is reset.
+    Reset,
+    /// The user gives the host to a cluster.
+    Bind,
+    /// The user takes the host out of its cluster.
+    Unbind,
+}
+
+/// Something that happened to a host, with what came along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trigger {
+    /// The agent registers again.
+    Register {
+        /// Its image.
+        agent_version: String,
+    },
+    /// The installer reports a stage.
+    Progress {
+        /// The stage.
+        stage: HostStage,
+        /// What else it says.
+        info: String,
+    },
+    /// The installer could not be run.
+    InstallationFailed {
+        /// What it said.
+        reason: String,
+    },
+    /// The agent cannot read its boot medium.
+    MediaDisconnected,
+    /// The cluster's installation was cancelled.
+    Cancel,
+    /// The cluster, or the host itself, is reset.
+    Reset,
+    /// The user gives the host to the cluster passed along.
+    Bind,
+    /// The user takes the host out of its cluster.
+    Unbind,
+}
+
+impl Trigger {
+    /// The occasion that the table knows it by.
+    pub fn on(&self) -> On {
+        match self {
+            Self::Register { .. } => On::Register,
+            Self::Progress { .. } => On::Progress,
+            Self::InstallationFailed { .. } => On::InstallationFailed,
+            Self::MediaDisconnected => On::MediaDisconnected,
+            Self::Cancel => On::Cancel,
+            Self::Reset => On::Reset,
+            Self::Bind => On::Bind,
+            Self::Unbind => On::Unbind,
+        }
+    }
+}
+
+/// Lets something happen to a host.
+///
+/// Errors: Conflict – the host's status forbids it; Invalid – a progress report of a host without cluster;
+/// Forbidden – a host that waits for its user registers again.
+pub fn apply(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    trigger: Trigger,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Vec<NewEvent>, Error> {
+    let on = trigger.on();
+    let gathered = Gathered {
+        cluster_status: cluster.map(|cluster| cluster.status),
+        ..Gathered::default()
+    };
+    let mut facts = Facts::of(host, cluster, gathered, policy, now);
+    match trigger {
+        Trigger::Register { agent_version } => facts.agent_version = agent_version,
+        Trigger::InstallationFailed { reason } => facts.reason = reason,
+        Trigger::Progress { stage, info } => {
+            facts.report = Some(report(host, cluster, stage, info)?);
+        }
+        Trigger::MediaDisconnected
+        | Trigger::Cancel
+        | Trigger::Reset
+        | Trigger::Bind
+        | Trigger::Unbind => {}
+    }
+    let Some(rule) = table::find(TABLE, &on, &host.record.status, &facts) else {
+        return Err(refusal(host, on));
+    };
+    let mut events = Vec::new();
+    moved(host, cluster, rule, &facts, &mut events)?;
+    Ok(events)
+}
+
+/// Walks the refresh rows once. A status without a row stays as it is.
+pub(crate) fn refresh(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    facts: &Facts,
+    events: &mut Vec<NewEvent>,
+) {
+    if let Some(rule) = table::find(TABLE, &On::Refresh, &host.record.status, facts) {
+        // Refresh rows never refuse; the table's test says so.
+        let _ = moved(host, cluster, rule, facts, events);
+    }
+}
+
+/// Carries a row out.
+fn moved(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    rule: &Rule,
+    facts: &Facts,
+    events: &mut Vec<NewEvent>,
+) -> Result<(), Error> {
+    let from = host.record.status;
+    let to = match &rule.to {
+        To::Stay => from,
+        To::Go(status) => *status,
+        To::Refuse(error) => return Err(error(facts)),
+    };
+    let info = rule.info.map(|info| cut(info(facts)));
+    for effect in rule.then {
+        effects::run(*effect, host, cluster, facts, events);
+    }
+    if let Some(info) = info {
+        host.record.status_info = info;
+    }
+    if to != from {
+        host.record.status = to;
+        host.record.status_updated_at = facts.now.into();
+        events.push(status_event(host, from));
+    }
+    Ok(())
+}
+
+fn status_event(host: &HostState, from: HostStatus) -> NewEvent {
+    let to = host.record.status;
+    let severity = match to {
+        HostStatus::Disconnected
+        | HostStatus::InstallingPendingUserAction
+        | HostStatus::Insufficient => EventSeverity::Warning,
+        HostStatus::Error => EventSeverity::Error,
+        _ => EventSeverity::Info,
+    };
+    let info = &host.record.status_info;
+    about(
+        host,
+        "host_status_updated",
+        severity,
+        &format!("updated status from {from} to {to} ({info})"),
+    )
+    .prop("severity", severity)
+    .prop("src_status", from)
+    .prop("new_status", to)
+    .prop("info", info)
+}
+
+fn report(
+    host: &HostState,
+    cluster: Option<&Cluster>,
+    stage: HostStage,
+    info: String,
+) -> Result<Report, Error> {
+    let Some(cluster) = cluster else {
+        return Err(Error::invalid(
+            "host_id",
+            format!(
+                "host {} belongs to no cluster, so it has no installation progress",
+                host.record.id
+            ),
+        ));
+    };
+    let stages = progress::stages(&host.record, cluster);
+    let place = |wanted| stages.iter().position(|one| *one == wanted);
+    let current = host
+        .record
+        .progress
+        .as_ref()
+        .and_then(|one| one.current_stage);
+    let joined = host.record.kind == HostKind::AddToExistingClusterHost && stage == HostStage::Done;
+    let step = match (current, place(stage)) {
+        _ if stage == HostStage::Failed || joined => StageMove::Forward,
+        (Some(current), Some(_)) if current == stage => StageMove::Same,
+        (Some(current), Some(new)) if place(current).is_some_and(|old| new < old) => {
+            StageMove::Back
+        }
+        (_, Some(_)) => StageMove::Forward,
+        (_, None) => StageMove::Foreign,
+    };
+    Ok(Report { stage, info, step })
+}
+
+fn refusal(host: &HostState, on: On) -> Error {
+    let doing = match on {
+        On::Refresh => "be refreshed",
+        On::Register => "register",
+        On::Progress => "report installation progress",
+        On::InstallationFailed => "report a failed installation",
+        On::MediaDisconnected => "lose its boot medium",
+        On::Cancel => "be cancelled",
+        On::Reset => "be reset",
+        On::Bind => "be bound to a cluster",
+        On::Unbind => "be unbound from its cluster",
+    };
+    let allowed: Vec<&str> = HostStatus::ALL
+        .iter()
+        .filter(|status| {
+            TABLE
+                .iter()
+                .any(|rule| rule.on == on && rule.from.contains(status))
+        })
+        .map(|status| status.as_str())
+        .collect();
+    Error::conflict(format!(
+        "host {} ({}) is {} and cannot {doing} now; it can while {}",
+        host.name(),
+        host.record.id,
+        host.record.status,
+        allowed.join(", ")
+    ))
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(STATUS_INFO_LIMIT) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text,
+    }
+}

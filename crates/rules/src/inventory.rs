@@ -1,0 +1,82 @@
+//! Taking an inventory in, and what follows from it for its host alone.
+
+use model::Error;
+use model::cluster::Cluster;
+use model::host::HostStatus;
+use model::inventory::Inventory;
+use model::time::Timestamp;
+
+use crate::disks;
+use crate::event::NewEvent;
+use crate::hardware::Requirements;
+use crate::policy::Policy;
+use crate::progress;
+use crate::replies;
+use crate::roles;
+use crate::snapshot::HostState;
+
+/// Takes an inventory in: members that the API does not know are dropped, disks are judged, one is chosen.
+///
+/// Errors: Invalid – it does not parse; Conflict – the host's status takes none.
+pub fn accept(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    json: &str,
+    policy: &Policy,
+    _now: Timestamp,
+) -> Result<Vec<NewEvent>, Error> {
+    let inventory: Inventory = serde_json::from_str(json).map_err(|error| {
+        Error::invalid("output", format!("the inventory cannot be read: {error}"))
+    })?;
+    if !replies::takes_inventory(host.record.status) {
+        return Err(Error::conflict(format!(
+            "host {} is {} and takes no inventory now",
+            host.record.id, host.record.status
+        )));
+    }
+    if host.record.requested_hostname.is_empty() {
+        host.record
+            .requested_hostname
+            .clone_from(&inventory.hostname);
+    }
+    host.record.inventory = replies::print(&inventory)?;
+    host.inventory = Some(inventory);
+    let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
+    derive(host, cluster, &Requirements::of(policy, version));
+    Ok(Vec::new())
+}
+
+/// Works out what follows from a host's inventory: fit disks, the installation disk, disks to be wiped.
+/// Once the installation has been ordered the choice stands.
+pub(crate) fn derive(host: &mut HostState, cluster: Option<&Cluster>, requirements: &Requirements) {
+    let single = cluster.is_some_and(roles::is_single_node);
+    let role = progress::effective_role(&host.record);
+    let Some(inventory) = &mut host.inventory else {
+        return;
+    };
+    let size = requirements.host(role, single, inventory).disk_size_gb;
+    if disks::judge(inventory, disks::Needs::new(size, cluster))
+        && let Ok(text) = serde_json::to_string(inventory)
+    {
+        host.record.inventory = text;
+    }
+    if is_open(host.record.status) {
+        host.record.disks_to_be_formatted = disks::to_be_formatted(inventory);
+        disks::choose(host);
+    }
+}
+
+fn is_open(status: HostStatus) -> bool {
+    matches!(
+        status,
+        HostStatus::Discovering
+            | HostStatus::Known
+            | HostStatus::Disconnected
+            | HostStatus::Insufficient
+            | HostStatus::PendingForInput
+            | HostStatus::DiscoveringUnbound
+            | HostStatus::KnownUnbound
+            | HostStatus::DisconnectedUnbound
+            | HostStatus::InsufficientUnbound
+    )
+}

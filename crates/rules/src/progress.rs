@@ -1,0 +1,238 @@
+//! How far an installation is: the stages of a host, percentages, and how long a stage may take.
+
+use chrono::TimeDelta;
+use model::cluster::{
+    Cluster, ClusterProgressInfo, ClusterStatus, FinalizingStage, PreparationStatus,
+};
+use model::host::{Host, HostRole, HostStage};
+use model::operators::{OperatorStatus, OperatorType};
+
+use crate::snapshot::Snapshot;
+
+use HostStage::{
+    Configuring, CopyingRegistryDataToDisk, Done, Installing, Joined, Rebooting,
+    StartingInstallation, WaitingForBootkube, WaitingForControlPlane, WaitingForController,
+    WaitingForIgnition, WritingImageToDisk,
+};
+
+static BOOTSTRAP: &[HostStage] = &[
+    StartingInstallation,
+    Installing,
+    WritingImageToDisk,
+    CopyingRegistryDataToDisk,
+    WaitingForControlPlane,
+    WaitingForBootkube,
+    WaitingForController,
+    Rebooting,
+    Configuring,
+    Joined,
+    Done,
+];
+static MASTER: &[HostStage] = &[
+    StartingInstallation,
+    Installing,
+    WritingImageToDisk,
+    CopyingRegistryDataToDisk,
+    Rebooting,
+    Configuring,
+    Joined,
+    Done,
+];
+static WORKER: &[HostStage] = &[
+    StartingInstallation,
+    Installing,
+    WritingImageToDisk,
+    WaitingForControlPlane,
+    Rebooting,
+    WaitingForIgnition,
+    Configuring,
+    Joined,
+    Done,
+];
+static SINGLE_NODE: &[HostStage] = &[
+    StartingInstallation,
+    Installing,
+    WaitingForBootkube,
+    WritingImageToDisk,
+    CopyingRegistryDataToDisk,
+    Rebooting,
+    Joined,
+    Done,
+];
+/// A host that joins an installed cluster is out of sight after its reboot.
+static JOINING_WORKER: &[HostStage] = &[
+    StartingInstallation,
+    Installing,
+    WritingImageToDisk,
+    WaitingForControlPlane,
+    Rebooting,
+];
+static JOINING_MASTER: &[HostStage] = &[
+    StartingInstallation,
+    Installing,
+    WritingImageToDisk,
+    CopyingRegistryDataToDisk,
+    Rebooting,
+];
+
+/// The stages that the host goes through, in their order.
+pub fn stages(host: &Host, cluster: &Cluster) -> &'static [HostStage] {
+    let role = effective_role(host);
+    let joining = host.kind == model::host::HostKind::AddToExistingClusterHost;
+    match role {
+        HostRole::Master | HostRole::Arbiter | HostRole::Bootstrap if joining => JOINING_MASTER,
+        _ if joining => JOINING_WORKER,
+        _ if crate::roles::is_single_node(cluster) => SINGLE_NODE,
+        _ if host.bootstrap => BOOTSTRAP,
+        HostRole::Master | HostRole::Arbiter | HostRole::Bootstrap => MASTER,
+        HostRole::Worker | HostRole::AutoAssign => WORKER,
+    }
+}
+
+/// The role the host has, or would get.
+pub fn effective_role(host: &Host) -> HostRole {
+    match host.role {
+        Some(HostRole::AutoAssign) | None => host.suggested_role.unwrap_or_default(),
+        Some(role) => role,
+    }
+}
+
+/// Whether the host has rebooted into what was installed, as far as its stages tell.
+pub fn has_rebooted(stage: Option<HostStage>) -> bool {
+    matches!(
+        stage,
+        Some(Rebooting | WaitingForIgnition | Configuring | Joined | Done)
+    )
+}
+
+/// How much of its stages the host has reached. Units: percent.
+pub fn host_percentage(stages: &[HostStage], stage: HostStage) -> i64 {
+    match stages.iter().position(|one| *one == stage) {
+        Some(index) => percent(index + 1, stages.len()),
+        None => 0,
+    }
+}
+
+/// How long a stage may go without a word from the host.
+pub fn stage_limit(stage: HostStage, single_node: bool) -> TimeDelta {
+    match stage {
+        StartingInstallation | WritingImageToDisk => TimeDelta::minutes(30),
+        CopyingRegistryDataToDisk => TimeDelta::minutes(90),
+        Rebooting if single_node => TimeDelta::minutes(80),
+        Rebooting => TimeDelta::minutes(40),
+        WaitingForIgnition => TimeDelta::hours(24),
+        _ => TimeDelta::minutes(60),
+    }
+}
+
+/// How long a finalizing stage may take. Stages of added operators get as long as the slowest of them may need.
+pub fn finalizing_limit(stage: FinalizingStage, cluster: &Cluster, soft: bool) -> TimeDelta {
+    let limit = match stage {
+        FinalizingStage::WaitingForClusterOperators if !soft => TimeDelta::hours(10),
+        FinalizingStage::ApplyingOlmManifests | FinalizingStage::WaitingForOLMOperatorSetupJobs => {
+            TimeDelta::minutes(10)
+        }
+        _ => TimeDelta::minutes(70),
+    };
+    if !is_olm_stage(stage) {
+        return limit;
+    }
+    let slowest = cluster
+        .monitored_operators
+        .iter()
+        .filter(|operator| operator.operator_type == Some(OperatorType::Olm))
+        .filter_map(|operator| TimeDelta::try_seconds(operator.timeout_seconds))
+        .max();
+    slowest.map_or(limit, |slowest| slowest.max(limit))
+}
+
+/// A stage about added operators: being late there never fails the cluster.
+pub fn is_olm_stage(stage: FinalizingStage) -> bool {
+    matches!(
+        stage,
+        FinalizingStage::ApplyingOlmManifests
+            | FinalizingStage::WaitingForOlmOperatorsCsvInitialization
+            | FinalizingStage::WaitingForOlmOperatorsCsv
+            | FinalizingStage::WaitingForOLMOperatorSetupJobs
+    )
+}
+
+/// The cluster's progress as its hosts and operators tell it; percentages never go down.
+pub fn cluster_progress(snapshot: &Snapshot) -> Option<ClusterProgressInfo> {
+    let cluster = &snapshot.cluster;
+    let shown = matches!(
+        cluster.status,
+        ClusterStatus::Installing
+            | ClusterStatus::Finalizing
+            | ClusterStatus::Installed
+            | ClusterStatus::InstallingPendingUserAction
+    );
+    if !shown {
+        return cluster.progress.clone();
+    }
+    let mut progress = cluster.progress.clone().unwrap_or_default();
+    if cluster.status == ClusterStatus::Installed {
+        progress.preparing_for_installation_stage_percentage = 100;
+        progress.installing_stage_percentage = 100;
+        progress.finalizing_stage_percentage = 100;
+        progress.total_percentage = 100;
+        return Some(progress);
+    }
+    let prepared = cluster.last_installation_preparation.status == Some(PreparationStatus::Success);
+    raise(
+        &mut progress.preparing_for_installation_stage_percentage,
+        if prepared { 100 } else { 0 },
+    );
+    raise(
+        &mut progress.installing_stage_percentage,
+        installing_percentage(snapshot),
+    );
+    if cluster.status == ClusterStatus::Finalizing {
+        raise(
+            &mut progress.finalizing_stage_percentage,
+            finalizing_percentage(cluster),
+        );
+    }
+    let total = progress.preparing_for_installation_stage_percentage / 10
+        + progress.installing_stage_percentage * 7 / 10
+        + progress.finalizing_stage_percentage * 15 / 100;
+    raise(&mut progress.total_percentage, total);
+    Some(progress)
+}
+
+fn installing_percentage(snapshot: &Snapshot) -> i64 {
+    let mut reached = 0;
+    let mut all = 0;
+    for host in &snapshot.hosts {
+        let stages = stages(&host.record, &snapshot.cluster);
+        all += stages.len();
+        let stage = host
+            .record
+            .progress
+            .as_ref()
+            .and_then(|one| one.current_stage);
+        let index = stage.and_then(|stage| stages.iter().position(|one| *one == stage));
+        reached += index.map_or(0, |index| index + 1);
+    }
+    percent(reached, all)
+}
+
+fn finalizing_percentage(cluster: &Cluster) -> i64 {
+    let finished = cluster.monitored_operators.iter().filter(|operator| {
+        operator.status == Some(OperatorStatus::Available)
+            || (operator.status == Some(OperatorStatus::Failed)
+                && operator.operator_type == Some(OperatorType::Olm))
+    });
+    percent(finished.count(), cluster.monitored_operators.len())
+}
+
+fn raise(value: &mut i64, to: i64) {
+    *value = (*value).max(to);
+}
+
+fn percent(part: usize, whole: usize) -> i64 {
+    if whole == 0 {
+        return 0;
+    }
+    i64::try_from(part * 100 / whole).unwrap_or(100)
+}

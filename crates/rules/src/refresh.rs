@@ -1,0 +1,330 @@
+//! Looking at everything afresh: derived data, validations, then the tables until nothing moves any more.
+//!
+//! A second look at the same moment changes nothing and tells nothing.
+
+use model::cluster::ClusterStatus;
+use model::events::EventSeverity;
+use model::host::HostStatus;
+use model::time::Timestamp;
+
+use crate::cluster::{self, counting};
+use crate::connectivity;
+use crate::event::NewEvent;
+use crate::hardware::Requirements;
+use crate::host::{self, Facts, Gathered, about};
+use crate::inventory;
+use crate::policy::Policy;
+use crate::progress;
+use crate::roles;
+use crate::snapshot::{HostState, Snapshot};
+use crate::update;
+use crate::validations::{
+    self, ClusterJudgement, ClusterSubject, HostJudgement, HostSubject, HostTexts, Ignored,
+};
+
+/// No chain of rows is longer: each round moves a host or the cluster at least one status on.
+const ROUNDS: usize = 12;
+
+/// Looks at a cluster and its hosts afresh, and says what is to be told.
+pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
+    let before = Before::of(snapshot);
+    let mut events = Vec::new();
+    let requirements = Requirements::of(policy, &snapshot.cluster.openshift_version);
+    let texts = derive(snapshot, policy, &requirements, &mut events);
+    for _ in 0..ROUNDS {
+        let statuses = statuses(snapshot);
+        place(snapshot);
+        store_connectivity(snapshot, &texts);
+        let verdicts = judge_hosts(snapshot, &texts, policy, &requirements, now);
+        move_hosts(snapshot, verdicts, policy, now, &mut events);
+        let verdict = judge_cluster(snapshot, &texts, policy);
+        if let Some(verdict) = &verdict {
+            snapshot.cluster.validations_info.clone_from(&verdict.text);
+        }
+        move_cluster(snapshot, verdict, policy, now, &mut events);
+        snapshot.cluster.progress = progress::cluster_progress(snapshot);
+        if statuses == self::statuses(snapshot) {
+            break;
+        }
+    }
+    before.flips(snapshot).into_iter().chain(events).collect()
+}
+
+/// Looks at a host without cluster afresh, and says what is to be told.
+pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Vec<NewEvent> {
+    let before = host.record.validations_info.clone();
+    let mut events = Vec::new();
+    let requirements = Requirements::of(policy, "");
+    inventory::derive(host, None, &requirements);
+    let texts = HostTexts::of(host);
+    for _ in 0..ROUNDS {
+        let status = host.record.status;
+        let subject = HostSubject {
+            host,
+            texts: &texts,
+            cluster: None,
+            policy,
+            requirements: &requirements,
+            now,
+        };
+        let verdict = validations::judge_host(&subject, &Ignored::default());
+        host.record.validations_info.clone_from(&verdict.text);
+        let facts = Facts::of(host, None, gathered(verdict, None, false), policy, now);
+        host::refresh(host, None, &facts, &mut events);
+        if status == host.record.status {
+            break;
+        }
+    }
+    host_flips(host, &before)
+        .into_iter()
+        .chain(events)
+        .collect()
+}
+
+/// What follows from the hosts' own reports, and their texts parsed once.
+fn derive(
+    snapshot: &mut Snapshot,
+    policy: &Policy,
+    requirements: &Requirements,
+    events: &mut Vec<NewEvent>,
+) -> Vec<HostTexts> {
+    let choosing = matches!(
+        snapshot.cluster.status,
+        ClusterStatus::Insufficient
+            | ClusterStatus::Ready
+            | ClusterStatus::PendingForInput
+            | ClusterStatus::AddingHosts
+    );
+    if choosing {
+        roles::suggest(snapshot, policy, events);
+    }
+    let cluster = &mut snapshot.cluster;
+    for host in &mut snapshot.hosts {
+        inventory::derive(host, Some(cluster), requirements);
+        let stages = progress::stages(&host.record, cluster);
+        if host.record.progress_stages != stages {
+            host.record.progress_stages = stages.to_vec();
+        }
+    }
+    let forced = roles::is_single_node(&snapshot.cluster) || roles::workers(snapshot) < 2;
+    snapshot.cluster.schedulable_masters_forced_true = Some(forced);
+    snapshot.hosts.iter().map(HostTexts::of).collect()
+}
+
+/// The machine networks, and the member that older clients read the first of them from.
+fn place(snapshot: &mut Snapshot) {
+    update::derive_machine_networks(snapshot);
+    let cluster = &mut snapshot.cluster;
+    let first = cluster.machine_networks.first();
+    let cidr = first.map_or("", |network| network.cidr.as_str());
+    if cluster.machine_network_cidr != cidr {
+        cluster.machine_network_cidr = cidr.to_owned();
+    }
+}
+
+/// Groups and collisions matter, and are kept up to date, while the installation has not been ordered.
+fn store_connectivity(snapshot: &mut Snapshot, texts: &[HostTexts]) {
+    let open = matches!(
+        snapshot.cluster.status,
+        ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready
+    );
+    if !open {
+        return;
+    }
+    let groups = connectivity::groups(snapshot, texts);
+    let collisions = connectivity::ip_collisions(snapshot, texts);
+    // Maps of texts cannot fail to be printed.
+    snapshot.cluster.connectivity_majority_groups =
+        serde_json::to_string(&groups).unwrap_or_default();
+    snapshot.cluster.ip_collisions = if collisions.is_empty() {
+        String::new()
+    } else {
+        serde_json::to_string(&collisions).unwrap_or_default()
+    };
+}
+
+fn judge_hosts(
+    snapshot: &Snapshot,
+    texts: &[HostTexts],
+    policy: &Policy,
+    requirements: &Requirements,
+    now: Timestamp,
+) -> Vec<HostJudgement> {
+    let subject = ClusterSubject::new(snapshot, texts, policy);
+    let ignored = Ignored::of(&snapshot.cluster);
+    let judge = |(host, texts)| {
+        let subject = HostSubject {
+            host,
+            texts,
+            cluster: Some(&subject),
+            policy,
+            requirements,
+            now,
+        };
+        validations::judge_host(&subject, &ignored)
+    };
+    snapshot.hosts.iter().zip(texts).map(judge).collect()
+}
+
+fn move_hosts(
+    snapshot: &mut Snapshot,
+    verdicts: Vec<HostJudgement>,
+    policy: &Policy,
+    now: Timestamp,
+    events: &mut Vec<NewEvent>,
+) {
+    let status = snapshot.cluster.status;
+    let lacked: Vec<bool> = snapshot
+        .hosts
+        .iter()
+        .map(|host| {
+            host.record.status == HostStatus::InstallingPendingUserAction
+                && counting::lacks(snapshot, host.record.id)
+        })
+        .collect();
+    let cluster = &snapshot.cluster;
+    for ((host, verdict), lacked) in snapshot.hosts.iter_mut().zip(verdicts).zip(lacked) {
+        host.record.validations_info.clone_from(&verdict.text);
+        let facts = Facts::of(
+            host,
+            Some(cluster),
+            gathered(verdict, Some(status), lacked),
+            policy,
+            now,
+        );
+        host::refresh(host, Some(cluster), &facts, events);
+    }
+}
+
+fn gathered(verdict: HostJudgement, cluster: Option<ClusterStatus>, lacked: bool) -> Gathered {
+    Gathered {
+        connected: verdict.connected,
+        hardware_ok: verdict.hardware_ok,
+        input_ok: verdict.input_ok,
+        vsphere_ok: verdict.disk_ids_ok,
+        sufficient: verdict.sufficient,
+        blocking: verdict.blocking,
+        cluster_lacks_it: lacked,
+        cluster_status: cluster,
+    }
+}
+
+/// A cluster is judged while something can still be changed about it.
+fn judge_cluster(
+    snapshot: &Snapshot,
+    texts: &[HostTexts],
+    policy: &Policy,
+) -> Option<ClusterJudgement> {
+    let judged = matches!(
+        snapshot.cluster.status,
+        ClusterStatus::Insufficient
+            | ClusterStatus::Ready
+            | ClusterStatus::PendingForInput
+            | ClusterStatus::PreparingForInstallation
+    );
+    judged.then(|| {
+        let subject = ClusterSubject::new(snapshot, texts, policy);
+        validations::judge_cluster(&subject, &Ignored::of(&snapshot.cluster))
+    })
+}
+
+fn move_cluster(
+    snapshot: &mut Snapshot,
+    verdict: Option<ClusterJudgement>,
+    policy: &Policy,
+    now: Timestamp,
+    events: &mut Vec<NewEvent>,
+) {
+    let verdict = verdict.unwrap_or_default();
+    let judged = cluster::Judged {
+        input_missing: verdict.input_missing,
+        ready: verdict.ready,
+        blocking: verdict.blocking,
+    };
+    let facts = cluster::Facts::of(snapshot, judged, policy, now);
+    cluster::refresh(snapshot, &facts, policy, events);
+}
+
+fn statuses(snapshot: &Snapshot) -> (ClusterStatus, Vec<HostStatus>) {
+    let hosts = snapshot
+        .hosts
+        .iter()
+        .map(|host| host.record.status)
+        .collect();
+    (snapshot.cluster.status, hosts)
+}
+
+/// The validations as they were stored.
+struct Before {
+    cluster: String,
+    hosts: Vec<String>,
+}
+
+impl Before {
+    fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            cluster: snapshot.cluster.validations_info.clone(),
+            hosts: snapshot
+                .hosts
+                .iter()
+                .map(|host| host.record.validations_info.clone())
+                .collect(),
+        }
+    }
+
+    fn flips(&self, snapshot: &Snapshot) -> Vec<NewEvent> {
+        let hosts = snapshot.hosts.iter().zip(&self.hosts);
+        let mut events: Vec<NewEvent> = hosts
+            .flat_map(|(host, text)| host_flips(host, text))
+            .collect();
+        let flips = validations::flips(&self.cluster, &snapshot.cluster.validations_info);
+        events.extend(flips.into_iter().map(|flip| cluster_flip(snapshot, &flip)));
+        events
+    }
+}
+
+fn host_flips(host: &HostState, before: &str) -> Vec<NewEvent> {
+    validations::flips(before, &host.record.validations_info)
+        .into_iter()
+        .map(|flip| {
+            if flip.fixed {
+                let said = format!("validation {} is now fixed", flip.id);
+                return about(host, "host_validation_fixed", EventSeverity::Info, &said)
+                    .prop("validation_id", flip.id);
+            }
+            let said = format!("validation {} now fails: {}", flip.id, flip.message);
+            about(
+                host,
+                "host_validation_failed",
+                EventSeverity::Warning,
+                &said,
+            )
+            .prop("validation_id", flip.id)
+            .prop("failure_message", flip.message)
+        })
+        .collect()
+}
+
+fn cluster_flip(snapshot: &Snapshot, flip: &validations::Flip) -> NewEvent {
+    if flip.fixed {
+        let said = format!("validation {} is now fixed", flip.id);
+        return cluster::about(
+            snapshot,
+            "cluster_validation_fixed",
+            EventSeverity::Info,
+            &said,
+        )
+        .prop("validation_id", &flip.id)
+        .prop("validation_msg", &flip.message);
+    }
+    let said = format!("validation {} now fails: {}", flip.id, flip.message);
+    cluster::about(
+        snapshot,
+        "cluster_validation_failed",
+        EventSeverity::Warning,
+        &said,
+    )
+    .prop("validation_id", &flip.id)
+    .prop("validation_msg", &flip.message)
+    .prop("failure_message", &flip.message)
+}

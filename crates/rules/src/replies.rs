@@ -1,0 +1,417 @@
+//! What agents answer to their steps.
+
+use std::collections::BTreeMap;
+
+use model::Error;
+use model::cluster::Cluster;
+use model::events::EventSeverity;
+use model::host::{Host, HostStatus, MediaStatus};
+use model::inventory::{DiskInfo, DiskSpeed};
+use model::steps::{
+    ApiVipConnectivityResponse, ConnectivityReport, ContainerImageAvailability,
+    ContainerImageAvailabilityResponse, ContainerImageAvailabilityResult, DiskSpeedCheckResponse,
+    DomainResolutionResponse, FreeNetworkAddresses, NtpSynchronizationResponse, StepReply,
+    StepType, TangConnectivityResponse, VerifiedVip,
+};
+use model::time::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::event::NewEvent;
+use crate::hardware::Requirements;
+use crate::host::{self, Outcome, about};
+use crate::policy::Policy;
+use crate::snapshot::HostState;
+
+/// The agent could not read its boot medium.
+const MEDIA_LOST: i64 = 256;
+/// The container engine's answer when the installer's container runs already.
+const NAME_IN_USE: i64 = 125;
+/// Below this rate an image counts as not available. Units: 10^6 bytes per second.
+const LEAST_RATE: f64 = 0.001;
+
+/// What became of a reply.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Accepted {
+    /// What is to be told.
+    pub events: Vec<NewEvent>,
+    /// Something changed that decisions depend on.
+    pub refresh: bool,
+    /// What was found out about the cluster's virtual addresses, to be stored by [`store_vips`].
+    pub vips: Vec<VerifiedVip>,
+}
+
+impl Accepted {
+    fn changed(refresh: bool) -> Self {
+        Self {
+            refresh,
+            ..Self::default()
+        }
+    }
+}
+
+/// Takes a reply in.
+///
+/// Errors: Invalid – the output does not parse, or the step's type is missing; Conflict – an inventory in a status
+/// that takes none.
+pub fn accept(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    reply: &StepReply,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Accepted, Error> {
+    let Some(step) = reply.step_type else {
+        return Err(Error::invalid(
+            "step_type",
+            "it is missing; it must name the step that is answered",
+        ));
+    };
+    if reply.exit_code == MEDIA_LOST {
+        return Ok(media_lost(host, cluster, policy, now));
+    }
+    if reply.exit_code != 0 {
+        return failed(host, cluster, step, reply, policy, now);
+    }
+    let healed = host.record.media_status == Some(MediaStatus::Disconnected);
+    host.record.media_status = Some(MediaStatus::Connected);
+    let mut accepted = succeeded(host, cluster, step, reply, policy, now)?;
+    accepted.refresh |= healed;
+    Ok(accepted)
+}
+
+fn media_lost(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Accepted {
+    // A status without a row for it takes no note: the agent is not needed any more.
+    let events = host::apply(host, cluster, host::Trigger::MediaDisconnected, policy, now);
+    Accepted {
+        events: events.unwrap_or_default(),
+        refresh: true,
+        vips: Vec::new(),
+    }
+}
+
+fn failed(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    step: StepType,
+    reply: &StepReply,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Accepted, Error> {
+    match step {
+        StepType::Install => Ok(install_failed(host, cluster, reply, policy, now)),
+        StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
+        StepType::ContainerImageAvailability => images(host, reply),
+        StepType::TangConnectivityCheck => {
+            let text = if reply.error.is_empty() {
+                &reply.output
+            } else {
+                &reply.error
+            };
+            Ok(Accepted::changed(set(
+                &mut host.record.tang_connectivity,
+                text.clone(),
+            )))
+        }
+        _ => Ok(Accepted::default()),
+    }
+}
+
+fn install_failed(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    reply: &StepReply,
+    policy: &Policy,
+    now: Timestamp,
+) -> Accepted {
+    if reply.exit_code == NAME_IN_USE && reply.error.contains("already in use") {
+        return Accepted::default();
+    }
+    let said = if reply.error.is_empty() {
+        &reply.output
+    } else {
+        &reply.error
+    };
+    let reason = format!("exit code {}: {}", reply.exit_code, said.trim());
+    // A host that is past installing has nothing left to fail.
+    match host::apply(
+        host,
+        cluster,
+        host::Trigger::InstallationFailed { reason },
+        policy,
+        now,
+    ) {
+        Ok(events) => Accepted {
+            events,
+            refresh: true,
+            vips: Vec::new(),
+        },
+        Err(_) => Accepted::default(),
+    }
+}
+
+fn succeeded(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    step: StepType,
+    reply: &StepReply,
+    policy: &Policy,
+    now: Timestamp,
+) -> Result<Accepted, Error> {
+    let record = &mut host.record;
+    match step {
+        StepType::Inventory => {
+            let before = record.inventory.clone();
+            let events = crate::inventory::accept(host, cluster, &reply.output, policy, now)?;
+            let refresh = host.record.inventory != before;
+            Ok(Accepted {
+                events,
+                refresh,
+                vips: Vec::new(),
+            })
+        }
+        StepType::ConnectivityCheck => store::<ConnectivityReport>(&mut record.connectivity, reply),
+        StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => Ok(Accepted::default()),
+        StepType::FreeNetworkAddresses => {
+            store::<Vec<FreeNetworkAddresses>>(&mut record.free_addresses, reply)
+        }
+        StepType::NtpSynchronizer => {
+            let answer: NtpSynchronizationResponse = parse(reply)?;
+            Ok(Accepted::changed(set(
+                &mut record.ntp_sources,
+                print(&answer.ntp_sources)?,
+            )))
+        }
+        StepType::DomainResolution => {
+            store::<DomainResolutionResponse>(&mut record.domain_name_resolutions, reply)
+        }
+        StepType::TangConnectivityCheck => {
+            store::<TangConnectivityResponse>(&mut record.tang_connectivity, reply)
+        }
+        StepType::ApiVipConnectivityCheck => {
+            store::<ApiVipConnectivityResponse>(&mut record.api_vip_connectivity, reply)
+        }
+        StepType::VerifyVips => Ok(Accepted {
+            refresh: true,
+            vips: parse(reply)?,
+            ..Accepted::default()
+        }),
+        StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
+        StepType::ContainerImageAvailability => images(host, reply),
+        StepType::Install
+        | StepType::Execute
+        | StepType::DhcpLeaseAllocate
+        | StepType::StopInstallation
+        | StepType::LogsGather
+        | StepType::NextStepRunner
+        | StepType::UpgradeAgent
+        | StepType::DownloadBootArtifacts
+        | StepType::RebootForReclaim => Ok(Accepted::default()),
+    }
+}
+
+/// Stores what hosts found out about virtual addresses. Says whether anything changed.
+pub fn store_vips(cluster: &mut Cluster, verified: &[VerifiedVip]) -> bool {
+    use model::steps::VipType;
+    let mut changed = false;
+    for one in verified {
+        let Some(verification) = one.verification else {
+            continue;
+        };
+        let slots: Vec<&mut Option<_>> = match one.vip_type {
+            Some(VipType::Ingress) => cluster
+                .ingress_vips
+                .iter_mut()
+                .filter(|vip| vip.ip == one.vip)
+                .map(|vip| &mut vip.verification)
+                .collect(),
+            Some(VipType::Api) => cluster
+                .api_vips
+                .iter_mut()
+                .filter(|vip| vip.ip == one.vip)
+                .map(|vip| &mut vip.verification)
+                .collect(),
+            None => Vec::new(),
+        };
+        for slot in slots {
+            changed |= *slot != Some(verification);
+            *slot = Some(verification);
+        }
+    }
+    changed
+}
+
+fn disk_speed(
+    host: &mut HostState,
+    cluster: Option<&Cluster>,
+    reply: &StepReply,
+    policy: &Policy,
+) -> Result<Accepted, Error> {
+    if reply.output.trim().is_empty() {
+        return Ok(Accepted::default());
+    }
+    let answer: DiskSpeedCheckResponse = parse(reply)?;
+    let mut results = crate::disks::results(&host.record.disks_info);
+    results.insert(
+        answer.path.clone(),
+        DiskInfo {
+            id: None,
+            path: answer.path.clone(),
+            disk_speed: Some(DiskSpeed {
+                tested: true,
+                exit_code: reply.exit_code,
+                speed_ms: answer.io_sync_duration,
+            }),
+        },
+    );
+    let changed = set(&mut host.record.disks_info, print(&results)?);
+    let mut accepted = Accepted::changed(changed);
+    let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
+    let single = cluster.is_some_and(crate::roles::is_single_node);
+    let role = crate::progress::effective_role(&host.record);
+    let limit = Requirements::of(policy, version)
+        .role(role, single)
+        .installation_disk_speed_threshold_ms;
+    if changed && reply.exit_code == 0 && answer.io_sync_duration > limit {
+        let said = format!(
+            "disk {} needs {} ms for a flush, more than the {limit} ms that are supported",
+            answer.path, answer.io_sync_duration
+        );
+        accepted.events.push(
+            about(
+                host,
+                "disk_speed_slower_than_supported",
+                EventSeverity::Warning,
+                &said,
+            )
+            .prop("host_disk", &answer.path)
+            .prop("fdatasync_duration", answer.io_sync_duration),
+        );
+    }
+    Ok(accepted)
+}
+
+fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
+    if reply.output.trim().is_empty() {
+        return Ok(Accepted::default());
+    }
+    let answer: ContainerImageAvailabilityResponse = parse(reply)?;
+    let mut known = image_statuses(&host.record);
+    let mut accepted = Accepted::default();
+    for image in answer.images {
+        let result = image.result.unwrap_or_default();
+        let before = known
+            .get(&image.name)
+            .map(|one| one.result.unwrap_or_default());
+        if before != Some(result) {
+            let info = format!(
+                "{} bytes in {:.1} s, {:.1} MB/s",
+                image.size_bytes, image.time, image.download_rate
+            );
+            let said = format!("image {}: {result} ({info})", image.name);
+            accepted.events.push(
+                about(host, "image_status_updated", EventSeverity::Info, &said)
+                    .prop("image_status", &image.name)
+                    .prop("result", result)
+                    .prop("info", info),
+            );
+        }
+        known.insert(image.name.clone(), image);
+    }
+    accepted.refresh = set(&mut host.record.images_status, print(&known)?);
+    Ok(accepted)
+}
+
+/// What `images_status` holds: results by image.
+pub fn image_statuses(host: &Host) -> BTreeMap<String, ContainerImageAvailability> {
+    serde_json::from_str(&host.images_status).unwrap_or_default()
+}
+
+/// Whether an image can be used.
+pub fn is_available(image: &ContainerImageAvailability) -> bool {
+    let failed = image.result == Some(ContainerImageAvailabilityResult::Failure);
+    let crawling = image.size_bytes > 0.0 && image.download_rate < LEAST_RATE;
+    !failed && !crawling
+}
+
+/// The outcome of the image check so far.
+pub(crate) fn images_outcome(host: &Host) -> Outcome {
+    let images = image_statuses(host);
+    if images.is_empty() {
+        Outcome::Unknown
+    } else if images.values().all(is_available) {
+        Outcome::Good
+    } else {
+        Outcome::Failed
+    }
+}
+
+/// Images that cannot be used.
+pub(crate) fn failed_images(host: &Host) -> Vec<String> {
+    let images = image_statuses(host).into_iter();
+    images
+        .filter(|(_, image)| !is_available(image))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Keeps only the images that can be used, so that the others are tried again.
+pub(crate) fn forget_failed_images(host: &mut Host) {
+    let mut images = image_statuses(host);
+    images.retain(|_, image| is_available(image));
+    host.images_status = if images.is_empty() {
+        String::new()
+    } else {
+        serde_json::to_string(&images).unwrap_or_default()
+    };
+}
+
+/// Statuses in which an inventory is taken.
+pub(crate) fn takes_inventory(status: HostStatus) -> bool {
+    matches!(
+        status,
+        HostStatus::Discovering
+            | HostStatus::Known
+            | HostStatus::Disconnected
+            | HostStatus::Insufficient
+            | HostStatus::PendingForInput
+            | HostStatus::InstallingInProgress
+            | HostStatus::DiscoveringUnbound
+            | HostStatus::KnownUnbound
+            | HostStatus::DisconnectedUnbound
+            | HostStatus::InsufficientUnbound
+    )
+}
+
+fn store<T: DeserializeOwned + Serialize>(
+    field: &mut String,
+    reply: &StepReply,
+) -> Result<Accepted, Error> {
+    let answer: T = parse(reply)?;
+    Ok(Accepted::changed(set(field, print(&answer)?)))
+}
+
+fn parse<T: DeserializeOwned>(reply: &StepReply) -> Result<T, Error> {
+    let step = reply.step_type.map_or("", StepType::as_str);
+    serde_json::from_str(&reply.output).map_err(|error| {
+        Error::invalid(
+            "output",
+            format!("the output of step {step} cannot be read: {error}"),
+        )
+    })
+}
+
+pub(crate) fn print<T: Serialize>(value: &T) -> Result<String, Error> {
+    serde_json::to_string(value).map_err(|error| Error::internal("printing a reply", error))
+}
+
+fn set(field: &mut String, value: String) -> bool {
+    let changed = *field != value;
+    *field = value;
+    changed
+}

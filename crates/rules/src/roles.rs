@@ -1,0 +1,204 @@
+//! Which host becomes what.
+
+use std::cmp::Ordering;
+
+use model::cluster::{Cluster, HighAvailabilityMode};
+use model::host::{Host, HostKind, HostRole, HostStatus};
+use model::inventory::Inventory;
+
+use crate::event::NewEvent;
+use crate::hardware::Requirements;
+use crate::host::{about, is_day2};
+use crate::policy::Policy;
+use crate::snapshot::{HostState, Snapshot};
+use crate::validations::{mebibytes, usable_mib};
+
+use model::events::EventSeverity;
+
+/// One host is the whole cluster.
+pub fn is_single_node(cluster: &Cluster) -> bool {
+    match cluster.control_plane_count {
+        0 => cluster.high_availability_mode == Some(HighAvailabilityMode::None),
+        count => count == 1,
+    }
+}
+
+/// How many masters the cluster is to have.
+pub fn control_plane_count(cluster: &Cluster) -> usize {
+    match usize::try_from(cluster.control_plane_count) {
+        Ok(0) | Err(_) if is_single_node(cluster) => 1,
+        Ok(0) | Err(_) => 3,
+        Ok(count) => count,
+    }
+}
+
+/// Two masters that can switch each other off: every master has fencing credentials.
+pub(crate) fn is_fenced(snapshot: &Snapshot) -> bool {
+    let mut masters = snapshot
+        .hosts
+        .iter()
+        .filter(|host| crate::progress::effective_role(&host.record) == HostRole::Master)
+        .peekable();
+    control_plane_count(&snapshot.cluster) == 2
+        && masters.peek().is_some()
+        && masters.all(|host| !host.record.fencing_credentials.is_empty())
+}
+
+/// How many workers there are, or would be.
+pub fn workers(snapshot: &Snapshot) -> usize {
+    let hosts = snapshot.hosts.iter();
+    hosts
+        .filter(|host| crate::progress::effective_role(&host.record) == HostRole::Worker)
+        .count()
+}
+
+/// Turns every automatic role into the one that was suggested.
+pub(crate) fn assign(snapshot: &mut Snapshot, policy: &Policy) {
+    let roles = suggestions(snapshot, policy);
+    for (host, role) in snapshot.hosts.iter_mut().zip(roles) {
+        if is_automatic(&host.record) && role != HostRole::AutoAssign {
+            host.record.role = Some(role);
+            host.record.suggested_role = Some(role);
+        }
+    }
+}
+
+/// Refreshes the suggestions of hosts that wait for their role.
+pub(crate) fn suggest(snapshot: &mut Snapshot, policy: &Policy, events: &mut Vec<NewEvent>) {
+    let roles = suggestions(snapshot, policy);
+    for (host, role) in snapshot.hosts.iter_mut().zip(roles) {
+        let role = if is_automatic(&host.record) {
+            role
+        } else {
+            host.record.role.unwrap_or_default()
+        };
+        if host.record.suggested_role == Some(role) {
+            continue;
+        }
+        let told = role != HostRole::AutoAssign && is_automatic(&host.record);
+        host.record.suggested_role = Some(role);
+        if told {
+            events.push(
+                about(
+                    host,
+                    "host_role_updated",
+                    EventSeverity::Info,
+                    &format!("would become {role}"),
+                )
+                .prop("suggested_role", role),
+            );
+        }
+    }
+}
+
+/// What every host is, or would become: weak hosts without GPU are the first to be masters.
+fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
+    let cluster = &snapshot.cluster;
+    let mut roles: Vec<HostRole> = snapshot
+        .hosts
+        .iter()
+        .map(|host| host.record.role.unwrap_or_default())
+        .collect();
+    let count = |roles: &[HostRole], role| roles.iter().filter(|one| **one == role).count();
+    let wanted = control_plane_count(cluster);
+    let requirements = Requirements::of(policy, &cluster.openshift_version);
+    let mut open: Vec<usize> = (0..roles.len())
+        .filter(|index| roles[*index] == HostRole::AutoAssign)
+        .filter(|index| snapshot.hosts[*index].inventory.is_some())
+        .filter(|index| may_be_assigned(snapshot.hosts[*index].record.status))
+        .collect();
+    open.sort_by(|left, right| heavier(&snapshot.hosts[*left], &snapshot.hosts[*right]));
+    for index in open {
+        let host = &snapshot.hosts[index];
+        roles[index] = if is_day2(cluster) || host.record.kind == HostKind::AddToExistingClusterHost
+        {
+            HostRole::Worker
+        } else if count(&roles, HostRole::Master) < wanted
+            && fits(
+                host,
+                &requirements,
+                HostRole::Master,
+                is_single_node(cluster),
+            )
+        {
+            HostRole::Master
+        } else if wanted == 2
+            && !is_fenced(snapshot)
+            && count(&roles, HostRole::Arbiter) == 0
+            && count(&roles, HostRole::Master) == wanted
+        {
+            HostRole::Arbiter
+        } else {
+            HostRole::Worker
+        };
+    }
+    roles
+}
+
+fn is_automatic(host: &Host) -> bool {
+    matches!(host.role, None | Some(HostRole::AutoAssign))
+}
+
+fn may_be_assigned(status: HostStatus) -> bool {
+    !matches!(
+        status,
+        HostStatus::Disconnected
+            | HostStatus::Binding
+            | HostStatus::Unbinding
+            | HostStatus::UnbindingPendingUserAction
+            | HostStatus::Cancelled
+            | HostStatus::Error
+    )
+}
+
+fn fits(host: &HostState, requirements: &Requirements, role: HostRole, single: bool) -> bool {
+    let Some(inventory) = &host.inventory else {
+        return false;
+    };
+    let needed = requirements.role(role, single);
+    let cores = inventory.cpu.as_ref().map_or(0, |cpu| cpu.count);
+    cores >= needed.cpu_cores && usable_mib(inventory) >= needed.ram_mib
+}
+
+/// Hosts in the order in which they become masters; equal ones keep the order of their ids.
+fn heavier(left: &HostState, right: &HostState) -> Ordering {
+    let gpu = |host: &HostState| {
+        host.inventory
+            .as_ref()
+            .is_some_and(|one| !one.gpus.is_empty())
+    };
+    gpu(left)
+        .cmp(&gpu(right))
+        .then(weight(left).cmp(&weight(right)))
+        .then(left.record.id.cmp(&right.record.id))
+}
+
+/// How much a host has to offer beyond a master's need. Units: thousandths of a core's worth.
+fn weight(host: &HostState) -> i64 {
+    let Some(inventory) = &host.inventory else {
+        return i64::MAX;
+    };
+    let cores = inventory.cpu.as_ref().map_or(0, |cpu| cpu.count);
+    let gib = inventory
+        .memory
+        .as_ref()
+        .map_or(0, |memory| mebibytes(memory.physical_bytes) / 1024);
+    cores
+        .saturating_sub(4)
+        .saturating_mul(1000)
+        .saturating_add(gib.saturating_sub(16).saturating_mul(100))
+        .saturating_add(
+            installation_gb(host, inventory)
+                .saturating_sub(100)
+                .saturating_mul(4),
+        )
+}
+
+fn installation_gb(host: &HostState, inventory: &Inventory) -> i64 {
+    let bytes = inventory
+        .disks
+        .iter()
+        .find(|disk| disk.id == host.record.installation_disk_id)
+        .map_or(0, |disk| disk.size_bytes);
+    bytes / 1_000_000_000
+}

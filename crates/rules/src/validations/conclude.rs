@@ -1,0 +1,281 @@
+//! From verdicts to what is stored, what blocks, and what is told.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use model::validations::{ClusterValidationId, HostValidationId};
+use serde::{Deserialize, Serialize};
+
+use super::cluster::{self, ClusterBlock};
+use super::{Category, ClusterSubject, HostBlock, HostSubject, Status, Verdict};
+
+/// Validations of hosts that cannot be ignored.
+const FIRM_HOST: &[HostValidationId] = &[
+    HostValidationId::Connected,
+    HostValidationId::HasInventory,
+    HostValidationId::InventoryNotFullyTruncated,
+    HostValidationId::MachineCidrDefined,
+    HostValidationId::HostnameUnique,
+    HostValidationId::HostnameValid,
+];
+/// Validations of clusters that cannot be ignored.
+const FIRM_CLUSTER: &[ClusterValidationId] = &[
+    ClusterValidationId::ApiVipsDefined,
+    ClusterValidationId::IngressVipsDefined,
+    ClusterValidationId::AllHostsAreReadyToInstall,
+    ClusterValidationId::SufficientMastersCount,
+    ClusterValidationId::PullSecretSet,
+];
+
+/// An entry of `validations_info`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Entry {
+    id: &'static str,
+    status: &'static str,
+    message: String,
+}
+
+/// What is remembered of an entry.
+#[derive(Deserialize)]
+struct Remembered {
+    id: String,
+    status: String,
+}
+
+/// A validation whose outcome turned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Flip {
+    pub(crate) id: String,
+    pub(crate) fixed: bool,
+    pub(crate) message: String,
+}
+
+/// Everything that the validations say of a host.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HostJudgement {
+    pub(crate) text: String,
+    pub(crate) connected: bool,
+    pub(crate) hardware_ok: bool,
+    pub(crate) input_ok: bool,
+    pub(crate) disk_ids_ok: bool,
+    pub(crate) sufficient: bool,
+    pub(crate) blocking: String,
+}
+
+/// Everything that the validations say of a cluster.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClusterJudgement {
+    pub(crate) text: String,
+    pub(crate) input_missing: bool,
+    pub(crate) ready: bool,
+    pub(crate) blocking: String,
+}
+
+/// Entries by category, and what holds back.
+#[derive(Default)]
+struct Sheet {
+    entries: BTreeMap<&'static str, Vec<Entry>>,
+    failing: BTreeSet<String>,
+    awaited: BTreeSet<String>,
+}
+
+impl Sheet {
+    /// Notes a verdict. Says whether it passes.
+    fn note(&mut self, id: &'static str, category: Category, verdict: Verdict, how: How) -> bool {
+        let (status, message) = match verdict {
+            Verdict::Hidden => return true,
+            _ if how.disabled => (
+                Status::Disabled,
+                "This validation is switched off".to_owned(),
+            ),
+            Verdict::Success(message) => (Status::Success, message),
+            Verdict::Failure(message) => (Status::Failure, message),
+            Verdict::Error(message) => (Status::Error, message),
+            Verdict::Pending(what) => (Status::Pending, what),
+        };
+        let passes = how.ignored || matches!(status, Status::Success | Status::Disabled);
+        if !passes && how.blocks {
+            match status {
+                Status::Pending => self.awaited.insert(message.clone()),
+                _ => self.failing.insert(message.clone()),
+            };
+        }
+        let message = match status {
+            Status::Pending => format!("Waiting for {message}"),
+            _ => message,
+        };
+        self.entries
+            .entry(category.as_str())
+            .or_default()
+            .push(Entry {
+                id,
+                status: status.as_str(),
+                message,
+            });
+        passes
+    }
+
+    /// Exactly what holds back: failures first, then what is awaited.
+    fn blocking(&self) -> String {
+        let mut parts: Vec<String> = self.failing.iter().cloned().collect();
+        if !self.awaited.is_empty() {
+            let awaited: Vec<&str> = self.awaited.iter().map(String::as_str).collect();
+            parts.push(format!("Waiting for {}", awaited.join(", ")));
+        }
+        parts.join(" ; ")
+    }
+
+    fn text(&self) -> String {
+        // Maps of texts cannot fail to be printed.
+        serde_json::to_string(&self.entries).unwrap_or_default()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct How {
+    disabled: bool,
+    ignored: bool,
+    blocks: bool,
+}
+
+/// Judges a host.
+pub(crate) fn judge_host(subject: &HostSubject<'_>, ignored: &Ignored) -> HostJudgement {
+    let mut sheet = Sheet::default();
+    let mut judgement = HostJudgement {
+        connected: true,
+        hardware_ok: true,
+        input_ok: true,
+        disk_ids_ok: true,
+        sufficient: true,
+        ..HostJudgement::default()
+    };
+    for validation in super::host_validations() {
+        if subject.cluster.is_none() && !validation.unbound {
+            continue;
+        }
+        let how = How {
+            disabled: subject
+                .policy
+                .disabled_host_validations
+                .contains(&validation.id),
+            ignored: ignored.host(validation.id),
+            blocks: matches!(
+                validation.blocks,
+                HostBlock::Hardware | HostBlock::Input | HostBlock::Sufficient | HostBlock::DiskIds
+            ),
+        };
+        let verdict = (validation.check)(subject);
+        let passes = sheet.note(validation.id.as_str(), validation.category, verdict, how);
+        let condition = match validation.blocks {
+            HostBlock::Connection => &mut judgement.connected,
+            HostBlock::Hardware => &mut judgement.hardware_ok,
+            HostBlock::Input => &mut judgement.input_ok,
+            HostBlock::DiskIds => &mut judgement.disk_ids_ok,
+            HostBlock::Sufficient => &mut judgement.sufficient,
+            HostBlock::Preparing | HostBlock::Nothing => continue,
+        };
+        *condition &= passes;
+    }
+    if let Some(operators) = sheet.entries.get_mut(Category::Operators.as_str()) {
+        operators.sort_by_key(|entry| entry.id);
+    }
+    judgement.text = sheet.text();
+    judgement.blocking = sheet.blocking();
+    judgement
+}
+
+/// Judges a cluster.
+pub(crate) fn judge_cluster(subject: &ClusterSubject<'_>, ignored: &Ignored) -> ClusterJudgement {
+    let mut sheet = Sheet::default();
+    let mut judgement = ClusterJudgement {
+        ready: true,
+        ..ClusterJudgement::default()
+    };
+    for validation in cluster::cluster_validations() {
+        let how = How {
+            disabled: subject
+                .policy
+                .disabled_cluster_validations
+                .contains(&validation.id),
+            ignored: ignored.cluster(validation.id),
+            blocks: validation.blocks != ClusterBlock::Nothing,
+        };
+        let verdict = (validation.check)(subject);
+        let passes = sheet.note(validation.id.as_str(), validation.category, verdict, how);
+        match validation.blocks {
+            ClusterBlock::Input => judgement.input_missing |= !passes,
+            ClusterBlock::Install => judgement.ready &= passes,
+            ClusterBlock::Nothing => {}
+        }
+    }
+    for entries in sheet.entries.values_mut() {
+        entries.sort_by_key(|entry| entry.id);
+    }
+    judgement.text = sheet.text();
+    judgement.blocking = sheet.blocking();
+    judgement
+}
+
+/// The validations that the user wants to be ignored.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ignored {
+    host: BTreeSet<String>,
+    cluster: BTreeSet<String>,
+}
+
+impl Ignored {
+    pub(crate) fn of(cluster: &model::cluster::Cluster) -> Self {
+        let parse = |text: &str| serde_json::from_str(text).unwrap_or_default();
+        Self {
+            host: parse(&cluster.ignored_host_validations),
+            cluster: parse(&cluster.ignored_cluster_validations),
+        }
+    }
+
+    fn host(&self, id: HostValidationId) -> bool {
+        !FIRM_HOST.contains(&id) && names(&self.host, id.as_str())
+    }
+
+    fn cluster(&self, id: ClusterValidationId) -> bool {
+        !FIRM_CLUSTER.contains(&id) && names(&self.cluster, id.as_str())
+    }
+}
+
+fn names(set: &BTreeSet<String>, id: &str) -> bool {
+    set.contains(id) || set.contains("all")
+}
+
+/// What turned between two texts: began to fail, or was mended.
+pub(crate) fn flips(before: &str, after: &str) -> Vec<Flip> {
+    #[derive(Deserialize)]
+    struct Full {
+        id: String,
+        status: String,
+        message: String,
+    }
+    if before == after || before.is_empty() {
+        return Vec::new();
+    }
+    let before: HashMap<String, Vec<Remembered>> = serde_json::from_str(before).unwrap_or_default();
+    let after: BTreeMap<String, Vec<Full>> = serde_json::from_str(after).unwrap_or_default();
+    let old: HashMap<&str, &str> = before
+        .values()
+        .flatten()
+        .map(|one| (one.id.as_str(), one.status.as_str()))
+        .collect();
+    let is_bad =
+        |status: &str| status == Status::Failure.as_str() || status == Status::Error.as_str();
+    after
+        .into_values()
+        .flatten()
+        .filter_map(|one| {
+            let was = *old.get(one.id.as_str())?;
+            let broken = is_bad(&one.status) && !is_bad(was);
+            let fixed = one.status == Status::Success.as_str() && is_bad(was);
+            (broken || fixed).then_some(Flip {
+                id: one.id,
+                fixed,
+                message: one.message,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,592 @@
+//! What a host must be made of.
+
+use model::cluster::{DiskEncryptionMode, DiskEncryptionTarget, PlatformType};
+use model::host::HostRole;
+use model::inventory::{Inventory, TpmVersion, Type};
+use model::steps::TangConnectivityResponse;
+use model::validations::HostValidationId as Id;
+
+use super::subject::{is_cut, mebibytes, usable_mib};
+use super::{Category, HostBlock, HostSubject, HostValidation, Verdict, host_operators};
+use crate::disks::{self, Speed};
+use crate::host::installation_disk;
+
+/// Validations of the hardware group.
+pub static VALIDATIONS: &[HostValidation] = &[
+    row(
+        Id::HasInventory,
+        HostBlock::Hardware,
+        true,
+        has_inventory,
+        "Everything else is judged by the inventory.",
+    ),
+    row(
+        Id::InventoryNotFullyTruncated,
+        HostBlock::Sufficient,
+        true,
+        not_fully_truncated,
+        "An inventory that was cut away says nothing.",
+    ),
+    row(
+        Id::InventoryNotPartiallyTruncated,
+        HostBlock::Nothing,
+        true,
+        not_partially_truncated,
+        "Some disks or interfaces are not shown.",
+    ),
+    row(
+        Id::HasMinCpuCores,
+        HostBlock::Hardware,
+        true,
+        has_min_cpu_cores,
+        "Fewer cores than any role needs.",
+    ),
+    row(
+        Id::HasMinMemory,
+        HostBlock::Hardware,
+        true,
+        has_min_memory,
+        "Less memory than any role needs.",
+    ),
+    row(
+        Id::HasMinValidDisks,
+        HostBlock::Hardware,
+        true,
+        has_min_valid_disks,
+        "There must be a disk to install to.",
+    ),
+    row(
+        Id::HasCpuCoresForRole,
+        HostBlock::Sufficient,
+        false,
+        has_cpu_cores_for_role,
+        "Cores for the role and the operators on it.",
+    ),
+    row(
+        Id::HasMemoryForRole,
+        HostBlock::Sufficient,
+        false,
+        has_memory_for_role,
+        "Memory for the role and the operators on it.",
+    ),
+    row(
+        Id::HostnameUnique,
+        HostBlock::Sufficient,
+        false,
+        hostname_unique,
+        "Nodes are told apart by their names.",
+    ),
+    row(
+        Id::HostnameValid,
+        HostBlock::Sufficient,
+        true,
+        hostname_valid,
+        "Node names are DNS names.",
+    ),
+    row(
+        Id::SufficientInstallationDiskSpeed,
+        HostBlock::Sufficient,
+        false,
+        disk_speed,
+        "etcd waits for every flush.",
+    ),
+    row(
+        Id::CompatibleWithClusterPlatform,
+        HostBlock::Hardware,
+        false,
+        compatible_with_platform,
+        "A platform integration needs its own machines.",
+    ),
+    row(
+        Id::VsphereDiskUuidEnabled,
+        HostBlock::DiskIds,
+        false,
+        vsphere_disk_ids,
+        "vSphere storage finds disks by id.",
+    ),
+    row(
+        Id::CompatibleAgent,
+        HostBlock::Sufficient,
+        true,
+        compatible_agent,
+        "Agent and service must speak the same protocol.",
+    ),
+    row(
+        Id::NoSkipInstallationDisk,
+        HostBlock::Sufficient,
+        false,
+        no_skip_installation_disk,
+        "The installation disk is always written.",
+    ),
+    row(
+        Id::NoSkipMissingDisk,
+        HostBlock::Sufficient,
+        false,
+        no_skip_missing_disk,
+        "A disk to be kept must be there.",
+    ),
+    row(
+        Id::DiskEncryptionRequirementsSatisfied,
+        HostBlock::Hardware,
+        false,
+        disk_encryption,
+        "Encryption needs a TPM or reachable Tang servers.",
+    ),
+];
+
+const fn row(
+    id: Id,
+    blocks: HostBlock,
+    unbound: bool,
+    check: fn(&HostSubject<'_>) -> Verdict,
+    doc: &'static str,
+) -> HostValidation {
+    HostValidation {
+        id,
+        category: Category::Hardware,
+        blocks,
+        unbound,
+        check,
+        doc,
+    }
+}
+
+fn has_inventory(subject: &HostSubject<'_>) -> Verdict {
+    match subject.inventory() {
+        Ok(_) => Verdict::ok("The inventory has been received"),
+        Err(pending) => pending,
+    }
+}
+
+fn not_fully_truncated(subject: &HostSubject<'_>) -> Verdict {
+    truncation(subject, Type::Full)
+}
+
+fn not_partially_truncated(subject: &HostSubject<'_>) -> Verdict {
+    truncation(subject, Type::Partial)
+}
+
+fn truncation(subject: &HostSubject<'_>, kind: Type) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    match &inventory.truncation {
+        Some(cut) if cut.r#type == kind => Verdict::fail(format!(
+            "The inventory was too large and the agent cut it ({kind}): {}; raise AGENT_INVENTORY_MAX_SIZE or AGENT_INVENTORY_DISK_MIN_SIZE",
+            cut.reasons.join(", ")
+        )),
+        _ => Verdict::ok("The inventory is whole"),
+    }
+}
+
+fn cores(inventory: &Inventory) -> i64 {
+    inventory.cpu.as_ref().map_or(0, |cpu| cpu.count)
+}
+
+fn memory_mib(inventory: &Inventory) -> i64 {
+    inventory
+        .memory
+        .as_ref()
+        .map_or(0, |memory| mebibytes(memory.usable_bytes))
+}
+
+fn has_min_cpu_cores(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let needs = subject.requirements;
+    let has = cores(inventory);
+    Verdict::of(
+        has >= needs.least().cpu_cores,
+        format!("The host has {has} CPU cores"),
+        format!(
+            "CPU: the host has {has} cores, needs {} for worker and {} for master; add cores or leave the host out",
+            needs.worker.cpu_cores, needs.master.cpu_cores
+        ),
+    )
+}
+
+fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let needs = subject.requirements;
+    let has = memory_mib(inventory);
+    Verdict::of(
+        usable_mib(inventory) >= needs.least().ram_mib,
+        format!("The host has {has} MiB of memory"),
+        format!(
+            "Memory: the host has {has} MiB, needs {} MiB for worker and {} MiB for master; add memory or leave the host out",
+            needs.worker.ram_mib, needs.master.ram_mib
+        ),
+    )
+}
+
+fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) if is_cut(inventory) => {
+            return Verdict::Error(
+                "Disks: the inventory was cut, its disks are not known".to_owned(),
+            );
+        }
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    if inventory.disks.is_empty() {
+        return Verdict::Error("Disks: the host reports none; attach one to install to".to_owned());
+    }
+    let eligible = subject.eligible_disks().count();
+    if eligible > 0 {
+        return Verdict::ok(format!("Disks that can be installed to: {eligible}"));
+    }
+    let problems: Vec<String> = inventory
+        .disks
+        .iter()
+        .map(|disk| {
+            let reasons = &disk.installation_eligibility.not_eligible_reasons;
+            format!("{}: {}", disk.name, reasons.join(", "))
+        })
+        .collect();
+    Verdict::fail(format!(
+        "Disks: none of {} can be installed to ({}); attach a fit one",
+        inventory.disks.len(),
+        problems.join("; ")
+    ))
+}
+
+/// Inventory and role, or what is awaited.
+fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole, Needs), Verdict> {
+    let inventory = subject.inventory()?;
+    let cluster = subject.cluster()?;
+    let role = subject
+        .role()
+        .ok_or_else(|| Verdict::wait("a role for the host"))?;
+    let base = subject
+        .requirements
+        .host(role, cluster.single_node, inventory);
+    let (more_cores, more_mib) = host_operators::overhead(cluster, role, inventory);
+    Ok((
+        inventory,
+        role,
+        Needs {
+            cores: base.cpu_cores + more_cores,
+            mib: base.ram_mib + more_mib,
+            operators: if more_cores + more_mib > 0 {
+                " and its operators"
+            } else {
+                ""
+            },
+        },
+    ))
+}
+
+struct Needs {
+    cores: i64,
+    mib: i64,
+    operators: &'static str,
+}
+
+fn has_cpu_cores_for_role(subject: &HostSubject<'_>) -> Verdict {
+    let (inventory, role, needs) = match role_needs(subject) {
+        Ok(all) => all,
+        Err(verdict) => return verdict,
+    };
+    let has = cores(inventory);
+    Verdict::of(
+        has >= needs.cores,
+        format!(
+            "The host has {has} CPU cores, enough for role {role}{}",
+            needs.operators
+        ),
+        format!(
+            "CPU: the host has {has} cores, needs {} for role {role}{}; add cores or choose another role",
+            needs.cores, needs.operators
+        ),
+    )
+}
+
+fn has_memory_for_role(subject: &HostSubject<'_>) -> Verdict {
+    let (inventory, role, needs) = match role_needs(subject) {
+        Ok(all) => all,
+        Err(verdict) => return verdict,
+    };
+    let has = memory_mib(inventory);
+    Verdict::of(
+        usable_mib(inventory) >= needs.mib,
+        format!(
+            "The host has {has} MiB of memory, enough for role {role}{}",
+            needs.operators
+        ),
+        format!(
+            "Memory: the host has {has} MiB, needs {} MiB for role {role}{}; add memory or choose another role",
+            needs.mib, needs.operators
+        ),
+    )
+}
+
+fn hostname_unique(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) => cluster,
+        Err(verdict) => return verdict,
+    };
+    let Some(name) = subject.name() else {
+        return Verdict::wait(super::subject::INVENTORY);
+    };
+    let holders = cluster
+        .names
+        .get(&name.to_lowercase())
+        .copied()
+        .unwrap_or_default();
+    Verdict::of(
+        holders <= 1,
+        format!("Hostname {name} is unique in the cluster"),
+        format!("Hostname {name} is used by {holders} hosts of the cluster; rename this host"),
+    )
+}
+
+/// Names that every machine has, which tell none apart.
+const FORBIDDEN: &[&str] = &[
+    "localhost",
+    "localhost.localdomain",
+    "localhost4",
+    "localhost4.localdomain4",
+    "localhost6",
+    "localhost6.localdomain6",
+];
+/// The kernel takes no longer name. Units: characters.
+const HOSTNAME_LIMIT: usize = 63;
+
+fn hostname_valid(subject: &HostSubject<'_>) -> Verdict {
+    let Some(name) = subject.name() else {
+        return Verdict::wait(super::subject::INVENTORY);
+    };
+    if FORBIDDEN.contains(&name) {
+        return Verdict::fail(format!(
+            "Hostname {name} is not allowed; give the host a name of its own"
+        ));
+    }
+    Verdict::of(
+        is_hostname(name),
+        format!("Hostname {name} is allowed"),
+        format!(
+            "Hostname {name} is not valid; it needs lower-case letters, digits, hyphens and dots, must start with a letter or digit, and be at most {HOSTNAME_LIMIT} characters long"
+        ),
+    )
+}
+
+fn is_hostname(name: &str) -> bool {
+    let fits = |label: &str| {
+        (1..=HOSTNAME_LIMIT).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+    };
+    name.len() <= HOSTNAME_LIMIT && !name.starts_with('-') && name.split('.').all(fits)
+}
+
+fn disk_speed(subject: &HostSubject<'_>) -> Verdict {
+    let disk = || installation_disk(subject.host).map_or("", |disk| disk.name.as_str());
+    match disks::speed(subject.host) {
+        Speed::Failed(code) => Verdict::fail(format!(
+            "Disk speed: the test of {} ended with exit code {code}; choose another installation disk",
+            disk()
+        )),
+        Speed::Measured(ms) => {
+            Verdict::ok(format!("A flush of the installation disk takes {ms} ms"))
+        }
+        Speed::Unknown => {
+            Verdict::ok("The speed of the installation disk has not been measured yet")
+        }
+    }
+}
+
+fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) => cluster,
+        Err(verdict) => return verdict,
+    };
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let platform = cluster.cluster.platform.as_ref();
+    let kind = platform.map(|platform| platform.r#type).unwrap_or_default();
+    let external = platform
+        .and_then(|platform| platform.external.as_ref())
+        .and_then(|external| external.platform_name.as_deref())
+        .unwrap_or_default();
+    let needed = match kind {
+        PlatformType::Vsphere => VMWARE,
+        PlatformType::Nutanix => "Nutanix",
+        PlatformType::External if external == "oci" => "OracleCloud.com",
+        PlatformType::External | PlatformType::Baremetal | PlatformType::None => {
+            return Verdict::ok(format!("Platform {kind} takes every machine"));
+        }
+    };
+    let maker = maker(inventory);
+    Verdict::of(
+        maker == needed,
+        format!("The machine fits platform {kind}"),
+        format!(
+            "Platform {kind} needs machines of {needed}, this one is of {maker:?}; choose another platform or another machine"
+        ),
+    )
+}
+
+const VMWARE: &str = "VMware, Inc.";
+
+fn maker(inventory: &Inventory) -> &str {
+    inventory
+        .system_vendor
+        .as_ref()
+        .map_or("", |vendor| vendor.manufacturer.as_str())
+}
+
+fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
+    let Some(inventory) = &subject.host.inventory else {
+        return Verdict::Hidden;
+    };
+    if maker(inventory) != VMWARE {
+        return Verdict::Hidden;
+    }
+    let without: Vec<&str> = subject
+        .eligible_disks()
+        .filter(|disk| !disk.has_uuid)
+        .map(|disk| disk.name.as_str())
+        .collect();
+    Verdict::of(
+        without.is_empty(),
+        "Every disk has an id",
+        format!(
+            "Disks without id: {}; set disk.EnableUUID to TRUE in the virtual machine's settings",
+            without.join(", ")
+        ),
+    )
+}
+
+fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
+    let wanted = &subject.policy.agent_image;
+    let has = &subject.host.record.discovery_agent_version;
+    if !subject.policy.upgrade_agent || wanted.is_empty() || is_installing(subject) {
+        return Verdict::Hidden;
+    }
+    Verdict::of(
+        has == wanted,
+        "The agent is the service's",
+        format!("The agent is {has}, the service works with {wanted}; it will be upgraded"),
+    )
+}
+
+fn is_installing(subject: &HostSubject<'_>) -> bool {
+    use model::host::HostStatus as S;
+    matches!(
+        subject.host.record.status,
+        S::PreparingForInstallation
+            | S::PreparingSuccessful
+            | S::PreparingFailed
+            | S::Installing
+            | S::InstallingInProgress
+            | S::InstallingPendingUserAction
+            | S::Installed
+            | S::AddedToExistingCluster
+    )
+}
+
+fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
+    let wanted = &subject.host.record.installation_disk_id;
+    let kept = subject.kept_disks().any(|id| id == wanted);
+    Verdict::of(
+        !kept,
+        "The installation disk may be formatted",
+        format!(
+            "Disk {wanted} is the installation disk and cannot be kept unformatted; choose another installation disk or let it be formatted"
+        ),
+    )
+}
+
+fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let missing: Vec<&str> = subject
+        .kept_disks()
+        .filter(|id| !inventory.disks.iter().any(|disk| disk.id == *id))
+        .collect();
+    Verdict::of(
+        missing.is_empty(),
+        "Every disk to be kept is there",
+        format!(
+            "Disks to be kept are not there: {}; take them off the list",
+            missing.join(", ")
+        ),
+    )
+}
+
+fn disk_encryption(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) if !cluster.day2 => cluster,
+        _ => return Verdict::Hidden,
+    };
+    let Some(encryption) = &cluster.cluster.disk_encryption else {
+        return Verdict::Hidden;
+    };
+    let target = encryption.enable_on.unwrap_or_default();
+    if target == DiskEncryptionTarget::None {
+        return Verdict::Hidden;
+    }
+    if target != DiskEncryptionTarget::All {
+        let Some(role) = subject.role() else {
+            return Verdict::wait("a role for the host");
+        };
+        if !covers(target, role) {
+            return Verdict::Hidden;
+        }
+    }
+    match encryption.mode.unwrap_or_default() {
+        DiskEncryptionMode::Tpmv2 => tpm(subject),
+        DiskEncryptionMode::Tang => tang(subject),
+    }
+}
+
+fn covers(target: DiskEncryptionTarget, role: HostRole) -> bool {
+    let word = match role {
+        HostRole::Master | HostRole::Bootstrap => "masters",
+        HostRole::Arbiter => "arbiters",
+        HostRole::Worker | HostRole::AutoAssign => "workers",
+    };
+    target == DiskEncryptionTarget::All || target.as_str().split(',').any(|one| one == word)
+}
+
+fn tpm(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let has = inventory.tpm_version.unwrap_or_default();
+    Verdict::of(
+        has == TpmVersion::V20,
+        "The host has a TPM 2.0",
+        format!(
+            "Disk encryption needs a TPM 2.0, the host's TPM is {has}; switch it on in the firmware or encrypt with Tang servers"
+        ),
+    )
+}
+
+fn tang(subject: &HostSubject<'_>) -> Verdict {
+    let text = &subject.host.record.tang_connectivity;
+    if text.is_empty() {
+        return Verdict::wait("the Tang servers to be tried");
+    }
+    match serde_json::from_str::<TangConnectivityResponse>(text) {
+        Ok(answer) => Verdict::of(
+            answer.is_success,
+            "The host reaches every Tang server",
+            "The host does not reach every Tang server; check their URLs and thumbprints and the network",
+        ),
+        Err(_) => Verdict::fail(format!("The Tang servers could not be tried: {text}")),
+    }
+}

@@ -1,0 +1,244 @@
+//! What checks look at: records, and what their texts hold when parsed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use model::cluster::Cluster;
+use model::host::{HostKind, HostRole, HostStage, HostStatus};
+use model::ids::HostId;
+use model::inventory::{Disk, Inventory, MemoryMethod};
+use model::steps::{
+    ApiVipConnectivityResponse, ConnectivityReport, DomainResolutionResponse, FreeNetworkAddresses,
+    NtpSource,
+};
+use model::time::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::Verdict;
+use crate::connectivity::Groups;
+use crate::hardware::Requirements;
+use crate::host::{is_day2, is_fully_truncated};
+use crate::networking;
+use crate::networks::{self, Address, Networks};
+use crate::policy::Policy;
+use crate::progress;
+use crate::roles;
+use crate::snapshot::{HostState, Snapshot};
+
+/// A host's texts, each parsed once.
+#[derive(Debug, Clone, Default)]
+pub struct HostTexts {
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) reports: Option<ConnectivityReport>,
+    pub(crate) domains: Option<DomainResolutionResponse>,
+    pub(crate) ntp: Option<Vec<NtpSource>>,
+    pub(crate) free: Option<Vec<FreeNetworkAddresses>>,
+    pub(crate) api_vip: Option<ApiVipConnectivityResponse>,
+}
+
+impl HostTexts {
+    /// Parses what a host's record holds; a text that does not parse counts as not there.
+    pub fn of(host: &HostState) -> Self {
+        let record = &host.record;
+        Self {
+            addresses: host
+                .inventory
+                .iter()
+                .flat_map(networks::addresses)
+                .collect(),
+            reports: parse(&record.connectivity),
+            domains: parse(&record.domain_name_resolutions),
+            ntp: parse(&record.ntp_sources),
+            free: parse(&record.free_addresses),
+            api_vip: parse(&record.api_vip_connectivity),
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
+    if text.is_empty() {
+        return None;
+    }
+    serde_json::from_str(text).ok()
+}
+
+/// A cluster, and what is worked out once for all its hosts.
+pub struct ClusterSubject<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) texts: &'a [HostTexts],
+    pub(crate) policy: &'a Policy,
+    pub(crate) networks: Networks,
+    pub(crate) single_node: bool,
+    pub(crate) user_managed: bool,
+    pub(crate) user_load_balancer: bool,
+    pub(crate) day2: bool,
+    pub(crate) index: HashMap<HostId, usize>,
+    pub(crate) names: HashMap<String, usize>,
+    pub(crate) groups: Option<Groups>,
+    pub(crate) group_size: usize,
+    pub(crate) collisions: BTreeMap<String, Vec<String>>,
+    pub(crate) operators: BTreeSet<&'a str>,
+}
+
+impl<'a> ClusterSubject<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, texts: &'a [HostTexts], policy: &'a Policy) -> Self {
+        let cluster = &snapshot.cluster;
+        let mut names = HashMap::new();
+        for host in &snapshot.hosts {
+            if let Some(name) = hostname(host) {
+                *names.entry(name.to_lowercase()).or_default() += 1;
+            }
+        }
+        Self {
+            snapshot,
+            cluster,
+            texts,
+            policy,
+            networks: Networks::of(cluster),
+            single_node: roles::is_single_node(cluster),
+            user_managed: networking::is_user_managed(cluster),
+            user_load_balancer: networking::has_user_load_balancer(cluster),
+            day2: is_day2(cluster),
+            index: snapshot
+                .hosts
+                .iter()
+                .enumerate()
+                .map(|(at, host)| (host.record.id, at))
+                .collect(),
+            names,
+            groups: Groups::parse(&cluster.connectivity_majority_groups),
+            group_size: crate::connectivity::least(snapshot),
+            collisions: serde_json::from_str(&cluster.ip_collisions).unwrap_or_default(),
+            operators: cluster
+                .monitored_operators
+                .iter()
+                .map(|one| one.name.as_str())
+                .collect(),
+        }
+    }
+
+    /// `<name>.<base domain>`, when both are known.
+    pub(crate) fn domain(&self) -> Option<String> {
+        let (name, base) = (&self.cluster.name, &self.cluster.base_dns_domain);
+        (!name.is_empty() && !base.is_empty()).then(|| format!("{name}.{base}"))
+    }
+}
+
+/// A host as checks see it.
+pub struct HostSubject<'a> {
+    pub(crate) host: &'a HostState,
+    pub(crate) texts: &'a HostTexts,
+    pub(crate) cluster: Option<&'a ClusterSubject<'a>>,
+    pub(crate) policy: &'a Policy,
+    pub(crate) requirements: &'a Requirements,
+    pub(crate) now: Timestamp,
+}
+
+/// What is awaited before most checks can judge.
+pub(crate) const INVENTORY: &str = "the host's inventory";
+
+impl<'a> HostSubject<'a> {
+    /// The inventory, or the verdict that it is awaited.
+    pub(crate) fn inventory(&self) -> Result<&'a Inventory, Verdict> {
+        self.host
+            .inventory
+            .as_ref()
+            .ok_or_else(|| Verdict::wait(INVENTORY))
+    }
+
+    /// The cluster, or the verdict that the check does not apply.
+    pub(crate) fn cluster(&self) -> Result<&'a ClusterSubject<'a>, Verdict> {
+        self.cluster.ok_or(Verdict::Hidden)
+    }
+
+    pub(crate) fn stage(&self) -> Option<HostStage> {
+        self.host.record.progress.as_ref()?.current_stage
+    }
+
+    /// It has rebooted into what was installed: its agent is gone.
+    pub(crate) fn has_rebooted(&self) -> bool {
+        progress::has_rebooted(self.stage())
+            || matches!(
+                self.host.record.status,
+                HostStatus::Installed | HostStatus::AddedToExistingCluster
+            )
+    }
+
+    pub(crate) fn day2(&self) -> bool {
+        self.host.record.kind == HostKind::AddToExistingClusterHost
+    }
+
+    pub(crate) fn single_node(&self) -> bool {
+        self.cluster.is_some_and(|cluster| cluster.single_node)
+    }
+
+    /// The role it has or would get; none while neither is known.
+    pub(crate) fn role(&self) -> Option<HostRole> {
+        match progress::effective_role(&self.host.record) {
+            HostRole::AutoAssign => None,
+            role => Some(role),
+        }
+    }
+
+    pub(crate) fn name(&self) -> Option<&'a str> {
+        hostname(self.host)
+    }
+
+    /// Ids of the disks that the user wants to keep as they are.
+    pub(crate) fn kept_disks(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let ids = self
+            .host
+            .record
+            .skip_formatting_disks
+            .split(',')
+            .map(str::trim);
+        ids.filter(|id| !id.is_empty())
+    }
+
+    pub(crate) fn eligible_disks(&self) -> impl Iterator<Item = &'a Disk> + use<'a> {
+        let disks = self
+            .host
+            .inventory
+            .iter()
+            .flat_map(|inventory| &inventory.disks);
+        disks.filter(|disk| disk.installation_eligibility.eligible)
+    }
+}
+
+/// The name the host will have, when one is known.
+pub(crate) fn hostname(host: &HostState) -> Option<&str> {
+    let requested = host.record.requested_hostname.as_str();
+    let own = host
+        .inventory
+        .as_ref()
+        .map_or("", |inventory| inventory.hostname.as_str());
+    [requested, own].into_iter().find(|name| !name.is_empty())
+}
+
+/// Whole MiB in so many bytes.
+pub(crate) fn mebibytes(bytes: i64) -> i64 {
+    bytes / (1 << 20)
+}
+
+/// What the machine's memory counts for. Firmware and kernel keep some for themselves: 100 MiB are forgiven, and 2 %
+/// more where only the kernel's own count is known.
+pub(crate) fn usable_mib(inventory: &Inventory) -> i64 {
+    const TOLERANCE_MIB: i64 = 100;
+    let Some(memory) = &inventory.memory else {
+        return 0;
+    };
+    let usable = mebibytes(memory.usable_bytes);
+    if usable <= 0 {
+        return 0;
+    }
+    let more = match memory.physical_bytes_method {
+        Some(MemoryMethod::Meminfo) => usable / 50,
+        _ => 0,
+    };
+    usable.saturating_add(TOLERANCE_MIB).saturating_add(more)
+}
+
+/// Nothing that is judged by an inventory can be judged by this one.
+pub(crate) fn is_cut(inventory: &Inventory) -> bool {
+    is_fully_truncated(inventory)
+}
