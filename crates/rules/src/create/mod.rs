@@ -24,3 +24,6 @@ pub struct Context<'a> {
     /// The cluster that a new infra-env is bound to.
     pub cluster: Option<&'a Cluster>,
 }
+
+#[cfg(test)]
+mod tests;

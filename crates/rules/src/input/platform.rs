@@ -28,7 +28,7 @@ pub(crate) fn platform(
         architecture,
         CpuArchitecture::S390x | CpuArchitecture::Ppc64le
     );
-    let wanted = match given {
+    let mut wanted = match given {
         Some(platform) => platform.clone(),
         None if single_node || mainframe || user_managed_networking == Some(true) => Platform {
             r#type: PlatformType::None,
@@ -37,6 +37,8 @@ pub(crate) fn platform(
         None => Platform::default(),
     };
     check_external(&wanted)?;
+    // Clients read the member whatever the platform.
+    wanted.external.get_or_insert_default();
     let kind = wanted.r#type;
     if single_node && !matches!(kind, PlatformType::None | PlatformType::External) {
         return Err(refuse(

@@ -124,7 +124,7 @@ impl<'a> Roles<'a> {
 }
 
 /// What a host becomes: its role, or the suggested one while it is assigned automatically.
-pub(super) fn effective_role(host: &HostState) -> HostRole {
+pub(crate) fn effective_role(host: &HostState) -> HostRole {
     match host.record.role {
         Some(HostRole::Bootstrap) => HostRole::Master,
         Some(HostRole::AutoAssign) | None => host.record.suggested_role.unwrap_or_default(),

@@ -10,5 +10,7 @@ mod schema;
 pub use build::{Context, Mirror, build};
 pub use overrides::{check, update};
 
+pub(crate) use build::effective_role;
+
 #[cfg(test)]
 mod tests;

@@ -1,1 +1,311 @@
+use std::collections::BTreeMap;
 
+use model::cluster::{ClusterKind, DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget};
+use model::host::{HostKind, HostRole, HostStatus};
+use model::inventory::DriveType;
+use model::steps::PostStepAction;
+use serde_json::Value;
+
+use super::*;
+use crate::urls::BootArtifacts;
+use crate::{Policy, Snapshot, samples};
+
+struct Fixture {
+    policy: Policy,
+    settings: Settings,
+    infra_env: model::infra_env::InfraEnv,
+    release: ReleaseImages,
+    ignition: IgnitionAccess,
+    artifacts: BootArtifacts,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        Self {
+            policy: Policy::default(),
+            settings: Settings {
+                agent_image: "registry.example.com:5000/edge/agent:v1".to_owned(),
+                installer_image: "registry.example.com:5000/edge/installer:v1".to_owned(),
+                controller_image: "registry.example.com:5000/edge/controller:v1".to_owned(),
+                ..Settings::default()
+            },
+            infra_env: samples::infra_env(),
+            release: ReleaseImages {
+                release: "registry.example.com:5000/openshift/release@sha256:aa".to_owned(),
+                machine_config_operator: "registry.example.com:5000/openshift/release@sha256:bb"
+                    .to_owned(),
+                must_gather: "registry.example.com:5000/openshift/release@sha256:cc".to_owned(),
+                operating_system: String::new(),
+            },
+            ignition: IgnitionAccess::default(),
+            artifacts: BootArtifacts {
+                kernel: "http://i/kernel".to_owned(),
+                rootfs: "http://i/rootfs".to_owned(),
+                initrd: "http://i/initrd".to_owned(),
+            },
+        }
+    }
+
+    fn ask(&self, snapshot: Option<&Snapshot>, host: &HostState) -> Steps {
+        let ctx = Context {
+            policy: &self.policy,
+            settings: &self.settings,
+            infra_env: &self.infra_env,
+            release: &self.release,
+            ignition: &self.ignition,
+            boot_artifacts: Some(&self.artifacts),
+        };
+        instructions(snapshot, host, &ctx, samples::now())
+    }
+}
+
+fn in_status(mut snapshot: Snapshot, status: HostStatus) -> Snapshot {
+    for host in &mut snapshot.hosts {
+        host.record.status = status;
+    }
+    snapshot
+}
+
+/// Steps by name, each argument parsed where it is JSON.
+fn shown(steps: &Steps) -> BTreeMap<String, Vec<Value>> {
+    steps
+        .instructions
+        .iter()
+        .map(|step| {
+            let args = step
+                .args
+                .iter()
+                .map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()));
+            (step.step_type.unwrap().to_string(), args.collect())
+        })
+        .collect()
+}
+
+fn names(steps: &Steps) -> Vec<&'static str> {
+    steps
+        .instructions
+        .iter()
+        .map(|step| step.step_type.unwrap().as_str())
+        .collect()
+}
+
+#[test]
+fn every_status_has_its_steps() {
+    let fixture = Fixture::new();
+    let mut table = String::new();
+    for status in HostStatus::ALL {
+        let snapshot = in_status(samples::snapshot(), *status);
+        let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+        let line = format!(
+            "{status}: {} {} {}\n",
+            steps.next_instruction_seconds,
+            steps.post_step_action.unwrap(),
+            names(&steps).join(" ")
+        );
+        table.push_str(&line);
+    }
+    insta::assert_snapshot!("first_day", table);
+}
+
+#[test]
+fn hosts_that_join_later_have_theirs() {
+    let fixture = Fixture::new();
+    let mut table = String::new();
+    for status in [
+        HostStatus::Discovering,
+        HostStatus::Insufficient,
+        HostStatus::PendingForInput,
+        HostStatus::Known,
+        HostStatus::PreparingForInstallation,
+        HostStatus::Installing,
+        HostStatus::InstallingInProgress,
+    ] {
+        let mut snapshot = in_status(samples::snapshot(), status);
+        snapshot.cluster.kind = ClusterKind::AddHostsCluster;
+        snapshot.hosts[4].record.kind = HostKind::AddToExistingClusterHost;
+        let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[4]);
+        table.push_str(&format!("{status}: {}\n", names(&steps).join(" ")));
+    }
+    insta::assert_snapshot!("later", table);
+}
+
+#[test]
+fn arguments_are_what_the_agent_expects() {
+    let mut fixture = Fixture::new();
+    fixture.infra_env.additional_ntp_sources = "10.0.0.1".to_owned();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    snapshot.hosts.truncate(2);
+    snapshot.cluster.disk_encryption = Some(DiskEncryption {
+        enable_on: Some(DiskEncryptionTarget::All),
+        mode: Some(DiskEncryptionMode::Tang),
+        tang_servers: r#"[{"url":"http://t","thumbprint":"x"}]"#.to_owned(),
+    });
+    let known = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    insta::assert_json_snapshot!("known_arguments", shown(&known));
+
+    let snapshot = in_status(samples::snapshot(), HostStatus::PreparingForInstallation);
+    let preparing = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    insta::assert_json_snapshot!("preparing_arguments", shown(&preparing));
+
+    let snapshot = in_status(samples::snapshot(), HostStatus::Error);
+    let error = fixture.ask(Some(&snapshot), &snapshot.hosts[0]);
+    insta::assert_json_snapshot!("error_arguments", shown(&error));
+
+    let snapshot = in_status(samples::snapshot(), HostStatus::Reclaiming);
+    let reclaiming = fixture.ask(Some(&snapshot), &snapshot.hosts[0]);
+    insta::assert_json_snapshot!("reclaiming_arguments", shown(&reclaiming));
+}
+
+#[test]
+fn the_install_request_is_complete() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Installing);
+    snapshot.cluster.http_proxy = "http://proxy:3128".to_owned();
+    snapshot.cluster.no_proxy = "a.example.com".to_owned();
+    let bootstrap = fixture.ask(Some(&snapshot), &snapshot.hosts[0]);
+    insta::assert_json_snapshot!("install_bootstrap", shown(&bootstrap));
+    let worker = fixture.ask(Some(&snapshot), &snapshot.hosts[4]);
+    let request = &shown(&worker)["install"][0];
+    assert_eq!(request["role"], "worker");
+    assert_eq!(request["service_ips"], Value::Null);
+
+    snapshot.cluster.kind = ClusterKind::AddHostsCluster;
+    let later = fixture.ask(Some(&snapshot), &snapshot.hosts[4]);
+    let request = &shown(&later)["install"][0];
+    for member in ["mco_image", "must_gather_image", "openshift_version"] {
+        assert!(request.get(member).is_none(), "{member}");
+    }
+}
+
+#[test]
+fn installer_arguments_follow_network_and_disk() {
+    let args = |fixture: &Fixture, snapshot: &Snapshot| -> Vec<String> {
+        let steps = fixture.ask(Some(snapshot), &snapshot.hosts[1]);
+        let request = shown(&steps)["install"][0].clone();
+        let text = request["installer_args"].as_str().unwrap_or("[]");
+        serde_json::from_str(text).unwrap()
+    };
+    let mut fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Installing);
+    assert_eq!(
+        args(&fixture, &snapshot),
+        ["--append-karg", "ip=52-54-00-aa-00-02:dhcp"]
+    );
+
+    let disk = |snapshot: &mut Snapshot, kind| {
+        snapshot.hosts[1].inventory.as_mut().unwrap().disks[0].drive_type = Some(kind);
+    };
+    disk(&mut snapshot, DriveType::Multipath);
+    assert_eq!(
+        args(&fixture, &snapshot)[2..],
+        [
+            "--append-karg",
+            "rw",
+            "--append-karg",
+            "rd.multipath=default"
+        ]
+    );
+    disk(&mut snapshot, DriveType::SSD);
+    snapshot.hosts[1].record.installer_args = r#"["--append-karg","ip=eth7:dhcp"]"#.to_owned();
+    assert_eq!(args(&fixture, &snapshot), ["--append-karg", "ip=eth7:dhcp"]);
+    snapshot.hosts[1].record.installer_args.clear();
+    fixture.infra_env.static_network_config = "[]".to_owned();
+    assert_eq!(args(&fixture, &snapshot), ["--copy-network"]);
+    fixture.infra_env.static_network_config.clear();
+    snapshot.cluster.user_managed_networking = Some(true);
+    assert!(args(&fixture, &snapshot).is_empty());
+}
+
+#[test]
+fn what_is_done_is_not_asked_again() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::PreparingForInstallation);
+    let path = snapshot.hosts[1].record.installation_disk_id.clone();
+    snapshot.hosts[1].record.disks_info =
+        serde_json::json!({ path.clone(): { "path": path, "disk_speed": { "tested": true, "speed_ms": 2 } } })
+            .to_string();
+    let done = |name: &str| serde_json::json!({ "name": name, "result": "success" });
+    let release = &fixture.release;
+    snapshot.hosts[1].record.images_status = serde_json::json!({
+        "a": done(&release.release),
+        "b": done(&release.machine_config_operator),
+        "c": done(&release.must_gather),
+    })
+    .to_string();
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert_eq!(names(&steps), ["container-image-availability"]);
+    assert_eq!(
+        shown(&steps)["container-image-availability"][0]["images"],
+        serde_json::json!(["registry.example.com:5000/edge/installer:v1"])
+    );
+    snapshot.hosts[1].record.disks_info = "not json".to_owned();
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert_eq!(names(&steps).len(), 2);
+}
+
+#[test]
+fn another_agent_is_replaced_first() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    snapshot.hosts[1].record.discovery_agent_version = "agent:v0".to_owned();
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert_eq!(names(&steps), ["upgrade-agent"]);
+    snapshot.hosts[1].record.status = HostStatus::Installing;
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert_eq!(names(&steps), ["install"]);
+}
+
+#[test]
+fn disabled_steps_are_left_out() {
+    let mut fixture = Fixture::new();
+    fixture.settings.disabled.insert(StepType::DomainResolution);
+    let snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert!(!names(&steps).contains(&"domain-resolution"));
+}
+
+#[test]
+fn a_host_without_cluster_is_looked_at() {
+    let fixture = Fixture::new();
+    let mut host = samples::host(1, HostRole::AutoAssign);
+    host.record.cluster_id = None;
+    host.record.status = HostStatus::KnownUnbound;
+    let steps = fixture.ask(None, &host);
+    assert_eq!(names(&steps), ["inventory", "ntp-synchronizer"]);
+    host.record.status = HostStatus::Unbinding;
+    let steps = fixture.ask(None, &host);
+    assert_eq!(steps.post_step_action, Some(PostStepAction::Exit));
+    assert_eq!(
+        serde_json::to_string(&steps).unwrap(),
+        r#"{"post_step_action":"exit","instructions":null}"#
+    );
+}
+
+#[test]
+fn step_ids_are_eight_hex_digits_and_repeatable() {
+    let fixture = Fixture::new();
+    let snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    let first = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    assert_eq!(first, fixture.ask(Some(&snapshot), &snapshot.hosts[1]));
+    for step in &first.instructions {
+        let (kind, hex) = step.step_id.rsplit_once('-').unwrap();
+        assert_eq!(kind, step.step_type.unwrap().as_str());
+        assert!(hex.len() == 8 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+}
+
+#[test]
+fn the_runner_is_told_where_it_belongs() {
+    let command = runner_command(
+        model::ids::InfraEnvId(samples::id(2)),
+        model::ids::HostId(samples::id(3)),
+        "registry.example.com:5000/edge/agent:v1",
+    );
+    insta::assert_json_snapshot!(command, @r#"
+    {
+      "args": [
+        "{\"infra_env_id\":\"00000000-0000-0000-0000-000000000002\",\"host_id\":\"00000000-0000-0000-0000-000000000003\",\"agent_version\":\"registry.example.com:5000/edge/agent:v1\"}"
+      ]
+    }
+    "#);
+}

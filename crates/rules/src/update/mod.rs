@@ -28,3 +28,6 @@ pub struct Context<'a> {
     /// The cluster that a changed infra-env is bound to.
     pub cluster: Option<&'a Cluster>,
 }
+
+#[cfg(test)]
+mod tests;

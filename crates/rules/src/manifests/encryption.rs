@@ -1,0 +1,64 @@
+//! Encrypted root disks.
+
+use model::Error;
+use model::cluster::{Cluster, DiskEncryptionMode, DiskEncryptionTarget};
+use model::host::HostRole;
+use serde_json::{Value, json};
+
+use super::{IGNITION_VERSION, Manifest, machine_config, yaml};
+
+pub(super) fn manifests(cluster: &Cluster) -> Result<Vec<Manifest>, Error> {
+    let Some(encryption) = &cluster.disk_encryption else {
+        return Ok(Vec::new());
+    };
+    let target = encryption.enable_on.unwrap_or_default();
+    let is_tang = encryption.mode == Some(DiskEncryptionMode::Tang);
+    let (clevis, kind, arguments): (Value, &str, &[&str]) = if is_tang {
+        let servers: Value = serde_json::from_str(&encryption.tang_servers)
+            .map_err(|error| Error::invalid("disk_encryption.tang_servers", error.to_string()))?;
+        (json!({ "tang": servers }), "tang", &["rd.neednet=1"])
+    } else {
+        (json!({ "tpm2": true }), "tpm", &[])
+    };
+    let config = json!({
+        "ignition": { "version": IGNITION_VERSION },
+        "storage": {
+            "luks": [{
+                "name": "root",
+                "label": "luks-root",
+                "device": "/dev/disk/by-partlabel/root",
+                "clevis": clevis,
+                "options": ["--cipher", "aes-cbc-essiv:sha256"],
+                "wipeVolume": true,
+            }],
+            "filesystems": [{
+                "device": "/dev/mapper/root",
+                "format": "xfs",
+                "label": "root",
+                "wipeFilesystem": true,
+            }],
+        },
+    });
+    [
+        (HostRole::Master, "masters"),
+        (HostRole::Worker, "workers"),
+        (HostRole::Arbiter, "arbiters"),
+    ]
+    .into_iter()
+    .filter(|(_, group)| covers(target, group))
+    .map(|(role, _)| {
+        let file_name = format!("99-openshift-{role}-{kind}-encryption.yaml");
+        let name = format!("{role}-{kind}");
+        yaml(file_name, &machine_config(&name, role, &config, arguments))
+    })
+    .collect()
+}
+
+fn covers(target: DiskEncryptionTarget, group: &str) -> bool {
+    match target {
+        DiskEncryptionTarget::None => false,
+        // An arbiter needs to be named: most clusters have none, and its pool does not exist then.
+        DiskEncryptionTarget::All => group != "arbiters",
+        named => named.as_str().split(',').any(|name| name == group),
+    }
+}
