@@ -1,0 +1,50 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::up::{self, UpArguments};
+use crate::{serve, status, terminal};
+
+/// Installs clusters where there is no internet.
+#[derive(Debug, Parser)]
+#[command(name = "atoll", version)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run everything on this machine, with a private Postgres, until Ctrl-C
+    Up(UpArguments),
+    /// Run one service; `settings`, `health` and `--check-config` as well
+    Serve {
+        #[command(subcommand)]
+        service: serve::Service,
+    },
+    /// Show whether an installation that `up` started runs, and where
+    Status {
+        /// Its data directory
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+}
+
+/// Parses the command line and does what it says; the value is the process's exit code.
+pub fn main() -> ExitCode {
+    let result = match Arguments::parse().verb {
+        Verb::Serve { service } => return serve::run(service),
+        Verb::Up(arguments) => up::run(&arguments),
+        Verb::Status { data } => status::run(data),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            terminal::problem(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The one binary that people run.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    atoll::main()
+}

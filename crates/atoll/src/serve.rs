@@ -1,0 +1,33 @@
+//! `atoll serve <service>`: the services' own command lines.
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use service::program::{self, Arguments};
+
+/// The services of this binary.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Service {
+    /// The installer API
+    #[command(name = "api-server")]
+    Api(Arguments),
+    /// Discovery images
+    #[command(name = "image-service")]
+    Image(Arguments),
+    /// The container registry
+    Registry(Arguments),
+    /// The page, and /api
+    Webui(Arguments),
+}
+
+/// Runs one service until it is told to end.
+pub(crate) fn run(service: Service) -> ExitCode {
+    match service {
+        Service::Api(arguments) => program::main_with("api-server", &arguments, api_server::run),
+        Service::Image(arguments) => {
+            program::main_with("image-service", &arguments, image_service::run)
+        }
+        Service::Registry(arguments) => program::main_with("registry", &arguments, registry::run),
+        Service::Webui(arguments) => program::main_with("webui", &arguments, webui::run),
+    }
+}

@@ -1,0 +1,56 @@
+//! `atoll status`: whether an installation runs, and where.
+
+use std::path::PathBuf;
+
+use service::Error;
+
+use crate::terminal;
+use crate::up::layout::Layout;
+use crate::up::{State, ready};
+
+/// Prints what runs on the data directory.
+///
+/// Errors: nothing runs there, or something that runs is not ready.
+pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
+    let layout = Layout::new(data)?;
+    let doing = format!("looking at {}", layout.root().display());
+    let text = std::fs::read(layout.state())
+        .map_err(|_| Error::new(doing.clone(), "nothing runs on it, or it is not ready yet"))?;
+    let state: State = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(doing.clone(), e))?;
+    let bad = runtime.block_on(show(&state))?;
+    if bad.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::new(doing, format!("not ready: {}", bad.join(", "))))
+    }
+}
+
+async fn show(state: &State) -> Result<Vec<&'static str>, Error> {
+    let client = service::http_client(None, true)?;
+    let registry = format!("https://{}", state.registry);
+    let mut bad = Vec::new();
+    for (name, url) in [
+        ("api-server", &state.api_url),
+        ("image-service", &state.image_service_url),
+        ("registry", &registry),
+        ("webui", &state.ui_url),
+    ] {
+        let said = match ready::ask(&client, &format!("{url}/ready")).await {
+            Ok(()) => "ready".to_owned(),
+            Err(why) => {
+                bad.push(name);
+                why
+            }
+        };
+        let process = state
+            .pids
+            .get(name)
+            .map_or_else(|| "stopped".to_owned(), |pid| format!("process {pid}"));
+        terminal::say(&format!("{name:<14} {url:<30} {process:<16} {said}"));
+    }
+    Ok(bad)
+}

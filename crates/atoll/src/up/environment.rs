@@ -1,0 +1,259 @@
+//! The variables of each service: what the supervisor decides, what `--env-file` says, and defaults below both.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::path::{Path, PathBuf};
+
+use service::Error;
+
+use super::layout::{Layout, write_whole};
+use super::ports::Ports;
+use super::secrets::Secrets;
+use super::service::Name;
+
+/// Owner and name of the database.
+pub(crate) const DB_USER: &str = "atoll";
+/// The database's name, as the documented pod has it.
+pub(crate) const DB_NAME: &str = "installer";
+
+/// What the variables are made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    /// The data directory.
+    pub(crate) layout: Layout,
+    /// Where everything listens.
+    pub(crate) ports: Ports,
+    /// Address that the services listen on.
+    pub(crate) listen: IpAddr,
+    /// Files with secrets.
+    pub(crate) secrets: Secrets,
+    /// Variables of the user.
+    pub(crate) env_file: Option<PathBuf>,
+}
+
+impl Environment {
+    /// URL of the installer API.
+    pub(crate) fn api_url(&self) -> String {
+        format!("http://{}", self.socket(self.ports.api))
+    }
+
+    /// URL of the image service.
+    pub(crate) fn image_service_url(&self) -> String {
+        format!("http://{}", self.socket(self.ports.image))
+    }
+
+    /// URL of the page.
+    pub(crate) fn ui_url(&self) -> String {
+        format!("http://{}", self.socket(self.ports.webui))
+    }
+
+    /// Host and port of the registry.
+    pub(crate) fn registry(&self) -> String {
+        self.socket(self.ports.registry).to_string()
+    }
+
+    /// Where a service says whether it is ready.
+    pub(crate) fn ready_url(&self, service: Name) -> String {
+        let local = |port| SocketAddr::new(loopback(self.listen), port);
+        match service {
+            Name::Registry => format!("https://{}/ready", local(self.ports.registry)),
+            Name::ApiServer => format!("http://{}/ready", local(self.ports.api)),
+            Name::ImageService => format!("http://{}/ready", local(self.ports.image)),
+            Name::Webui => format!("http://{}/ready", local(self.ports.webui)),
+        }
+    }
+
+    /// The variables that the supervisor decides; they win over everything.
+    pub(crate) fn decided(&self, service: Name) -> BTreeMap<&'static str, OsString> {
+        let listen = self.listen.to_string();
+        let text = |text: &str| OsString::from(text);
+        let port = |port: u16| OsString::from(port.to_string());
+        let folder = self.layout.of(service).into_os_string();
+        let pairs: Vec<(&'static str, OsString)> = match service {
+            Name::Registry => vec![
+                ("REGISTRY_LISTEN_ADDRESS", text(&listen)),
+                ("REGISTRY_LISTEN_PORT", port(self.ports.registry)),
+                ("REGISTRY_DATA_DIR", folder),
+                ("REGISTRY_HTPASSWD", self.secrets.htpasswd.clone().into()),
+                ("REGISTRY_TLS_CERT", self.secrets.tls.cert.clone().into()),
+                ("REGISTRY_TLS_KEY", self.secrets.tls.key.clone().into()),
+            ],
+            Name::ApiServer => vec![
+                ("API_LISTEN_ADDRESS", text(&listen)),
+                ("API_LISTEN_PORT", port(self.ports.api)),
+                ("DB_HOST", text(&Ipv4Addr::LOCALHOST.to_string())),
+                ("DB_PORT", port(self.ports.postgres)),
+                ("DB_USER", text(DB_USER)),
+                ("DB_NAME", text(DB_NAME)),
+                // An empty variable counts as unset: the file's content is used.
+                ("DB_PASS", OsString::new()),
+                (
+                    "DB_PASS_FILE",
+                    self.secrets.database_password.clone().into(),
+                ),
+                ("WORK_DIR", folder),
+            ],
+            Name::ImageService => vec![
+                ("LISTEN_ADDRESS", text(&listen)),
+                ("LISTEN_PORT", port(self.ports.image)),
+                ("DATA_DIR", folder),
+            ],
+            Name::Webui => vec![
+                ("LISTEN_ADDRESS", text(&listen)),
+                ("WEBUI_PORT", port(self.ports.webui)),
+                ("WEBUI_STATIC_PORT", port(self.ports.webui_static)),
+                (
+                    "API_URL",
+                    text(&format!(
+                        "http://{}",
+                        SocketAddr::new(loopback(self.listen), self.ports.api)
+                    )),
+                ),
+            ],
+        };
+        pairs.into_iter().collect()
+    }
+
+    /// Writes the file of variables that a service reads below its environment: the defaults of this
+    /// installation, then the user's lines.
+    ///
+    /// Errors: the user's file cannot be read.
+    pub(crate) fn write_variables(&self, service: Name) -> Result<PathBuf, Error> {
+        let mut text = String::from("# Written by `atoll up` at each start of the service.\n");
+        for (name, value) in self.defaults(service) {
+            writeln!(text, "{name}={value}").ok();
+        }
+        if let Some(path) = &self.env_file {
+            let lines = fs::read_to_string(path)
+                .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))?;
+            writeln!(text, "# {}", path.display()).ok();
+            text.push_str(&lines);
+        }
+        let target = self.layout.variables(service);
+        write_whole(&target, text.as_bytes(), 0o600)?;
+        Ok(target)
+    }
+
+    fn defaults(&self, service: Name) -> Vec<(&'static str, String)> {
+        if !service.follows_env_file() {
+            return Vec::new();
+        }
+        let api = self.socket(self.ports.api).to_string();
+        let mut pairs = vec![
+            ("ASSISTED_SERVICE_SCHEME", "http".to_owned()),
+            ("ASSISTED_SERVICE_HOST", api),
+            ("SERVICE_BASE_URL", self.api_url()),
+            ("IMAGE_SERVICE_BASE_URL", self.image_service_url()),
+        ];
+        if service == Name::ApiServer {
+            pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
+            let certificate = self.secrets.tls.cert.display().to_string();
+            pairs.push(("MIRROR_CA_PATH", certificate));
+        }
+        pairs
+    }
+
+    fn socket(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(reachable(self.listen), port)
+    }
+}
+
+/// When the file of variables changed last.
+pub(crate) fn changed_at(path: Option<&Path>) -> Option<std::time::SystemTime> {
+    fs::metadata(path?).ok()?.modified().ok()
+}
+
+/// An address by which others reach what listens on `listen`.
+pub(crate) fn reachable(listen: IpAddr) -> IpAddr {
+    if !listen.is_unspecified() {
+        return listen;
+    }
+    // Nothing is sent: connecting a datagram socket only asks the routing table. 192.0.2.1 is nobody's.
+    let outward = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
+        .and_then(|socket| {
+            socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+            socket.local_addr()
+        })
+        .map(|address| address.ip());
+    outward
+        .ok()
+        .filter(|address| !address.is_unspecified())
+        .unwrap_or_else(|| loopback(listen))
+}
+
+/// The address on which this machine itself reaches what listens on `listen`.
+fn loopback(listen: IpAddr) -> IpAddr {
+    match listen {
+        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(dir: &Path, env_file: Option<PathBuf>) -> Environment {
+        let layout = Layout::new(Some(dir.join("data"))).unwrap();
+        layout.create().unwrap();
+        let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let secrets = Secrets {
+            database_password: layout.secret("a"),
+            registry_password: layout.secret("b"),
+            htpasswd: layout.secret("c"),
+            tls: service::tls::Files {
+                cert: layout.registry_certificate(),
+                key: layout.secret("d"),
+            },
+        };
+        let ports = Ports {
+            postgres: 1,
+            registry: 2,
+            api: 3,
+            image: 4,
+            webui: 5,
+            webui_static: 6,
+        };
+        Environment {
+            layout,
+            ports,
+            listen,
+            secrets,
+            env_file,
+        }
+    }
+
+    #[test]
+    fn the_users_lines_come_last_and_win() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("my.env");
+        fs::write(&file, "SERVICE_BASE_URL=http://api.example\n").unwrap();
+        let environment = environment(dir.path(), Some(file));
+        let path = environment.write_variables(Name::ApiServer).unwrap();
+        let text = fs::read_to_string(path).unwrap();
+        let ours = text.find("SERVICE_BASE_URL=http://127.0.0.1:3").unwrap();
+        let theirs = text.find("SERVICE_BASE_URL=http://api.example").unwrap();
+        assert!(ours < theirs, "{text}");
+    }
+
+    #[test]
+    fn passwords_are_given_by_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = environment(dir.path(), None);
+        let decided = environment.decided(Name::ApiServer);
+        assert_eq!(decided["DB_PASS"], "");
+        assert!(Path::new(&decided["DB_PASS_FILE"]).ends_with("secrets/a"));
+    }
+
+    #[test]
+    fn a_missing_env_file_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = environment(dir.path(), Some(PathBuf::from("/none/x.env")));
+        let error = environment.write_variables(Name::ApiServer).unwrap_err();
+        assert!(error.to_string().contains("/none/x.env"), "{error}");
+    }
+}

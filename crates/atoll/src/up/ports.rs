@@ -1,0 +1,154 @@
+//! Which ports everything listens on.
+
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use service::Error;
+
+/// Postgres's own port; the database is private, so that any later one does as well.
+const POSTGRES_PORT: u16 = 5432;
+/// Units: ports. How many the database tries: a machine seldom runs more than a few.
+const POSTGRES_TRIES: u16 = 100;
+/// Units: ports. How many `--ports-from` needs.
+const PORTS_IN_ROW: u16 = 6;
+const POLL: Duration = Duration::from_millis(100);
+
+/// The ports of an installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ports {
+    /// Database, on loopback only.
+    pub(crate) postgres: u16,
+    /// Container registry.
+    pub(crate) registry: u16,
+    /// Installer API.
+    pub(crate) api: u16,
+    /// Discovery images.
+    pub(crate) image: u16,
+    /// The page.
+    pub(crate) webui: u16,
+    /// The page once more, where the reverse proxy expects it.
+    pub(crate) webui_static: u16,
+}
+
+impl Ports {
+    /// The documented ports, or six in a row; those of the services are waited for until `deadline`.
+    ///
+    /// Errors: a port that somebody else uses.
+    pub(crate) fn choose(
+        listen: IpAddr,
+        from: Option<u16>,
+        deadline: Instant,
+    ) -> Result<Self, Error> {
+        let ports = match from {
+            Some(from) => Self::in_row(from)?,
+            None => Self {
+                postgres: free_port_from(POSTGRES_PORT)?,
+                registry: 5000,
+                api: 8090,
+                image: 8888,
+                webui: 8080,
+                webui_static: 8989,
+            },
+        };
+        if from.is_some() {
+            wait_free(
+                IpAddr::V4(Ipv4Addr::LOCALHOST),
+                ports.postgres,
+                "the database",
+                deadline,
+            )?;
+        }
+        for (port, what) in [
+            (ports.registry, "the registry"),
+            (ports.api, "the API"),
+            (ports.image, "the image service"),
+            (ports.webui, "the page"),
+            (ports.webui_static, "the page"),
+        ] {
+            wait_free(listen, port, what, deadline)?;
+        }
+        Ok(ports)
+    }
+
+    fn in_row(from: u16) -> Result<Self, Error> {
+        let last = from.checked_add(PORTS_IN_ROW - 1);
+        if from == 0 || last.is_none() {
+            let reason = format!(
+                "{from} does not leave room for {PORTS_IN_ROW} ports: use 1 to {}",
+                u16::MAX - PORTS_IN_ROW + 1
+            );
+            return Err(Error::new("reading --ports-from", reason));
+        }
+        Ok(Self {
+            postgres: from,
+            registry: from + 1,
+            api: from + 2,
+            image: from + 3,
+            webui: from + 4,
+            webui_static: from + 5,
+        })
+    }
+}
+
+fn wait_free(address: IpAddr, port: u16, what: &str, deadline: Instant) -> Result<(), Error> {
+    let socket = SocketAddr::new(address, port);
+    let doing = || format!("looking for port {port} of {what}");
+    loop {
+        match TcpListener::bind(socket) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                if Instant::now() >= deadline {
+                    return Err(Error::new(
+                        doing(),
+                        format!(
+                            "another program listens on {socket}: stop it, or choose other ports with --ports-from N"
+                        ),
+                    ));
+                }
+                std::thread::sleep(POLL);
+            }
+            Err(error) => return Err(Error::new(doing(), error)),
+        }
+    }
+}
+
+fn free_port_from(first: u16) -> Result<u16, Error> {
+    (first..first + POSTGRES_TRIES)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .ok_or_else(|| {
+            Error::new(
+                "looking for a port of the database",
+                format!(
+                    "{first} to {} are all in use: choose with --ports-from N",
+                    first + POSTGRES_TRIES - 1
+                ),
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn a_port_in_use_is_named_with_the_way_out() {
+        let taken = TcpListener::bind((LOOPBACK, 0)).unwrap();
+        let port = taken.local_addr().unwrap().port();
+        let error = wait_free(LOOPBACK, port, "the API", Instant::now()).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains(&port.to_string()), "{text}");
+        assert!(text.contains("--ports-from"), "{text}");
+    }
+
+    #[test]
+    fn six_ports_in_a_row() {
+        let ports = Ports::in_row(7000).unwrap();
+        assert_eq!((ports.postgres, ports.webui_static), (7000, 7005));
+        assert!(Ports::in_row(0).is_err());
+        assert!(Ports::in_row(65_531).is_err());
+        assert!(Ports::in_row(65_530).is_ok());
+    }
+}

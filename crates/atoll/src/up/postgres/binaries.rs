@@ -1,0 +1,134 @@
+//! Where the programs of a Postgres server are.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use service::Error;
+
+use crate::up::settings::Settings;
+
+/// Folders with one folder per major version.
+const VERSIONED: [&str; 2] = ["/usr/lib/postgresql", "/usr/local/lib/postgresql"];
+/// What a server needs.
+const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
+
+/// The programs of one Postgres installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binaries {
+    folder: PathBuf,
+    /// Major version.
+    pub(crate) major: u32,
+}
+
+impl Binaries {
+    /// Looks in PG_BIN, then in PATH and where distributions put them; the newest, or the one whose major
+    /// version is `wanted` because data of that version exists.
+    ///
+    /// Errors: none was found, or none of the version.
+    pub(crate) fn find(wanted: Option<u32>) -> Result<Self, Error> {
+        let doing = "looking for Postgres";
+        let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
+        let candidates = match &settings.pg_bin {
+            Some(folder) => vec![folder.clone()],
+            None => candidates(&settings.path, &VERSIONED.map(Path::new)),
+        };
+        let mut found: Vec<Self> = candidates
+            .iter()
+            .filter_map(|folder| Self::at(folder))
+            .collect();
+        found.sort_by_key(|binaries| binaries.major);
+        let chosen = match wanted {
+            Some(major) => found.iter().rfind(|binaries| binaries.major == major),
+            None => found.last(),
+        };
+        chosen.cloned().ok_or_else(|| {
+            let looked = candidates
+                .iter()
+                .map(|folder| folder.display().to_string())
+                .collect::<Vec<_>>()
+                .join(", ");
+            let reason = match wanted {
+                Some(major) => format!(
+                    "the data was made by Postgres {major}, and its initdb and postgres are not in: {looked}; install that version, or name its folder in PG_BIN"
+                ),
+                None => format!(
+                    "initdb and postgres are not in: {looked}; install a Postgres server (Debian: apt-get install postgresql), or name its folder in PG_BIN"
+                ),
+            };
+            Error::new(doing, reason)
+        })
+    }
+
+    /// The path of a program.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn at(folder: &Path) -> Option<Self> {
+        let is_whole = PROGRAMS.iter().all(|name| folder.join(name).is_file());
+        if !is_whole {
+            return None;
+        }
+        // Links in /usr/local/bin point at the real folder, where the programs find each other.
+        let folder = fs::canonicalize(folder.join("postgres"))
+            .ok()?
+            .parent()?
+            .to_owned();
+        let output = Command::new(folder.join("postgres"))
+            .arg("--version")
+            .output()
+            .ok()?;
+        let major = major_of(&String::from_utf8_lossy(&output.stdout))?;
+        Some(Self { folder, major })
+    }
+}
+
+fn candidates(path: &str, versioned: &[&Path]) -> Vec<PathBuf> {
+    let in_path = std::env::split_paths(path).filter(|folder| folder.is_absolute());
+    let by_version = versioned
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")));
+    in_path.chain(by_version).collect()
+}
+
+/// `postgres (PostgreSQL) 15.18 (Debian …)` is 15.
+fn major_of(version: &str) -> Option<u32> {
+    let text = version.split(' ').nth(2)?;
+    let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_as_distributions_print_them() {
+        for (text, major) in [
+            (
+                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n",
+                Some(15),
+            ),
+            ("postgres (PostgreSQL) 18rc1\n", Some(18)),
+            ("postgres\n", None),
+        ] {
+            assert_eq!(major_of(text), major, "{text}");
+        }
+    }
+
+    #[test]
+    fn folders_of_versions_are_looked_through() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("16/bin")).unwrap();
+        let found = candidates("/a:relative:/b", &[dir.path()]);
+        let expected = [
+            PathBuf::from("/a"),
+            PathBuf::from("/b"),
+            dir.path().join("16/bin"),
+        ];
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,173 @@
+//! The database's files, and the command that serves them.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use service::Error;
+
+use super::account::Account;
+use super::binaries::Binaries;
+use super::stale;
+use crate::up::environment::{DB_NAME, DB_USER};
+use crate::up::layout::{Layout, write_whole};
+
+/// What differs from Postgres's own defaults. Small caches: installers have small databases.
+const OPTIONS: [&str; 8] = [
+    "listen_addresses=127.0.0.1",
+    // The socket's folder would have to be writable by two users; TCP on loopback does not.
+    "unix_socket_directories=",
+    "max_connections=60",
+    "shared_buffers=32MB",
+    "password_encryption=scram-sha-256",
+    "lc_messages=C",
+    "log_line_prefix=%m [%p] ",
+    "cluster_name=atoll",
+];
+
+/// A Postgres server's data, and how it is run.
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    binaries: Binaries,
+    account: Option<Account>,
+    data: PathBuf,
+    port: u16,
+}
+
+impl Cluster {
+    /// Ends what an earlier run left, and makes the files at the first start. Whether they are new.
+    ///
+    /// Errors: no Postgres, a data directory that its user does not reach, initdb's own.
+    pub(crate) fn prepare(
+        layout: &Layout,
+        port: u16,
+        password: &Path,
+    ) -> Result<(Self, bool), Error> {
+        let data = layout.postgres().join("data");
+        let made_by = fs::read_to_string(data.join("PG_VERSION"))
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        let cluster = Self {
+            binaries: Binaries::find(made_by)?,
+            account: Account::needed()?,
+            data,
+            port,
+        };
+        if let Some(account) = &cluster.account {
+            account.check_reach(&cluster.data)?;
+        }
+        let is_new = made_by.is_none();
+        if is_new {
+            cluster.make(layout, password)?;
+        }
+        Ok((cluster, is_new))
+    }
+
+    /// Ends the server that a killed run left on the data of `layout`; whether there was one.
+    ///
+    /// Errors: it does not end.
+    pub(crate) fn end_stale(layout: &Layout) -> Result<bool, Error> {
+        stale::end(&layout.postgres().join("data"))
+    }
+
+    /// The command that serves until it is ended.
+    pub(crate) fn server(&self) -> Command {
+        let mut command = self.command("postgres");
+        command.arg("-D").arg(&self.data);
+        for option in OPTIONS {
+            command.args(["-c", option]);
+        }
+        command.args(["-c", &format!("port={}", self.port)]);
+        command
+    }
+
+    /// Major version of the server.
+    pub(crate) fn major(&self) -> u32 {
+        self.binaries.major
+    }
+
+    /// Who runs it, when not this user.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.account.as_ref().map(|account| account.name.as_str())
+    }
+
+    /// The files appear under their name once they are whole.
+    fn make(&self, layout: &Layout, password: &Path) -> Result<(), Error> {
+        let doing = "making the database";
+        let part = layout.postgres().join("data.part");
+        if part.exists() {
+            fs::remove_dir_all(&part).map_err(|e| Error::new(doing, e))?;
+        }
+        fs::create_dir(&part).map_err(|e| Error::new(doing, e))?;
+        fs::set_permissions(&part, fs::Permissions::from_mode(0o700))
+            .map_err(|e| Error::new(doing, e))?;
+        let secret = layout.postgres().join("password");
+        let text = fs::read(password).map_err(|e| Error::new(doing, e))?;
+        write_whole(&secret, &text, 0o600)?;
+        if let Some(account) = &self.account {
+            account.own(&part)?;
+            account.own(&secret)?;
+        }
+        let made = self.initialise(&part, &secret);
+        fs::remove_file(&secret).map_err(|e| Error::new(doing, e))?;
+        made?;
+        fs::rename(&part, &self.data).map_err(|e| Error::new(doing, e))
+    }
+
+    fn initialise(&self, folder: &Path, secret: &Path) -> Result<(), Error> {
+        let mut initdb = self.command("initdb");
+        initdb
+            .arg("-D")
+            .arg(folder)
+            .args(["-U", DB_USER, "--auth=scram-sha-256", "--encoding=UTF8"])
+            .args(["--locale=C", "--no-instructions", "--pwfile"])
+            .arg(secret);
+        run(&mut initdb, "")?;
+        // A server for a single session: nothing listens while the database is made.
+        let mut single = self.command("postgres");
+        single
+            .args(["--single", "-j", "-D"])
+            .arg(folder)
+            .arg("postgres");
+        run(&mut single, &format!("create database {DB_NAME};\n\n"))
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(self.binaries.program(program));
+        // A Ctrl-C at the terminal is for the supervisor, which ends everything in order.
+        command.current_dir("/").env("LC_ALL", "C").process_group(0);
+        if let Some(account) = &self.account {
+            command.uid(account.uid).gid(account.gid);
+        }
+        command
+    }
+}
+
+fn run(command: &mut Command, input: &str) -> Result<(), Error> {
+    let doing = format!("running {}", command.get_program().display());
+    let output = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .and_then(|mut child| {
+            if let Some(mut stdin) = child.stdin.take() {
+                stdin.write_all(input.as_bytes())?;
+            }
+            child.wait_with_output()
+        })
+        .map_err(|e| Error::new(doing.clone(), e))?;
+    let told = [output.stdout, output.stderr].concat();
+    let told = String::from_utf8_lossy(&told);
+    // A single session goes on after a failed statement and ends well.
+    if output.status.success() && !told.contains("ERROR:") {
+        return Ok(());
+    }
+    Err(Error::new(
+        doing,
+        format!("{}: {}", output.status, told.trim()),
+    ))
+}

@@ -1,0 +1,8 @@
+//! The private Postgres: found, initialised, run under an unprivileged user, stopped.
+
+mod account;
+mod binaries;
+mod cluster;
+mod stale;
+
+pub(crate) use cluster::Cluster;

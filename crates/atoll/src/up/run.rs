@@ -1,0 +1,312 @@
+//! From nothing to everything ready, and back.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use rustix::process::Signal;
+use service::{CancellationToken, Error};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::board::{Board, State};
+use super::child::{self, Ending, Program, Wanted};
+use super::control::Control;
+use super::environment::Environment;
+use super::layout::{Layout, Lock};
+use super::lines::{Kind, Sink};
+use super::log_file::LogFile;
+use super::ports::Ports;
+use super::postgres::Cluster;
+use super::ready;
+use super::secrets::{REGISTRY_USER, Secrets};
+use super::service::Name;
+use crate::terminal;
+
+/// The running program, also when its file was replaced meanwhile.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+const POSTGRES: &str = "postgres";
+/// How long the children of a killed run may finish their requests before their ports count as taken.
+const LEFT_BEHIND: Duration = Duration::from_secs(30);
+/// A little more than services give their open requests.
+const SERVICE_GRACE: Duration = Duration::from_secs(25);
+/// A shutdown checkpoint on a slow disk.
+const POSTGRES_GRACE: Duration = Duration::from_mins(1);
+
+/// Arguments of `atoll up`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct UpArguments {
+    /// Where everything is kept (default: /var/lib/atoll as root, else atoll in the user's data folder)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Use six ports from N: database, registry, API, images, page, page
+    #[arg(long, value_name = "N")]
+    pub(crate) ports_from: Option<u16>,
+    /// File with NAME=value lines for the services; changes are followed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Option<PathBuf>,
+    /// Address that the services listen on
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub(crate) listen: IpAddr,
+}
+
+/// Runs everything until SIGINT or SIGTERM.
+///
+/// Errors: what keeps it from starting, with the way out.
+pub(crate) fn run(arguments: &UpArguments) -> Result<(), Error> {
+    let layout = Layout::new(arguments.data.clone())?;
+    layout.create()?;
+    let lock = Lock::take(&layout)?;
+    std::fs::remove_file(layout.state()).ok();
+    if Cluster::end_stale(&layout)? {
+        terminal::say("Ended the database that an earlier run had left.");
+    }
+    let patience = if lock.was_killed {
+        LEFT_BEHIND
+    } else {
+        Duration::ZERO
+    };
+    let ports = Ports::choose(
+        arguments.listen,
+        arguments.ports_from,
+        Instant::now() + patience,
+    )?;
+    let secrets = Secrets::ensure(&layout, arguments.listen)?;
+    let env_file = arguments
+        .env_file
+        .as_deref()
+        .map(std::path::absolute)
+        .transpose();
+    let environment = Environment {
+        env_file: env_file.map_err(|e| Error::new("reading --env-file", e))?,
+        layout,
+        ports,
+        listen: arguments.listen,
+        secrets,
+    };
+    check_settings(&environment)?;
+    let (cluster, is_new) = Cluster::prepare(
+        &environment.layout,
+        ports.postgres,
+        &environment.secrets.database_password,
+    )?;
+    announce(&environment, &cluster, is_new);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new("starting the runtime", e))?;
+    runtime.block_on(supervise(environment, cluster))?;
+    lock.release();
+    Ok(())
+}
+
+fn announce(environment: &Environment, cluster: &Cluster, is_new: bool) {
+    let what = if is_new { "New" } else { "Using the" };
+    let user = cluster
+        .user()
+        .map_or_else(String::new, |user| format!(" as user {user}"));
+    terminal::say(&format!(
+        "{what} data in {}; Postgres {}{user}.",
+        environment.layout.root().display(),
+        cluster.major()
+    ));
+}
+
+/// The command of a service, with its variables.
+fn command(environment: &Environment, name: Name) -> Result<Command, Error> {
+    let variables = environment.write_variables(name)?;
+    let mut command = Command::new(THIS_PROGRAM);
+    command
+        .arg0("atoll")
+        .args(["serve", name.as_str(), "--config"])
+        .arg(variables)
+        .envs(environment.decided(name))
+        // A Ctrl-C at the terminal is for the supervisor, which ends everything in order.
+        .process_group(0);
+    Ok(command)
+}
+
+/// Wrong settings are told before anything runs, those of all services together.
+fn check_settings(environment: &Environment) -> Result<(), Error> {
+    let mut told = String::new();
+    for name in Name::ALL {
+        let doing = || format!("checking the settings of {name}");
+        let output = command(environment, name)?
+            .arg("--check-config")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| Error::new(doing(), e))?;
+        if !output.status.success() {
+            told.push_str(&String::from_utf8_lossy(&output.stderr));
+        }
+    }
+    if told.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::new("checking the settings", told))
+    }
+}
+
+async fn supervise(environment: Environment, cluster: Cluster) -> Result<(), Error> {
+    let board = Board::new(environment.layout.state(), state_of(&environment));
+    let stop = on_signals()?;
+    let control = Control::new(environment.clone());
+    let mut database = JoinSet::new();
+    let database_ending = ending(&stop);
+    let mut is_database_ready = start_database(
+        &environment,
+        cluster,
+        &board,
+        database_ending.clone(),
+        &mut database,
+    )?;
+    let mut services = JoinSet::new();
+    let services_ending = ending(&stop);
+    let began = Instant::now();
+    let result = stop
+        .asked
+        .run_until_cancelled(async {
+            is_database_ready
+                .wait_for(|is_ready| *is_ready)
+                .await
+                .map_err(|e| Error::new("waiting for the database", e))?;
+            for name in Name::ALL {
+                let program = service_program(&environment, name)?;
+                let wanted = control.of(name);
+                services.spawn(child::keep(
+                    program,
+                    wanted,
+                    services_ending.clone(),
+                    board.clone(),
+                ));
+            }
+            let urls: BTreeMap<_, _> = control
+                .running()
+                .map(|name| (name.as_str(), environment.ready_url(name)))
+                .collect();
+            ready::wait(urls).await?;
+            board.publish();
+            tell_ready(&environment, began.elapsed());
+            control.watch().await
+        })
+        .await
+        .unwrap_or(Ok(()));
+    terminal::say("Stopping: open requests are finished first; Ctrl-C once more ends at once.");
+    board.withdraw();
+    services_ending.asked.cancel();
+    services.join_all().await;
+    database_ending.asked.cancel();
+    database.join_all().await;
+    terminal::say("Everything is stopped; the data stays.");
+    result
+}
+
+/// Ends when its own token says so, or at once when the user insists.
+fn ending(stop: &Ending) -> Ending {
+    Ending {
+        asked: CancellationToken::new(),
+        at_once: stop.at_once.clone(),
+    }
+}
+
+fn start_database(
+    environment: &Environment,
+    cluster: Cluster,
+    board: &Board,
+    ending: Ending,
+    tasks: &mut JoinSet<()>,
+) -> Result<watch::Receiver<bool>, Error> {
+    let (ready, is_ready) = watch::channel(false);
+    let log = LogFile::open(environment.layout.log(POSTGRES))?;
+    let program = Program {
+        name: POSTGRES,
+        command: Box::new(move || Ok(cluster.server())),
+        end: Signal::INT,
+        end_now: Signal::QUIT,
+        grace: POSTGRES_GRACE,
+        sink: Sink::new(POSTGRES, Kind::Postgres(ready), log),
+    };
+    let board = board.clone();
+    tasks.spawn(async move {
+        let (_always, wanted) = watch::channel(Wanted {
+            run: true,
+            generation: 0,
+        });
+        child::keep(program, wanted, ending, board).await;
+    });
+    Ok(is_ready)
+}
+
+fn service_program(environment: &Environment, name: Name) -> Result<Program, Error> {
+    let log = LogFile::open(environment.layout.log(name.as_str()))?;
+    let environment = environment.clone();
+    Ok(Program {
+        name: name.as_str(),
+        command: Box::new(move || {
+            let mut command = command(&environment, name)?;
+            command.arg("--supervised");
+            Ok(command)
+        }),
+        end: Signal::TERM,
+        end_now: Signal::KILL,
+        grace: SERVICE_GRACE,
+        sink: Sink::new(name.as_str(), Kind::Service, log),
+    })
+}
+
+fn state_of(environment: &Environment) -> State {
+    State {
+        api_url: environment.api_url(),
+        image_service_url: environment.image_service_url(),
+        ui_url: environment.ui_url(),
+        registry: environment.registry(),
+        registry_user: REGISTRY_USER.to_owned(),
+        registry_password_file: environment.secrets.registry_password.clone(),
+        registry_ca: environment.secrets.tls.cert.clone(),
+        control: environment.layout.root().join("control"),
+        postgres_port: environment.ports.postgres,
+        pids: BTreeMap::new(),
+    }
+}
+
+fn tell_ready(environment: &Environment, after: Duration) {
+    let layout = &environment.layout;
+    terminal::say(&format!(
+        "Ready after {:.1} s.\n  Page           {}\n  API            {}/api/assisted-install/v2\n  Images         {}\n  Registry       {} (user {REGISTRY_USER}, password in {}, certificate {})\n  Logs           {}\nCtrl-C stops everything.",
+        after.as_secs_f64(),
+        environment.ui_url(),
+        environment.api_url(),
+        environment.image_service_url(),
+        environment.registry(),
+        environment.secrets.registry_password.display(),
+        environment.secrets.tls.cert.display(),
+        layout.root().join("logs").display(),
+    ));
+}
+
+/// The first SIGINT or SIGTERM asks, the second insists.
+fn on_signals() -> Result<Ending, Error> {
+    let install = |kind| signal(kind).map_err(|e| Error::new("installing signal handlers", e));
+    let mut interrupt = install(SignalKind::interrupt())?;
+    let mut terminate = install(SignalKind::terminate())?;
+    let ending = Ending {
+        asked: CancellationToken::new(),
+        at_once: CancellationToken::new(),
+    };
+    let told = ending.clone();
+    tokio::spawn(async move {
+        for token in [&told.asked, &told.at_once] {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            token.cancel();
+        }
+    });
+    Ok(ending)
+}

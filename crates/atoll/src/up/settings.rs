@@ -1,0 +1,17 @@
+//! What tells where things are on this machine.
+
+use std::path::PathBuf;
+
+service::settings! {
+    /// Variables that every process has.
+    pub struct Settings {
+        /// Home directory of the user.
+        home: Option<PathBuf> = "",
+        /// Where programs of the user keep data.
+        xdg_data_home: Option<PathBuf> = "",
+        /// Folders with programs.
+        path: String = "",
+        /// Folder with Postgres's server programs, when they are not where distributions put them.
+        pg_bin: Option<PathBuf> = "",
+    }
+}
