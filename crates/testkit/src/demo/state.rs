@@ -1,0 +1,102 @@
+//! What `atoll up` says of the services that it runs.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::json;
+
+/// `atoll.json`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct State {
+    /// Base address of the API.
+    pub api_url: String,
+    /// Base address of the image service.
+    pub image_service_url: String,
+    /// Address of the web UI.
+    pub ui_url: Option<String>,
+    /// Host and port of the registry.
+    pub registry: String,
+    /// Its user.
+    pub registry_user: String,
+    /// File with the user's password.
+    pub registry_password_file: PathBuf,
+    /// File with the certificate authority of the registry.
+    pub registry_ca: PathBuf,
+    /// Directory in which a file `<service>.stop` keeps a service stopped.
+    pub control: Option<PathBuf>,
+}
+
+impl State {
+    /// Reads the file.
+    ///
+    /// Errors: it cannot be read, or a member is missing; `atoll up` writes it when everything is ready.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "{}: cannot be read; is `atoll up` running and ready?",
+                path.display()
+            )
+        })?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("{}: is not the state of `atoll up`", path.display()))
+    }
+
+    /// The registry password.
+    ///
+    /// Errors: its file cannot be read.
+    pub fn registry_password(&self) -> Result<String> {
+        let path = &self.registry_password_file;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot be read", path.display()))?;
+        Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+    }
+
+    /// A pull secret for the registry.
+    ///
+    /// Errors: as [`State::registry_password`].
+    pub fn pull_secret(&self) -> Result<String> {
+        let auth = STANDARD.encode(format!(
+            "{}:{}",
+            self.registry_user,
+            self.registry_password()?
+        ));
+        Ok(
+            json!({ "auths": { &self.registry: { "auth": auth, "email": "demo@example.org" } } })
+                .to_string(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pull_secret_holds_the_registry() {
+        let directory = tempfile::tempdir().unwrap();
+        let password = directory.path().join("password");
+        std::fs::write(&password, "secret\n").unwrap();
+        let state = json!({
+            "api_url": "http://127.0.0.1:8090", "image_service_url": "http://127.0.0.1:8888", "ui_url": "http://127.0.0.1:8989",
+            "registry": "127.0.0.1:5000", "registry_user": "atoll", "registry_password_file": password,
+            "registry_ca": "/ca.pem", "control": "/data/control",
+        });
+        let path = directory.path().join("atoll.json");
+        std::fs::write(&path, state.to_string()).unwrap();
+        let secret: serde_json::Value =
+            serde_json::from_str(&State::read(&path).unwrap().pull_secret().unwrap()).unwrap();
+        assert_eq!(
+            secret["auths"]["127.0.0.1:5000"]["auth"],
+            STANDARD.encode("atoll:secret")
+        );
+    }
+
+    #[test]
+    fn a_missing_state_says_what_to_do() {
+        let error = State::read(Path::new("/none/atoll.json")).unwrap_err();
+        assert!(format!("{error:#}").contains("atoll up"));
+    }
+}
