@@ -1,1 +1,87 @@
+//! The installer API: clusters, infra-envs and hosts over HTTP, on Postgres.
+//!
+//! Decisions are made by `rules`; this crate loads what they look at, stores what they change and records the
+//! events. The one invariant: every change of a cluster happens under its lock, in one transaction.
 
+mod app;
+mod db;
+pub mod discovery;
+pub mod files;
+mod http;
+pub mod install;
+pub mod operations;
+mod routes;
+pub mod settings;
+mod tasks;
+
+use std::path::Path;
+
+use service::health::Health;
+use service::program::ServerSettings as _;
+use service::server::Running;
+use service::{CancellationToken, Error};
+
+use app::App;
+use install::{Mirrors, RegistryAccess};
+pub use settings::Settings;
+
+/// Listens and answers; the database may come later.
+///
+/// Errors: an address, a folder or a file of the settings that cannot be used.
+pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
+    let listens = settings.listen();
+    let app = build(settings).await?;
+    let health = Health::new();
+    let router = routes::router(app.clone(), health.clone());
+    health.starting(tasks::DATABASE);
+    let mut running = service::server::start(listens, router, shutdown.clone()).await?;
+    tracing::info!(address = %running.address(), "the installer API listens");
+    running.also(tasks::run(app, health, shutdown));
+    Ok(running)
+}
+
+/// Listens and answers until `shutdown`.
+pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+    start(settings, shutdown).await?.wait().await
+}
+
+async fn build(settings: Settings) -> Result<App, Error> {
+    let store = files::Store::open(&settings.work_dir)
+        .await
+        .map_err(|error| Error::new("opening WORK_DIR", error))?;
+    let service_ca = settings.service_ca_cert_path.as_deref().map(read).transpose()?;
+    let mirror_ca = match settings.mirror_ca_path.exists() {
+        true => Some(read(&settings.mirror_ca_path)?),
+        false => None,
+    };
+    let bundles = [settings.mirror_ca_path.as_path(), Path::new(install::CA_BUNDLES[1])];
+    let mirrors = Mirrors::load(&settings.registries_conf_path, &bundles)
+        .map_err(|error| Error::new("reading REGISTRIES_CONF_PATH", error))?;
+    let discovery = discovery::Context {
+        service_base_url: settings.callback_url(),
+        agent_image: settings.agent_docker_image.clone(),
+        insecure: settings.skip_cert_verification,
+        service_ca: service_ca.clone(),
+        mirrors: mirrors.clone(),
+        agent_start_timeout: settings.agent_timeout_start,
+        insecure_policy: settings.force_insecure_policy_json,
+    };
+    let install = install::Context::new(install::Options {
+        store: store.clone(),
+        dummy_ignition: settings.dummy_ignition,
+        invoker: settings.install_invoker.clone(),
+        registry: RegistryAccess {
+            ca_pem: mirror_ca.map(String::into_bytes),
+            insecure: settings.skip_cert_verification,
+            mirrors: mirrors.clone(),
+        },
+        service_ca,
+        concurrency: settings.install_concurrency,
+        time_limit: settings.prepare_for_installation_timeout,
+    });
+    Ok(App::new(settings, store, discovery, install, mirrors.as_ref()))
+}
+
+fn read(path: &Path) -> Result<String, Error> {
+    std::fs::read_to_string(path).map_err(|error| Error::new(format!("reading {}", path.display()), error))
+}

@@ -1,0 +1,116 @@
+//! What every handler and task shares, and the use cases by noun.
+
+pub(crate) mod agent;
+mod cache;
+mod check_ins;
+pub(crate) mod clusters;
+pub(crate) mod events;
+pub(crate) mod files;
+pub(crate) mod hosts;
+pub(crate) mod infra_envs;
+pub(crate) mod ignored;
+pub(crate) mod installation;
+pub(crate) mod ipxe;
+pub(crate) mod logs;
+pub(crate) mod manifests;
+mod monitor;
+pub(crate) mod operators;
+pub(crate) mod preparation;
+pub(crate) mod request;
+pub(crate) mod render;
+mod requirements;
+mod steps;
+mod turns;
+pub(crate) mod versions;
+mod work;
+
+use std::sync::Arc;
+
+use model::Error;
+use model::ids::ClusterId;
+use rules::{Offer, Policy};
+use sqlx::PgPool;
+use tokio::sync::Notify;
+
+pub(crate) use cache::Stored;
+pub(crate) use work::{Scope, Work};
+
+use crate::db::Database;
+use crate::files::Store;
+use crate::settings::Settings;
+use crate::{discovery, install};
+
+/// The server's state. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Shared>);
+
+/// What an [`App`] is made of.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// As the operator set them.
+    pub(crate) settings: Settings,
+    /// What decisions are told, made of the settings.
+    pub(crate) policy: Policy,
+    /// What can be installed, made of the settings.
+    pub(crate) offer: Offer,
+    /// What steps are made with, made of the settings.
+    pub(crate) step_settings: rules::steps::Settings,
+    /// Rows.
+    pub(crate) db: Database,
+    /// Files of clusters.
+    pub(crate) store: Store,
+    /// What discovery ignitions are made with.
+    pub(crate) discovery: discovery::Context,
+    /// What installation files are made with.
+    pub(crate) install: install::Context,
+    /// Times of polls that are not written yet.
+    pub(crate) check_ins: check_ins::CheckIns,
+    /// Wakes the preparation task.
+    pub(crate) preparation: Notify,
+    cache: cache::Cache,
+    turns: turns::Turns,
+}
+
+impl App {
+    /// Puts the parts together.
+    pub(crate) fn new(
+        settings: Settings,
+        store: Store,
+        discovery: discovery::Context,
+        install: install::Context,
+        mirrors: Option<&install::Mirrors>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            policy: settings.policy(),
+            offer: settings.offer(mirrors),
+            step_settings: settings.steps(),
+            db: Database::new(&settings),
+            settings,
+            store,
+            discovery,
+            install,
+            check_ins: check_ins::CheckIns::default(),
+            preparation: Notify::new(),
+            cache: cache::Cache::default(),
+            turns: turns::Turns::default(),
+        }))
+    }
+
+    /// The pool, once the schema stands.
+    fn pool(&self) -> Result<&PgPool, Error> {
+        self.db.pool()
+    }
+
+    /// Forgets what is in memory about a cluster that is gone.
+    fn forget(&self, id: ClusterId) {
+        self.cache.remove(id);
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}

@@ -1,0 +1,241 @@
+//! Use cases of agents: registration, polls, replies, progress.
+
+use std::sync::Arc;
+
+use model::Error;
+use model::events::EventSeverity;
+use model::host::{Host, HostCreateParams, HostProgress, HostStatus};
+use model::ids::{HostId, InfraEnvId};
+use model::infra_env::InfraEnv;
+use model::steps::{StepReply, Steps};
+use rules::host::Trigger;
+use rules::{HostState, NewEvent, Snapshot};
+
+use super::{App, Scope, Stored, Work, render};
+use crate::db::hosts;
+use crate::db::tx;
+
+/// A poll, with what its request tells about the agent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Poll<'a> {
+    /// Seconds since 1970 by the host's clock.
+    pub(crate) host_time_s: Option<i64>,
+    /// Image of the agent.
+    pub(crate) agent_version: Option<&'a str>,
+}
+
+impl App {
+    /// Registers a host, for the first time or again.
+    pub(crate) async fn register_host(
+        &self,
+        infra_env: InfraEnvId,
+        params: &HostCreateParams,
+    ) -> Result<Host, Error> {
+        let infra_env = self.infra_env_row(infra_env).await?.record;
+        let result = self.register_in(&infra_env, params).await;
+        if let Err(
+            error @ (Error::Conflict { .. } | Error::Invalid { .. } | Error::Forbidden { .. }),
+        ) = &result
+        {
+            let text = format!("Host {}: registration failed: {error}", params.host_id);
+            let mut event = NewEvent::new("host_registration_failed", EventSeverity::Error, text)
+                .infra_env(infra_env.id)
+                .prop("message", error);
+            event.cluster_id = infra_env.cluster_id;
+            event.host_id = Some(params.host_id);
+            self.record(&[event]).await?;
+        }
+        result
+    }
+
+    async fn register_in(
+        &self,
+        infra_env: &InfraEnv,
+        params: &HostCreateParams,
+    ) -> Result<Host, Error> {
+        let id = params.host_id;
+        let known = tx("find host", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::place(&mut connection, infra_env.id, id).await
+        })
+        .await?;
+        // A host that exists stays where it is bound; a new one goes where its image belongs.
+        let cluster = match known {
+            Some(place) => place.cluster.map(|(id, _)| id),
+            None => infra_env.cluster_id,
+        };
+        let scope = cluster.map_or(Scope::Pool(infra_env.id, id), Scope::Cluster);
+        let decide = |work: &mut Work| {
+            let now = work.now;
+            if let Ok((host, cluster)) = work.host(id) {
+                let trigger = Trigger::Register {
+                    agent_version: params.discovery_agent_version.clone(),
+                };
+                let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
+                host.record.registered_at = now.into();
+                host.record.checked_in_at = now.into();
+                work.events.extend(new);
+            } else {
+                let host = rules::host::new_host(params, infra_env, work.cluster(), now)?;
+                work.events.push(rules::host::registered(&host));
+                work.snapshot.hosts.push(host);
+            }
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        let ((), stored) = self.change("register host", scope, decide).await?;
+        self.check_ins
+            .note(infra_env.id, id, service::clock::now(), None);
+        let host = stored
+            .snapshot
+            .host(id)
+            .ok_or_else(|| Error::not_found("host", id))?;
+        Ok(render::host(&host.record))
+    }
+
+    /// What a host shall do next. Writes nothing, except when the poll itself changes the host's state.
+    pub(crate) async fn next_steps(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        poll: Poll<'_>,
+    ) -> Result<Steps, Error> {
+        let mut stored = self.stored_host(infra_env, id).await?;
+        let now = service::clock::now();
+        self.check_ins.note(infra_env, id, now, poll.host_time_s);
+        let host = find(&stored.snapshot, id)?;
+        let is_back = matches!(
+            host.record.status,
+            HostStatus::Disconnected | HostStatus::DisconnectedUnbound
+        );
+        let other_version = poll.agent_version.filter(|version| {
+            !version.is_empty() && *version != host.record.discovery_agent_version
+        });
+        if is_back || other_version.is_some() {
+            let decide = |work: &mut Work| {
+                if let Some(version) = other_version {
+                    version.clone_into(&mut work.host(id)?.0.record.discovery_agent_version);
+                }
+                work.refresh(&self.policy);
+                Ok(())
+            };
+            ((), stored) = self
+                .change("poll", Scope::Host(infra_env, id), decide)
+                .await?;
+        }
+        let host = find(&stored.snapshot, id)?;
+        self.instructions(&stored, host, now).await
+    }
+
+    /// A host with its cluster, from memory when that is of the right revision.
+    async fn stored_host(&self, infra_env: InfraEnvId, id: HostId) -> Result<Arc<Stored>, Error> {
+        tx("find host", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            let place = hosts::place(&mut connection, infra_env, id).await?;
+            let place = place.ok_or_else(|| Error::not_found("host", id))?;
+            if let Some((cluster, revision)) = place.cluster {
+                let stored = self
+                    .load_revision(&mut connection, cluster, revision)
+                    .await?;
+                return Ok(stored.ok_or_else(|| Error::not_found("host", id))?);
+            }
+            let row = hosts::find(&mut connection, infra_env, id).await?;
+            let row = row.ok_or_else(|| Error::not_found("host", id))?;
+            let mut stored = Stored::default();
+            stored.snapshot.hosts.push(HostState::new(row.record));
+            Ok(Arc::new(stored))
+        })
+        .await
+    }
+
+    /// Takes down what a step found out.
+    pub(crate) async fn accept_reply(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        reply: &StepReply,
+    ) -> Result<(), Error> {
+        let stored = self.stored_host(infra_env, id).await?;
+        self.check_ins
+            .note(infra_env, id, service::clock::now(), None);
+        if self.tells_nothing_new(&stored, id, reply) {
+            return Ok(());
+        }
+        let decide = |work: &mut Work| {
+            let now = work.now;
+            let (host, cluster) = work.host(id)?;
+            let accepted = rules::replies::accept(host, cluster, reply, &self.policy, now)?;
+            work.events.extend(accepted.events);
+            if work.cluster().is_some() {
+                rules::replies::store_vips(&mut work.snapshot.cluster, &accepted.vips);
+            }
+            if accepted.refresh {
+                work.refresh(&self.policy);
+            }
+            Ok(())
+        };
+        self.change("accept step reply", Scope::Host(infra_env, id), decide)
+            .await
+            .map(drop)
+    }
+
+    /// Most replies repeat the last one: they need no transaction.
+    fn tells_nothing_new(&self, stored: &Stored, id: HostId, reply: &StepReply) -> bool {
+        let Some(before) = stored.snapshot.host(id) else {
+            return false;
+        };
+        let cluster = before.record.cluster_id.map(|_| &stored.snapshot.cluster);
+        let mut host = before.clone();
+        let accepted = rules::replies::accept(
+            &mut host,
+            cluster,
+            reply,
+            &self.policy,
+            service::clock::now(),
+        );
+        match accepted {
+            Ok(accepted) => {
+                accepted.events.is_empty()
+                    && accepted.vips.is_empty()
+                    && host.record == before.record
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Takes down how far an installation is.
+    pub(crate) async fn report_progress(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        progress: &HostProgress,
+    ) -> Result<(), Error> {
+        let stage = progress.current_stage.ok_or_else(|| {
+            Error::invalid(
+                "current_stage",
+                "is missing: name the stage that was reached",
+            )
+        })?;
+        let decide = |work: &mut Work| {
+            let now = work.now;
+            let (host, cluster) = work.host(id)?;
+            let trigger = Trigger::Progress {
+                stage,
+                info: progress.progress_info.clone(),
+            };
+            let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
+            work.events.extend(new);
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change("report progress", Scope::Host(infra_env, id), decide)
+            .await
+            .map(drop)
+    }
+}
+
+fn find(snapshot: &Snapshot, id: HostId) -> Result<&HostState, Error> {
+    snapshot
+        .host(id)
+        .ok_or_else(|| Error::not_found("host", id))
+}

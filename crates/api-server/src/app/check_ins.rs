@@ -1,0 +1,110 @@
+//! Times of polls, gathered until a batch is written.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use model::host::Host;
+use model::ids::{HostId, InfraEnvId};
+use model::time::Timestamp;
+
+use crate::db::CheckIn;
+
+/// The last poll of each host since the last flush. Bounded by the number of hosts.
+#[derive(Debug, Default)]
+pub(crate) struct CheckIns(Mutex<HashMap<(InfraEnvId, HostId), CheckIn>>);
+
+impl CheckIns {
+    /// A host was heard of.
+    pub(crate) fn note(
+        &self,
+        infra_env: InfraEnvId,
+        host: HostId,
+        now: Timestamp,
+        host_time_s: Option<i64>,
+    ) {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = pending
+            .get(&(infra_env, host))
+            .and_then(|check_in| check_in.host_time_s);
+        let check_in = CheckIn {
+            infra_env_id: infra_env,
+            host_id: host,
+            checked_in_at: now,
+            host_time_s: host_time_s.or(known),
+        };
+        pending.insert((infra_env, host), check_in);
+    }
+
+    /// Takes everything that is not written yet.
+    pub(crate) fn take(&self) -> Vec<CheckIn> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain()
+            .map(|(_, check_in)| check_in)
+            .collect()
+    }
+
+    /// Puts back what could not be written, except where a newer one came meanwhile.
+    pub(crate) fn put_back(&self, batch: Vec<CheckIn>) {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for check_in in batch {
+            pending
+                .entry((check_in.infra_env_id, check_in.host_id))
+                .or_insert(check_in);
+        }
+    }
+
+    /// Brings a record up to what is known here.
+    pub(crate) fn apply(&self, host: &mut Host) {
+        let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(check_in) = pending.get(&(host.infra_env_id, host.id)) {
+            apply(check_in, host);
+        }
+    }
+}
+
+/// Brings a record up to a check-in, if that is newer.
+pub(crate) fn apply(check_in: &CheckIn, host: &mut Host) {
+    if Some(check_in.checked_in_at) > host.checked_in_at.0 {
+        host.checked_in_at = check_in.checked_in_at.into();
+        host.timestamp = check_in.host_time_s.unwrap_or(host.timestamp);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        chrono::DateTime::from_timestamp(seconds, 0).unwrap()
+    }
+
+    #[test]
+    fn polls_of_one_host_become_one() {
+        let check_ins = CheckIns::default();
+        let (infra_env, host) = (InfraEnvId::default(), HostId::default());
+        check_ins.note(infra_env, host, at(1), Some(100));
+        check_ins.note(infra_env, host, at(2), None);
+        let batch = check_ins.take();
+        assert_eq!(batch.len(), 1);
+        assert_eq!(
+            (batch[0].checked_in_at, batch[0].host_time_s),
+            (at(2), Some(100))
+        );
+        assert!(check_ins.take().is_empty());
+    }
+
+    #[test]
+    fn what_is_put_back_does_not_hide_what_is_newer() {
+        let check_ins = CheckIns::default();
+        let (infra_env, host) = (InfraEnvId::default(), HostId::default());
+        check_ins.note(infra_env, host, at(1), None);
+        let failed = check_ins.take();
+        check_ins.note(infra_env, host, at(2), None);
+        check_ins.put_back(failed);
+        let mut record = Host::default();
+        check_ins.apply(&mut record);
+        assert_eq!(record.checked_in_at.0, Some(at(2)));
+    }
+}

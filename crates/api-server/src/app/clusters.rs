@@ -1,0 +1,227 @@
+//! Use cases about clusters.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::Error;
+use model::cluster::{Cluster, ClusterCreateParams, ClusterStatus, ClusterUpdateParams};
+use model::events::EventSeverity;
+use model::host::{Host, HostStatus};
+use model::ids::ClusterId;
+use rules::{NewEvent, Snapshot};
+use uuid::Uuid;
+
+use super::{App, Scope, Stored, Work, events, render};
+use crate::db::clusters::{self, ClusterFilter};
+use crate::db::tx;
+use crate::db::{events as event_rows, hosts};
+
+/// Which clusters to list, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Listing {
+    /// With their hosts.
+    pub(crate) with_hosts: bool,
+    /// Deleted ones too.
+    pub(crate) with_deleted: bool,
+    /// Only the one whose installed platform has this id.
+    pub(crate) openshift_cluster_id: Option<Uuid>,
+}
+
+impl App {
+    /// Creates a cluster.
+    pub(crate) async fn register_cluster(
+        &self,
+        params: ClusterCreateParams,
+    ) -> Result<Cluster, Error> {
+        let now = service::clock::now();
+        let pull_secret = params.pull_secret.clone();
+        let ctx = rules::create::Context {
+            id: Uuid::new_v4(),
+            offer: &self.offer,
+            policy: &self.policy,
+            cluster: None,
+        };
+        let cluster = rules::create::cluster(params, &ctx, now)?;
+        let kind = cluster.kind;
+        let mut snapshot = Snapshot {
+            cluster,
+            ..Snapshot::default()
+        };
+        let id = snapshot.cluster.id;
+        let text = format!("Registered cluster {} with id {id}", snapshot.cluster.name);
+        let mut new = vec![
+            NewEvent::new("cluster_registration_succeeded", EventSeverity::Info, text)
+                .cluster(id)
+                .prop("cluster_kind", kind),
+        ];
+        new.extend(rules::refresh::cluster(&mut snapshot, &self.policy, now));
+        tx("register cluster", async || {
+            let mut tx = self.pool()?.begin().await?;
+            clusters::insert(&mut tx, &snapshot.cluster, &pull_secret, now).await?;
+            event_rows::insert(&mut tx, &events::to_record(&new, now), now).await?;
+            tx.commit().await?;
+            Ok(())
+        })
+        .await?;
+        Ok(render::cluster(&snapshot, true))
+    }
+
+    /// Clusters by age.
+    pub(crate) async fn list_clusters(&self, listing: Listing) -> Result<Vec<Cluster>, Error> {
+        let filter = ClusterFilter {
+            openshift_cluster_id: listing.openshift_cluster_id,
+            with_deleted: listing.with_deleted,
+        };
+        let (mut found, counts) = tx("list clusters", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            let found = clusters::list(&mut connection, filter).await?;
+            Ok((found, hosts::count_by_status(&mut connection).await?))
+        })
+        .await?;
+        let mut by_cluster: HashMap<Uuid, Vec<(HostStatus, i64)>> = HashMap::new();
+        for row in counts {
+            if let Ok(status) = row.status.parse() {
+                by_cluster
+                    .entry(row.cluster_id)
+                    .or_default()
+                    .push((status, row.count));
+            }
+        }
+        for cluster in &mut found {
+            let counts = by_cluster.remove(&cluster.id.0).unwrap_or_default();
+            if listing.with_hosts && !counts.is_empty() {
+                // Deleted meanwhile: it stays as it was listed.
+                if let Ok(stored) = self.stored_cluster(cluster.id).await {
+                    *cluster = render::cluster(&stored.snapshot, true);
+                    continue;
+                }
+            }
+            render::count_hosts(cluster, counts.into_iter());
+        }
+        Ok(found)
+    }
+
+    /// A cluster and its hosts as they are now.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn stored_cluster(&self, id: ClusterId) -> Result<Arc<Stored>, Error> {
+        tx("read cluster", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            let stored = self.load_cluster(&mut connection, id).await?;
+            let mut stored = stored.ok_or_else(|| Error::not_found("cluster", id))?;
+            if !stored.snapshot.hosts.is_empty() {
+                let fresh = Arc::make_mut(&mut stored);
+                self.overlay(&mut connection, id, &mut fresh.snapshot)
+                    .await?;
+            }
+            Ok(stored)
+        })
+        .await
+    }
+
+    /// One cluster.
+    pub(crate) async fn cluster(&self, id: ClusterId, with_hosts: bool) -> Result<Cluster, Error> {
+        Ok(render::cluster(
+            &self.stored_cluster(id).await?.snapshot,
+            with_hosts,
+        ))
+    }
+
+    /// The hosts of a cluster; none when there is no such cluster.
+    pub(crate) async fn hosts_of_cluster(&self, id: ClusterId) -> Result<Vec<Host>, Error> {
+        match self.stored_cluster(id).await {
+            Ok(stored) => Ok(stored
+                .snapshot
+                .hosts
+                .iter()
+                .map(|host| render::host(&host.record))
+                .collect()),
+            Err(Error::NotFound { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes what a user may change.
+    pub(crate) async fn update_cluster(
+        &self,
+        id: ClusterId,
+        params: &ClusterUpdateParams,
+    ) -> Result<Cluster, Error> {
+        let ctx = rules::update::Context {
+            offer: &self.offer,
+            policy: &self.policy,
+            cluster: None,
+        };
+        let decide = |work: &mut Work| {
+            let new = rules::update::cluster(&mut work.snapshot, params, &ctx)?;
+            work.events.extend(new);
+            work.beside.pull_secret.clone_from(&params.pull_secret);
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        let ((), stored) = self
+            .change("update cluster", Scope::Cluster(id), decide)
+            .await?;
+        Ok(render::cluster(&stored.snapshot, true))
+    }
+
+    /// Deletes a cluster. Its hosts go with it; its infra-envs stay, without a cluster.
+    ///
+    /// Errors: Conflict – it is being installed.
+    pub(crate) async fn deregister_cluster(&self, id: ClusterId) -> Result<(), Error> {
+        let decide = |work: &mut Work| {
+            let cluster = &work.snapshot.cluster;
+            if cluster.status == ClusterStatus::Installing {
+                return Err(Error::conflict(format!(
+                    "cluster {id} is being installed: cancel the installation before deleting it"
+                )));
+            }
+            let text = format!("Deregistered cluster {}", cluster.name);
+            work.events
+                .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
+            work.snapshot.hosts.clear();
+            work.beside.delete_cluster = true;
+            Ok(())
+        };
+        self.change("deregister cluster", Scope::Cluster(id), decide)
+            .await?;
+        self.forget(id);
+        self.store.delete_cluster(id).await
+    }
+
+    /// The text that the web page keeps with a cluster.
+    pub(crate) async fn ui_settings(&self, id: ClusterId) -> Result<String, Error> {
+        let found = tx("read ui settings", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            clusters::ui_settings(&mut connection, id).await
+        })
+        .await?;
+        found.ok_or_else(|| Error::not_found("cluster", id))
+    }
+
+    /// Replaces the text that the web page keeps with a cluster.
+    pub(crate) async fn set_ui_settings(&self, id: ClusterId, text: &str) -> Result<(), Error> {
+        let found = tx("write ui settings", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            clusters::set_ui_settings(&mut connection, id, text).await
+        })
+        .await?;
+        if found {
+            Ok(())
+        } else {
+            Err(Error::not_found("cluster", id))
+        }
+    }
+
+    /// The pull secret of a cluster.
+    pub(super) async fn pull_secret(&self, id: ClusterId) -> Result<secrecy::SecretString, Error> {
+        let found = tx("read pull secret", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            clusters::pull_secret(&mut connection, id).await
+        })
+        .await?;
+        found
+            .map(Into::into)
+            .ok_or_else(|| Error::not_found("cluster", id))
+    }
+}

@@ -1,0 +1,65 @@
+//! Events: recording and listing.
+
+use model::Error;
+use model::events::{Event, EventCategory};
+use model::time::Timestamp;
+use rules::NewEvent;
+
+use super::{App, request};
+use crate::db::events;
+use crate::db::{EventCounts, EventFilter, tx};
+
+/// What decisions ask to record, as it is stored.
+pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
+    events
+        .iter()
+        .map(|event| Event {
+            name: event.name.to_owned(),
+            cluster_id: event.cluster_id,
+            host_id: event.host_id,
+            infra_env_id: event.infra_env_id,
+            severity: event.severity,
+            category: Some(EventCategory::User),
+            message: event.message.clone(),
+            event_time: now.into(),
+            request_id: request::id(),
+            props: serde_json::to_string(&event.props).unwrap_or_default(),
+        })
+        .collect()
+}
+
+impl App {
+    /// Records events outside of a change.
+    pub(crate) async fn record(&self, new: &[NewEvent]) -> Result<(), Error> {
+        let now = service::clock::now();
+        let records = to_record(new, now);
+        self.store_events(&records, now).await
+    }
+
+    /// Records an event of a client, at our time.
+    pub(crate) async fn trigger_event(&self, mut event: Event) -> Result<(), Error> {
+        event.request_id = event.request_id.or_else(request::id);
+        self.store_events(std::slice::from_ref(&event), service::clock::now())
+            .await
+    }
+
+    async fn store_events(&self, records: &[Event], now: Timestamp) -> Result<(), Error> {
+        tx("record events", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            events::insert(&mut connection, records, now).await
+        })
+        .await
+    }
+
+    /// Events that fit the filter, and how many there are.
+    pub(crate) async fn list_events(
+        &self,
+        filter: &EventFilter,
+    ) -> Result<(Vec<Event>, EventCounts), Error> {
+        tx("list events", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            events::list(&mut connection, filter).await
+        })
+        .await
+    }
+}

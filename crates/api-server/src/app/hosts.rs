@@ -1,0 +1,165 @@
+//! Use cases of users about hosts.
+
+use model::Error;
+use model::events::EventSeverity;
+use model::host::{Host, HostStatus, HostUpdateParams};
+use model::ids::{HostId, InfraEnvId};
+use rules::{HostState, NewEvent};
+
+use super::{App, Scope, Work, render};
+use crate::db::hosts;
+use crate::db::tx;
+
+/// Statuses in which a host must not be taken away: its disks are being written.
+const BEING_INSTALLED: &[HostStatus] = &[
+    HostStatus::PreparingForInstallation,
+    HostStatus::PreparingSuccessful,
+    HostStatus::Installing,
+    HostStatus::InstallingInProgress,
+];
+
+impl App {
+    /// The hosts of an infra-env.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn list_hosts(&self, infra_env: InfraEnvId) -> Result<Vec<Host>, Error> {
+        self.infra_env_row(infra_env).await?;
+        let rows = tx("list hosts", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::of_infra_env(&mut connection, infra_env).await
+        })
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|mut row| {
+                self.check_ins.apply(&mut row.record);
+                render::host(&row.record)
+            })
+            .collect())
+    }
+
+    /// One host.
+    pub(crate) async fn host(&self, infra_env: InfraEnvId, id: HostId) -> Result<Host, Error> {
+        let row = tx("read host", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::find(&mut connection, infra_env, id).await
+        })
+        .await?;
+        let mut host = row.ok_or_else(|| Error::not_found("host", id))?.record;
+        self.check_ins.apply(&mut host);
+        Ok(render::host(&host))
+    }
+
+    /// Changes what a user may change.
+    pub(crate) async fn update_host(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        params: &HostUpdateParams,
+    ) -> Result<Host, Error> {
+        let headers = params
+            .ignition_endpoint_http_headers
+            .as_ref()
+            .map(serde_json::to_string)
+            .transpose()
+            .map_err(|error| Error::internal("writing the endpoint's headers", error))?;
+        let secrets = hosts::EndpointSecrets {
+            token: params.ignition_endpoint_token.clone(),
+            headers,
+        };
+        let decide = |work: &mut Work| {
+            let (host, cluster) = work.host(id)?;
+            let new = rules::update::host(host, cluster, params.clone())?;
+            work.events.extend(new);
+            if secrets.token.is_some() || secrets.headers.is_some() {
+                work.beside.endpoint = Some((infra_env, id, secrets.clone()));
+            }
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change_host("update host", infra_env, id, decide).await
+    }
+
+    /// Removes a host.
+    ///
+    /// Errors: Conflict – it is being installed.
+    pub(crate) async fn deregister_host(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<(), Error> {
+        let decide = |work: &mut Work| {
+            let (host, _) = work.host(id)?;
+            if BEING_INSTALLED.contains(&host.record.status) {
+                return Err(Error::conflict(format!(
+                    "host {} is {}: cancel the installation before deleting it",
+                    host.name(),
+                    host.record.status
+                )));
+            }
+            let name = host.name();
+            let event = NewEvent::new(
+                "host_deregistered",
+                EventSeverity::Info,
+                format!("Host {name}: deregistered"),
+            )
+            .host(&host.record)
+            .prop("host_name", name);
+            work.events.push(event);
+            work.snapshot.hosts.retain(|host| host.record.id != id);
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change("deregister host", Scope::Host(infra_env, id), decide)
+            .await
+            .map(drop)
+    }
+
+    /// Stores the arguments that a user adds to the installer of a host.
+    pub(crate) async fn set_installer_args(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        args: &[String],
+    ) -> Result<Host, Error> {
+        self.change_host("update installer args", infra_env, id, |work| {
+            let (host, _) = work.host(id)?;
+            let new = rules::update::installer_args(host, args)?;
+            work.events.extend(new);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Stores what a user lays over the ignition of a host.
+    pub(crate) async fn set_host_ignition(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+        config: &str,
+    ) -> Result<Host, Error> {
+        self.change_host("update host ignition", infra_env, id, |work| {
+            let (host, _) = work.host(id)?;
+            let new = rules::update::host_ignition(host, config)?;
+            work.events.extend(new);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes a host and gives it back as it is then.
+    pub(super) async fn change_host(
+        &self,
+        name: &'static str,
+        infra_env: InfraEnvId,
+        id: HostId,
+        decide: impl Fn(&mut Work) -> Result<(), Error>,
+    ) -> Result<Host, Error> {
+        let ((), stored) = self
+            .change(name, Scope::Host(infra_env, id), decide)
+            .await?;
+        let host: Option<&HostState> = stored.snapshot.host(id);
+        host.map(|host| render::host(&host.record))
+            .ok_or_else(|| Error::not_found("host", id))
+    }
+}

@@ -1,0 +1,162 @@
+//! Use cases about infra-envs.
+
+use model::Error;
+use model::events::EventSeverity;
+use model::ids::{ClusterId, InfraEnvId};
+use model::infra_env::{InfraEnv, InfraEnvCreateParams, InfraEnvUpdateParams};
+use rules::NewEvent;
+use secrecy::ExposeSecret as _;
+use uuid::Uuid;
+
+use super::{App, events};
+use crate::db::{InfraEnvRow, tx};
+use crate::db::{clusters, events as event_rows, infra_envs};
+use crate::discovery;
+
+impl App {
+    /// Creates an infra-env.
+    ///
+    /// Errors: NotFound – its cluster.
+    pub(crate) async fn register_infra_env(
+        &self,
+        params: InfraEnvCreateParams,
+    ) -> Result<InfraEnv, Error> {
+        let now = service::clock::now();
+        let id = Uuid::new_v4();
+        let infra_env = tx("register infra-env", async || {
+            let mut tx = self.pool()?.begin().await?;
+            let cluster = match params.cluster_id {
+                Some(id) => clusters::find(&mut tx, id).await?.map(|row| row.record),
+                None => None,
+            };
+            let ctx = rules::create::Context {
+                id,
+                offer: &self.offer,
+                policy: &self.policy,
+                cluster: cluster.as_ref(),
+            };
+            let infra_env = rules::create::infra_env(params.clone(), &ctx, now)?;
+            infra_envs::insert(&mut tx, &infra_env, &params.pull_secret, now).await?;
+            let text = format!("Registered infra-env {}", infra_env.name);
+            let mut event = NewEvent::new("infra_env_registered", EventSeverity::Info, text)
+                .infra_env(infra_env.id);
+            event.cluster_id = infra_env.cluster_id;
+            event_rows::insert(&mut tx, &events::to_record(&[event], now), now).await?;
+            tx.commit().await?;
+            Ok(infra_env)
+        })
+        .await?;
+        Ok(infra_env)
+    }
+
+    /// Infra-envs by age, all or those of one cluster.
+    pub(crate) async fn list_infra_envs(
+        &self,
+        cluster: Option<ClusterId>,
+    ) -> Result<Vec<InfraEnv>, Error> {
+        tx("list infra-envs", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            infra_envs::list(&mut connection, cluster).await
+        })
+        .await
+    }
+
+    /// One infra-env.
+    pub(crate) async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
+        self.infra_env_row(id).await.map(|row| row.record)
+    }
+
+    pub(super) async fn infra_env_row(&self, id: InfraEnvId) -> Result<InfraEnvRow, Error> {
+        let row = tx("read infra-env", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            infra_envs::find(&mut connection, id).await
+        })
+        .await?;
+        row.ok_or_else(|| Error::not_found("infra-env", id))
+    }
+
+    /// Changes what a user may change.
+    pub(crate) async fn update_infra_env(
+        &self,
+        id: InfraEnvId,
+        params: &InfraEnvUpdateParams,
+    ) -> Result<InfraEnv, Error> {
+        let now = service::clock::now();
+        tx("update infra-env", async || {
+            let mut tx = self.pool()?.begin().await?;
+            let Some(mut row) = infra_envs::find_for_update(&mut tx, id).await? else {
+                return Err(Error::not_found("infra-env", id).into());
+            };
+            let cluster = match row.record.cluster_id {
+                Some(id) => clusters::find(&mut tx, id).await?.map(|row| row.record),
+                None => None,
+            };
+            let ctx = rules::update::Context {
+                offer: &self.offer,
+                policy: &self.policy,
+                cluster: cluster.as_ref(),
+            };
+            let new = rules::update::infra_env(&mut row.record, params.clone(), &ctx)?;
+            row.record.updated_at = now.into();
+            if !params.pull_secret.is_empty() {
+                row.pull_secret.clone_from(&params.pull_secret);
+            }
+            infra_envs::save(&mut tx, &row.record, &row.pull_secret, now).await?;
+            event_rows::insert(&mut tx, &events::to_record(&new, now), now).await?;
+            tx.commit().await?;
+            Ok(row.record)
+        })
+        .await
+    }
+
+    /// Deletes an infra-env without hosts.
+    ///
+    /// Errors: Invalid – it has hosts.
+    pub(crate) async fn deregister_infra_env(&self, id: InfraEnvId) -> Result<(), Error> {
+        let now = service::clock::now();
+        tx("deregister infra-env", async || {
+            let mut tx = self.pool()?.begin().await?;
+            let Some(row) = infra_envs::find_for_update(&mut tx, id).await? else {
+                return Err(Error::not_found("infra-env", id).into());
+            };
+            if infra_envs::has_hosts(&mut tx, id).await? {
+                let reason = "it still has hosts: delete them first";
+                return Err(Error::invalid("infra_env_id", reason).into());
+            }
+            infra_envs::delete(&mut tx, id).await?;
+            let text = format!("Deregistered infra-env {}", row.record.name);
+            let mut event =
+                NewEvent::new("infra_env_deregistered", EventSeverity::Info, text).infra_env(id);
+            event.cluster_id = row.record.cluster_id;
+            event_rows::insert(&mut tx, &events::to_record(&[event], now), now).await?;
+            tx.commit().await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// The ignition that a discovered host boots with.
+    pub(crate) async fn discovery_ignition(&self, id: InfraEnvId) -> Result<Vec<u8>, Error> {
+        let row = self.infra_env_row(id).await?;
+        let secrets = discovery::Secrets {
+            pull_secret: row.pull_secret.into(),
+            agent_token: None,
+        };
+        debug_assert!(
+            !secrets.pull_secret.expose_secret().is_empty(),
+            "checked when it was stored"
+        );
+        let config = discovery::ignition(&row.record, &secrets, &self.discovery)?;
+        serde_json::to_vec(&config)
+            .map_err(|error| Error::internal("writing the discovery ignition", error))
+    }
+}
+
+/// Which boot script is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IpxeScript<'a> {
+    /// A host that is installed falls through to its disk.
+    pub(crate) by_boot_order: bool,
+    /// The host that asks.
+    pub(crate) mac: Option<&'a str>,
+}

@@ -1,0 +1,311 @@
+//! Use cases about an installation: its order, its end, and what the controller reports.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use model::Error;
+use model::cluster::{
+    Cluster, ClusterFinalizingProgress, ClusterProgressInfo, ClusterStatus, CompletionParams,
+    Credentials,
+};
+use model::events::EventSeverity;
+use model::ids::ClusterId;
+use model::operators::OperatorStatus;
+use rules::NewEvent;
+use rules::cluster::Trigger;
+use serde_json::Value;
+
+use super::files::{self, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
+use super::{App, Scope, Work, render};
+use crate::files::{KEPT_BY_RESET, LOGS};
+
+/// Member of a completion's data in which the controller reports operators.
+const OPERATORS_REPORT: &str = "CLUSTER_OPERATORS_REPORT";
+
+impl App {
+    /// Orders the installation; its files are made in the background.
+    ///
+    /// Errors: Conflict – the cluster is not ready; Invalid – a host is not.
+    pub(crate) async fn install_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let cluster = self
+            .trigger("install cluster", id, Trigger::Prepare)
+            .await?;
+        for name in self.store.list(id, LOGS).await? {
+            self.store.delete(id, name.as_str()).await?;
+        }
+        Ok(cluster)
+    }
+
+    /// Cancels the installation.
+    pub(crate) async fn cancel_installation(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let result = self
+            .trigger("cancel installation", id, Trigger::Cancel)
+            .await;
+        self.record_refusal(id, "cancel_installation_failed", &result)
+            .await?;
+        result
+    }
+
+    /// Starts over: the cluster waits for its hosts again.
+    pub(crate) async fn reset_cluster(&self, id: ClusterId) -> Result<Cluster, Error> {
+        let result = self.trigger("reset cluster", id, Trigger::Reset).await;
+        self.record_refusal(id, "reset_installation_failed", &result)
+            .await?;
+        if result.is_ok() {
+            self.store.delete_cluster_except(id, KEPT_BY_RESET).await?;
+        }
+        result
+    }
+
+    async fn trigger(
+        &self,
+        name: &'static str,
+        id: ClusterId,
+        trigger: Trigger,
+    ) -> Result<Cluster, Error> {
+        let decide = |work: &mut Work| {
+            let new = rules::cluster::apply(&mut work.snapshot, trigger, &self.policy, work.now)?;
+            work.events.extend(new);
+            if trigger == Trigger::Reset {
+                work.snapshot.files.kubeconfig = false;
+            }
+            Ok(())
+        };
+        let ((), stored) = self.change(name, Scope::Cluster(id), decide).await?;
+        Ok(render::cluster(&stored.snapshot, true))
+    }
+
+    async fn record_refusal(
+        &self,
+        id: ClusterId,
+        name: &'static str,
+        result: &Result<Cluster, Error>,
+    ) -> Result<(), Error> {
+        let Err(error @ Error::Conflict { .. }) = result else {
+            return Ok(());
+        };
+        let text = format!("{}: {error}", name.replace('_', " "));
+        let event = NewEvent::new(name, EventSeverity::Error, text)
+            .cluster(id)
+            .prop("error", error);
+        self.record(&[event]).await
+    }
+
+    /// Takes down the controller's word that it is done. The state does not depend on it.
+    pub(crate) async fn complete_installation(
+        &self,
+        id: ClusterId,
+        params: &CompletionParams,
+    ) -> Result<Cluster, Error> {
+        let failed = failed_operators(params);
+        let decide = |work: &mut Work| {
+            if let Some(report) = &failed {
+                let text = format!("Operators that are not available: {report}");
+                let event = NewEvent::new("cluster_operator_report", EventSeverity::Info, text)
+                    .cluster(id)
+                    .prop("report", report);
+                work.events.push(event);
+            }
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        let ((), stored) = self
+            .change("complete installation", Scope::Cluster(id), decide)
+            .await?;
+        Ok(render::cluster(&stored.snapshot, true))
+    }
+
+    /// Takes down which stage of the end the controller has reached.
+    pub(crate) async fn report_finalizing(
+        &self,
+        id: ClusterId,
+        progress: &ClusterFinalizingProgress,
+    ) -> Result<(), Error> {
+        let Some(stage) = progress.finalizing_stage else {
+            return Err(Error::invalid(
+                "finalizing_stage",
+                "is missing: name the stage that was reached",
+            ));
+        };
+        let decide = |work: &mut Work| {
+            let now = work.now;
+            let info = work
+                .snapshot
+                .cluster
+                .progress
+                .get_or_insert_with(ClusterProgressInfo::default);
+            if info.finalizing_stage != Some(stage) {
+                info.finalizing_stage = Some(stage);
+                info.finalizing_stage_started_at = now.into();
+                info.finalizing_stage_timed_out = false;
+                let text = format!("Finalizing the installation reached stage {stage}");
+                let event = NewEvent::new(
+                    "cluster_finalizing_stage_updated",
+                    EventSeverity::Info,
+                    text,
+                )
+                .cluster(id)
+                .prop("finalizing_stage", stage);
+                work.events.push(event);
+            }
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change("report finalizing", Scope::Cluster(id), decide)
+            .await
+            .map(drop)
+    }
+
+    /// Adds the authority of the cluster's ingress to its kubeconfig.
+    ///
+    /// Errors: Invalid – no PEM certificate, or the cluster is not being finished.
+    pub(crate) async fn upload_ingress_cert(&self, id: ClusterId, pem: &str) -> Result<(), Error> {
+        let stored = self.stored_cluster(id).await?;
+        let status = stored.snapshot.cluster.status;
+        if !matches!(status, ClusterStatus::Finalizing | ClusterStatus::Installed) {
+            return Err(Error::invalid(
+                "ingress-cert-params",
+                format!(
+                    "cluster {id} is {status}: the certificate is taken while it is finalizing or installed"
+                ),
+            ));
+        }
+        let pem = rules::input::ca_certificates("ingress-cert-params", pem)?;
+        if pem.is_empty() {
+            return Err(Error::invalid(
+                "ingress-cert-params",
+                "is empty: send the PEM certificates of the ingress",
+            ));
+        }
+        let kubeconfig = self
+            .store
+            .get(id, KUBECONFIG_NOINGRESS)
+            .await?
+            .bytes()
+            .await?;
+        let kubeconfig = with_authority(&kubeconfig, &pem)?;
+        self.store.put(id, KUBECONFIG, kubeconfig).await?;
+        let decide = |work: &mut Work| {
+            work.snapshot.files.kubeconfig = true;
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change("upload ingress certificate", Scope::Cluster(id), decide)
+            .await
+            .map(drop)
+    }
+
+    /// How a user logs in to the installed cluster.
+    ///
+    /// Errors: Conflict – it is not installed far enough.
+    pub(crate) async fn credentials(&self, id: ClusterId) -> Result<Credentials, Error> {
+        let stored = self.stored_cluster(id).await?;
+        let cluster = &stored.snapshot.cluster;
+        files::check_downloadable(cluster, KUBEADMIN_PASSWORD)?;
+        let console = cluster
+            .monitored_operators
+            .iter()
+            .find(|operator| operator.name == "console");
+        if console.is_some_and(|operator| operator.status != Some(OperatorStatus::Available)) {
+            return Err(Error::conflict(format!(
+                "the console of cluster {id} is not available yet: ask again later"
+            )));
+        }
+        let password = self
+            .cluster_file(cluster, KUBEADMIN_PASSWORD)
+            .await?
+            .bytes()
+            .await?;
+        let password = String::from_utf8(password)
+            .map_err(|error| Error::internal("reading the kubeadmin password", error))?;
+        Ok(Credentials {
+            username: "kubeadmin".to_owned(),
+            password: password.trim().to_owned(),
+            console_url: format!(
+                "https://console-openshift-console.apps.{}.{}",
+                cluster.name, cluster.base_dns_domain
+            ),
+        })
+    }
+}
+
+/// Names of the operators that the controller gave up on.
+fn failed_operators(params: &CompletionParams) -> Option<String> {
+    if params.is_success {
+        return None;
+    }
+    let reported = params.data.as_ref()?.get(OPERATORS_REPORT)?.as_array()?;
+    let is_failed = |operator: &&Value| operator["status"] != OperatorStatus::Available.as_str();
+    let names: Vec<&str> = reported
+        .iter()
+        .filter(is_failed)
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Appends `pem` to the authorities of every cluster of a kubeconfig.
+fn with_authority(kubeconfig: &[u8], pem: &str) -> Result<Vec<u8>, Error> {
+    const MEMBER: &str = "certificate-authority-data";
+    let broken = |what: String| Error::internal("reading the stored kubeconfig", what);
+    let text = std::str::from_utf8(kubeconfig).map_err(|error| broken(error.to_string()))?;
+    let mut config: Value =
+        serde_yaml::from_str(text).map_err(|error| broken(error.to_string()))?;
+    let clusters = config["clusters"]
+        .as_array_mut()
+        .ok_or_else(|| broken("it lists no clusters".to_owned()))?;
+    for entry in clusters {
+        let known = entry["cluster"][MEMBER].as_str().unwrap_or_default();
+        let known = BASE64
+            .decode(known)
+            .map_err(|error| broken(error.to_string()))?;
+        let mut authorities =
+            String::from_utf8(known).map_err(|error| broken(error.to_string()))?;
+        if authorities.contains(pem.trim()) {
+            continue;
+        }
+        if !authorities.is_empty() && !authorities.ends_with('\n') {
+            authorities.push('\n');
+        }
+        authorities.push_str(pem.trim());
+        authorities.push('\n');
+        entry["cluster"][MEMBER] = BASE64.encode(authorities).into();
+    }
+    serde_yaml::to_string(&config)
+        .map(String::into_bytes)
+        .map_err(|error| Error::internal("writing the kubeconfig", error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_authority_is_added_once() {
+        let kubeconfig = format!(
+            "apiVersion: v1\nclusters:\n- name: demo\n  cluster:\n    certificate-authority-data: {}\n    server: https://api.demo.test:6443\n",
+            BASE64.encode("FIRST")
+        );
+        let once = with_authority(kubeconfig.as_bytes(), "SECOND\n").unwrap();
+        let twice = with_authority(&once, "SECOND\n").unwrap();
+        assert_eq!(once, twice);
+        let read: Value = serde_yaml::from_str(std::str::from_utf8(&twice).unwrap()).unwrap();
+        let data = read["clusters"][0]["cluster"]["certificate-authority-data"]
+            .as_str()
+            .unwrap();
+        assert_eq!(BASE64.decode(data).unwrap(), b"FIRST\nSECOND\n");
+        assert_eq!(
+            read["clusters"][0]["cluster"]["server"],
+            "https://api.demo.test:6443"
+        );
+    }
+
+    #[test]
+    fn only_failed_operators_are_named() {
+        let params: CompletionParams = serde_json::from_value(serde_json::json!({
+            "is_success": false,
+            "data": { OPERATORS_REPORT: [{"name": "dns", "status": "available"}, {"name": "etcd", "status": "failed"}] }
+        }))
+        .unwrap();
+        assert_eq!(failed_operators(&params).as_deref(), Some("etcd"));
+    }
+}

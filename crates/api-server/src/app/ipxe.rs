@@ -1,0 +1,69 @@
+//! Boot scripts of an infra-env.
+
+use model::Error;
+use model::infra_env::InfraEnv;
+use model::versions::CpuArchitecture;
+
+use super::App;
+use super::infra_envs::IpxeScript;
+use crate::db::hosts;
+use crate::db::tx;
+
+impl App {
+    /// The script that boots hosts of an infra-env over the network.
+    ///
+    /// Errors: NotFound – the host that asks shall boot from its disk.
+    pub(crate) async fn ipxe_script(
+        &self,
+        infra_env: &InfraEnv,
+        wanted: IpxeScript<'_>,
+    ) -> Result<String, Error> {
+        match (wanted.by_boot_order, wanted.mac) {
+            (true, None) => {
+                let url = format!(
+                    "{}{}/downloads/files?file_name=ipxe-script&ipxe_script_type=boot-order-control",
+                    self.settings.callback_url(),
+                    rules::urls::infra_env(infra_env.id)
+                );
+                return Ok(rules::ipxe::redirect_script(&url));
+            }
+            (true, Some(mac)) => self.check_boots_discovery(infra_env, mac).await?,
+            (false, _) => {}
+        }
+        let version =
+            Some(infra_env.openshift_version.as_str()).filter(|version| !version.is_empty());
+        let architecture = infra_env
+            .cpu_architecture
+            .unwrap_or(CpuArchitecture::X86_64);
+        let image = rules::versions::find_os_image(&self.offer.os_images, version, architecture)?;
+        let artifacts =
+            rules::urls::boot_artifacts(&self.offer.image_service_url, infra_env, image);
+        Ok(rules::ipxe::discovery_script(
+            &artifacts,
+            infra_env.kernel_arguments.as_deref(),
+        ))
+    }
+
+    async fn check_boots_discovery(&self, infra_env: &InfraEnv, mac: &str) -> Result<(), Error> {
+        let rows = tx("find host by MAC", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::of_infra_env(&mut connection, infra_env.id).await
+        })
+        .await?;
+        let host = rows
+            .into_iter()
+            .map(|row| rules::HostState::new(row.record))
+            .find(|host| {
+                host.inventory
+                    .iter()
+                    .flat_map(|inventory| &inventory.interfaces)
+                    .any(|interface| interface.mac_address.eq_ignore_ascii_case(mac))
+            });
+        match host {
+            Some(host) if !rules::ipxe::boots_discovery(&host.record) => {
+                Err(Error::not_found("boot script for the host with MAC", mac))
+            }
+            _ => Ok(()),
+        }
+    }
+}

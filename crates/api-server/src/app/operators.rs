@@ -1,0 +1,87 @@
+//! Use cases about the operators that an installation waits for.
+
+use model::Error;
+use model::events::EventSeverity;
+use model::ids::ClusterId;
+use model::operators::{MonitoredOperator, OperatorMonitorReport};
+use rules::NewEvent;
+
+use super::{App, Scope, Work};
+
+impl App {
+    /// The operators of a cluster, all or the one of that name.
+    ///
+    /// Errors: NotFound – cluster or operator.
+    pub(crate) async fn operators(
+        &self,
+        id: ClusterId,
+        name: Option<&str>,
+    ) -> Result<Vec<MonitoredOperator>, Error> {
+        let stored = self.stored_cluster(id).await?;
+        let all = stored.snapshot.cluster.monitored_operators.clone();
+        let Some(name) = name else {
+            return Ok(all);
+        };
+        let found: Vec<_> = all
+            .into_iter()
+            .filter(|operator| operator.name == name)
+            .collect();
+        if found.is_empty() {
+            Err(Error::not_found("operator", name))
+        } else {
+            Ok(found)
+        }
+    }
+
+    /// Takes down what the controller reports about an operator.
+    pub(crate) async fn report_operator(
+        &self,
+        id: ClusterId,
+        report: &OperatorMonitorReport,
+    ) -> Result<(), Error> {
+        if report.name.is_empty() {
+            return Err(Error::invalid("name", "is empty: name the operator"));
+        }
+        let decide = |work: &mut Work| {
+            let now = work.now;
+            let operators = &mut work.snapshot.cluster.monitored_operators;
+            let Some(operator) = operators
+                .iter_mut()
+                .find(|operator| operator.name == report.name)
+            else {
+                return Err(Error::not_found("operator", &report.name));
+            };
+            let before = (operator.status, operator.status_info.clone());
+            if let Some(status) = report.status {
+                operator.status = Some(status);
+            }
+            if !report.version.is_empty() {
+                operator.version.clone_from(&report.version);
+            }
+            if !report.status_info.is_empty() {
+                operator.status_info.clone_from(&report.status_info);
+            }
+            if before != (operator.status, operator.status_info.clone()) {
+                operator.status_updated_at = now.into();
+                let status = operator
+                    .status
+                    .map_or("unknown", model::operators::OperatorStatus::as_str);
+                let text = format!(
+                    "Operator {} status: {status} message: {}",
+                    operator.name, operator.status_info
+                );
+                let event = NewEvent::new("cluster_operator_status", EventSeverity::Info, text)
+                    .cluster(id)
+                    .prop("operator_name", &operator.name)
+                    .prop("status", status)
+                    .prop("status_info", &operator.status_info);
+                work.events.push(event);
+            }
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change("report operator", Scope::Cluster(id), decide)
+            .await
+            .map(drop)
+    }
+}

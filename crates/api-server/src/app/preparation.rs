@@ -1,0 +1,167 @@
+//! Making the files of an installation, and taking down how that went.
+
+use model::Error;
+use model::cluster::{ClusterStatus, PreparationStatus};
+use model::events::EventSeverity;
+use model::ids::ClusterId;
+use model::time::DateTime;
+use rules::NewEvent;
+use serde::{Deserialize, Serialize};
+
+use super::{App, Scope, Stored, Work};
+use crate::db::tx;
+use crate::db::{clusters, locks};
+use crate::install::{self, ReleaseInfo};
+
+/// What is kept of a release image, beside the cluster's record.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct KnownRelease {
+    /// The release image itself.
+    pub(crate) release_image: String,
+    /// Machine config operator.
+    pub(crate) mco_image: String,
+    /// must-gather of the platform.
+    pub(crate) must_gather_image: String,
+}
+
+impl From<&ReleaseInfo> for KnownRelease {
+    fn from(info: &ReleaseInfo) -> Self {
+        Self {
+            release_image: info.release_image.clone(),
+            mco_image: info.mco_image.clone(),
+            must_gather_image: info.must_gather_image.clone(),
+        }
+    }
+}
+
+impl KnownRelease {
+    /// What was kept with a cluster; empty before its first preparation.
+    pub(crate) fn of(stored: &Stored) -> Self {
+        stored
+            .release_info
+            .as_ref()
+            .and_then(|value| serde_json::from_value(value.clone()).ok())
+            .unwrap_or_default()
+    }
+}
+
+impl App {
+    /// Clusters whose installation files have to be made.
+    pub(crate) async fn preparations_due(&self, limit: i64) -> Result<Vec<ClusterId>, Error> {
+        tx("list preparations", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            clusters::preparation_due(&mut connection, limit).await
+        })
+        .await
+    }
+
+    /// Makes the installation files of a cluster, unless another replica is at it.
+    ///
+    /// The right to do so is a lock of a connection: when this process dies, somebody else takes over.
+    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<(), Error> {
+        let doing = "preparing an installation";
+        let told = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
+        // Detached from the pool: what happens to it must not happen to a request's connection.
+        let mut connection = self.pool()?.acquire().await.map_err(told)?.detach();
+        if !locks::try_lock_preparation(&mut connection, id.0)
+            .await
+            .map_err(told)?
+        {
+            return Ok(());
+        }
+        let result = self.prepare_alone(id).await;
+        locks::unlock_preparation(&mut connection, id.0)
+            .await
+            .map_err(told)?;
+        sqlx::Connection::close(connection).await.map_err(told)?;
+        result
+    }
+
+    async fn prepare_alone(&self, id: ClusterId) -> Result<(), Error> {
+        let stored = self.stored_cluster(id).await?;
+        if !clusters::is_preparation_due(&stored.snapshot.cluster) {
+            return Ok(());
+        }
+        let started = stored.snapshot.cluster.install_started_at;
+        tracing::info!(cluster.id = %id, "preparing the installation");
+        let input = install::Input {
+            snapshot: stored.snapshot.clone(),
+            pull_secret: self.pull_secret(id).await?,
+            trust_bundles: self.trust_bundles(&stored).await?,
+        };
+        let outcome = install::prepare(&self.install, input).await;
+        match &outcome {
+            Ok(_) => tracing::info!(cluster.id = %id, "the installation is prepared"),
+            Err(failure) => {
+                tracing::warn!(cluster.id = %id, reason = failure.reason, "the preparation failed");
+            }
+        }
+        self.finish_preparation(id, started, &outcome).await
+    }
+
+    async fn trust_bundles(&self, stored: &Stored) -> Result<Vec<String>, Error> {
+        let mut ids: Vec<_> = stored
+            .snapshot
+            .hosts
+            .iter()
+            .map(|host| host.record.infra_env_id)
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let mut bundles = Vec::with_capacity(ids.len());
+        for id in ids {
+            bundles.push(self.infra_env(id).await?.additional_trust_bundle);
+        }
+        Ok(bundles)
+    }
+
+    async fn finish_preparation(
+        &self,
+        id: ClusterId,
+        started: DateTime,
+        outcome: &Result<install::Outcome, install::Failure>,
+    ) -> Result<(), Error> {
+        let decide = |work: &mut Work| {
+            let cluster = &mut work.snapshot.cluster;
+            // Cancelled, reset or ordered again meanwhile: this outcome is nobody's any more.
+            if cluster.status != ClusterStatus::PreparingForInstallation
+                || cluster.install_started_at != started
+            {
+                return Ok(());
+            }
+            let event = match outcome {
+                Ok(outcome) => {
+                    cluster.last_installation_preparation.status = Some(PreparationStatus::Success);
+                    cluster.last_installation_preparation.reason.clear();
+                    cluster.openshift_cluster_id = Some(outcome.openshift_cluster_id);
+                    work.beside.release_info =
+                        serde_json::to_value(KnownRelease::from(&outcome.release)).ok();
+                    let text =
+                        "Cluster starts to prepare its hosts: the installation files are made";
+                    NewEvent::new(
+                        "cluster_prepare_installation_started",
+                        EventSeverity::Info,
+                        text,
+                    )
+                }
+                Err(failure) => {
+                    cluster.last_installation_preparation.status = Some(PreparationStatus::Failed);
+                    cluster
+                        .last_installation_preparation
+                        .reason
+                        .clone_from(&failure.reason);
+                    let text = format!("Preparing the installation failed: {}", failure.reason);
+                    NewEvent::new("prepare_installation_failed", EventSeverity::Warning, text)
+                        .prop("error", &failure.reason)
+                }
+            };
+            work.events.push(event.cluster(id));
+            work.refresh(&self.policy);
+            Ok(())
+        };
+        self.change("finish preparation", Scope::Cluster(id), decide)
+            .await
+            .map(drop)
+    }
+}

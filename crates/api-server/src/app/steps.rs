@@ -1,0 +1,76 @@
+//! Instructions for a host, with what they are made from.
+
+use model::Error;
+use model::host::HostKind;
+use model::ids::{HostId, InfraEnvId};
+use model::steps::Steps;
+use model::time::Timestamp;
+use rules::HostState;
+use rules::steps::{Context, IgnitionAccess, ReleaseImages};
+
+use super::preparation::KnownRelease;
+use super::{App, Stored};
+use crate::db::hosts;
+use crate::db::tx;
+
+impl App {
+    /// What that host shall do next.
+    pub(super) async fn instructions(
+        &self,
+        stored: &Stored,
+        host: &HostState,
+        now: Timestamp,
+    ) -> Result<Steps, Error> {
+        let record = &host.record;
+        let infra_env = self.infra_env(record.infra_env_id).await?;
+        let known = KnownRelease::of(stored);
+        let cluster = record.cluster_id.map(|_| &stored.snapshot.cluster);
+        let release = ReleaseImages {
+            release: cluster
+                .map(|cluster| cluster.ocp_release_image.clone())
+                .unwrap_or_default(),
+            machine_config_operator: known.mco_image,
+            must_gather: known.must_gather_image,
+            operating_system: String::new(),
+        };
+        let ignition = match record.kind {
+            HostKind::AddToExistingClusterHost => {
+                self.ignition_access(record.infra_env_id, record.id).await?
+            }
+            HostKind::Host => IgnitionAccess::default(),
+        };
+        let ctx = Context {
+            policy: &self.policy,
+            settings: &self.step_settings,
+            infra_env: &infra_env,
+            release: &release,
+            ignition: &ignition,
+            boot_artifacts: None,
+        };
+        let snapshot = cluster.map(|_| &stored.snapshot);
+        Ok(rules::steps::instructions(snapshot, host, &ctx, now))
+    }
+
+    async fn ignition_access(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<IgnitionAccess, Error> {
+        let secrets = tx("read endpoint secrets", async || {
+            let mut connection = self.pool()?.acquire().await?;
+            hosts::endpoint_secrets(&mut connection, infra_env, id).await
+        })
+        .await?;
+        let headers = secrets
+            .headers
+            .as_deref()
+            .map(serde_json::from_str)
+            .transpose();
+        Ok(IgnitionAccess {
+            token: secrets.token,
+            headers: headers
+                .map_err(|error| Error::internal("reading the endpoint's headers", error))?
+                .unwrap_or_default(),
+        })
+    }
+}

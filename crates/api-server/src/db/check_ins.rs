@@ -1,0 +1,80 @@
+//! Statements about check-ins of hosts.
+
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::time::Timestamp;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Error;
+
+/// When a host was last heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CheckIn {
+    /// The infra-env of the host.
+    pub(crate) infra_env_id: InfraEnvId,
+    /// The host.
+    pub(crate) host_id: HostId,
+    /// By our clock.
+    pub(crate) checked_in_at: Timestamp,
+    /// The host's own clock, seconds since 1970.
+    pub(crate) host_time_s: Option<i64>,
+}
+
+/// Writes a batch; hosts that are gone meanwhile are left out.
+pub(crate) async fn flush(connection: &mut PgConnection, batch: &[CheckIn]) -> Result<(), Error> {
+    let infra_envs: Vec<Uuid> = batch
+        .iter()
+        .map(|check_in| check_in.infra_env_id.0)
+        .collect();
+    let hosts: Vec<Uuid> = batch.iter().map(|check_in| check_in.host_id.0).collect();
+    let times: Vec<Timestamp> = batch
+        .iter()
+        .map(|check_in| check_in.checked_in_at)
+        .collect();
+    let clocks: Vec<Option<i64>> = batch.iter().map(|check_in| check_in.host_time_s).collect();
+    sqlx::query!(
+        "insert into host_check_ins (infra_env_id, host_id, checked_in_at, host_time_s)
+        select fresh.infra_env_id, fresh.host_id, fresh.checked_in_at, fresh.host_time_s
+        from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[])
+            as fresh (infra_env_id, host_id, checked_in_at, host_time_s)
+        join hosts on hosts.infra_env_id = fresh.infra_env_id and hosts.id = fresh.host_id
+        order by fresh.infra_env_id, fresh.host_id
+        for key share of hosts
+        on conflict (infra_env_id, host_id) do update
+        set checked_in_at = excluded.checked_in_at,
+            host_time_s = coalesce(excluded.host_time_s, host_check_ins.host_time_s)
+        where host_check_ins.checked_in_at < excluded.checked_in_at",
+        &infra_envs,
+        &hosts,
+        &times,
+        &clocks as &[Option<i64>]
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What was flushed about the hosts of a cluster, by any replica.
+pub(crate) async fn of_cluster(
+    connection: &mut PgConnection,
+    cluster: ClusterId,
+) -> Result<Vec<CheckIn>, Error> {
+    let rows = sqlx::query!(
+        "select checks.infra_env_id, checks.host_id, checks.checked_in_at, checks.host_time_s
+        from hosts
+        join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.cluster_id = $1",
+        cluster.0
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| CheckIn {
+            infra_env_id: InfraEnvId(row.infra_env_id),
+            host_id: HostId(row.host_id),
+            checked_in_at: row.checked_in_at,
+            host_time_s: row.host_time_s,
+        })
+        .collect())
+}

@@ -1,0 +1,340 @@
+//! Statements about clusters.
+
+use model::cluster::{Cluster, ClusterStatus};
+use model::ids::ClusterId;
+use model::time::Timestamp;
+use rules::StoredFiles;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Error;
+
+/// A cluster as stored.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterRow {
+    /// Grows with each change of the cluster or a host of it.
+    pub(crate) revision: i64,
+    /// The wire record.
+    pub(crate) record: Cluster,
+    /// What the release image told, as JSON.
+    pub(crate) release_info: Option<serde_json::Value>,
+    /// What the file store holds for it.
+    pub(crate) files: StoredFiles,
+}
+
+fn record(id: Uuid, value: serde_json::Value) -> Result<Cluster, Error> {
+    serde_json::from_value(value).map_err(|source| Error::Record {
+        what: format!("cluster {id}"),
+        source,
+    })
+}
+
+fn json(cluster: &Cluster) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(cluster).map_err(|source| Error::Record {
+        what: format!("cluster {}", cluster.id),
+        source,
+    })
+}
+
+/// A cluster that is not deleted.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    id: ClusterId,
+) -> Result<Option<ClusterRow>, Error> {
+    let row = sqlx::query!(
+        "select revision, record, release_info, kubeconfig_stored, user_manifests_stored
+        from clusters
+        where id = $1 and deleted_at is null",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(ClusterRow {
+            revision: row.revision,
+            record: record(id.0, row.record)?,
+            release_info: row.release_info,
+            files: StoredFiles {
+                kubeconfig: row.kubeconfig_stored,
+                user_manifests: row.user_manifests_stored,
+            },
+        })
+    })
+    .transpose()
+}
+
+/// The revision of a cluster that is not deleted.
+pub(crate) async fn revision(
+    connection: &mut PgConnection,
+    id: ClusterId,
+) -> Result<Option<i64>, Error> {
+    Ok(sqlx::query_scalar!(
+        "select revision from clusters where id = $1 and deleted_at is null",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?)
+}
+
+/// Which clusters a listing is about.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ClusterFilter {
+    /// Only the cluster whose installed platform has this id.
+    pub(crate) openshift_cluster_id: Option<Uuid>,
+    /// Deleted ones too.
+    pub(crate) with_deleted: bool,
+}
+
+/// Clusters by age.
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    filter: ClusterFilter,
+) -> Result<Vec<Cluster>, Error> {
+    let rows = sqlx::query!(
+        "select id, record, deleted_at
+        from clusters
+        where (deleted_at is null or $2)
+            and ($1::uuid is null or openshift_cluster_id = $1)
+        order by created_at, id",
+        filter.openshift_cluster_id,
+        filter.with_deleted
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            let mut cluster = record(row.id, row.record)?;
+            cluster.deleted_at = row.deleted_at.map(Into::into);
+            Ok(cluster)
+        })
+        .collect()
+}
+
+/// Adds a cluster.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    cluster: &Cluster,
+    pull_secret: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "insert into clusters (id, name, status, openshift_cluster_id, record, pull_secret, created_at, updated_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $7)",
+        cluster.id.0,
+        cluster.name,
+        cluster.status.as_str(),
+        cluster.openshift_cluster_id,
+        json(cluster)?,
+        pull_secret,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores a changed cluster, or only that one of its hosts changed; gives its new revision.
+pub(crate) async fn save(
+    connection: &mut PgConnection,
+    cluster: &Cluster,
+    files: StoredFiles,
+    now: Timestamp,
+) -> Result<i64, Error> {
+    Ok(sqlx::query_scalar!(
+        "update clusters
+        set revision = revision + 1,
+            name = $2,
+            status = $3,
+            openshift_cluster_id = $4,
+            record = $5,
+            preparation_due = $6,
+            kubeconfig_stored = $7,
+            user_manifests_stored = $8,
+            updated_at = $9
+        where id = $1
+        returning revision",
+        cluster.id.0,
+        cluster.name,
+        cluster.status.as_str(),
+        cluster.openshift_cluster_id,
+        json(cluster)?,
+        is_preparation_due(cluster),
+        files.kubeconfig,
+        files.user_manifests,
+        now
+    )
+    .fetch_one(connection)
+    .await?)
+}
+
+/// Says that something of the cluster changed that is not in its record; gives its new revision.
+pub(crate) async fn touch(connection: &mut PgConnection, id: ClusterId) -> Result<i64, Error> {
+    Ok(sqlx::query_scalar!(
+        "update clusters set revision = revision + 1 where id = $1 returning revision",
+        id.0
+    )
+    .fetch_one(connection)
+    .await?)
+}
+
+/// Marks a cluster as deleted.
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "update clusters
+        set deleted_at = $2, revision = revision + 1, preparation_due = false
+        where id = $1",
+        id.0,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The pull secret of a cluster.
+pub(crate) async fn pull_secret(
+    connection: &mut PgConnection,
+    id: ClusterId,
+) -> Result<Option<String>, Error> {
+    Ok(sqlx::query_scalar!(
+        "select pull_secret from clusters where id = $1 and deleted_at is null",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?)
+}
+
+/// Replaces the pull secret of a cluster.
+pub(crate) async fn set_pull_secret(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    pull_secret: &str,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "update clusters set pull_secret = $2 where id = $1",
+        id.0,
+        pull_secret
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Keeps what the release image told.
+pub(crate) async fn set_release_info(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    info: &serde_json::Value,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "update clusters set release_info = $2 where id = $1",
+        id.0,
+        info
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// The text that the web page keeps with a cluster.
+pub(crate) async fn ui_settings(
+    connection: &mut PgConnection,
+    id: ClusterId,
+) -> Result<Option<String>, Error> {
+    Ok(sqlx::query_scalar!(
+        "select ui_settings from clusters where id = $1 and deleted_at is null",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?)
+}
+
+/// Replaces the text that the web page keeps with a cluster; whether there is such a cluster.
+pub(crate) async fn set_ui_settings(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    text: &str,
+) -> Result<bool, Error> {
+    let done = sqlx::query!(
+        "update clusters set ui_settings = $2 where id = $1 and deleted_at is null",
+        id.0,
+        text
+    )
+    .execute(connection)
+    .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Clusters whose installation files have to be made.
+pub(crate) async fn preparation_due(
+    connection: &mut PgConnection,
+    limit: i64,
+) -> Result<Vec<ClusterId>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select id from clusters where preparation_due order by id limit $1",
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(ClusterId).collect())
+}
+
+/// Clusters that time alone may change: a clock runs in them, or a host of them fell silent before `silent_since`.
+pub(crate) async fn to_monitor(
+    connection: &mut PgConnection,
+    silent_since: Timestamp,
+    ended_after: Timestamp,
+    limit: i64,
+) -> Result<Vec<ClusterId>, Error> {
+    let ids = sqlx::query_scalar!(
+        r#"select id as "id!"
+        from clusters
+        where deleted_at is null
+            and status in (
+                'preparing-for-installation', 'installing', 'finalizing', 'installing-pending-user-action'
+            )
+        union
+        select id
+        from clusters
+        where deleted_at is null and status in ('error', 'cancelled') and updated_at > $2
+        union
+        select hosts.cluster_id
+        from host_check_ins
+        join hosts on hosts.infra_env_id = host_check_ins.infra_env_id and hosts.id = host_check_ins.host_id
+        where host_check_ins.checked_in_at < $1
+            and hosts.cluster_id is not null
+            and hosts.status in (
+                'discovering', 'known', 'insufficient', 'pending-for-input', 'preparing-failed',
+                'preparing-for-installation', 'preparing-successful'
+            )
+        limit $3"#,
+        silent_since,
+        ended_after,
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(ClusterId).collect())
+}
+
+/// Tells every replica that a preparation is due.
+pub(crate) async fn notify_preparation(connection: &mut PgConnection) -> Result<(), Error> {
+    sqlx::query_scalar!("select pg_notify('atoll_preparation', '')")
+        .fetch_one(connection)
+        .await?;
+    Ok(())
+}
+
+/// Whether the installation files of a cluster in this state have to be made.
+pub(crate) fn is_preparation_due(cluster: &Cluster) -> bool {
+    use model::cluster::PreparationStatus;
+    cluster.status == ClusterStatus::PreparingForInstallation
+        && !matches!(
+            cluster.last_installation_preparation.status,
+            Some(PreparationStatus::Success | PreparationStatus::Failed)
+        )
+}

@@ -1,0 +1,138 @@
+//! What can go wrong at the database, and what it means to the caller.
+
+use model::Error as Domain;
+
+/// A failure inside a transaction: of the database, or a decision that refuses.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The database's answer.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+    /// Refused by a decision.
+    #[error(transparent)]
+    Domain(#[from] Domain),
+    /// A stored record does not fit its type.
+    #[error("reading the stored {what}")]
+    Record {
+        /// Noun and id.
+        what: String,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+    /// Somebody else moved what was looked up before the lock was held: do it again.
+    #[error("the record moved meanwhile")]
+    Moved,
+}
+
+/// Serialization failure, deadlock.
+const RETRYABLE: [&str; 2] = ["40001", "40P01"];
+/// NUL inside a text or a JSON document.
+const NUL_IN_TEXT: [&str; 2] = ["22021", "22P05"];
+/// The server starts, stops, or has no connection left.
+const AWAY: [&str; 5] = ["57P01", "57P02", "57P03", "53300", "25006"];
+
+impl Error {
+    /// Whether the same transaction may succeed when it is run again.
+    pub(crate) fn is_retryable(&self) -> bool {
+        match self {
+            Self::Moved => true,
+            Self::Database(sqlx::Error::Database(error)) => error
+                .code()
+                .is_some_and(|code| RETRYABLE.contains(&code.as_ref())),
+            _ => false,
+        }
+    }
+
+    /// The error for the caller of `doing`.
+    pub(crate) fn into_domain(self, doing: &str) -> Domain {
+        match self {
+            Self::Domain(error) => error,
+            Self::Database(error) => from_sqlx(error, doing),
+            error @ Self::Record { .. } => Domain::internal(doing, error),
+            Self::Moved => {
+                Domain::conflict("the host or cluster is being changed by somebody else, try again")
+            }
+        }
+    }
+}
+
+fn from_sqlx(error: sqlx::Error, doing: &str) -> Domain {
+    match &error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::Protocol(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => Domain::unavailable("the database", error),
+        sqlx::Error::Database(answer) => {
+            let code = answer.code().unwrap_or_default().into_owned();
+            if AWAY.contains(&code.as_str()) || code.starts_with("08") {
+                return Domain::unavailable("the database", error);
+            }
+            if NUL_IN_TEXT.contains(&code.as_str()) {
+                return Domain::invalid("body", "texts must not contain the character NUL");
+            }
+            match answer.constraint() {
+                Some(name) => {
+                    from_constraint(name).unwrap_or_else(|| Domain::internal(doing, error))
+                }
+                None => Domain::internal(doing, error),
+            }
+        }
+        _ => Domain::internal(doing, error),
+    }
+}
+
+/// What a violated constraint tells the caller.
+fn from_constraint(name: &str) -> Option<Domain> {
+    let error = match name {
+        "infra_envs_cluster_id_fkey" | "hosts_cluster_id_fkey" | "events_cluster_id_fkey" => {
+            Domain::not_found("cluster", "of this request")
+        }
+        "hosts_infra_env_id_fkey" => Domain::conflict(
+            "the infra-env still has hosts, or was deleted meanwhile: delete its hosts first",
+        ),
+        "host_check_ins_host_fkey" => Domain::not_found("host", "of this request"),
+        "clusters_pkey" => Domain::conflict("a cluster with this id exists already"),
+        "infra_envs_pkey" => Domain::conflict("an infra-env with this id exists already"),
+        "hosts_pkey" => Domain::conflict("this host is registered already"),
+        "hosts_once_in_a_cluster" => Domain::conflict(
+            "a host with this id is in the cluster already, through another infra-env",
+        ),
+        _ => return None,
+    };
+    Some(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_connection_is_unavailable() {
+        for error in [
+            sqlx::Error::PoolTimedOut,
+            sqlx::Error::PoolClosed,
+            sqlx::Error::Io(std::io::ErrorKind::ConnectionRefused.into()),
+        ] {
+            let error = Error::from(error).into_domain("reading");
+            assert!(matches!(error, Domain::Unavailable { .. }), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_text_for_the_caller_names_no_address() {
+        let cause = std::io::Error::other("10.0.0.7:5432 refused user atoll");
+        let error = Error::from(sqlx::Error::Io(cause)).into_domain("reading");
+        assert_eq!(
+            error.to_string(),
+            "the database is not available now, try again"
+        );
+    }
+
+    #[test]
+    fn what_moved_is_tried_again() {
+        assert!(Error::Moved.is_retryable());
+        assert!(!Error::from(Domain::conflict("no")).is_retryable());
+    }
+}

@@ -1,0 +1,222 @@
+//! Statements about events.
+
+use model::events::{Event, EventCategory, EventSeverity};
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::time::Timestamp;
+use sqlx::{PgConnection, Postgres, QueryBuilder, Row};
+use uuid::Uuid;
+
+use super::Error;
+
+/// Adds events, in their order.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    events: &[Event],
+    now: Timestamp,
+) -> Result<(), Error> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let clusters: Vec<Option<Uuid>> = events
+        .iter()
+        .map(|event| event.cluster_id.map(|id| id.0))
+        .collect();
+    let infra_envs: Vec<Option<Uuid>> = events
+        .iter()
+        .map(|event| event.infra_env_id.map(|id| id.0))
+        .collect();
+    let hosts: Vec<Option<Uuid>> = events
+        .iter()
+        .map(|event| event.host_id.map(|id| id.0))
+        .collect();
+    let names: Vec<String> = events.iter().map(|event| event.name.clone()).collect();
+    let severities: Vec<String> = events
+        .iter()
+        .map(|event| event.severity.as_str().to_owned())
+        .collect();
+    let categories: Vec<String> = events
+        .iter()
+        .map(|event| event.category.unwrap_or_default().as_str().to_owned())
+        .collect();
+    let messages: Vec<String> = events.iter().map(|event| event.message.clone()).collect();
+    let requests: Vec<Option<Uuid>> = events.iter().map(|event| event.request_id).collect();
+    let props: Vec<String> = events.iter().map(|event| event.props.clone()).collect();
+    sqlx::query!(
+        "insert into events (
+            cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, event_time
+        )
+        select fresh.cluster_id, fresh.infra_env_id, fresh.host_id, fresh.name, fresh.severity, fresh.category,
+            fresh.message, fresh.request_id, fresh.props, $10
+        from unnest(
+            $1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[]
+        ) with ordinality as fresh (
+            cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, position
+        )
+        order by fresh.position",
+        &clusters as &[Option<Uuid>],
+        &infra_envs as &[Option<Uuid>],
+        &hosts as &[Option<Uuid>],
+        &names,
+        &severities,
+        &categories,
+        &messages,
+        &requests as &[Option<Uuid>],
+        &props,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Which events a listing is about.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EventFilter {
+    /// Of this cluster.
+    pub(crate) cluster_id: Option<Uuid>,
+    /// Of these hosts.
+    pub(crate) host_ids: Vec<Uuid>,
+    /// Of this infra-env.
+    pub(crate) infra_env_id: Option<Uuid>,
+    /// Of these categories.
+    pub(crate) categories: Vec<EventCategory>,
+    /// Of these severities.
+    pub(crate) severities: Vec<EventSeverity>,
+    /// Whose message holds this text.
+    pub(crate) message: Option<String>,
+    /// Also those of hosts that are gone.
+    pub(crate) deleted_hosts: bool,
+    /// Also those of no host.
+    pub(crate) cluster_level: bool,
+    /// Newest first.
+    pub(crate) descending: bool,
+    /// At most so many.
+    pub(crate) limit: Option<i64>,
+    /// After so many.
+    pub(crate) offset: i64,
+}
+
+/// How many events there are, by severity before the severities are chosen, and after.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EventCounts {
+    /// In the order of [`EventSeverity::ALL`].
+    pub(crate) by_severity: [i64; 4],
+    /// Of the chosen severities.
+    pub(crate) chosen: i64,
+}
+
+/// The events and their counts.
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    filter: &EventFilter,
+) -> Result<(Vec<Event>, EventCounts), Error> {
+    let counts = count(connection, filter).await?;
+    let mut query = QueryBuilder::<Postgres>::new(
+        "select cluster_id, infra_env_id, host_id, name, severity, category, message, event_time, request_id, props \
+         from events where ",
+    );
+    push_filter(&mut query, filter);
+    if !filter.severities.is_empty() {
+        query
+            .push(" and severity = any(")
+            .push_bind(texts(&filter.severities))
+            .push(")");
+    }
+    query.push(if filter.descending {
+        " order by event_time desc, id desc"
+    } else {
+        " order by event_time, id"
+    });
+    query
+        .push(" limit ")
+        .push_bind(filter.limit)
+        .push(" offset ")
+        .push_bind(filter.offset);
+    let rows = query.build().fetch_all(connection).await?;
+    let events = rows
+        .iter()
+        .map(event)
+        .collect::<Result<Vec<_>, sqlx::Error>>()?;
+    Ok((events, counts))
+}
+
+async fn count(connection: &mut PgConnection, filter: &EventFilter) -> Result<EventCounts, Error> {
+    let mut query =
+        QueryBuilder::<Postgres>::new("select severity, count(*) as number from events where ");
+    push_filter(&mut query, filter);
+    query.push(" group by severity");
+    let mut counts = EventCounts::default();
+    for row in query.build().fetch_all(connection).await? {
+        let severity: String = row.try_get("severity")?;
+        let number: i64 = row.try_get("number")?;
+        for (slot, known) in counts.by_severity.iter_mut().zip(EventSeverity::ALL) {
+            if known.as_str() == severity {
+                *slot = number;
+                if filter.severities.is_empty() || filter.severities.contains(known) {
+                    counts.chosen += number;
+                }
+            }
+        }
+    }
+    Ok(counts)
+}
+
+fn push_filter(query: &mut QueryBuilder<Postgres>, filter: &EventFilter) {
+    query
+        .push("category = any(")
+        .push_bind(texts(&filter.categories))
+        .push(")");
+    if let Some(id) = filter.cluster_id {
+        query.push(" and cluster_id = ").push_bind(id);
+    }
+    if let Some(id) = filter.infra_env_id {
+        query.push(" and infra_env_id = ").push_bind(id);
+    }
+    if let Some(text) = &filter.message {
+        query
+            .push(" and position(lower(")
+            .push_bind(text.clone())
+            .push(") in lower(message)) > 0");
+    }
+    // The three choices about hosts add up: these hosts, gone hosts, no host at all.
+    if !filter.host_ids.is_empty() || filter.deleted_hosts || filter.cluster_level {
+        query
+            .push(" and (host_id = any(")
+            .push_bind(filter.host_ids.clone())
+            .push(")");
+        if filter.deleted_hosts {
+            query.push(
+                " or (host_id is not null and not exists (select 1 from hosts where hosts.id = events.host_id))",
+            );
+        }
+        if filter.cluster_level {
+            query.push(" or host_id is null");
+        }
+        query.push(")");
+    }
+}
+
+fn texts<T: std::fmt::Display>(values: &[T]) -> Vec<String> {
+    values.iter().map(ToString::to_string).collect()
+}
+
+fn event(row: &sqlx::postgres::PgRow) -> Result<Event, sqlx::Error> {
+    let severity: String = row.try_get("severity")?;
+    let category: String = row.try_get("category")?;
+    let time: Timestamp = row.try_get("event_time")?;
+    Ok(Event {
+        name: row.try_get("name")?,
+        cluster_id: row.try_get::<Option<Uuid>, _>("cluster_id")?.map(ClusterId),
+        host_id: row.try_get::<Option<Uuid>, _>("host_id")?.map(HostId),
+        infra_env_id: row
+            .try_get::<Option<Uuid>, _>("infra_env_id")?
+            .map(InfraEnvId),
+        // The table's checks admit only the known values.
+        severity: severity.parse().unwrap_or_default(),
+        category: Some(category.parse().unwrap_or_default()),
+        message: row.try_get("message")?,
+        event_time: time.into(),
+        request_id: row.try_get("request_id")?,
+        props: row.try_get("props")?,
+    })
+}

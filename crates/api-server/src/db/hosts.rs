@@ -1,0 +1,324 @@
+//! Statements about hosts.
+
+use model::host::Host;
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::time::Timestamp;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Error;
+
+/// Where a host stands: enough to answer a poll from the cache.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HostPlace {
+    /// The cluster it is bound to, and that cluster's revision.
+    pub(crate) cluster: Option<(ClusterId, i64)>,
+}
+
+/// A host and what is kept beside its record.
+#[derive(Debug, Clone)]
+pub(crate) struct HostRow {
+    /// The wire record, with the last check-in that was flushed.
+    pub(crate) record: Host,
+}
+
+fn json(host: &Host) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(host).map_err(|source| Error::Record {
+        what: format!("host {}", host.id),
+        source,
+    })
+}
+
+fn record(
+    id: Uuid,
+    value: serde_json::Value,
+    checked_in_at: Option<Timestamp>,
+    host_time_s: Option<i64>,
+) -> Result<Host, Error> {
+    let mut host: Host = serde_json::from_value(value).map_err(|source| Error::Record {
+        what: format!("host {id}"),
+        source,
+    })?;
+    if checked_in_at > host.checked_in_at.0 {
+        host.checked_in_at = checked_in_at.into();
+        host.timestamp = host_time_s.unwrap_or(host.timestamp);
+    }
+    Ok(host)
+}
+
+/// The cluster of a host, with its revision; none when there is no such host.
+pub(crate) async fn place(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<Option<HostPlace>, Error> {
+    let row = sqlx::query!(
+        r#"select hosts.cluster_id, clusters.revision as "revision?"
+        from hosts
+        left join clusters on clusters.id = hosts.cluster_id
+        where hosts.infra_env_id = $1 and hosts.id = $2"#,
+        infra_env.0,
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.map(|row| HostPlace {
+        cluster: row.cluster_id.map(ClusterId).zip(row.revision),
+    }))
+}
+
+/// One host.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<Option<HostRow>, Error> {
+    let row = sqlx::query!(
+        r#"select hosts.record, checks.checked_in_at as "checked_in_at?", checks.host_time_s as "host_time_s?"
+        from hosts
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.infra_env_id = $1 and hosts.id = $2"#,
+        infra_env.0,
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(HostRow {
+            record: record(id.0, row.record, row.checked_in_at, row.host_time_s)?,
+        })
+    })
+    .transpose()
+}
+
+/// The hosts of a cluster, in the order of their registration.
+pub(crate) async fn of_cluster(
+    connection: &mut PgConnection,
+    cluster: ClusterId,
+) -> Result<Vec<HostRow>, Error> {
+    let rows = sqlx::query!(
+        r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
+            checks.host_time_s as "host_time_s?"
+        from hosts
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.cluster_id = $1
+        order by hosts.seq"#,
+        cluster.0
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(HostRow {
+                record: record(row.id, row.record, row.checked_in_at, row.host_time_s)?,
+            })
+        })
+        .collect()
+}
+
+/// The hosts of an infra-env, in the order of their registration.
+pub(crate) async fn of_infra_env(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+) -> Result<Vec<HostRow>, Error> {
+    let rows = sqlx::query!(
+        r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
+            checks.host_time_s as "host_time_s?"
+        from hosts
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.infra_env_id = $1
+        order by hosts.seq"#,
+        infra_env.0
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(HostRow {
+                record: record(row.id, row.record, row.checked_in_at, row.host_time_s)?,
+            })
+        })
+        .collect()
+}
+
+/// How many hosts of which status a cluster has.
+#[derive(Debug, Clone)]
+pub(crate) struct StatusCount {
+    /// The cluster.
+    pub(crate) cluster_id: Uuid,
+    /// The status, as stored.
+    pub(crate) status: String,
+    /// The number of hosts.
+    pub(crate) count: i64,
+}
+
+/// How many hosts of which status each cluster has.
+pub(crate) async fn count_by_status(
+    connection: &mut PgConnection,
+) -> Result<Vec<StatusCount>, Error> {
+    Ok(sqlx::query_as!(
+        StatusCount,
+        r#"select cluster_id as "cluster_id!", status, count(*) as "count!"
+        from hosts
+        where cluster_id is not null
+        group by cluster_id, status"#
+    )
+    .fetch_all(connection)
+    .await?)
+}
+
+/// Adds a host.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    host: &Host,
+    now: Timestamp,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "insert into hosts (infra_env_id, id, cluster_id, status, record, created_at, updated_at)
+        values ($1, $2, $3, $4, $5, $6, $6)",
+        host.infra_env_id.0,
+        host.id.0,
+        host.cluster_id.map(|id| id.0),
+        host.status.as_str(),
+        json(host)?,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores changed hosts, in one statement.
+pub(crate) async fn save(
+    connection: &mut PgConnection,
+    hosts: &[&Host],
+    now: Timestamp,
+) -> Result<(), Error> {
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    let infra_envs: Vec<Uuid> = hosts.iter().map(|host| host.infra_env_id.0).collect();
+    let ids: Vec<Uuid> = hosts.iter().map(|host| host.id.0).collect();
+    let clusters: Vec<Option<Uuid>> = hosts
+        .iter()
+        .map(|host| host.cluster_id.map(|id| id.0))
+        .collect();
+    let statuses: Vec<String> = hosts
+        .iter()
+        .map(|host| host.status.as_str().to_owned())
+        .collect();
+    let records = hosts
+        .iter()
+        .map(|host| json(host))
+        .collect::<Result<Vec<_>, _>>()?;
+    sqlx::query!(
+        "update hosts
+        set cluster_id = changed.cluster_id,
+            status = changed.status,
+            record = changed.record,
+            updated_at = $6
+        from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[])
+            as changed (infra_env_id, id, cluster_id, status, record)
+        where hosts.infra_env_id = changed.infra_env_id and hosts.id = changed.id",
+        &infra_envs,
+        &ids,
+        &clusters as &[Option<Uuid>],
+        &statuses,
+        &records,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes a host.
+pub(crate) async fn delete(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "delete from hosts where infra_env_id = $1 and id = $2",
+        infra_env.0,
+        id.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// What an ignition endpoint asks of one host, kept out of its record.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EndpointSecrets {
+    /// Bearer token.
+    pub(crate) token: Option<String>,
+    /// JSON text of the extra headers.
+    pub(crate) headers: Option<String>,
+}
+
+/// Replaces those secrets that are given.
+pub(crate) async fn set_endpoint_secrets(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+    secrets: &EndpointSecrets,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "update hosts
+        set ignition_endpoint_token = coalesce($3, ignition_endpoint_token),
+            ignition_endpoint_http_headers = coalesce($4, ignition_endpoint_http_headers)
+        where infra_env_id = $1 and id = $2",
+        infra_env.0,
+        id.0,
+        secrets.token,
+        secrets.headers
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Hosts of the pool that fell silent before `silent_since`.
+pub(crate) async fn silent_in_pool(
+    connection: &mut PgConnection,
+    silent_since: Timestamp,
+    limit: i64,
+) -> Result<Vec<(InfraEnvId, HostId)>, Error> {
+    let rows = sqlx::query!(
+        "select hosts.infra_env_id, hosts.id
+        from hosts
+        join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.cluster_id is null
+            and hosts.status in ('discovering-unbound', 'known-unbound', 'insufficient-unbound')
+            and checks.checked_in_at < $1
+        limit $2",
+        silent_since,
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows
+        .into_iter()
+        .map(|row| (InfraEnvId(row.infra_env_id), HostId(row.id)))
+        .collect())
+}
+
+/// The secrets of a host's ignition endpoint.
+pub(crate) async fn endpoint_secrets(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<EndpointSecrets, Error> {
+    let row = sqlx::query_as!(
+        EndpointSecrets,
+        "select ignition_endpoint_token as token, ignition_endpoint_http_headers as headers
+        from hosts
+        where infra_env_id = $1 and id = $2",
+        infra_env.0,
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    Ok(row.unwrap_or_default())
+}

@@ -1,0 +1,173 @@
+//! Statements about infra-envs.
+
+use model::ids::{ClusterId, InfraEnvId};
+use model::infra_env::InfraEnv;
+use model::time::Timestamp;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::Error;
+
+/// An infra-env as stored.
+#[derive(Debug, Clone)]
+pub(crate) struct InfraEnvRow {
+    /// The wire record.
+    pub(crate) record: InfraEnv,
+    /// What its hosts pull images with.
+    pub(crate) pull_secret: String,
+}
+
+fn record(id: Uuid, value: serde_json::Value) -> Result<InfraEnv, Error> {
+    serde_json::from_value(value).map_err(|source| Error::Record {
+        what: format!("infra-env {id}"),
+        source,
+    })
+}
+
+fn json(infra_env: &InfraEnv) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(infra_env).map_err(|source| Error::Record {
+        what: format!("infra-env {}", infra_env.id),
+        source,
+    })
+}
+
+/// One infra-env.
+pub(crate) async fn find(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+) -> Result<Option<InfraEnvRow>, Error> {
+    let row = sqlx::query!(
+        "select record, pull_secret from infra_envs where id = $1",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(InfraEnvRow {
+            record: record(id.0, row.record)?,
+            pull_secret: row.pull_secret,
+        })
+    })
+    .transpose()
+}
+
+/// One infra-env, kept from others until the transaction ends.
+pub(crate) async fn find_for_update(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+) -> Result<Option<InfraEnvRow>, Error> {
+    let row = sqlx::query!(
+        "select record, pull_secret from infra_envs where id = $1 for update",
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        Ok(InfraEnvRow {
+            record: record(id.0, row.record)?,
+            pull_secret: row.pull_secret,
+        })
+    })
+    .transpose()
+}
+
+/// Infra-envs by age, all or those of one cluster.
+pub(crate) async fn list(
+    connection: &mut PgConnection,
+    cluster: Option<ClusterId>,
+) -> Result<Vec<InfraEnv>, Error> {
+    let rows = sqlx::query!(
+        "select id, record
+        from infra_envs
+        where $1::uuid is null or cluster_id = $1
+        order by created_at, id",
+        cluster.map(|id| id.0)
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| record(row.id, row.record))
+        .collect()
+}
+
+/// Adds an infra-env.
+pub(crate) async fn insert(
+    connection: &mut PgConnection,
+    infra_env: &InfraEnv,
+    pull_secret: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "insert into infra_envs (id, cluster_id, name, record, pull_secret, created_at, updated_at)
+        values ($1, $2, $3, $4, $5, $6, $6)",
+        infra_env.id.0,
+        infra_env.cluster_id.map(|id| id.0),
+        infra_env.name,
+        json(infra_env)?,
+        pull_secret,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Stores a changed infra-env.
+pub(crate) async fn save(
+    connection: &mut PgConnection,
+    infra_env: &InfraEnv,
+    pull_secret: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "update infra_envs
+        set cluster_id = $2, name = $3, record = $4, pull_secret = $5, updated_at = $6
+        where id = $1",
+        infra_env.id.0,
+        infra_env.cluster_id.map(|id| id.0),
+        infra_env.name,
+        json(infra_env)?,
+        pull_secret,
+        now
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+/// Removes an infra-env without hosts; whether there was one.
+pub(crate) async fn delete(connection: &mut PgConnection, id: InfraEnvId) -> Result<bool, Error> {
+    let done = sqlx::query!("delete from infra_envs where id = $1", id.0)
+        .execute(connection)
+        .await?;
+    Ok(done.rows_affected() == 1)
+}
+
+/// Whether hosts are registered in it.
+pub(crate) async fn has_hosts(
+    connection: &mut PgConnection,
+    id: InfraEnvId,
+) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar!(
+        r#"select exists (select 1 from hosts where infra_env_id = $1) as "exists!""#,
+        id.0
+    )
+    .fetch_one(connection)
+    .await?)
+}
+
+/// Takes the infra-envs of a cluster out of it.
+pub(crate) async fn leave_cluster(
+    connection: &mut PgConnection,
+    cluster: ClusterId,
+) -> Result<(), Error> {
+    sqlx::query!(
+        "update infra_envs
+        set cluster_id = null, record = record - 'cluster_id'
+        where cluster_id = $1",
+        cluster.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}

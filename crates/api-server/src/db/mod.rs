@@ -1,0 +1,17 @@
+//! Every SQL statement, by noun. Nothing here decides: functions take a connection, so that they compose into
+//! one transaction, and give back what they found.
+
+pub(crate) mod check_ins;
+pub(crate) mod clusters;
+mod connection;
+mod error;
+pub(crate) mod events;
+pub(crate) mod hosts;
+pub(crate) mod infra_envs;
+pub(crate) mod locks;
+
+pub(crate) use check_ins::CheckIn;
+pub(crate) use connection::{Database, tx};
+pub(crate) use error::Error;
+pub(crate) use events::{EventCounts, EventFilter};
+pub(crate) use infra_envs::InfraEnvRow;

@@ -1,0 +1,87 @@
+//! Handlers that agents and installers call.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use model::host::{Host, HostCreateParams};
+use rules::steps::{RunnerCommand, runner_command};
+use serde::Serialize;
+
+use super::error::Refusal;
+use super::extract::{Body, InInfraEnv, OfHost};
+use super::query::Query;
+use crate::app::App;
+use crate::app::agent::Poll;
+
+/// Header in which an agent names its image.
+const AGENT_VERSION: &str = "discovery_agent_version";
+
+/// The answer to a registration: the host, and what its agent runs next.
+#[derive(Debug, Serialize)]
+pub(crate) struct Registration {
+    #[serde(flatten)]
+    host: Host,
+    next_step_runner_command: RunnerCommand,
+}
+
+fn agent_version(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get(AGENT_VERSION)
+        .and_then(|value| value.to_str().ok())
+}
+
+pub(crate) async fn register(
+    State(app): State<App>,
+    InInfraEnv(infra_env): InInfraEnv,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<(StatusCode, Json<Registration>), Refusal> {
+    let mut params: HostCreateParams = body.parse("new-host-params")?;
+    if params.discovery_agent_version.is_empty() {
+        agent_version(&headers)
+            .unwrap_or_default()
+            .clone_into(&mut params.discovery_agent_version);
+    }
+    let host = app.register_host(infra_env, &params).await?;
+    let command = runner_command(infra_env, host.id, &app.policy.agent_image);
+    let answer = Registration {
+        host,
+        next_step_runner_command: command,
+    };
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+pub(crate) async fn next_steps(
+    State(app): State<App>,
+    OfHost(infra_env, id): OfHost,
+    headers: HeaderMap,
+    query: Query,
+) -> Result<Response, Refusal> {
+    let poll = Poll {
+        host_time_s: query.integer("timestamp")?,
+        agent_version: agent_version(&headers),
+    };
+    let steps = app.next_steps(infra_env, id, poll).await?;
+    Ok(Json(steps).into_response())
+}
+
+pub(crate) async fn step_reply(
+    State(app): State<App>,
+    OfHost(infra_env, id): OfHost,
+    body: Body,
+) -> Result<StatusCode, Refusal> {
+    app.accept_reply(infra_env, id, &body.parse("reply")?)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn progress(
+    State(app): State<App>,
+    OfHost(infra_env, id): OfHost,
+    body: Body,
+) -> Result<StatusCode, Refusal> {
+    app.report_progress(infra_env, id, &body.parse("host-progress")?)
+        .await?;
+    Ok(StatusCode::OK)
+}

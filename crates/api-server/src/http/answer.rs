@@ -1,0 +1,64 @@
+//! Answers that are bytes.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use tokio_util::io::ReaderStream;
+
+use crate::files::Object;
+
+/// A download under a file name.
+#[derive(Debug)]
+pub(crate) struct Download {
+    name: String,
+    length: u64,
+    body: Body,
+}
+
+impl Download {
+    /// A stored object, streamed.
+    pub(crate) fn object(name: impl Into<String>, object: Object) -> Self {
+        Self {
+            name: name.into(),
+            length: object.length,
+            body: Body::from_stream(ReaderStream::new(object.file)),
+        }
+    }
+
+    /// Bytes that were made for this answer.
+    pub(crate) fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self {
+            name: name.into(),
+            length: bytes.len() as u64,
+            body: Body::from(bytes),
+        }
+    }
+}
+
+impl IntoResponse for Download {
+    fn into_response(self) -> Response {
+        // A quote or line break in a name would end the header's value early.
+        let name: String = self
+            .name
+            .chars()
+            .map(|c| {
+                if c == '"' || c == '\\' || c.is_control() {
+                    '_'
+                } else {
+                    c
+                }
+            })
+            .collect();
+        let disposition = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
+            .unwrap_or_else(|_| HeaderValue::from_static("attachment"));
+        let mut response = Response::new(self.body);
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/octet-stream"),
+        );
+        headers.insert(header::CONTENT_DISPOSITION, disposition);
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(self.length));
+        response
+    }
+}

@@ -1,0 +1,142 @@
+//! Handlers about clusters.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use model::cluster::{Cluster, ClusterDefaultConfig};
+use model::host::{Host, HostRole, HostStatus};
+use serde_json::Value;
+
+use super::error::Refusal;
+use super::extract::{Body, InCluster};
+use super::query::Query;
+use crate::app::App;
+use crate::app::clusters::Listing;
+
+pub(crate) async fn register(
+    State(app): State<App>,
+    body: Body,
+) -> Result<(StatusCode, Json<Cluster>), Refusal> {
+    let params = body.parse("new-cluster-params")?;
+    Ok((
+        StatusCode::CREATED,
+        Json(app.register_cluster(params).await?),
+    ))
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Json<Vec<Cluster>>, Refusal> {
+    let listing = Listing {
+        with_hosts: query.flag("with_hosts"),
+        with_deleted: headers
+            .get("get_unregistered_clusters")
+            .is_some_and(|value| value == "true"),
+        openshift_cluster_id: query.id("openshift_cluster_id")?,
+    };
+    Ok(Json(app.list_clusters(listing).await?))
+}
+
+pub(crate) async fn get(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+    query: Query,
+) -> Result<Json<Cluster>, Refusal> {
+    Ok(Json(app.cluster(id, !query.flag("exclude-hosts")).await?))
+}
+
+pub(crate) async fn update(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+    body: Body,
+) -> Result<(StatusCode, Json<Cluster>), Refusal> {
+    let params = body.parse("cluster-update-params")?;
+    Ok((
+        StatusCode::CREATED,
+        Json(app.update_cluster(id, &params).await?),
+    ))
+}
+
+pub(crate) async fn deregister(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+) -> Result<StatusCode, Refusal> {
+    app.deregister_cluster(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// An unknown cluster has no hosts here: the installer asks before and after a cluster's life.
+pub(crate) async fn hosts(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+    query: Query,
+) -> Result<Json<Vec<Host>>, Refusal> {
+    let role = query.one_of::<HostRole>("role")?;
+    let status = query.one_of::<HostStatus>("status")?;
+    let with_inventory = query.flag("with-inventory");
+    let with_connectivity = query.flag("with-connectivity");
+    let mut hosts = app.hosts_of_cluster(id).await?;
+    hosts.retain(|host| {
+        role.is_none_or(|role| host.role == Some(role))
+            && status.is_none_or(|status| host.status == status)
+    });
+    for host in &mut hosts {
+        if !with_inventory {
+            host.inventory.clear();
+        }
+        if !with_connectivity {
+            host.connectivity.clear();
+        }
+    }
+    Ok(Json(hosts))
+}
+
+pub(crate) async fn default_config(State(app): State<App>) -> Json<ClusterDefaultConfig> {
+    Json(rules::create::default_config(&app.offer))
+}
+
+pub(crate) async fn preflight_requirements(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(app.preflight_requirements(id).await?))
+}
+
+pub(crate) async fn ui_settings(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+) -> Result<Json<String>, Refusal> {
+    Ok(Json(app.ui_settings(id).await?))
+}
+
+pub(crate) async fn set_ui_settings(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+    body: Body,
+) -> Result<impl IntoResponse, Refusal> {
+    let text: String = body.parse("ui-settings")?;
+    app.set_ui_settings(id, &text).await?;
+    Ok(Json(text))
+}
+
+pub(crate) async fn ignored_validations(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(app.ignored_validations(id).await?))
+}
+
+pub(crate) async fn set_ignored_validations(
+    State(app): State<App>,
+    InCluster(id): InCluster,
+    body: Body,
+) -> Result<(StatusCode, Json<Value>), Refusal> {
+    let params = body.parse("ignored_validations")?;
+    Ok((
+        StatusCode::CREATED,
+        Json(app.set_ignored_validations(id, &params).await?),
+    ))
+}

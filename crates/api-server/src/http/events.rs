@@ -1,0 +1,85 @@
+//! Handlers about events.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use model::events::{Event, EventCategory};
+
+use super::error::Refusal;
+use super::extract::Body;
+use super::query::Query;
+use crate::app::App;
+use crate::db::EventFilter;
+
+/// Events in an answer when no limit is asked for.
+const DEFAULT_LIMIT: i64 = 5000;
+/// In the order of the severities.
+const SEVERITY_COUNTS: [HeaderName; 4] = [
+    HeaderName::from_static("severity-count-info"),
+    HeaderName::from_static("severity-count-warning"),
+    HeaderName::from_static("severity-count-error"),
+    HeaderName::from_static("severity-count-critical"),
+];
+const EVENT_COUNT: HeaderName = HeaderName::from_static("event-count");
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    query: Query,
+) -> Result<(HeaderMap, Json<Vec<Event>>), Refusal> {
+    let filter = filter(&query)?;
+    let (events, counts) = app.list_events(&filter).await?;
+    let mut headers = HeaderMap::new();
+    for (name, count) in SEVERITY_COUNTS.into_iter().zip(counts.by_severity) {
+        headers.insert(name, HeaderValue::from(count));
+    }
+    headers.insert(EVENT_COUNT, HeaderValue::from(counts.chosen));
+    Ok((headers, Json(events)))
+}
+
+fn filter(query: &Query) -> Result<EventFilter, Refusal> {
+    let mut host_ids = query.ids("host_ids")?;
+    host_ids.extend(query.id("host_id")?);
+    let mut categories = query.some_of::<EventCategory>("categories")?;
+    if categories.is_empty() {
+        categories.push(EventCategory::User);
+    }
+    let descending = match query.text("order") {
+        Some(_) => query.required_one_of("order", &["ascending", "descending"])? == "descending",
+        None => false,
+    };
+    let limit = query.integer("limit")?.unwrap_or(DEFAULT_LIMIT);
+    let offset = query.integer("offset")?.unwrap_or(0);
+    if limit < -1 || offset < 0 {
+        return Err(Refusal::parameter(
+            "limit and offset",
+            "query",
+            "should be at least 0; limit -1 is no limit",
+        ));
+    }
+    Ok(EventFilter {
+        cluster_id: query.id("cluster_id")?,
+        host_ids,
+        infra_env_id: query.id("infra_env_id")?,
+        categories,
+        severities: query.some_of("severities")?,
+        message: query.text("message").map(str::to_owned),
+        deleted_hosts: query.flag("deleted_hosts"),
+        cluster_level: query.flag("cluster_level"),
+        descending,
+        limit: (limit >= 0).then_some(limit),
+        offset,
+    })
+}
+
+pub(crate) async fn trigger(State(app): State<App>, body: Body) -> Result<StatusCode, Refusal> {
+    let event: Event = body.parse("trigger-event-params")?;
+    if event.category.is_none() {
+        return Err(Refusal::parameter(
+            "category",
+            "body",
+            "should be one of [user metrics]",
+        ));
+    }
+    app.trigger_event(event).await?;
+    Ok(StatusCode::CREATED)
+}

@@ -1,0 +1,235 @@
+//! What handlers take from a request, with the description's own messages for what does not fit.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::request::Parts;
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use super::error::Refusal;
+
+const JSON: &str = "application/json";
+const BYTES: &str = "application/octet-stream";
+/// Units: bytes. A step reply with an inventory or free addresses of a large network stays below.
+pub(crate) const BODY_LIMIT: usize = 16 << 20;
+
+/// `{cluster_id}` of the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InCluster(pub(crate) ClusterId);
+
+/// `{infra_env_id}` of the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InInfraEnv(pub(crate) InfraEnvId);
+
+/// `{infra_env_id}` and `{host_id}` of the path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OfHost(pub(crate) InfraEnvId, pub(crate) HostId);
+
+async fn path_id<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+    name: &str,
+) -> Result<Uuid, Refusal> {
+    let params = RawPathParams::from_request_parts(parts, state).await;
+    let params = params.map_err(|error| Refusal::Request(error.to_string()))?;
+    let value = params
+        .iter()
+        .find(|(key, _)| *key == name)
+        .map_or("", |(_, value)| value);
+    parse_uuid(name, "path", value)
+}
+
+/// Reads an id. The hyphenless and braced spellings that the parser also knows are not ids of this API.
+pub(crate) fn parse_uuid(name: &str, place: &str, value: &str) -> Result<Uuid, Refusal> {
+    match Uuid::parse_str(value) {
+        Ok(id) if value.len() == uuid::fmt::Hyphenated::LENGTH => Ok(id),
+        _ => Err(Refusal::parameter(
+            name,
+            place,
+            format_args!("must be of type uuid: {value:?}"),
+        )),
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for InCluster {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        path_id(parts, state, "cluster_id")
+            .await
+            .map(|id| Self(ClusterId(id)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for InInfraEnv {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        path_id(parts, state, "infra_env_id")
+            .await
+            .map(|id| Self(InfraEnvId(id)))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for OfHost {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let infra_env = path_id(parts, state, "infra_env_id").await?;
+        let host = path_id(parts, state, "host_id").await?;
+        Ok(Self(InfraEnvId(infra_env), HostId(host)))
+    }
+}
+
+/// A JSON body that is parsed when the handler names it.
+#[derive(Debug, Clone)]
+pub(crate) struct Body(Bytes);
+
+impl<S: Send + Sync> FromRequest<S> for Body {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let kind = request
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
+        if let Some(kind) = kind {
+            let essence = kind.split(';').next().unwrap_or_default().trim();
+            if !essence.eq_ignore_ascii_case(JSON) {
+                return Err(Refusal::Request(format!(
+                    "unsupported media type {essence:?}, only [{JSON}] are allowed"
+                )));
+            }
+        }
+        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
+            if error.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
+                return Refusal::Domain(model::Error::TooLarge {
+                    what: "the body",
+                    limit: BODY_LIMIT as u64,
+                });
+            }
+            Refusal::Request(format!("the body could not be read: {}", error.body_text()))
+        })?;
+        Ok(Self(bytes))
+    }
+}
+
+impl Body {
+    /// Parses the body, which the description calls `name`.
+    pub(crate) fn parse<T: DeserializeOwned>(&self, name: &str) -> Result<T, Refusal> {
+        if self.0.iter().all(u8::is_ascii_whitespace) {
+            return Err(Refusal::Request(format!("{name} in body is required")));
+        }
+        let mut reader = serde_json::Deserializer::from_slice(&self.0);
+        let value =
+            serde_path_to_error::deserialize(&mut reader).map_err(|error| refuse(name, &error))?;
+        reader
+            .end()
+            .map_err(|error| unparsable(name, &error.to_string()))?;
+        Ok(value)
+    }
+}
+
+fn refuse(name: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {
+    let path = error.path().to_string();
+    let cause = error.inner().to_string();
+    let missing = cause
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split('`').next());
+    if let Some(field) = missing {
+        let field = if path == "." {
+            field.to_owned()
+        } else {
+            format!("{path}.{field}")
+        };
+        return Refusal::parameter(&field, "body", "is required");
+    }
+    match path.as_str() {
+        "." | "?" => unparsable(name, &cause),
+        path => unparsable(name, &format!("{path}: {cause}")),
+    }
+}
+
+fn unparsable(name: &str, cause: &str) -> Refusal {
+    Refusal::Request(format!(
+        "parsing {name} body from \"\" failed, because {cause}"
+    ))
+}
+
+/// Refuses a request whose `Accept` rules out what the operation answers with.
+pub(crate) fn check_accept(parts: &axum::http::HeaderMap, is_file: bool) -> Result<(), Refusal> {
+    let mut values = parts.get_all(ACCEPT).iter().peekable();
+    if values.peek().is_none() {
+        return Ok(());
+    }
+    let mut ranges = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    let fits = ranges.any(|range| {
+        let essence = range
+            .split(';')
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_ascii_lowercase();
+        matches!(essence.as_str(), "" | "*" | "*/*" | "application/*" | JSON)
+            || (is_file && essence == BYTES)
+    });
+    if fits {
+        return Ok(());
+    }
+    let offered = if is_file { BYTES } else { JSON };
+    Err(Refusal::Request(format!(
+        "unsupported media type requested, only [{offered}] are available"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::cluster::ClusterCreateParams;
+
+    fn message(body: &str) -> String {
+        let body = Body(Bytes::copy_from_slice(body.as_bytes()));
+        body.parse::<ClusterCreateParams>("new-cluster-params")
+            .unwrap_err()
+            .to_string()
+    }
+
+    #[test]
+    fn a_body_is_refused_with_its_field() {
+        for (body, part) in [
+            ("", "new-cluster-params in body is required"),
+            ("{}", "name in body is required"),
+            (
+                "{",
+                "parsing new-cluster-params body from \"\" failed, because EOF",
+            ),
+            (r#"{"name":1}"#, "failed, because name: invalid type"),
+            (
+                r#"{"nome":"x"}"#,
+                "failed, because nome: unknown field `nome`",
+            ),
+            (
+                r#"{"name":"x","openshift_version":"4.18","pull_secret":"{}"} x"#,
+                "trailing characters",
+            ),
+        ] {
+            let message = message(body);
+            assert!(message.contains(part), "{body}: {message}");
+        }
+    }
+
+    #[test]
+    fn only_hyphenated_ids_are_ids() {
+        assert!(parse_uuid("cluster_id", "path", "2b9b1b1e-7f0e-4f0e-8f0e-2b9b1b1e7f0e").is_ok());
+        let error = parse_uuid("cluster_id", "path", "x").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cluster_id in path must be of type uuid: \"x\""
+        );
+        assert!(parse_uuid("cluster_id", "path", "2b9b1b1e7f0e4f0e8f0e2b9b1b1e7f0e").is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Handlers about infra-envs.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model::ids::ClusterId;
+use model::infra_env::{InfraEnv, PresignedUrl};
+
+use super::answer::Download;
+use super::error::Refusal;
+use super::extract::{Body, InInfraEnv};
+use super::query::Query;
+use crate::app::App;
+use crate::app::infra_envs::IpxeScript;
+
+const IGNITION: &str = "discovery.ign";
+const IPXE: &str = "ipxe-script";
+const NETWORK: &str = "static-network-config";
+const ALWAYS: &str = "discovery-image-always";
+const BOOT_ORDER: &str = "boot-order-control";
+
+pub(crate) async fn register(
+    State(app): State<App>,
+    body: Body,
+) -> Result<(StatusCode, Json<InfraEnv>), Refusal> {
+    let params = body.parse("infraenv-create-params")?;
+    Ok((
+        StatusCode::CREATED,
+        Json(app.register_infra_env(params).await?),
+    ))
+}
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    query: Query,
+) -> Result<Json<Vec<InfraEnv>>, Refusal> {
+    let cluster = query.id("cluster_id")?.map(ClusterId);
+    Ok(Json(app.list_infra_envs(cluster).await?))
+}
+
+pub(crate) async fn get(
+    State(app): State<App>,
+    InInfraEnv(id): InInfraEnv,
+) -> Result<Json<InfraEnv>, Refusal> {
+    Ok(Json(app.infra_env(id).await?))
+}
+
+pub(crate) async fn update(
+    State(app): State<App>,
+    InInfraEnv(id): InInfraEnv,
+    body: Body,
+) -> Result<(StatusCode, Json<InfraEnv>), Refusal> {
+    let params = body.parse("infra-env-update-params")?;
+    Ok((
+        StatusCode::CREATED,
+        Json(app.update_infra_env(id, &params).await?),
+    ))
+}
+
+pub(crate) async fn deregister(
+    State(app): State<App>,
+    InInfraEnv(id): InInfraEnv,
+) -> Result<StatusCode, Refusal> {
+    app.deregister_infra_env(id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn download_url(
+    State(app): State<App>,
+    InInfraEnv(id): InInfraEnv,
+) -> Result<Json<PresignedUrl>, Refusal> {
+    let infra_env = app.infra_env(id).await?;
+    Ok(Json(PresignedUrl {
+        url: infra_env.download_url,
+        expires_at: infra_env.expires_at,
+    }))
+}
+
+pub(crate) async fn file_url(
+    State(app): State<App>,
+    InInfraEnv(id): InInfraEnv,
+    query: Query,
+) -> Result<Json<PresignedUrl>, Refusal> {
+    let file = query.required_one_of("file_name", &[IGNITION, IPXE])?;
+    let mut url = format!(
+        "{}{}/downloads/files?file_name={file}",
+        app.settings.base_url(),
+        rules::urls::infra_env(app.infra_env(id).await?.id)
+    );
+    if query.text("ipxe_script_type").is_some() {
+        let kind = query.required_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])?;
+        if file != IPXE {
+            return Err(Refusal::parameter(
+                "ipxe_script_type",
+                "query",
+                "goes only with file_name ipxe-script",
+            ));
+        }
+        url = format!("{url}&ipxe_script_type={kind}");
+    }
+    Ok(Json(PresignedUrl {
+        url,
+        ..PresignedUrl::default()
+    }))
+}
+
+pub(crate) async fn download_file(
+    State(app): State<App>,
+    InInfraEnv(id): InInfraEnv,
+    query: Query,
+) -> Result<Response, Refusal> {
+    let file = query.required_one_of("file_name", &[IGNITION, IPXE, NETWORK])?;
+    let infra_env = app.infra_env(id).await?;
+    let download = match file {
+        IGNITION => Download::bytes(IGNITION, app.discovery_ignition(id).await?),
+        IPXE => {
+            let by_boot_order = match query.text("ipxe_script_type") {
+                Some(_) => {
+                    query.required_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])? == BOOT_ORDER
+                }
+                None => false,
+            };
+            let script = IpxeScript {
+                by_boot_order,
+                mac: query.text("mac"),
+            };
+            Download::bytes(
+                format!("{id}-{IPXE}"),
+                app.ipxe_script(&infra_env, script).await?.into_bytes(),
+            )
+        }
+        _ if infra_env.static_network_config.is_empty() => Download::bytes("", Vec::new()),
+        _ => {
+            return Err(Refusal::NotImplemented(
+                "v2DownloadInfraEnvFiles for static-network-config",
+            ));
+        }
+    };
+    let mut response = download.into_response();
+    let changed = infra_env
+        .updated_at
+        .0
+        .map(|time| time.format("%a, %d %b %Y %H:%M:%S GMT").to_string());
+    if let Some(Ok(value)) = changed.map(|text| HeaderValue::from_str(&text)) {
+        response.headers_mut().insert(header::LAST_MODIFIED, value);
+    }
+    Ok(response)
+}

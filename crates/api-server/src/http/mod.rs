@@ -1,0 +1,17 @@
+//! Handlers by noun: extract, call, answer.
+
+pub(crate) mod agent;
+pub(crate) mod answer;
+pub(crate) mod clusters;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod extract;
+pub(crate) mod files;
+pub(crate) mod hosts;
+pub(crate) mod infra_envs;
+pub(crate) mod installation;
+pub(crate) mod logs;
+pub(crate) mod manifests;
+pub(crate) mod operators;
+pub(crate) mod query;
+pub(crate) mod versions;

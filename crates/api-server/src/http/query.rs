@@ -1,0 +1,192 @@
+//! Query parameters: unknown names are ignored, a malformed boolean counts as false, the rest must fit.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use model::UnknownValue;
+use uuid::Uuid;
+
+use super::error::Refusal;
+use super::extract::parse_uuid;
+
+/// The decoded query of a request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let text = parts.uri.query().unwrap_or_default();
+        Ok(Self(
+            url::form_urlencoded::parse(text.as_bytes())
+                .into_owned()
+                .collect(),
+        ))
+    }
+}
+
+impl Query {
+    /// The first value of that name that is not empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0
+            .iter()
+            .find(|(key, value)| key == name && !value.is_empty())
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// True only for a well-formed true.
+    pub(crate) fn flag(&self, name: &str) -> bool {
+        self.text(name).is_some_and(|text| {
+            matches!(
+                text.to_ascii_lowercase().as_str(),
+                "true" | "1" | "t" | "y" | "yes" | "on" | "ok" | "checked"
+            )
+        })
+    }
+
+    /// An integer.
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>, Refusal> {
+        self.text(name)
+            .map(|text| {
+                text.parse().map_err(|_| {
+                    Refusal::parameter(
+                        name,
+                        "query",
+                        format_args!("must be of type int64: {text:?}"),
+                    )
+                })
+            })
+            .transpose()
+    }
+
+    /// An id.
+    pub(crate) fn id(&self, name: &str) -> Result<Option<Uuid>, Refusal> {
+        self.text(name)
+            .map(|text| parse_uuid(name, "query", text))
+            .transpose()
+    }
+
+    /// Ids separated by commas.
+    pub(crate) fn ids(&self, name: &str) -> Result<Vec<Uuid>, Refusal> {
+        self.list(name)
+            .map(|text| parse_uuid(name, "query", text))
+            .collect()
+    }
+
+    /// One of a closed set.
+    pub(crate) fn one_of<T: FromStr<Err = UnknownValue>>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, Refusal> {
+        self.text(name)
+            .map(|text| parse_one_of(name, text))
+            .transpose()
+    }
+
+    /// Some of a closed set, separated by commas.
+    pub(crate) fn some_of<T: FromStr<Err = UnknownValue>>(
+        &self,
+        name: &str,
+    ) -> Result<Vec<T>, Refusal> {
+        self.list(name)
+            .map(|text| parse_one_of(name, text))
+            .collect()
+    }
+
+    /// A text out of `allowed` that must be there.
+    pub(crate) fn required_one_of(
+        &self,
+        name: &str,
+        allowed: &[&'static str],
+    ) -> Result<&'static str, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Err(Refusal::parameter(name, "query", "is required"));
+        };
+        allowed
+            .iter()
+            .copied()
+            .find(|one| *one == text)
+            .ok_or_else(|| {
+                Refusal::parameter(
+                    name,
+                    "query",
+                    format_args!("should be one of [{}]", allowed.join(" ")),
+                )
+            })
+    }
+
+    /// A text that must be there.
+    pub(crate) fn required(&self, name: &str) -> Result<&str, Refusal> {
+        self.text(name)
+            .ok_or_else(|| Refusal::parameter(name, "query", "is required"))
+    }
+
+    fn list<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0
+            .iter()
+            .filter(move |(key, _)| key == name)
+            .flat_map(|(_, value)| value.split(','))
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+    }
+}
+
+fn parse_one_of<T: FromStr<Err = UnknownValue>>(name: &str, text: &str) -> Result<T, Refusal> {
+    text.parse().map_err(|error: UnknownValue| {
+        Refusal::parameter(
+            name,
+            "query",
+            format_args!("should be one of [{}]", error.expected),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::events::EventSeverity;
+
+    fn query(text: &str) -> Query {
+        Query(
+            url::form_urlencoded::parse(text.as_bytes())
+                .into_owned()
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn malformed_booleans_are_false_and_malformed_integers_refused() {
+        assert!(query("a=true").flag("a"));
+        assert!(!query("a=maybe").flag("a"));
+        assert!(query("limit=x").integer("limit").is_err());
+        assert_eq!(query("limit=-1").integer("limit").unwrap(), Some(-1));
+    }
+
+    #[test]
+    fn lists_may_be_repeated_or_joined() {
+        let query = query("severities=info,warning&severities=error");
+        let found = query.some_of::<EventSeverity>("severities").unwrap();
+        assert_eq!(
+            found,
+            [
+                EventSeverity::Info,
+                EventSeverity::Warning,
+                EventSeverity::Error
+            ]
+        );
+    }
+
+    #[test]
+    fn an_unknown_value_is_told_what_is_known() {
+        let error = query("severities=bad")
+            .some_of::<EventSeverity>("severities")
+            .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "severities in query should be one of [info warning error critical]"
+        );
+    }
+}

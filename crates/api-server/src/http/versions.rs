@@ -1,0 +1,36 @@
+//! Handlers about versions and components.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use model::versions::{ListVersions, OpenshiftVersion};
+use serde_json::Value;
+
+use super::query::Query;
+use crate::app::App;
+
+pub(crate) async fn list(
+    State(app): State<App>,
+    query: Query,
+) -> Json<BTreeMap<String, OpenshiftVersion>> {
+    let query = rules::versions::Query {
+        version: query.text("version").map(str::to_owned),
+        only_latest: query.flag("only_latest"),
+    };
+    Json(app.versions(&query))
+}
+
+pub(crate) async fn components(State(app): State<App>) -> Json<ListVersions> {
+    Json(app.components())
+}
+
+/// Offline there is no update service to read releases from.
+pub(crate) async fn release_sources() -> Json<Vec<Value>> {
+    Json(Vec::new())
+}
+
+/// No DNS provider is managed from here.
+pub(crate) async fn managed_domains() -> Json<Vec<Value>> {
+    Json(Vec::new())
+}

@@ -1,0 +1,187 @@
+//! Every operation of the installer API, as data: the routes and the coverage report are made from this list.
+//!
+//! Source: the installer API description. One path is ours: `/v2/platform-versions`, the specification's spelling.
+
+use std::fmt::Write as _;
+
+/// Path under which every operation lives.
+pub const BASE: &str = rules::urls::API_BASE;
+
+/// An operation of the API description.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// Name in the description.
+    pub id: &'static str,
+    /// Upper-case HTTP method.
+    pub method: &'static str,
+    /// Path below [`BASE`], with its parameters in braces.
+    pub path: &'static str,
+    /// Answers with bytes, not with JSON.
+    pub is_file: bool,
+}
+
+impl Operation {
+    /// Whether this server does it; else it answers 501.
+    pub fn is_implemented(&self) -> bool {
+        crate::routes::handler(self.id).is_some()
+    }
+}
+
+const fn json(id: &'static str, method: &'static str, path: &'static str) -> Operation {
+    Operation {
+        id,
+        method,
+        path,
+        is_file: false,
+    }
+}
+
+const fn file(id: &'static str, method: &'static str, path: &'static str) -> Operation {
+    Operation {
+        id,
+        method,
+        path,
+        is_file: true,
+    }
+}
+
+/// Every operation, in the order of the description.
+#[rustfmt::skip]
+pub static OPERATIONS: &[Operation] = &[
+    json("v2RegisterCluster", "POST", "/v2/clusters"),
+    json("v2ListClusters", "GET", "/v2/clusters"),
+    json("v2GetCluster", "GET", "/v2/clusters/{cluster_id}"),
+    json("v2DeregisterCluster", "DELETE", "/v2/clusters/{cluster_id}"),
+    json("V2UpdateCluster", "PATCH", "/v2/clusters/{cluster_id}"),
+    json("v2UpdateClusterFinalizingProgress", "PUT", "/v2/clusters/{cluster_id}/progress"),
+    json("ListClusterHosts", "GET", "/v2/clusters/{cluster_id}/hosts"),
+    json("GetClusterSupportedPlatforms", "GET", "/v2/clusters/{cluster_id}/supported-platforms"),
+    json("RegisterInfraEnv", "POST", "/v2/infra-envs"),
+    json("ListInfraEnvs", "GET", "/v2/infra-envs"),
+    json("GetInfraEnv", "GET", "/v2/infra-envs/{infra_env_id}"),
+    json("UpdateInfraEnv", "PATCH", "/v2/infra-envs/{infra_env_id}"),
+    json("DeregisterInfraEnv", "DELETE", "/v2/infra-envs/{infra_env_id}"),
+    json("GetInfraEnvDownloadURL", "GET", "/v2/infra-envs/{infra_env_id}/downloads/image-url"),
+    json("v2RegisterHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts"),
+    json("v2ListHosts", "GET", "/v2/infra-envs/{infra_env_id}/hosts"),
+    json("v2GetHost", "GET", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}"),
+    json("v2UpdateHost", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}"),
+    json("v2DeregisterHost", "DELETE", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}"),
+    json("v2GetNextSteps", "GET", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions"),
+    json("v2PostStepReply", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/instructions"),
+    json("v2UpdateHostInstallProgress", "PUT", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/progress"),
+    json("BindHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/bind"),
+    json("UnbindHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/unbind"),
+    json("v2ResetHostValidation", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset-validation/{validation_id}"),
+    json("v2ResetHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/reset"),
+    json("v2InstallHost", "POST", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/actions/install"),
+    json("v2UpdateHostInstallerArgs", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/installer-args"),
+    json("v2GetHostIgnition", "GET", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition"),
+    json("v2UpdateHostIgnition", "PATCH", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/ignition"),
+    file("v2DownloadInfraEnvFiles", "GET", "/v2/infra-envs/{infra_env_id}/downloads/files"),
+    json("GetInfraEnvPresignedFileURL", "GET", "/v2/infra-envs/{infra_env_id}/downloads/files-presigned"),
+    json("v2UpdateHostLogsProgress", "PUT", "/v2/infra-envs/{infra_env_id}/hosts/{host_id}/logs-progress"),
+    json("RegenerateInfraEnvSigningKey", "POST", "/v2/infra-envs/{infra_env_id}/regenerate-signing-key"),
+    json("V2GetClusterDefaultConfig", "GET", "/v2/clusters/default-config"),
+    json("V2GetPresignedForClusterCredentials", "GET", "/v2/clusters/{cluster_id}/downloads/credentials-presigned"),
+    json("V2GetCredentials", "GET", "/v2/clusters/{cluster_id}/credentials"),
+    file("V2DownloadClusterFiles", "GET", "/v2/clusters/{cluster_id}/downloads/files"),
+    file("V2DownloadClusterCredentials", "GET", "/v2/clusters/{cluster_id}/downloads/credentials"),
+    json("V2GetPresignedForClusterFiles", "GET", "/v2/clusters/{cluster_id}/downloads/files-presigned"),
+    file("DownloadMinimalInitrd", "GET", "/v2/infra-envs/{infra_env_id}/downloads/minimal-initrd"),
+    json("v2GetClusterInstallConfig", "GET", "/v2/clusters/{cluster_id}/install-config"),
+    json("v2UpdateClusterInstallConfig", "PATCH", "/v2/clusters/{cluster_id}/install-config"),
+    json("V2ListManagedDomains", "GET", "/v2/domains"),
+    json("v2InstallCluster", "POST", "/v2/clusters/{cluster_id}/actions/install"),
+    json("V2CancelInstallation", "POST", "/v2/clusters/{cluster_id}/actions/cancel"),
+    json("v2ResetCluster", "POST", "/v2/clusters/{cluster_id}/actions/reset"),
+    json("TransformClusterToDay2", "POST", "/v2/clusters/{cluster_id}/actions/allow-add-workers"),
+    json("TransformClusterToAddingHosts", "POST", "/v2/clusters/{cluster_id}/actions/allow-add-hosts"),
+    json("v2GetPreflightRequirements", "GET", "/v2/clusters/{cluster_id}/preflight-requirements"),
+    json("V2ListOperatorProperties", "GET", "/v2/supported-operators/{operator_name}"),
+    json("V2ListSupportedOperators", "GET", "/v2/supported-operators"),
+    json("V2ListBundles", "GET", "/v2/operators/bundles"),
+    json("V2GetBundle", "GET", "/v2/operators/bundles/{id}"),
+    json("v2UploadClusterIngressCert", "POST", "/v2/clusters/{cluster_id}/uploads/ingress-cert"),
+    json("v2CompleteInstallation", "POST", "/v2/clusters/{cluster_id}/actions/complete-installation"),
+    json("v2UpdateClusterLogsProgress", "PUT", "/v2/clusters/{cluster_id}/logs-progress"),
+    json("V2ListClusterManifests", "GET", "/v2/clusters/{cluster_id}/manifests"),
+    json("V2CreateClusterManifest", "POST", "/v2/clusters/{cluster_id}/manifests"),
+    json("V2UpdateClusterManifest", "PATCH", "/v2/clusters/{cluster_id}/manifests"),
+    json("V2DeleteClusterManifest", "DELETE", "/v2/clusters/{cluster_id}/manifests"),
+    json("v2ListComponentVersions", "GET", "/v2/component-versions"),
+    json("v2ListSupportedOpenshiftVersions", "GET", "/v2/openshift-versions"),
+    json("v2ListSupportedOpenshiftVersions", "GET", "/v2/platform-versions"),
+    json("v2ListReleaseSources", "GET", "/v2/release-sources"),
+    file("v2DownloadClusterManifest", "GET", "/v2/clusters/{cluster_id}/manifests/files"),
+    file("V2DownloadClusterLogs", "GET", "/v2/clusters/{cluster_id}/logs"),
+    json("V2UploadLogs", "POST", "/v2/clusters/{cluster_id}/logs"),
+    json("V2ListOfClusterOperators", "GET", "/v2/clusters/{cluster_id}/monitored-operators"),
+    json("v2ReportMonitoredOperatorStatus", "PUT", "/v2/clusters/{cluster_id}/monitored-operators"),
+    file("v2DownloadHostIgnition", "GET", "/v2/infra-env/{infra_env_id}/hosts/{host_id}/downloads/ignition"),
+    json("v2ListEvents", "GET", "/v2/events"),
+    json("v2TriggerEvent", "POST", "/v2/events"),
+    json("GetSupportedFeatures", "GET", "/v2/support-levels/features"),
+    json("GetDetailedSupportedFeatures", "GET", "/v2/support-levels/features/detailed"),
+    json("GetSupportedArchitectures", "GET", "/v2/support-levels/architectures"),
+    json("v2ImportCluster", "POST", "/v2/clusters/import"),
+    json("v2RegisterDisconnectedCluster", "POST", "/v2/clusters/disconnected"),
+    json("v2GetIgnoredValidations", "GET", "/v2/clusters/{cluster_id}/ignored-validations"),
+    json("v2SetIgnoredValidations", "PUT", "/v2/clusters/{cluster_id}/ignored-validations"),
+    json("V2GetClusterUISettings", "GET", "/v2/clusters/{cluster_id}/ui-settings"),
+    json("V2UpdateClusterUISettings", "PUT", "/v2/clusters/{cluster_id}/ui-settings"),
+];
+
+/// A table of the operations: done or 501.
+pub fn coverage() -> String {
+    let mut text = String::new();
+    let mut done = 0;
+    for operation in OPERATIONS {
+        let implemented = operation.is_implemented();
+        done += usize::from(implemented);
+        let mark = if implemented { "done" } else { "501 " };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{mark}  {:<6} {:<80} {}",
+            operation.method, operation.path, operation.id
+        );
+    }
+    let _ = writeln!(text, "{done} of {} operations", OPERATIONS.len());
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn method_and_path_name_one_operation() {
+        let unique: BTreeSet<_> = OPERATIONS
+            .iter()
+            .map(|one| (one.method, one.path))
+            .collect();
+        assert_eq!(unique.len(), OPERATIONS.len());
+    }
+
+    #[test]
+    fn what_agents_and_installers_call_is_there() {
+        for id in [
+            "v2RegisterHost",
+            "v2GetNextSteps",
+            "v2PostStepReply",
+            "v2UpdateHostInstallProgress",
+            "v2DownloadHostIgnition",
+            "V2DownloadClusterFiles",
+            "ListClusterHosts",
+            "v2GetCluster",
+            "v2UploadClusterIngressCert",
+            "v2ReportMonitoredOperatorStatus",
+            "v2CompleteInstallation",
+        ] {
+            let operation = OPERATIONS.iter().find(|one| one.id == id).unwrap();
+            assert!(operation.is_implemented(), "{id}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The whole route table: which handler does which operation.
+
+use std::collections::BTreeMap;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::Uri;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, MethodRouter, delete, get, on, patch, post, put};
+use service::health::Health;
+use service::layers::RequestId;
+
+use crate::app::{App, request};
+use crate::http::error::{Refusal, method_not_allowed, path_not_found};
+use crate::http::extract::{BODY_LIMIT, check_accept};
+use crate::http::{
+    agent, clusters, events, files, hosts, infra_envs, installation, logs, manifests, operators,
+    versions,
+};
+use crate::operations::{BASE, OPERATIONS, Operation};
+
+/// The handler of an operation; none for those that answer 501.
+pub(crate) fn handler(id: &str) -> Option<MethodRouter<App>> {
+    cluster_handler(id)
+        .or_else(|| installation_handler(id))
+        .or_else(|| infra_env_handler(id))
+        .or_else(|| host_handler(id))
+        .or_else(|| other_handler(id))
+}
+
+fn cluster_handler(id: &str) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "v2RegisterCluster" => post(clusters::register),
+        "v2ListClusters" => get(clusters::list),
+        "v2GetCluster" => get(clusters::get),
+        "V2UpdateCluster" => patch(clusters::update),
+        "v2DeregisterCluster" => delete(clusters::deregister),
+        "ListClusterHosts" => get(clusters::hosts),
+        "V2GetClusterDefaultConfig" => get(clusters::default_config),
+        "v2GetPreflightRequirements" => get(clusters::preflight_requirements),
+        "V2GetClusterUISettings" => get(clusters::ui_settings),
+        "V2UpdateClusterUISettings" => put(clusters::set_ui_settings),
+        "v2GetIgnoredValidations" => get(clusters::ignored_validations),
+        "v2SetIgnoredValidations" => put(clusters::set_ignored_validations),
+        "V2ListClusterManifests" => get(manifests::list),
+        "V2CreateClusterManifest" => post(manifests::create),
+        "V2UpdateClusterManifest" => patch(manifests::update),
+        "V2DeleteClusterManifest" => delete(manifests::delete),
+        "v2DownloadClusterManifest" => get(manifests::download),
+        "V2ListOfClusterOperators" => get(operators::list),
+        "v2ReportMonitoredOperatorStatus" => put(operators::report),
+        _ => return None,
+    })
+}
+
+fn installation_handler(id: &str) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "v2InstallCluster" => post(installation::install),
+        "V2CancelInstallation" => post(installation::cancel),
+        "v2ResetCluster" => post(installation::reset),
+        "v2CompleteInstallation" => post(installation::complete),
+        "v2UpdateClusterFinalizingProgress" => put(installation::finalizing_progress),
+        "v2UploadClusterIngressCert" => post(installation::ingress_cert),
+        "V2GetCredentials" => get(installation::credentials),
+        "V2DownloadClusterFiles" => get(files::cluster_file),
+        "V2DownloadClusterCredentials" => get(files::cluster_credentials),
+        "v2DownloadHostIgnition" => get(files::host_ignition),
+        "V2UploadLogs" => post(logs::upload),
+        "V2DownloadClusterLogs" => get(logs::download),
+        "v2UpdateClusterLogsProgress" => put(logs::cluster_progress),
+        "v2UpdateHostLogsProgress" => put(logs::host_progress),
+        _ => return None,
+    })
+}
+
+fn infra_env_handler(id: &str) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "RegisterInfraEnv" => post(infra_envs::register),
+        "ListInfraEnvs" => get(infra_envs::list),
+        "GetInfraEnv" => get(infra_envs::get),
+        "UpdateInfraEnv" => patch(infra_envs::update),
+        "DeregisterInfraEnv" => delete(infra_envs::deregister),
+        "GetInfraEnvDownloadURL" => get(infra_envs::download_url),
+        "GetInfraEnvPresignedFileURL" => get(infra_envs::file_url),
+        "v2DownloadInfraEnvFiles" => get(infra_envs::download_file),
+        _ => return None,
+    })
+}
+
+fn host_handler(id: &str) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "v2RegisterHost" => post(agent::register),
+        "v2GetNextSteps" => get(agent::next_steps),
+        "v2PostStepReply" => post(agent::step_reply),
+        "v2UpdateHostInstallProgress" => put(agent::progress),
+        "v2ListHosts" => get(hosts::list),
+        "v2GetHost" => get(hosts::get),
+        "v2UpdateHost" => patch(hosts::update),
+        "v2DeregisterHost" => delete(hosts::deregister),
+        "v2UpdateHostInstallerArgs" => patch(hosts::installer_args),
+        "v2UpdateHostIgnition" => patch(hosts::ignition_override),
+        _ => return None,
+    })
+}
+
+fn other_handler(id: &str) -> Option<MethodRouter<App>> {
+    Some(match id {
+        "v2ListEvents" => get(events::list),
+        "v2TriggerEvent" => post(events::trigger),
+        "v2ListSupportedOpenshiftVersions" => get(versions::list),
+        "v2ListComponentVersions" => get(versions::components),
+        "v2ListReleaseSources" => get(versions::release_sources),
+        "V2ListManagedDomains" => get(versions::managed_domains),
+        _ => return None,
+    })
+}
+
+/// Every route of the server.
+pub(crate) fn router(app: App, health: Health) -> Router {
+    let mut paths: BTreeMap<&'static str, Vec<&'static Operation>> = BTreeMap::new();
+    for operation in OPERATIONS {
+        paths.entry(operation.path).or_default().push(operation);
+    }
+    let mut api = Router::new();
+    for (path, operations) in paths {
+        api = api.route(&format!("{BASE}{path}"), path_router(&operations));
+    }
+    let api = api
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .route_layer(middleware::from_fn_with_state(app.clone(), gate))
+        .with_state(app)
+        .fallback(|uri: Uri| async move { path_not_found(uri.path()) });
+    let observed = service::layers::apply(api.merge(service::health::routes(health)), "api-server");
+    // Slashes are straightened before a route is looked for.
+    Router::new().fallback_service(tower::util::MapRequest::new(
+        observed,
+        straighten::<axum::body::Body>,
+    ))
+}
+
+/// The handlers of one path: each operation's own, 501 for what is not done, 405 for the other methods.
+fn path_router(operations: &[&'static Operation]) -> MethodRouter<App> {
+    let allowed = operations
+        .iter()
+        .map(|operation| operation.method)
+        .collect::<Vec<_>>()
+        .join(",");
+    let mut router = MethodRouter::new();
+    for operation in operations {
+        let Operation { id, is_file, .. } = **operation;
+        let handler = handler(id).unwrap_or_else(|| {
+            on(filter(operation.method), move || async move {
+                Refusal::NotImplemented(id)
+            })
+        });
+        router = router.merge(handler.layer(middleware::from_fn(
+            move |request: Request, next: Next| async move {
+                match check_accept(request.headers(), is_file) {
+                    Ok(()) => next.run(request).await,
+                    Err(refusal) => refusal.into_response(),
+                }
+            },
+        )));
+    }
+    router.fallback(move |request: Request| async move {
+        method_not_allowed(request.method().as_str(), &allowed)
+    })
+}
+
+fn filter(method: &str) -> MethodFilter {
+    match method {
+        "POST" => MethodFilter::POST,
+        "PUT" => MethodFilter::PUT,
+        "PATCH" => MethodFilter::PATCH,
+        "DELETE" => MethodFilter::DELETE,
+        _ => MethodFilter::GET,
+    }
+}
+
+/// Nothing of the API is answered before the schema stands; agents try again after 503, and after nothing else.
+async fn gate(State(app): State<App>, request: Request, next: Next) -> Response {
+    if let Err(error) = app.db.pool() {
+        return Refusal::Domain(error).into_response();
+    }
+    let id = request
+        .extensions()
+        .get::<RequestId>()
+        .map_or_else(uuid::Uuid::new_v4, |id| id.0);
+    request::scope(id, next.run(request)).await
+}
+
+/// Makes one slash of several and takes the last one off: clients in the field send both.
+fn straighten<B>(mut request: axum::http::Request<B>) -> axum::http::Request<B> {
+    let path = request.uri().path();
+    if !path.contains("//") && (path.len() == 1 || !path.ends_with('/')) {
+        return request;
+    }
+    let mut straight = String::with_capacity(path.len());
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        straight.push('/');
+        straight.push_str(part);
+    }
+    if straight.is_empty() {
+        straight.push('/');
+    }
+    if let Some(query) = request.uri().query() {
+        straight.push('?');
+        straight.push_str(query);
+    }
+    let mut parts = request.uri().clone().into_parts();
+    if let Ok(path_and_query) = straight.parse() {
+        parts.path_and_query = Some(path_and_query);
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_are_straightened() {
+        for (given, expected) in [
+            ("/a/b", "/a/b"),
+            ("/a/b/", "/a/b"),
+            ("/a//b", "/a/b"),
+            ("//a///b//?x=//", "/a/b?x=//"),
+            ("/", "/"),
+            ("//", "/"),
+        ] {
+            let request = axum::http::Request::builder().uri(given).body(()).unwrap();
+            assert_eq!(straighten(request).uri().to_string(), expected, "{given}");
+        }
+    }
+}

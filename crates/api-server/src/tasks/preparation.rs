@@ -1,0 +1,67 @@
+//! Makes the files of ordered installations, also of those that another process has left behind.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use model::ids::ClusterId;
+use service::CancellationToken;
+use tokio::task::JoinSet;
+
+use crate::app::App;
+
+/// Without being woken: another replica may have died in the middle.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Preparations that wait or run in this process; the others wait in the database.
+const AT_ONCE: usize = 16;
+
+/// Runs until `shutdown`. A preparation that is running then is left to the next process.
+pub(super) async fn run(app: &App, shutdown: &CancellationToken) {
+    let mut running: JoinSet<ClusterId> = JoinSet::new();
+    let mut clusters: HashSet<ClusterId> = HashSet::new();
+    loop {
+        start_due(app, &mut running, &mut clusters).await;
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            () = app.preparation.notified() => {}
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            Some(ended) = running.join_next(), if !running.is_empty() => match ended {
+                Ok(id) => {
+                    clusters.remove(&id);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a preparation ended unexpectedly");
+                    clusters.clear();
+                }
+            }
+        }
+    }
+}
+
+async fn start_due(app: &App, running: &mut JoinSet<ClusterId>, clusters: &mut HashSet<ClusterId>) {
+    let due = match app
+        .preparations_due(AT_ONCE.try_into().unwrap_or(i64::MAX))
+        .await
+    {
+        Ok(due) => due,
+        Err(error) => {
+            tracing::warn!(
+                error = error.chain(),
+                "looking for due preparations failed, trying again"
+            );
+            return;
+        }
+    };
+    for id in due {
+        if running.len() < AT_ONCE && clusters.insert(id) {
+            let app = app.clone();
+            running.spawn(async move {
+                if let Err(error) = app.prepare(id).await {
+                    tracing::warn!(cluster.id = %id, error = error.chain(), "the preparation stopped, trying again");
+                    // What failed at once would be tried again at once.
+                    tokio::time::sleep(LOOK_EVERY).await;
+                }
+                id
+            });
+        }
+    }
+}

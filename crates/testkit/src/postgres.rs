@@ -1,0 +1,353 @@
+//! Throw-away databases with the schema in place.
+//!
+//! The server is the one that `DATABASE_URL` names, else one started from the local binaries: once per process, under
+//! an unprivileged user when the process is root. It ends with the process, however that ends. Each call gets a
+//! database of its own, cloned from a template that was migrated once.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use tokio::sync::OnceCell;
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
+
+/// How long a server may take to accept connections.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often another port is tried when somebody else took it first.
+const START_ATTEMPTS: u32 = 5;
+/// Superuser of a server that was started here.
+const USER: &str = "atoll";
+/// What every database of ours is called, before process and number.
+const PREFIX: &str = "atoll_test_";
+
+/// An empty database with the schema in place, nobody else's.
+#[derive(Debug, Clone)]
+pub struct TestDatabase {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// Owner of the database.
+    pub user: String,
+    /// The owner's password.
+    pub password: String,
+    /// Name of the database.
+    pub name: String,
+}
+
+impl TestDatabase {
+    /// How to connect.
+    pub fn options(&self) -> PgConnectOptions {
+        PgConnectOptions::new_without_pgpass()
+            .host(&self.host)
+            .port(self.port)
+            .username(&self.user)
+            .password(&self.password)
+            .database(&self.name)
+    }
+}
+
+/// A database on the process's server.
+///
+/// Errors: no server binaries, a server that does not start, a schema that cannot be made.
+pub async fn database() -> Result<TestDatabase> {
+    static SERVER: OnceCell<Server> = OnceCell::const_new();
+    SERVER.get_or_try_init(Server::open).await?.database().await
+}
+
+/// A Postgres server.
+#[derive(Debug)]
+pub struct Server {
+    admin: TestDatabase,
+    template: String,
+    process: Option<Process>,
+}
+
+/// A server of ours; ends when this is dropped, or the process is gone, and its folder with it.
+#[derive(Debug)]
+struct Process {
+    folder: PathBuf,
+    port: u16,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// The server that `DATABASE_URL` names, else a new one.
+    async fn open() -> Result<Self> {
+        #[expect(clippy::disallowed_methods, reason = "tests have no settings; this variable is sqlx's own")]
+        let url = std::env::var("DATABASE_URL").unwrap_or_default();
+        if url.is_empty() {
+            return Self::start().await;
+        }
+        let url = url::Url::parse(&url).context("DATABASE_URL is no URL")?;
+        let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let admin = TestDatabase {
+            host: url.host_str().context("DATABASE_URL names no host")?.to_owned(),
+            port: url.port().unwrap_or(5432),
+            user: decode(url.username()),
+            password: decode(url.password().unwrap_or_default()),
+            name: decode(url.path().trim_start_matches('/')),
+        };
+        Self::with_template(admin, None).await
+    }
+
+    /// Starts a server of its own from the local binaries.
+    pub async fn start() -> Result<Self> {
+        let process = tokio::task::spawn_blocking(Process::start).await??;
+        let admin = TestDatabase {
+            host: Ipv4Addr::LOCALHOST.to_string(),
+            port: process.port,
+            user: USER.to_owned(),
+            password: "none".to_owned(),
+            name: "postgres".to_owned(),
+        };
+        Self::with_template(admin, Some(process)).await
+    }
+
+    async fn with_template(admin: TestDatabase, process: Option<Process>) -> Result<Self> {
+        let template = format!("{PREFIX}{}_template", std::process::id());
+        let server = Self { admin, template, process };
+        let mut connection = server.connect().await?;
+        sweep(&mut connection).await?;
+        create(&mut connection, &server.template, "template1").await?;
+        let options = server.admin.options().database(&server.template);
+        // A pool, because the migrator wants one connection that it may lose.
+        let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await?;
+        MIGRATIONS.run(&pool).await.context("migrating the template database")?;
+        pool.close().await;
+        Ok(server)
+    }
+
+    /// A database of its own.
+    pub async fn database(&self) -> Result<TestDatabase> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("{PREFIX}{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let mut connection = self.connect().await?;
+        create(&mut connection, &name, &self.template).await?;
+        Ok(TestDatabase { name, ..self.admin.clone() })
+    }
+
+    /// Ends a server that was started here, as a power cut would; its data stays.
+    pub fn stop(&mut self) {
+        if let Some(process) = &mut self.process {
+            process.stop();
+        }
+    }
+
+    /// Starts a stopped server again on its port.
+    pub async fn start_again(&mut self) -> Result<()> {
+        if let Some(process) = &mut self.process {
+            process.spawn()?;
+        }
+        self.connect().await.map(drop)
+    }
+
+    async fn connect(&self) -> Result<PgConnection> {
+        let options = self.admin.options().disable_statement_logging();
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            match PgConnection::connect_with(&options).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) if Instant::now() > deadline => {
+                    return Err(error).context("the test database does not accept connections");
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+}
+
+/// Names cannot be bound; these are made of our prefix and numbers.
+async fn create(connection: &mut PgConnection, name: &str, template: &str) -> Result<()> {
+    let statement = format!("create database {name} template {template}");
+    sqlx::query(AssertSqlSafe(statement)).execute(connection).await.with_context(|| format!("creating {name}"))?;
+    Ok(())
+}
+
+/// Drops what processes that are gone have left on a server that outlives them.
+async fn sweep(connection: &mut PgConnection) -> Result<()> {
+    let names: Vec<String> =
+        sqlx::query_scalar("select datname::text from pg_database where starts_with(datname::text, $1)")
+            .bind(PREFIX)
+            .fetch_all(&mut *connection)
+            .await?;
+    for name in names {
+        let process = name.trim_start_matches(PREFIX).split('_').next().and_then(|text| text.parse::<u32>().ok());
+        let is_ours = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if let Some(process) = process
+            && is_ours
+            && (process == std::process::id() || !Path::new(&format!("/proc/{process}")).exists())
+        {
+            // Another sweeper may have been first.
+            let statement = format!("drop database if exists {name} with (force)");
+            let _ = sqlx::query(AssertSqlSafe(statement)).execute(&mut *connection).await;
+        }
+    }
+    Ok(())
+}
+
+impl Process {
+    fn start() -> Result<Self> {
+        let folder = tempfile::Builder::new()
+            .prefix("atoll-postgres-")
+            .permissions(fs::Permissions::from_mode(0o755))
+            .tempdir()?
+            .keep();
+        let data = folder.join("data");
+        fs::create_dir(&data)?;
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o700))?;
+        if let Some((user, group)) = unprivileged()? {
+            chown(&data, Some(user), Some(group))?;
+            chown(&folder, Some(user), Some(group))?;
+        }
+        let output = command(&binary("initdb")?)?
+            .args(["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username", USER, "--pgdata"])
+            .arg(&data)
+            .output()?;
+        if !output.status.success() {
+            bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let mut process = Self { folder, port: 0, child: None };
+        process.spawn_on_free_port()?;
+        Ok(process)
+    }
+
+    fn spawn_on_free_port(&mut self) -> Result<()> {
+        for _ in 0..START_ATTEMPTS {
+            self.port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            self.spawn()?;
+            let deadline = Instant::now() + START_TIMEOUT;
+            while Instant::now() < deadline {
+                if std::net::TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                    return Ok(());
+                }
+                if let Some(child) = &mut self.child
+                    && child.try_wait()?.is_some()
+                {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            self.stop();
+        }
+        let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        bail!("the test database does not start: {log}")
+    }
+
+    /// The shell holds the read end of a pipe whose other end is ours: when this process is gone, however it went,
+    /// the shell ends the server and removes its folder, unless it was told to keep it.
+    fn spawn(&mut self) -> Result<()> {
+        let script = r#"
+            exec 3<&0
+            "$@" 3<&- >>"$0/log" 2>&1 &
+            server=$!
+            {
+                read -r word <&3
+                kill -QUIT $server
+                while kill -0 $server 2>/dev/null; do sleep 0.05; done
+                [ "$word" = keep ] || rm -rf "$0"
+            } &
+            wait $server
+        "#;
+        let child = command(Path::new("/bin/sh"))?
+            .arg("-c")
+            .arg(script)
+            .arg(&self.folder)
+            .arg(binary("postgres")?)
+            .arg("-D")
+            .arg(self.folder.join("data"))
+            .arg("-k")
+            .arg(&self.folder)
+            .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
+            .args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"])
+            .args(["-c", "max_connections=200", "-c", "shared_buffers=32MB"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .context("starting the test database")?;
+        self.child = Some(child);
+        Ok(())
+    }
+
+    /// Ends the server and keeps its data.
+    fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            if let Some(mut pipe) = child.stdin.take() {
+                pipe.write_all(b"keep\n").ok();
+            }
+            child.wait().ok();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        match self.child.take() {
+            Some(mut child) => {
+                drop(child.stdin.take());
+                child.wait().ok();
+            }
+            None => {
+                fs::remove_dir_all(&self.folder).ok();
+            }
+        }
+    }
+}
+
+/// A command under an unprivileged user: the server refuses to run as root.
+fn command(program: &Path) -> io::Result<Command> {
+    let mut command = Command::new(program);
+    command.current_dir("/").stdin(Stdio::null());
+    if let Some((user, group)) = unprivileged()? {
+        command.uid(user).gid(group);
+    }
+    Ok(command)
+}
+
+/// Whom a root process becomes for the server; none when it is not root.
+fn unprivileged() -> io::Result<Option<(u32, u32)>> {
+    if fs::metadata("/proc/self")?.uid() != 0 {
+        return Ok(None);
+    }
+    let passwd = fs::read_to_string("/etc/passwd")?;
+    let find = |name: &str| {
+        passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).find_map(|fields| match fields[..] {
+            [found, _, user, group, ..] if found == name => Some((user.parse().ok()?, group.parse().ok()?)),
+            _ => None,
+        })
+    };
+    find("postgres").or_else(|| find("nobody")).map(Some).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::NotFound, "neither user postgres nor nobody exists to run the test database")
+    })
+}
+
+/// The newest server program of that name: Debian's versioned folders, then PATH.
+fn binary(name: &str) -> Result<PathBuf> {
+    let mut found: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let version = entry.file_name().to_str()?.parse().ok()?;
+            Some((version, entry.path().join("bin").join(name)))
+        })
+        .filter(|(_, path)| path.is_file())
+        .collect();
+    found.sort();
+    if let Some((_, path)) = found.pop() {
+        return Ok(path);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file()).with_context(|| {
+        format!("no {name} found: install the package postgresql, or name a server in DATABASE_URL")
+    })
+}
