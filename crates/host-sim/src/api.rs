@@ -234,10 +234,10 @@ impl Api {
     ///
     /// Errors: `Unreachable`, `Answer`.
     pub(crate) async fn fetch(&self, url: url::Url) -> Result<u64, Error> {
-        let unreachable = |source| Error::Unreachable {
+        let unreachable = |source: reqwest::Error| Error::Unreachable {
             method: "GET",
             url: url.to_string(),
-            source,
+            source: source.without_url(),
         };
         let mut response = self
             .client
@@ -281,10 +281,10 @@ impl Api {
                 .body(body.clone());
         }
         let url = || format!("{}{}", self.base, call.path);
-        let unreachable = |source| Error::Unreachable {
+        let unreachable = |source: reqwest::Error| Error::Unreachable {
             method: name(&call.method),
             url: url(),
-            source,
+            source: source.without_url(),
         };
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
