@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use service::{CancellationToken, Error};
-use tokio::process::Child;
+use tokio::process::{Child, ChildStdin};
 use tokio::sync::watch;
 
 use super::board::Board;
@@ -73,7 +73,7 @@ pub(crate) async fn keep(
         let started = Instant::now();
         match start(&program) {
             Ok(child) => {
-                board.started(program.name, child.id());
+                board.started(program.name, child.0.id());
                 let is_over = watch_over(&program, child, &mut wanted, current, &ending).await;
                 board.ended(program.name);
                 if is_over {
@@ -98,7 +98,7 @@ pub(crate) async fn keep(
 /// Until the child has ended; whether that was wanted.
 async fn watch_over(
     program: &Program,
-    mut child: Child,
+    (mut child, held): (Child, Option<ChildStdin>),
     wanted: &mut watch::Receiver<Wanted>,
     current: Wanted,
     ending: &Ending,
@@ -116,11 +116,12 @@ async fn watch_over(
         () = ending.asked.cancelled() => {}
         _ = wanted.wait_for(|wanted| *wanted != current) => {}
     }
-    stop(program, child, ending).await;
+    stop(program, child, held, ending).await;
     true
 }
 
-fn start(program: &Program) -> Result<Child, Error> {
+/// The pipe is held apart: waiting for a child closes what it still has of it, and it would end.
+fn start(program: &Program) -> Result<(Child, Option<ChildStdin>), Error> {
     let mut command = (program.command)()?;
     command
         .stdin(Stdio::piped())
@@ -135,12 +136,11 @@ fn start(program: &Program) -> Result<Child, Error> {
     if let Some(stderr) = child.stderr.take() {
         tokio::spawn(program.sink.clone().drain(stderr));
     }
-    Ok(child)
+    let held = child.stdin.take();
+    Ok((child, held))
 }
 
-async fn stop(program: &Program, mut child: Child, ending: &Ending) {
-    // `wait` would close it as well, but only at once: the signal has to be first.
-    let held = child.stdin.take();
+async fn stop(program: &Program, mut child: Child, held: Option<ChildStdin>, ending: &Ending) {
     signal(&child, program.end);
     drop(held);
     tokio::select! {
