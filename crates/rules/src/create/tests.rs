@@ -1,10 +1,8 @@
-use model::cluster::{
-    Cluster, ClusterCreateParams, HighAvailabilityMode, LoadBalancer, LoadBalancerType, Platform,
-    PlatformType,
-};
+use model::cluster::{Cluster, ClusterCreateParams, HighAvailabilityMode, PlatformType};
 use model::infra_env::{ImageType, InfraEnv, InfraEnvCreateParams};
-use model::network::{ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType};
+use model::network::MachineNetwork;
 use model::versions::CpuArchitecture;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::samples;
@@ -13,31 +11,6 @@ fn with(change: impl FnOnce(&mut ClusterCreateParams)) -> Result<Cluster, model:
     let mut params = samples::params();
     change(&mut params);
     samples::create(params)
-}
-
-fn machine(list: &[&str]) -> Option<Vec<MachineNetwork>> {
-    Some(
-        list.iter()
-            .map(|cidr| MachineNetwork {
-                cluster_id: None,
-                cidr: (*cidr).to_owned(),
-            })
-            .collect(),
-    )
-}
-
-fn api(ip: &str) -> Option<Vec<ApiVip>> {
-    Some(vec![ApiVip {
-        ip: ip.to_owned(),
-        ..ApiVip::default()
-    }])
-}
-
-fn ingress(ip: &str) -> Option<Vec<IngressVip>> {
-    Some(vec![IngressVip {
-        ip: ip.to_owned(),
-        ..IngressVip::default()
-    }])
 }
 
 #[test]
@@ -86,111 +59,137 @@ fn versions_become_full_versions() {
     }
 }
 
-#[test]
-fn bad_requests_name_their_field() {
-    type Change = fn(&mut ClusterCreateParams);
-    let table: &[(&str, Change)] = &[
-        ("name", |p| p.name = "No_Good".to_owned()),
-        ("base_dns_domain", |p| p.base_dns_domain = "a..b".to_owned()),
-        ("openshift_version", |p| {
-            p.openshift_version = "4.2".to_owned()
-        }),
-        ("openshift_version", |p| {
-            p.openshift_version = "latest".to_owned()
-        }),
-        ("openshift_version", |p| {
-            p.cpu_architecture = Some(CpuArchitecture::S390x)
-        }),
-        ("pull_secret", |p| p.pull_secret = "{}".to_owned()),
-        ("ssh_public_key", |p| p.ssh_public_key = "x".to_owned()),
-        ("http_proxy", |p| p.http_proxy = Some("ftp://x".to_owned())),
-        ("no_proxy", |p| p.no_proxy = Some("a,a".to_owned())),
-        ("additional_ntp_source", |p| {
-            p.additional_ntp_source = Some("A".to_owned())
-        }),
-        ("ntp_sources", |p| {
-            p.additional_ntp_source = Some("a1".to_owned());
-            p.ntp_sources = Some("b1".to_owned());
-        }),
-        ("tags", |p| p.tags = Some("a-b".to_owned())),
-        ("control_plane_count", |p| p.control_plane_count = Some(4)),
-        ("platform.type", |p| {
-            p.control_plane_count = Some(1);
-            p.platform = Some(Platform::default());
-        }),
-        ("user_managed_networking", |p| {
-            p.platform = Some(Platform::default());
-            p.user_managed_networking = Some(true);
-        }),
-        ("network_type", |p| {
-            p.network_type = Some(NetworkType::OpenShiftSDN)
-        }),
-        ("vip_dhcp_allocation", |p| {
-            p.vip_dhcp_allocation = Some(true)
-        }),
-        ("load_balancer.type", |p| {
-            p.platform = Some(Platform {
-                r#type: PlatformType::None,
-                external: None,
-            });
-            p.load_balancer = Some(LoadBalancer {
-                r#type: Some(LoadBalancerType::UserManaged),
-            });
-        }),
-        ("cluster_networks[0].host_prefix", |p| {
-            p.cluster_networks = Some(vec![ClusterNetwork {
-                cidr: "10.128.0.0/14".to_owned(),
-                ..ClusterNetwork::default()
-            }]);
-        }),
-        ("cluster_networks[0].cidr", |p| {
-            p.cluster_network_cidr = Some("x".to_owned())
-        }),
-        ("service_networks[0].cidr", |p| {
-            p.service_network_cidr = Some("172.30.0.0/30".to_owned())
-        }),
-        ("machine_networks[0].cidr", |p| {
-            p.machine_networks = machine(&["192.168.10.0/31"])
-        }),
-        ("cluster_networks", |p| {
-            p.machine_networks = machine(&["10.0.0.0/8"])
-        }),
-        ("machine_networks", |p| {
-            p.machine_networks = machine(&["fd00::/64"])
-        }),
-        ("api_vips and ingress_vips", |p| {
-            p.api_vips = api("192.168.10.1")
-        }),
-        ("api_vips[0].ip", |p| {
-            p.api_vips = api("x");
-            p.ingress_vips = ingress("192.168.10.2");
-        }),
-        ("api_vips", |p| {
-            p.machine_networks = machine(&["192.168.10.0/24"]);
-            p.api_vips = api("192.168.11.1");
-            p.ingress_vips = ingress("192.168.10.2");
-        }),
-        ("api_vips and ingress_vips", |p| {
-            p.control_plane_count = Some(1);
-            p.api_vips = api("192.168.10.1");
-            p.ingress_vips = ingress("192.168.10.2");
-        }),
-        ("olm_operators", |p| {
-            p.olm_operators = Some(vec![model::operators::OperatorCreateParams::default()]);
-        }),
-    ];
-    for (field, change) in table {
-        let error = with(change).unwrap_err().to_string();
+/// The sample request with `body` laid over it.
+fn asking(body: &Value) -> Result<Cluster, model::Error> {
+    let mut request = serde_json::to_value(samples::params()).unwrap();
+    for (name, value) in body.as_object().unwrap() {
+        request[name] = value.clone();
+    }
+    samples::create(serde_json::from_value(request).unwrap())
+}
+
+fn check_refusals(table: &[(&str, Value)]) {
+    for (field, body) in table {
+        let error = asking(body).unwrap_err().to_string();
         assert!(error.starts_with(&format!("{field}:")), "{field}: {error}");
     }
 }
 
 #[test]
+fn bad_texts_name_their_field() {
+    check_refusals(&[
+        ("name", json!({ "name": "No_Good" })),
+        ("base_dns_domain", json!({ "base_dns_domain": "a..b" })),
+        ("openshift_version", json!({ "openshift_version": "4.2" })),
+        (
+            "openshift_version",
+            json!({ "openshift_version": "latest" }),
+        ),
+        ("openshift_version", json!({ "cpu_architecture": "s390x" })),
+        ("pull_secret", json!({ "pull_secret": "{}" })),
+        ("ssh_public_key", json!({ "ssh_public_key": "x" })),
+        ("http_proxy", json!({ "http_proxy": "ftp://x" })),
+        ("no_proxy", json!({ "no_proxy": "a,a" })),
+        (
+            "additional_ntp_source",
+            json!({ "additional_ntp_source": "A" }),
+        ),
+        (
+            "ntp_sources",
+            json!({ "additional_ntp_source": "a1", "ntp_sources": "b1" }),
+        ),
+        ("tags", json!({ "tags": "a-b" })),
+        (
+            "olm_operators",
+            json!({ "olm_operators": [{ "name": "lso" }] }),
+        ),
+        (
+            "ignition_endpoint.url",
+            json!({ "ignition_endpoint": { "url": "x" } }),
+        ),
+    ]);
+}
+
+#[test]
+fn bad_topologies_name_their_field() {
+    check_refusals(&[
+        ("control_plane_count", json!({ "control_plane_count": 4 })),
+        (
+            "platform.type",
+            json!({ "control_plane_count": 1, "platform": { "type": "baremetal" } }),
+        ),
+        (
+            "user_managed_networking",
+            json!({ "platform": { "type": "baremetal" }, "user_managed_networking": true }),
+        ),
+        ("network_type", json!({ "network_type": "OpenShiftSDN" })),
+        (
+            "vip_dhcp_allocation",
+            json!({ "vip_dhcp_allocation": true }),
+        ),
+        (
+            "load_balancer.type",
+            json!({ "platform": { "type": "none" }, "load_balancer": { "type": "user-managed" } }),
+        ),
+        (
+            "disk_encryption.tang_servers",
+            json!({ "disk_encryption": { "enable_on": "all", "mode": "tang" } }),
+        ),
+    ]);
+}
+
+#[test]
+fn bad_networks_name_their_field() {
+    let vips = |api: &str, ingress: &str| json!({ "api_vips": [{ "ip": api }], "ingress_vips": [{ "ip": ingress }] });
+    let mut outside = vips("192.168.11.1", "192.168.10.2");
+    outside["machine_networks"] = json!([{ "cidr": "192.168.10.0/24" }]);
+    let mut single_node = vips("192.168.10.1", "192.168.10.2");
+    single_node["control_plane_count"] = json!(1);
+    check_refusals(&[
+        (
+            "cluster_networks[0].host_prefix",
+            json!({ "cluster_networks": [{ "cidr": "10.128.0.0/14" }] }),
+        ),
+        (
+            "cluster_networks[0].cidr",
+            json!({ "cluster_network_cidr": "x" }),
+        ),
+        (
+            "cluster_networks[0].cidr",
+            json!({ "cluster_networks": [{ "cidr": "0.0.0.0/0", "host_prefix": 23 }] }),
+        ),
+        (
+            "service_networks[0].cidr",
+            json!({ "service_network_cidr": "172.30.0.0/30" }),
+        ),
+        (
+            "machine_networks[0].cidr",
+            json!({ "machine_networks": [{ "cidr": "192.168.10.0/31" }] }),
+        ),
+        (
+            "cluster_networks",
+            json!({ "machine_networks": [{ "cidr": "10.0.0.0/8" }] }),
+        ),
+        (
+            "machine_networks",
+            json!({ "machine_networks": [{ "cidr": "fd00::/64" }] }),
+        ),
+        (
+            "api_vips and ingress_vips",
+            json!({ "api_vips": [{ "ip": "192.168.10.1" }] }),
+        ),
+        ("api_vips[0].ip", vips("x", "192.168.10.2")),
+        ("api_vips", outside),
+        ("api_vips and ingress_vips", single_node),
+    ]);
+}
+
+#[test]
 fn host_addresses_are_cut_to_their_network() {
-    let cluster = with(|params| {
-        params.machine_networks = machine(&["192.168.10.7/24"]);
-        params.service_network_cidr = Some("172.30.1.1/16".to_owned());
-    })
+    let cluster = asking(&json!({
+        "machine_networks": [{ "cidr": "192.168.10.7/24" }],
+        "service_network_cidr": "172.30.1.1/16",
+    }))
     .unwrap();
     assert_eq!(cluster.machine_networks[0].cidr, "192.168.10.0/24");
     assert_eq!(cluster.service_networks[0].cidr, "172.30.0.0/16");
@@ -210,7 +209,14 @@ fn dual_stack_gets_networks_of_both_families() {
         cluster: None,
     };
     let mut params = samples::params();
-    params.machine_networks = machine(&["192.168.10.0/24", "fd10::/64"]);
+    params.machine_networks = Some(
+        ["192.168.10.0/24", "fd10::/64"]
+            .map(|cidr| MachineNetwork {
+                cluster_id: None,
+                cidr: cidr.to_owned(),
+            })
+            .to_vec(),
+    );
     let created = cluster(params, &ctx, samples::now()).unwrap();
     let cidrs: Vec<&str> = created
         .cluster_networks
@@ -267,13 +273,13 @@ fn an_infra_env_follows_its_cluster() {
         (
             "cpu_architecture",
             infra(Some(&cluster), |p| {
-                p.cpu_architecture = Some(CpuArchitecture::X86_64)
+                p.cpu_architecture = Some(CpuArchitecture::X86_64);
             }),
         ),
         (
             "cpu_architecture",
             infra(Some(&cluster), |p| {
-                p.cpu_architecture = Some(CpuArchitecture::Multi)
+                p.cpu_architecture = Some(CpuArchitecture::Multi);
             }),
         ),
         (

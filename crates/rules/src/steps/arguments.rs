@@ -4,16 +4,16 @@ use model::cluster::{Cluster, DiskEncryptionMode, DiskEncryptionTarget};
 use model::host::HostRole;
 use model::steps::{
     ApiVipConnectivityAdditionalRequestHeader, ApiVipConnectivityRequest,
-    ContainerImageAvailability, ContainerImageAvailabilityRequest,
-    ContainerImageAvailabilityResult, DiskSpeedCheckRequest, LogsGatherCmdRequest, StepType,
-    TangConnectivityRequest,
+    ContainerImageAvailabilityRequest, ContainerImageAvailabilityResult, DiskSpeedCheckRequest,
+    LogsGatherCmdRequest, StepType, TangConnectivityRequest,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::view::{View, installation_path};
 use super::{install, network};
-use crate::networking;
+use crate::replies::image_statuses;
+use crate::{disks, networking};
 
 /// Units: seconds, as text. How long measuring a disk may take.
 const DISK_SPEED_TIMEOUT: &str = "480.00";
@@ -132,16 +132,7 @@ fn api_name(cluster: &Cluster) -> Option<String> {
 /// Only while there is no result for the disk.
 fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
     let path = installation_path(view.host);
-    if path.is_empty() {
-        return None;
-    }
-    let results: Value = serde_json::from_str(&view.host.record.disks_info).unwrap_or_default();
-    let tested = results
-        .get(&path)
-        .and_then(|disk| disk.pointer("/disk_speed/tested"))
-        .and_then(Value::as_bool)
-        .unwrap_or(false);
-    if tested {
+    if path.is_empty() || disks::speed(view.host) != disks::Speed::Unknown {
         return None;
     }
     Some(vec![
@@ -153,7 +144,12 @@ fn disk_speed(view: &View<'_>) -> Option<Vec<String>> {
 /// The images that the installation needs and that have not been pulled yet.
 fn images(view: &View<'_>) -> Option<ContainerImageAvailabilityRequest> {
     let release = view.ctx.release;
-    let present = present_images(&view.host.record.images_status);
+    let statuses = image_statuses(&view.host.record);
+    let is_present = |image: &String| {
+        statuses
+            .get(image)
+            .is_some_and(|status| status.result == Some(ContainerImageAvailabilityResult::Success))
+    };
     let must_gather = must_gather(&release.must_gather);
     let mut images: Vec<String> = Vec::new();
     for image in [
@@ -162,7 +158,7 @@ fn images(view: &View<'_>) -> Option<ContainerImageAvailabilityRequest> {
         &must_gather,
         &view.ctx.settings.installer_image,
     ] {
-        if !image.is_empty() && !present.contains(image) && !images.contains(image) {
+        if !image.is_empty() && !is_present(image) && !images.contains(image) {
             images.push(image.clone());
         }
     }
@@ -182,21 +178,6 @@ fn must_gather(text: &str) -> String {
             .to_owned(),
         _ => text.to_owned(),
     }
-}
-
-/// Names of the images that the host has pulled: its record holds a map by name, or a list.
-fn present_images(text: &str) -> Vec<String> {
-    let entries: Vec<Value> = match serde_json::from_str(text) {
-        Ok(Value::Object(map)) => map.into_iter().map(|(_, entry)| entry).collect(),
-        Ok(Value::Array(list)) => list,
-        _ => Vec::new(),
-    };
-    entries
-        .into_iter()
-        .filter_map(|entry| serde_json::from_value::<ContainerImageAvailability>(entry).ok())
-        .filter(|image| image.result == Some(ContainerImageAvailabilityResult::Success))
-        .map(|image| image.name)
-        .collect()
 }
 
 /// Only while no logs have come.

@@ -7,7 +7,8 @@ use model::network::Proxy;
 use model::steps::InstallCmdRequest;
 
 use super::network::{nics_inside, union};
-use super::view::{View, installation_disk, installation_path};
+use super::view::{View, installation_path};
+use crate::host::installation_disk;
 use crate::networking;
 use crate::versions::at_least;
 

@@ -124,7 +124,8 @@ fn hosts_that_join_later_have_theirs() {
         snapshot.cluster.kind = ClusterKind::AddHostsCluster;
         snapshot.hosts[4].record.kind = HostKind::AddToExistingClusterHost;
         let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[4]);
-        table.push_str(&format!("{status}: {}\n", names(&steps).join(" ")));
+        let line = format!("{status}: {}\n", names(&steps).join(" "));
+        table.push_str(&line);
     }
     insta::assert_snapshot!("later", table);
 }
@@ -227,9 +228,9 @@ fn what_is_done_is_not_asked_again() {
     let done = |name: &str| serde_json::json!({ "name": name, "result": "success" });
     let release = &fixture.release;
     snapshot.hosts[1].record.images_status = serde_json::json!({
-        "a": done(&release.release),
-        "b": done(&release.machine_config_operator),
-        "c": done(&release.must_gather),
+        &release.release: done(&release.release),
+        &release.machine_config_operator: done(&release.machine_config_operator),
+        &release.must_gather: done(&release.must_gather),
     })
     .to_string();
     let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use model::cluster::{Cluster, ClusterKind};
 use model::host::{HostKind, IgnitionEndpointHttpHeadersParams};
 use model::infra_env::InfraEnv;
-use model::inventory::Disk;
 use model::steps::StepType;
 use model::time::Timestamp;
 
+use crate::host::installation_disk;
 use crate::urls::BootArtifacts;
 use crate::{HostState, Policy, Snapshot};
 
@@ -123,19 +123,6 @@ impl<'a> View<'a> {
             .flat_map(|snapshot| &snapshot.hosts)
             .filter(move |host| host.record.id != own)
     }
-}
-
-/// The disk that a host is installed to.
-pub(crate) fn installation_disk(host: &HostState) -> Option<&Disk> {
-    let record = &host.record;
-    host.inventory.as_ref()?.disks.iter().find(|disk| {
-        let by_id =
-            !record.installation_disk_id.is_empty() && disk.id == record.installation_disk_id;
-        let by_path = record.installation_disk_id.is_empty()
-            && !record.installation_disk_path.is_empty()
-            && disk.path == record.installation_disk_path;
-        by_id || by_path
-    })
 }
 
 /// The path of the installation disk that survives a reboot best; empty when no disk is chosen.
