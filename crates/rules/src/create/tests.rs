@@ -330,3 +330,27 @@ fn an_infra_env_follows_its_cluster() {
     let missing = infra(None, |params| params.cluster_id = Some(cluster.id));
     assert!(matches!(missing, Err(model::Error::NotFound { .. })));
 }
+
+proptest::proptest! {
+    #[test]
+    fn no_request_panics(
+        name in "[a-z.-]{0,8}|\\PC*",
+        version in "4\\.(16|11|19)(\\.[0-9])?(-multi)?|\\PC*",
+        domain in "[a-z.]{0,12}",
+        cidr in "[0-9]{1,3}\\.[0-9]{1,3}\\.0\\.0/[0-9]{1,2}|[0-9a-f:/]{0,12}",
+        prefix: i64,
+        count: i64,
+        vip in "[0-9]{1,3}\\.[0-9]{1,3}\\.0\\.[0-9]",
+    ) {
+        let _ = asking(&json!({
+            "name": name,
+            "openshift_version": version,
+            "base_dns_domain": domain,
+            "cluster_networks": [{ "cidr": cidr, "host_prefix": prefix }],
+            "machine_networks": [{ "cidr": cidr }],
+            "control_plane_count": count,
+            "api_vips": [{ "ip": vip }],
+            "ingress_vips": [{ "ip": vip }],
+        }));
+    }
+}

@@ -310,3 +310,79 @@ fn the_runner_is_told_where_it_belongs() {
     }
     "#);
 }
+
+#[test]
+fn every_status_has_one_plan_at_most() {
+    for plan in PLANS {
+        let same = PLANS.iter().filter(|other| other.status == plan.status);
+        assert_eq!(same.count(), 1, "{}", plan.status);
+    }
+}
+
+#[test]
+fn a_host_that_joins_asks_where_its_configuration_is() {
+    let mut fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    snapshot.cluster.kind = ClusterKind::AddHostsCluster;
+    let request = |fixture: &Fixture, snapshot: &Snapshot| {
+        let steps = fixture.ask(Some(snapshot), &snapshot.hosts[4]);
+        shown(&steps)["api-vip-connectivity-check"][0].clone()
+    };
+    snapshot.cluster.api_vip_dns_name = Some("api.demo.example.com".to_owned());
+    assert_eq!(
+        request(&fixture, &snapshot),
+        serde_json::json!({ "url": "http://api.demo.example.com:22624/config/worker" })
+    );
+    snapshot.cluster.api_vip_dns_name = None;
+    snapshot.cluster.ignition_endpoint = Some(model::cluster::IgnitionEndpoint {
+        url: Some("https://hypershift.example.com/ignition/".to_owned()),
+        ca_certificate: Some("Q0E=".to_owned()),
+    });
+    snapshot.hosts[4].record.machine_config_pool_name = "infra".to_owned();
+    fixture.ignition.token = Some("token".to_owned());
+    assert_eq!(
+        request(&fixture, &snapshot),
+        serde_json::json!({
+            "url": "https://hypershift.example.com/ignition/infra",
+            "ca_certificate": "Q0E=",
+            "ignition_endpoint_token": "token",
+        })
+    );
+}
+
+#[test]
+fn addresses_from_dhcp_are_asked_for_by_the_right_interface() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::InstallingInProgress);
+    snapshot.cluster.vip_dhcp_allocation = Some(true);
+    let steps = fixture.ask(Some(&snapshot), &snapshot.hosts[1]);
+    let request = shown(&steps)["dhcp-lease-allocate"][0].clone();
+    assert_eq!(request["interface"], "eth0");
+    assert_ne!(request["api_vip_mac"], request["ingress_vip_mac"]);
+    let other = fixture.ask(Some(&snapshot), &snapshot.hosts[2]);
+    let other = shown(&other)["dhcp-lease-allocate"][0].clone();
+    assert_eq!(request["api_vip_mac"], other["api_vip_mac"]);
+}
+
+#[test]
+fn large_clusters_check_their_connectivity_in_turns() {
+    let fixture = Fixture::new();
+    let mut snapshot = in_status(samples::snapshot(), HostStatus::Known);
+    let sample = snapshot.hosts[1].clone();
+    snapshot.hosts = (0..301_u128)
+        .map(|number| {
+            let mut host = sample.clone();
+            host.record.id = model::ids::HostId(samples::id(number));
+            host
+        })
+        .collect();
+    let checking = snapshot
+        .hosts
+        .iter()
+        .filter(|host| {
+            let steps = fixture.ask(Some(&snapshot), host);
+            names(&steps).contains(&"connectivity-check")
+        })
+        .count();
+    assert!((100..=150).contains(&checking), "{checking}");
+}
