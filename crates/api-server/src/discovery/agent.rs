@@ -13,15 +13,21 @@ use super::proxy;
 pub(super) const SERVICE_CA_PATH: &str = "/etc/assisted-service/service-ca-cert.crt";
 
 /// Text of agent.service.
-pub(super) fn unit(id: InfraEnvId, proxy: Option<&Proxy>, secrets: &Secrets, ctx: &Context) -> String {
+pub(super) fn unit(
+    id: InfraEnvId,
+    proxy: Option<&Proxy>,
+    secrets: &Secrets,
+    ctx: &Context,
+) -> String {
     let image = &ctx.agent_image;
     let url = &ctx.service_base_url;
     let insecure = ctx.insecure;
     let timeout = ctx.agent_start_timeout.as_secs();
     let mut environment = proxy.map(proxy::unit_lines).unwrap_or_default();
     if let Some(token) = &secrets.agent_token {
-        let token = token.expose_secret().replace('%', "%%");
-        environment.push_str(&format!("Environment=PULL_SECRET_TOKEN={token}\n"));
+        environment.push_str("Environment=PULL_SECRET_TOKEN=");
+        environment.push_str(&token.expose_secret().replace('%', "%%"));
+        environment.push('\n');
     }
     let cacert = match ctx.service_ca {
         Some(_) => format!(" --cacert {SERVICE_CA_PATH}"),

@@ -27,7 +27,8 @@ pub fn ignition(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Resul
         check_size(&own, "infra_env")?;
         return Ok(own);
     }
-    let refuse = |error: ignition::Error| Error::invalid("ignition_config_override", error.to_string());
+    let refuse =
+        |error: ignition::Error| Error::invalid("ignition_config_override", error.to_string());
     let user = Config::parse(text.as_bytes()).map_err(refuse)?;
     let merged = ignition::merge(&own, &user).map_err(refuse)?;
     check_size(&merged, "ignition_config_override")?;
@@ -51,31 +52,58 @@ fn check_size(config: &Config, field: &str) -> Result<(), Error> {
 }
 
 fn base(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Config {
-    let proxy = infra_env.proxy.as_ref().filter(|proxy| proxy::is_set(proxy));
+    let proxy = infra_env
+        .proxy
+        .as_ref()
+        .filter(|proxy| proxy::is_set(proxy));
     let mut config = Config::new(Version::V3_1)
-        .file(program("agent-fix-bz1964591", include_str!("host_files/agent-fix-bz1964591")))
-        .file(program("agent-pull-image", include_str!("host_files/agent-pull-image")))
-        .file(File::text("/etc/motd", READABLE, include_str!("host_files/motd")))
+        .file(program(
+            "agent-fix-bz1964591",
+            include_str!("host_files/agent-fix-bz1964591"),
+        ))
+        .file(program(
+            "agent-pull-image",
+            include_str!("host_files/agent-pull-image"),
+        ))
+        .file(File::text(
+            "/etc/motd",
+            READABLE,
+            include_str!("host_files/motd"),
+        ))
         .file(File::text(
             "/etc/NetworkManager/conf.d/01-ipv6.conf",
             READABLE,
             include_str!("host_files/01-ipv6.conf"),
         ))
-        .file(File::text("/root/assisted.te", READABLE, include_str!("host_files/assisted.te")))
+        .file(File::text(
+            "/root/assisted.te",
+            READABLE,
+            include_str!("host_files/assisted.te"),
+        ))
         // Only root pulls images there.
         .file(File::text(
             "/root/.docker/config.json",
             PRIVATE,
             secrets.pull_secret.expose_secret(),
         ))
-        .unit(Unit::enabled("agent.service", agent::unit(infra_env.id, proxy, secrets, ctx)))
-        .unit(Unit::enabled("selinux.service", include_str!("host_files/selinux.service")));
+        .unit(Unit::enabled(
+            "agent.service",
+            agent::unit(infra_env.id, proxy, secrets, ctx),
+        ))
+        .unit(Unit::enabled(
+            "selinux.service",
+            include_str!("host_files/selinux.service"),
+        ));
     if !is_okd(infra_env) {
         config = storage(config);
     }
     if let Some(proxy) = proxy {
         config.ignition.proxy = proxy::ignition(proxy);
-        config = config.file(File::text("/etc/profile.d/proxy.sh", READABLE, &proxy::profile(proxy)));
+        config = config.file(File::text(
+            "/etc/profile.d/proxy.sh",
+            READABLE,
+            &proxy::profile(proxy),
+        ));
     }
     if let Some(script) = ntp::script(infra_env) {
         config = config
@@ -124,7 +152,11 @@ fn trust(mut config: Config, infra_env: &InfraEnv, ctx: &Context) -> Config {
     }
     if !infra_env.additional_trust_bundle.is_empty() {
         let path = format!("{ANCHORS}/assisted-infraenv-additional-trust-bundle.pem");
-        config = config.file(File::text(path, READABLE, &infra_env.additional_trust_bundle));
+        config = config.file(File::text(
+            path,
+            READABLE,
+            &infra_env.additional_trust_bundle,
+        ));
     }
     if let Some(mirrors) = &ctx.mirrors {
         config = config.file(File::text(

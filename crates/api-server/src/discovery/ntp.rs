@@ -41,6 +41,6 @@ fn servers(list: &str) -> String {
     list.split(',')
         .map(str::trim)
         .filter(|source| !source.is_empty())
-        .map(|source| format!("server {source} iburst\n"))
+        .flat_map(|source| ["server ", source, " iburst\n"])
         .collect()
 }

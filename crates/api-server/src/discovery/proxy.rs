@@ -27,16 +27,18 @@ pub(super) fn ignition(proxy: &Proxy) -> ignition::Proxy {
 
 /// `Environment=` lines of a unit; `%` would start a specifier there.
 pub(super) fn unit_lines(proxy: &Proxy) -> String {
-    variables(proxy)
+    let lines: Vec<String> = variables(proxy)
         .map(|(name, value)| format!("Environment={name}={}\n", value.replace('%', "%%")))
-        .collect()
+        .collect();
+    lines.concat()
 }
 
 /// What a login shell reads.
 pub(super) fn profile(proxy: &Proxy) -> String {
-    variables(proxy)
+    let lines: Vec<String> = variables(proxy)
         .map(|(name, value)| format!("export {name}='{}'\n", value.replace('\'', r"'\''")))
-        .collect()
+        .collect();
+    lines.concat()
 }
 
 /// Upper and lower case: programs differ in which they read.

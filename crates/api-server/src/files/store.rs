@@ -208,12 +208,13 @@ impl Store {
     /// Deletes everything of the cluster.
     pub async fn delete_cluster(&self, cluster: ClusterId) -> Result<(), Error> {
         let folder = self.folder(cluster);
-        blocking(format!("deleting files of cluster {cluster}"), move || {
-            match fs::remove_dir_all(&folder) {
+        blocking(
+            format!("deleting files of cluster {cluster}"),
+            move || match fs::remove_dir_all(&folder) {
                 Err(error) if !is_absent(&error) => Err(error),
                 _ => Ok(()),
-            }
-        })
+            },
+        )
         .await
     }
 

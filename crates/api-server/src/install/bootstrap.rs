@@ -34,7 +34,11 @@ pub(super) fn cluster_id(config: &Config) -> Result<Uuid, Failure> {
         .pointer("/spec/clusterID")
         .and_then(Value::as_str)
         .and_then(|text| text.parse().ok())
-        .ok_or_else(|| Failure::new(format!("bootstrap.ign: {CLUSTER_VERSION} holds no clusterID")))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "bootstrap.ign: {CLUSTER_VERSION} holds no clusterID"
+            ))
+        })
 }
 
 /// Completes the installer's bootstrap ignition for the hosts of `snapshot`.
@@ -64,7 +68,8 @@ pub(super) fn put(config: &mut Config, file: File) {
 
 /// Names of hosts' manifests start with one of these, then comes a number.
 fn is_host(path: &str) -> bool {
-    path.contains("openshift-cluster-api_hosts") || path.contains("openshift-cluster-api_arbiter_hosts")
+    path.contains("openshift-cluster-api_hosts")
+        || path.contains("openshift-cluster-api_arbiter_hosts")
 }
 
 /// The machine config operator cannot read a file that only appends.
@@ -109,9 +114,10 @@ fn describe_host(
             ))
         })?;
     let host = hosts.remove(index);
-    let inventory = host.inventory.as_ref().ok_or_else(|| {
-        Failure::new(format!("host {name} has not reported its inventory"))
-    })?;
+    let inventory = host
+        .inventory
+        .as_ref()
+        .ok_or_else(|| Failure::new(format!("host {name} has not reported its inventory")))?;
     let status = json!({
         "hardware": hardware(&host.record, inventory, &machine_networks(snapshot)),
         "poweredOn": true,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 use super::mirrors::Mirrors;
@@ -54,7 +54,7 @@ pub(super) struct Shared {
     /// Release images read so far.
     pub(super) releases: super::release::Cache,
     /// Guards the installer cache: one extraction at a time.
-    pub(super) extracting: tokio::sync::Mutex<()>,
+    pub(super) extracting: Mutex<()>,
 }
 
 impl Context {
@@ -65,7 +65,7 @@ impl Context {
             options,
             turns,
             releases: super::release::Cache::default(),
-            extracting: tokio::sync::Mutex::new(()),
+            extracting: Mutex::new(()),
         }))
     }
 
@@ -78,6 +78,16 @@ impl Context {
     pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
         // The semaphore is never closed, so there is always a permit in the end.
         self.0.turns.acquire().await.ok()
+    }
+
+    /// Release images read so far.
+    pub(super) fn releases(&self) -> &super::release::Cache {
+        &self.0.releases
+    }
+
+    /// Waits until nobody else extracts an installer.
+    pub(super) async fn extracting(&self) -> MutexGuard<'_, ()> {
+        self.0.extracting.lock().await
     }
 
     /// Where the installer of each release image is kept.

@@ -30,7 +30,10 @@ pub(super) fn outputs(snapshot: &Snapshot, install_config: &str) -> Result<Outpu
         0o644,
         &yaml(&version),
     ));
-    let server = format!("https://api.{}.{}:6443", cluster.name, cluster.base_dns_domain);
+    let server = format!(
+        "https://api.{}.{}:6443",
+        cluster.name, cluster.base_dns_domain
+    );
     let kubeconfig = json!({
         "apiVersion": "v1",
         "kind": "Config",
@@ -46,9 +49,15 @@ pub(super) fn outputs(snapshot: &Snapshot, install_config: &str) -> Result<Outpu
     });
     let mut files = BTreeMap::from([
         ("bootstrap.ign".to_owned(), bootstrap.to_json()),
-        ("kubeconfig-noingress".to_owned(), yaml(&kubeconfig).into_bytes()),
+        (
+            "kubeconfig-noingress".to_owned(),
+            yaml(&kubeconfig).into_bytes(),
+        ),
         ("kubeadmin-password".to_owned(), PASSWORD.into()),
-        ("metadata.json".to_owned(), metadata.to_string().into_bytes()),
+        (
+            "metadata.json".to_owned(),
+            metadata.to_string().into_bytes(),
+        ),
         ("install-config.yaml".to_owned(), install_config.into()),
     ]);
     let empty = Config::new(Version::V3_2);

@@ -1,5 +1,6 @@
 //! Manifests of the user and of the service, laid over those that the installer made.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,28 +10,28 @@ use serde_json::{Value, json};
 
 use super::context::Failure;
 use super::patch::{self, Operation};
-use crate::files::{GENERATED_MANIFESTS, Store, USER_MANIFESTS};
+use crate::files::{Store, USER_MANIFESTS};
 
 /// The installer's folders; a patch finds its manifest in the first that has it.
 const FOLDERS: [&str; 2] = ["openshift", "manifests"];
 const INFRASTRUCTURE: &str = "manifests/cluster-infrastructure-02-config.yml";
 
-/// Copies the stored manifests into `folder`, splits the user's files of several documents, applies patches.
-///
-/// The user's file wins over a generated one of the same name.
+/// Puts generated manifests and then the user's stored ones into `folder`, splits the user's files of several
+/// documents, applies patches. The user's file wins over a generated one of the same name.
 pub(super) async fn lay_over(
     store: &Store,
     cluster: ClusterId,
+    generated: &BTreeMap<String, String>,
     folder: &Path,
 ) -> Result<(), Failure> {
-    for prefix in [GENERATED_MANIFESTS, USER_MANIFESTS] {
-        for name in store.list(cluster, prefix).await? {
-            let content = store.get(cluster, name.as_str()).await?.bytes().await?;
-            let relative = name.as_str()[prefix.len() + 1..].to_owned();
-            let is_users = prefix == USER_MANIFESTS;
-            let folder = folder.to_owned();
-            super::blocking(move || place(&folder, &relative, &content, is_users)).await?;
-        }
+    for (name, content) in generated {
+        write(folder, &format!("openshift/{name}"), content.as_bytes())?;
+    }
+    for name in store.list(cluster, USER_MANIFESTS).await? {
+        let content = store.get(cluster, name.as_str()).await?.bytes().await?;
+        let relative = name.as_str()[USER_MANIFESTS.len() + 1..].to_owned();
+        let folder = folder.to_owned();
+        super::blocking(move || place(&folder, &relative, &content)).await?;
     }
     let folder = folder.to_owned();
     super::blocking(move || apply_patches(&folder)).await
@@ -45,10 +46,10 @@ pub(super) fn spread_routers(folder: &Path) -> Result<(), Failure> {
     apply(&folder.join(INFRASTRUCTURE), INFRASTRUCTURE, operations)
 }
 
-fn place(folder: &Path, name: &str, content: &[u8], is_users: bool) -> Result<(), Failure> {
+fn place(folder: &Path, name: &str, content: &[u8]) -> Result<(), Failure> {
     let extension = Path::new(name).extension().unwrap_or_default();
     let is_yaml = extension == "yaml" || extension == "yml";
-    let documents = if is_users && is_yaml {
+    let documents = if is_yaml {
         documents(name, content)?
     } else {
         Vec::new()
@@ -85,7 +86,8 @@ fn apply_patches(folder: &Path) -> Result<(), Failure> {
         for path in patches {
             let file = path.file_name().unwrap_or_default().to_string_lossy();
             let shown = format!("{name}/{file}");
-            let content = fs::read(&path).map_err(|error| unreadable(&shown, &error.to_string()))?;
+            let content =
+                fs::read(&path).map_err(|error| unreadable(&shown, &error.to_string()))?;
             let operations: Vec<Operation> = serde_yaml::from_slice(&content)
                 .map_err(|error| unreadable(&shown, &error.to_string()))?;
             let manifest = path.with_extension("");
@@ -96,7 +98,9 @@ fn apply_patches(folder: &Path) -> Result<(), Failure> {
                 .find(|path| path.is_file())
                 .ok_or_else(|| {
                     let manifest = manifest.to_string_lossy();
-                    Failure::new(format!("manifest patch {shown}: there is no manifest {manifest}"))
+                    Failure::new(format!(
+                        "manifest patch {shown}: there is no manifest {manifest}"
+                    ))
                 })?;
             apply(&target, &shown, operations)?;
             fs::remove_file(&path).map_err(|error| unwritable(&shown, &error))?;
@@ -107,8 +111,8 @@ fn apply_patches(folder: &Path) -> Result<(), Failure> {
 
 fn apply(target: &Path, shown: &str, operations: Vec<Operation>) -> Result<(), Failure> {
     let content = fs::read(target).map_err(|error| unreadable(shown, &error.to_string()))?;
-    let mut document: Value = serde_yaml::from_slice(&content)
-        .map_err(|error| unreadable(shown, &error.to_string()))?;
+    let mut document: Value =
+        serde_yaml::from_slice(&content).map_err(|error| unreadable(shown, &error.to_string()))?;
     patch::apply(&mut document, operations)
         .map_err(|why| Failure::new(format!("manifest patch {shown} cannot be applied: {why}")))?;
     fs::write(target, yaml(&document)).map_err(|error| unwritable(shown, &error))
@@ -129,9 +133,10 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
             .collect()
     };
     match read() {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(unreadable(&folder.display().to_string(), &error.to_string()))
-        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unreadable(
+            &folder.display().to_string(),
+            &error.to_string(),
+        )),
         entries => Ok(entries.unwrap_or_default()),
     }
 }
@@ -165,12 +170,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("data")).await.unwrap();
         let cluster = ClusterId(Uuid::from_u128(1));
+        let mut generated = BTreeMap::new();
         for (name, content) in stored {
-            store.put(cluster, name, *content).await.unwrap();
+            match name.strip_prefix("generated/openshift/") {
+                Some(name) => {
+                    generated.insert(name.to_owned(), (*content).to_owned());
+                }
+                None => store.put(cluster, name, *content).await.unwrap(),
+            }
         }
-        write(folder.path(), "manifests/cluster-scheduler-02-config.yml", SCHEDULER.as_bytes()).unwrap();
-        write(folder.path(), INFRASTRUCTURE, b"status:\n  infrastructureTopology: SingleReplica\n").unwrap();
-        let outcome = lay_over(&store, cluster, folder.path()).await;
+        write(
+            folder.path(),
+            "manifests/cluster-scheduler-02-config.yml",
+            SCHEDULER.as_bytes(),
+        )
+        .unwrap();
+        write(
+            folder.path(),
+            INFRASTRUCTURE,
+            b"status:\n  infrastructureTopology: SingleReplica\n",
+        )
+        .unwrap();
+        let outcome = lay_over(&store, cluster, &generated, folder.path()).await;
         (folder, outcome)
     }
 
@@ -187,17 +208,24 @@ mod tests {
         ])
         .await;
         outcome.unwrap();
-        assert_eq!(read(&folder, "openshift/50-a.yaml"), "kind:   User # comment");
+        assert_eq!(
+            read(&folder, "openshift/50-a.yaml"),
+            "kind:   User # comment"
+        );
         assert_eq!(read(&folder, "openshift/50-b.yaml"), "kind: Generated");
     }
 
     #[tokio::test]
     async fn several_documents_become_several_files() {
-        let (folder, outcome) =
-            setup(&[("manifests/manifests/two.yml", "---\nkind: A\n---\n---\nkind: B\nx: 'yes'\n")]).await;
+        let (folder, outcome) = setup(&[(
+            "manifests/manifests/two.yml",
+            "---\nkind: A\n---\n---\nkind: B\nx: 'yes'\n",
+        )])
+        .await;
         outcome.unwrap();
         assert!(!folder.path().join("manifests/two.yml").exists());
-        let second: Value = serde_yaml::from_str(&read(&folder, "manifests/two-part-01.yml")).unwrap();
+        let second: Value =
+            serde_yaml::from_str(&read(&folder, "manifests/two-part-01.yml")).unwrap();
         assert_eq!(second, json!({ "kind": "B", "x": "yes" }));
     }
 
@@ -213,7 +241,12 @@ mod tests {
         let text = read(&folder, "manifests/cluster-scheduler-02-config.yml");
         let scheduler: Value = serde_yaml::from_str(&text).unwrap();
         assert_eq!(scheduler["spec"]["mastersSchedulable"], true);
-        assert_eq!(fs::read_dir(folder.path().join("openshift")).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(folder.path().join("openshift"))
+                .unwrap()
+                .count(),
+            0
+        );
 
         spread_routers(folder.path()).unwrap();
         assert!(read(&folder, INFRASTRUCTURE).contains("HighlyAvailable"));

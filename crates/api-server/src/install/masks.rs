@@ -52,7 +52,10 @@ mod tests {
         let auth = STANDARD.encode("user:pass-word");
         let secret = SecretString::from(format!(r#"{{"auths":{{"r.lab":{{"auth":"{auth}"}}}}}}"#));
         let masks = Masks::of_pull_secret(&secret);
-        let said = format!("got {} and {auth} and pass-word for r.lab", secret.expose_secret());
+        let said = format!(
+            "got {} and {auth} and pass-word for r.lab",
+            secret.expose_secret()
+        );
         assert_eq!(
             masks.apply(&said),
             "got <hidden> and <hidden> and <hidden> for r.lab"

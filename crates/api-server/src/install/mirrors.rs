@@ -83,7 +83,10 @@ impl Mirrors {
     /// Errors: `Invalid` – not TOML, or an entry without a location.
     pub fn parse(text: &str, ca_bundle: Option<String>) -> Result<Self, Error> {
         let file: File = toml::from_str(text).map_err(|error| {
-            Error::invalid("registries.conf", error.to_string().trim().replace('\n', " "))
+            Error::invalid(
+                "registries.conf",
+                error.to_string().trim().replace('\n', " "),
+            )
         })?;
         let mut sources = Vec::with_capacity(file.registry.len());
         for (index, registry) in file.registry.into_iter().enumerate() {

@@ -10,6 +10,7 @@ mod config_text;
 mod context;
 mod dummy;
 mod extract;
+mod generated;
 pub mod kubeconfig;
 mod manifests;
 mod masks;
@@ -19,6 +20,7 @@ mod outputs;
 mod patch;
 mod prepare;
 mod program;
+mod registry;
 mod release;
 mod work_folder;
 
@@ -26,7 +28,7 @@ pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
 pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
 pub use nodes::file_name;
 pub use prepare::prepare;
-pub use release::{ReleaseInfo, release_info};
+pub use release::ReleaseInfo;
 
 /// Runs file work on the blocking pool.
 async fn blocking<T: Send + 'static>(

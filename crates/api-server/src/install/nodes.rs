@@ -44,9 +44,16 @@ pub(super) fn complete(config: &mut Config, snapshot: &Snapshot, service_ca: Opt
 }
 
 /// The ignition of one host from its role's.
-pub(super) fn of_host(base: &Config, host: &HostState, snapshot: &Snapshot) -> Result<Config, Failure> {
+pub(super) fn of_host(
+    base: &Config,
+    host: &HostState,
+    snapshot: &Snapshot,
+) -> Result<Config, Failure> {
     let mut config = base.clone();
-    put(&mut config, File::text("/etc/hostname", READABLE, &host.name()));
+    put(
+        &mut config,
+        File::text("/etc/hostname", READABLE, &host.name()),
+    );
     if snapshot.cluster.control_plane_count == 1
         && let Some(hint) = machine_network_address(snapshot)
     {
@@ -62,7 +69,10 @@ pub(super) fn of_host(base: &Config, host: &HostState, snapshot: &Snapshot) -> R
         return Ok(config);
     }
     let refuse = |error: ignition::Error| {
-        Failure::new(format!("ignition override of host {}: {error}", host.name()))
+        Failure::new(format!(
+            "ignition override of host {}: {error}",
+            host.name()
+        ))
     };
     let user = Config::parse(overrides.as_bytes()).map_err(refuse)?;
     ignition::merge(&config, &user).map_err(refuse)

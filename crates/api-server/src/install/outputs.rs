@@ -37,7 +37,13 @@ pub(super) fn complete(
     bootstrap::complete(&mut config, snapshot)?;
     let version = config.ignition.version;
     let mut files = BTreeMap::from([("bootstrap.ign".to_owned(), config.to_json())]);
-    add_nodes(folder, snapshot, service_ca, is_single.then_some(version), &mut files)?;
+    add_nodes(
+        folder,
+        snapshot,
+        service_ca,
+        is_single.then_some(version),
+        &mut files,
+    )?;
     for (stored, made) in [
         ("kubeconfig-noingress", "auth/kubeconfig"),
         ("kubeadmin-password", "auth/kubeadmin-password"),

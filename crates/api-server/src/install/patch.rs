@@ -162,7 +162,10 @@ mod tests {
         ] {
             let document = json!({ "spec": { "list": [1] } });
             let error = patched(document, patch).unwrap_err();
-            assert!(error.contains("/spec/") || error.contains("/nowhere"), "{error}");
+            assert!(
+                error.contains("/spec/") || error.contains("/nowhere"),
+                "{error}"
+            );
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The steps of a preparation, in order.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use ipnet::IpNet;
 use model::cluster::Cluster;
@@ -15,7 +14,7 @@ use super::outputs::{self, Outputs};
 use super::program::Installer;
 use super::release::ReleaseInfo;
 use super::work_folder::WorkFolder;
-use super::{config_text, dummy, extract, manifests, nodes, release};
+use super::{config_text, dummy, extract, generated, manifests, nodes, release};
 use crate::files::{GENERATED_MANIFESTS, KEPT_BY_RESET};
 
 /// Prepares the installation of a cluster: when this succeeds, everything its hosts boot into is in the store.
@@ -24,15 +23,16 @@ use crate::files::{GENERATED_MANIFESTS, KEPT_BY_RESET};
 pub async fn prepare(ctx: &Context, input: Input) -> Result<Outcome, Failure> {
     let deadline = Instant::now() + ctx.options().time_limit;
     let masks = Masks::of_pull_secret(&input.pull_secret);
-    let (outputs, release) = match tokio::time::timeout_at(deadline, make(ctx, &input, deadline)).await {
-        Ok(made) => made.map_err(|failure| Failure::new(masks.apply(&failure.reason)))?,
-        Err(_) => {
-            return Err(Failure::new(format!(
-                "preparing the installation took longer than {} s",
-                ctx.options().time_limit.as_secs()
-            )));
-        }
-    };
+    let (outputs, release) =
+        match tokio::time::timeout_at(deadline, make(ctx, &input, deadline)).await {
+            Ok(made) => made.map_err(|failure| Failure::new(masks.apply(&failure.reason)))?,
+            Err(_) => {
+                return Err(Failure::new(format!(
+                    "preparing the installation took longer than {} s",
+                    ctx.options().time_limit.as_secs()
+                )));
+            }
+        };
     store(ctx, &input.snapshot.cluster, &outputs).await?;
     Ok(Outcome {
         openshift_cluster_id: outputs.cluster_id,
@@ -51,11 +51,11 @@ async fn make(
         return Ok((outputs, ReleaseInfo::made_up(&input.snapshot.cluster)));
     }
     let cluster = &input.snapshot.cluster;
-    let found = release::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;
-    let program = extract::installer(ctx, &found, &install_config, &input.pull_secret).await?;
+    let release = release::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;
+    let program = extract::installer(ctx, &release, &install_config, &input.pull_secret).await?;
     let _turn = ctx.turn().await;
-    let outputs = run(ctx, input, program, install_config, &found.info, deadline).await?;
-    Ok((outputs, found.info))
+    let outputs = run(ctx, input, program, install_config, &release, deadline).await?;
+    Ok((outputs, release))
 }
 
 async fn run(
@@ -70,11 +70,11 @@ async fn run(
     let parent = ctx.work_folders();
     let id = cluster.id;
     let folder = super::blocking(move || {
-        WorkFolder::make(&parent, id)
-            .map_err(|error| Failure::new(format!("the installer's folder cannot be made: {error}")))
+        WorkFolder::make(&parent, id).map_err(|error| {
+            Failure::new(format!("the installer's folder cannot be made: {error}"))
+        })
     })
     .await?;
-    let folder = Arc::new(folder);
     write_private(folder.path(), "install-config.yaml", &install_config).await?;
     let installer = Installer {
         program,
@@ -84,7 +84,9 @@ async fn run(
         deadline,
     };
     installer.create("manifests").await?;
-    manifests::lay_over(&ctx.options().store, cluster.id, folder.path()).await?;
+    let generated = generated::manifests(&input.snapshot);
+    let store = &ctx.options().store;
+    manifests::lay_over(store, cluster.id, &generated, folder.path()).await?;
     if workers(&input.snapshot) == 1 {
         manifests::spread_routers(folder.path())?;
     }
@@ -97,7 +99,12 @@ async fn run(
     let snapshot = input.snapshot.clone();
     let service_ca = ctx.options().service_ca.clone();
     super::blocking(move || {
-        outputs::complete(folder.path(), &snapshot, &install_config, service_ca.as_deref())
+        outputs::complete(
+            folder.path(),
+            &snapshot,
+            &install_config,
+            service_ca.as_deref(),
+        )
     })
     .await
 }
@@ -111,7 +118,6 @@ async fn store(ctx: &Context, cluster: &Cluster, outputs: &Outputs) -> Result<()
     let keep: Vec<&str> = KEPT_BY_RESET
         .iter()
         .copied()
-        .chain([GENERATED_MANIFESTS])
         .chain(outputs.files.keys().map(String::as_str))
         .collect();
     store.delete_cluster_except(cluster.id, &keep).await?;
@@ -139,12 +145,23 @@ fn environment(
 
 /// The bootstrap's address in the first machine network.
 fn bootstrap_address(snapshot: &Snapshot) -> Option<String> {
-    let network: IpNet = snapshot.cluster.machine_networks.first()?.cidr.parse().ok()?;
+    let network: IpNet = snapshot
+        .cluster
+        .machine_networks
+        .first()?
+        .cidr
+        .parse()
+        .ok()?;
     let bootstrap = snapshot.hosts.iter().find(|host| host.record.bootstrap)?;
     let interfaces = &bootstrap.inventory.as_ref()?.interfaces;
     interfaces
         .iter()
-        .flat_map(|interface| interface.ipv4_addresses.iter().chain(&interface.ipv6_addresses))
+        .flat_map(|interface| {
+            interface
+                .ipv4_addresses
+                .iter()
+                .chain(&interface.ipv6_addresses)
+        })
         .filter_map(|address| address.parse::<IpNet>().ok())
         .map(|address| address.addr())
         .find(|address| network.contains(address))

@@ -195,11 +195,7 @@ mod tests {
     #[tokio::test]
     async fn arguments_and_environment_are_the_documented_ones() {
         let folder = tempfile::tempdir().unwrap();
-        let installer = installer(
-            folder.path(),
-            r#"echo "$@" > args; env | sort > env"#,
-            LONG,
-        );
+        let installer = installer(folder.path(), r#"echo "$@" > args; env | sort > env"#, LONG);
         installer.create("manifests").await.unwrap();
         let read = |name| fs::read_to_string(installer.folder.join(name)).unwrap();
         assert_eq!(
@@ -207,7 +203,10 @@ mod tests {
             format!("create manifests --dir {}\n", installer.folder.display())
         );
         let environment = read("env");
-        assert!(environment.contains("OPENSHIFT_INSTALL_INVOKER=tests\n"), "{environment}");
+        assert!(
+            environment.contains("OPENSHIFT_INSTALL_INVOKER=tests\n"),
+            "{environment}"
+        );
         assert!(!environment.contains("CARGO"), "{environment}");
     }
 
@@ -215,13 +214,13 @@ mod tests {
     async fn its_last_error_is_the_reason_without_secrets() {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo 'level=info msg=fine' >&2\n\
-                      echo 'level=error msg=\"bad baseDomain, secret dXNlcjpzZWNyZXQ=\"' >&2\n\
+                      echo 'level=error msg=\"bad baseDomain, found dXNlcjpzZWNyZXQ=\"' >&2\n\
                       echo 'level=info msg=bye' >&2\nexit 3";
         let installer = installer(folder.path(), script, LONG);
         let failure = installer.create("manifests").await.unwrap_err();
         assert_eq!(
             failure.reason,
-            "the installer failed to create manifests: bad baseDomain, secret <hidden>"
+            "the installer failed to create manifests: bad baseDomain, found <hidden>"
         );
     }
 

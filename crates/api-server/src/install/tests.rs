@@ -42,8 +42,7 @@ fn host(index: u32, role: HostRole) -> HostState {
 }
 
 fn snapshot(control_plane: i64) -> Snapshot {
-    let mut snapshot = Snapshot::default();
-    snapshot.cluster = Cluster {
+    let cluster = Cluster {
         id: ClusterId(Uuid::from_u128(9)),
         name: "demo".to_owned(),
         base_dns_domain: "lab.test".to_owned(),
@@ -54,8 +53,11 @@ fn snapshot(control_plane: i64) -> Snapshot {
         }],
         ..Cluster::default()
     };
-    snapshot.hosts = vec![host(1, HostRole::Master), host(2, HostRole::Worker)];
-    snapshot
+    Snapshot {
+        cluster,
+        hosts: vec![host(1, HostRole::Master), host(2, HostRole::Worker)],
+        ..Snapshot::default()
+    }
 }
 
 fn source(text: &str) -> Value {
@@ -65,7 +67,9 @@ fn source(text: &str) -> Value {
 /// What the installer leaves, in a folder.
 fn installed(bootstrap_name: &str, bare_metal_host: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let manifest = format!("kind: BareMetalHost\nmetadata:\n  name: {bare_metal_host}\nspec: {{}}\nstatus: {{}}\n");
+    let manifest = format!(
+        "kind: BareMetalHost\nmetadata:\n  name: {bare_metal_host}\nspec: {{}}\nstatus: {{}}\n"
+    );
     let bootstrap = json!({
         "ignition": { "version": "3.2.0" },
         "storage": { "files": [
@@ -110,27 +114,42 @@ fn text(config: &Config, path: &str) -> String {
 fn the_bootstrap_knows_its_hosts() {
     let folder = installed("bootstrap.ign", "worker-2");
     let outputs = complete(folder.path(), &snapshot(3)).unwrap();
-    assert_eq!(outputs.cluster_id.to_string(), "6f1f9c2e-3a51-4b8e-9d62-0d3c0a1b2c3d");
+    assert_eq!(
+        outputs.cluster_id.to_string(),
+        "6f1f9c2e-3a51-4b8e-9d62-0d3c0a1b2c3d"
+    );
     let bootstrap = config(&outputs, "bootstrap.ign");
     let path = "/opt/openshift/openshift/99_openshift-cluster-api_hosts-0.yaml";
     let manifest: Value = serde_yaml::from_str(&text(&bootstrap, path)).unwrap();
     assert_eq!(manifest["spec"]["externallyProvisioned"], true);
     assert!(manifest.get("status").is_none());
-    let status = manifest["metadata"]["annotations"]["baremetalhost.metal3.io/status"].as_str().unwrap();
+    let status = manifest["metadata"]["annotations"]["baremetalhost.metal3.io/status"]
+        .as_str()
+        .unwrap();
     let status: Value = serde_json::from_str(status).unwrap();
     assert_eq!(status["hardware"]["nics"][0]["ip"], "192.168.10.2");
     assert_eq!(status["hardware"]["ramMebibytes"], 16384);
     assert_eq!(status["hardware"]["storage"][0]["rotational"], true);
     assert_eq!(text(&bootstrap, "/etc/motd"), "bootstrap\n");
-    assert!(bootstrap.find_file("/etc/NetworkManager/system-connections/nmconnection").is_none());
-    assert!(bootstrap.find_file("/opt/openshift/assisted-install-bootstrap").is_some());
+    assert!(
+        bootstrap
+            .find_file("/etc/NetworkManager/system-connections/nmconnection")
+            .is_none()
+    );
+    assert!(
+        bootstrap
+            .find_file("/opt/openshift/assisted-install-bootstrap")
+            .is_some()
+    );
     assert!(text(&bootstrap, "/etc/NetworkManager/conf.d/99-kni.conf").contains("unmanaged"));
 }
 
 #[test]
 fn a_host_that_nobody_knows_fails() {
     let folder = installed("bootstrap.ign", "stranger");
-    let failure = complete(folder.path(), &snapshot(3)).map(|_| ()).unwrap_err();
+    let failure = complete(folder.path(), &snapshot(3))
+        .map(|_| ())
+        .unwrap_err();
     assert!(failure.reason.contains("stranger"), "{failure}");
 }
 
@@ -145,7 +164,10 @@ fn each_host_gets_its_own_ignition() {
     let master = config(&outputs, "master-00000000-0000-0000-0000-000000000001.ign");
     assert_eq!(text(&master, "/etc/hostname"), "master-1");
     assert_eq!(text(&master, "/etc/mine"), "x");
-    assert_eq!(text(&master, "/etc/assisted-service/service-ca-cert.crt"), "CA");
+    assert_eq!(
+        text(&master, "/etc/assisted-service/service-ca-cert.crt"),
+        "CA"
+    );
     let worker = config(&outputs, "worker-00000000-0000-0000-0000-000000000002.ign");
     assert_eq!(
         worker.ignition.config.merge[0].source.as_deref(),
@@ -184,17 +206,26 @@ fn a_single_node_installs_in_place() {
     snapshot.hosts.truncate(1);
     let outputs = complete(folder.path(), &snapshot).unwrap();
     let bootstrap = config(&outputs, "bootstrap.ign");
-    assert!(bootstrap.find_file("/opt/openshift/assisted-install-bootstrap").is_none());
+    assert!(
+        bootstrap
+            .find_file("/opt/openshift/assisted-install-bootstrap")
+            .is_none()
+    );
     let own = config(&outputs, "master-00000000-0000-0000-0000-000000000001.ign");
     assert!(own.ignition.config.merge.is_empty());
-    assert_eq!(text(&own, "/etc/default/nodeip-configuration"), "KUBELET_NODEIP_HINT=192.168.10.0");
+    assert_eq!(
+        text(&own, "/etc/default/nodeip-configuration"),
+        "KUBELET_NODEIP_HINT=192.168.10.0"
+    );
 }
 
 #[test]
 fn missing_outputs_are_named() {
     let folder = installed("bootstrap.ign", "master-1");
     fs::remove_file(folder.path().join("auth/kubeconfig")).unwrap();
-    let failure = complete(folder.path(), &snapshot(3)).map(|_| ()).unwrap_err();
+    let failure = complete(folder.path(), &snapshot(3))
+        .map(|_| ())
+        .unwrap_err();
     assert!(failure.reason.contains("auth/kubeconfig"), "{failure}");
 }
 
@@ -206,5 +237,8 @@ fn the_dummy_has_the_same_files() {
     let dummy = dummy::outputs(&snapshot, "{}").unwrap();
     assert!(real.files.keys().eq(dummy.files.keys()));
     let kubeconfig = String::from_utf8(dummy.files["kubeconfig-noingress"].clone()).unwrap();
-    assert!(kubeconfig.contains("https://api.demo.lab.test:6443"), "{kubeconfig}");
+    assert!(
+        kubeconfig.contains("https://api.demo.lab.test:6443"),
+        "{kubeconfig}"
+    );
 }
