@@ -1,0 +1,135 @@
+//! Which operating systems are on offer, and which base image serves each.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use model::Error;
+
+use crate::image::Image;
+use crate::settings::{FULL_ISO, OsImage, normalised_architecture};
+
+/// A base image that several entries may share.
+#[derive(Debug)]
+pub(crate) struct Base {
+    /// Version of the operating system.
+    pub(crate) version: String,
+    pub(crate) architecture: String,
+    /// Where to download it; may be empty.
+    pub(crate) url: String,
+    state: RwLock<Option<Arc<Image>>>,
+}
+
+impl Base {
+    /// Name of its file in the data folder.
+    pub(crate) fn file_name(&self) -> String {
+        format!("rhcos-full-iso-{}-{}.iso", self.version, self.architecture)
+    }
+
+    pub(crate) fn set(&self, image: Image) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(image));
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.get().is_some()
+    }
+
+    fn get(&self) -> Option<Arc<Image>> {
+        self.state
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// Everything on offer.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    entries: Vec<(OsImage, usize)>,
+    pub(crate) bases: Vec<Arc<Base>>,
+}
+
+impl Catalog {
+    pub(crate) fn new(images: &[OsImage]) -> Self {
+        let mut catalog = Self::default();
+        for image in images.iter().filter(|image| image.kind == FULL_ISO) {
+            let mut image = image.clone();
+            image.cpu_architecture = normalised_architecture(&image.cpu_architecture).to_owned();
+            let is_same = |base: &Arc<Base>| {
+                base.version == image.version && base.architecture == image.cpu_architecture
+            };
+            let base = catalog.bases.iter().position(is_same).unwrap_or_else(|| {
+                catalog.bases.push(Arc::new(Base {
+                    version: image.version.clone(),
+                    architecture: image.cpu_architecture.clone(),
+                    url: image.url.clone(),
+                    state: RwLock::default(),
+                }));
+                catalog.bases.len() - 1
+            });
+            catalog.entries.push((image, base));
+        }
+        catalog
+    }
+
+    /// The image for a version, of the operating system or of the platform, and an architecture.
+    ///
+    /// Errors: `NotFound` when there is no such entry, `Unavailable` while its image is not there yet.
+    pub(crate) fn image(&self, version: &str, architecture: &str) -> Result<Arc<Image>, Error> {
+        let architecture = normalised_architecture(architecture);
+        let of_architecture = || {
+            let entries = self.entries.iter();
+            entries.filter(|(image, _)| image.cpu_architecture == architecture)
+        };
+        let entry = of_architecture()
+            .find(|(image, _)| image.version == version)
+            .or_else(|| of_architecture().find(|(image, _)| image.openshift_version == version));
+        let Some((_, base)) = entry else {
+            let known: Vec<_> = self
+                .entries
+                .iter()
+                .map(|(image, _)| format!("{} {}", image.openshift_version, image.cpu_architecture))
+                .collect();
+            let id = format!("{version} {architecture} (on offer: {})", known.join(", "));
+            return Err(Error::not_found("OS image", id));
+        };
+        self.bases[*base].get().ok_or(Error::Unavailable {
+            what: "the OS image (it is being downloaded, or waits for its download to work)",
+            source: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(platform: &str, architecture: &str, version: &str) -> OsImage {
+        OsImage {
+            openshift_version: platform.to_owned(),
+            cpu_architecture: architecture.to_owned(),
+            url: String::new(),
+            version: version.to_owned(),
+            kind: FULL_ISO.to_owned(),
+        }
+    }
+
+    #[test]
+    fn entries_are_found_by_either_version() {
+        let catalog = Catalog::new(&[
+            entry("4.18", "x86_64", "418.94.1"),
+            entry("4.18.3", "x86_64", "418.94.1"),
+            entry("4.18", "aarch64", "418.94.1"),
+        ]);
+        assert_eq!(catalog.bases.len(), 2);
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.iso");
+        testkit::iso::write(&path, &testkit::iso::Options::small()).unwrap();
+        let missing = catalog.image("4.18", "arm64").unwrap_err();
+        assert!(matches!(missing, Error::Unavailable { .. }));
+        catalog.bases[0].set(Image::open(&path).unwrap());
+        for version in ["4.18", "4.18.3", "418.94.1"] {
+            assert!(catalog.image(version, "x86_64").is_ok(), "{version}");
+        }
+        let unknown = catalog.image("4.18.4", "x86_64").unwrap_err();
+        assert!(unknown.to_string().contains("4.18.3 x86_64"), "{unknown}");
+    }
+}

@@ -1,0 +1,322 @@
+//! What is streamed: pieces of files and of memory, one after the other, of known length.
+//!
+//! Nothing here copies a file: a piece of a file is read when its turn comes, chunk by chunk.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use futures_util::stream;
+
+/// Units: bytes. Read at once and held for each stream. Larger ones were not faster on loopback, and with the
+/// highest number of streams this is what memory is spent on.
+pub const CHUNK: u64 = 256 * 1024;
+
+/// One piece.
+#[derive(Debug, Clone)]
+pub enum Piece {
+    /// Bytes `start..start + length` of a file.
+    File {
+        /// Read at positions, so that many streams share it.
+        file: Arc<File>,
+        /// Units: bytes.
+        start: u64,
+        /// Units: bytes.
+        length: u64,
+    },
+    /// Bytes at hand.
+    Memory(Bytes),
+    /// That many zeros.
+    Zeros(u64),
+}
+
+impl Piece {
+    /// Units: bytes.
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::File { length, .. } | Self::Zeros(length) => *length,
+            Self::Memory(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// The bytes `range` of this piece; `range` has to lie within.
+    fn cut(&self, range: Range<u64>) -> Self {
+        let length = range.end - range.start;
+        match self {
+            Self::File { file, start, .. } => Self::File {
+                file: Arc::clone(file),
+                start: start + range.start,
+                length,
+            },
+            Self::Memory(bytes) => Self::Memory(bytes.slice(index(range.start)..index(range.end))),
+            Self::Zeros(_) => Self::Zeros(length),
+        }
+    }
+}
+
+fn index(offset: u64) -> usize {
+    usize::try_from(offset).expect("an offset within a slice fits into an index")
+}
+
+/// Bytes laid over those of a file.
+#[derive(Debug, Clone)]
+pub struct Overlay {
+    /// First byte that is covered.
+    pub start: u64,
+    /// What covers.
+    pub piece: Piece,
+}
+
+/// Why overlays cannot be laid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("an overlay of {length} bytes at byte {start} reaches over its neighbour or the end")]
+pub struct Overlap {
+    start: u64,
+    length: u64,
+}
+
+/// Pieces in order.
+#[derive(Debug, Clone, Default)]
+pub struct Content {
+    pieces: Vec<Piece>,
+    length: u64,
+}
+
+impl Content {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A part of a file with other bytes here and there; as long as the part.
+    ///
+    /// Errors: when overlays overlap or reach over the end.
+    pub fn overlaid(base: &Piece, mut overlays: Vec<Overlay>) -> Result<Self, Overlap> {
+        overlays.sort_by_key(|overlay| overlay.start);
+        let mut content = Self::new();
+        for Overlay { start, piece } in overlays {
+            let length = piece.length();
+            let fits = start
+                .checked_add(length)
+                .is_some_and(|end| end <= base.length());
+            if start < content.length || !fits {
+                return Err(Overlap { start, length });
+            }
+            content.push(base.cut(content.length..start));
+            content.push(piece);
+        }
+        content.push(base.cut(content.length..base.length()));
+        Ok(content)
+    }
+
+    /// Adds a piece at the end.
+    pub fn push(&mut self, piece: Piece) {
+        let length = piece.length();
+        if length > 0 {
+            self.length += length;
+            self.pieces.push(piece);
+        }
+    }
+
+    /// Adds zeros up to a multiple of four, where another archive may begin.
+    pub fn align(&mut self) {
+        self.push(Piece::Zeros(ignition::cpio::padding(self.length) as u64));
+    }
+
+    /// Adds all of another one at the end.
+    pub fn append(&mut self, other: Self) {
+        for piece in other.pieces {
+            self.push(piece);
+        }
+    }
+
+    /// Units: bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The bytes `range`, as far as there are any.
+    #[must_use]
+    pub fn slice(&self, range: Range<u64>) -> Self {
+        let mut slice = Self::new();
+        let mut start = 0;
+        for piece in &self.pieces {
+            let end = start + piece.length();
+            let (low, high) = (range.start.max(start), range.end.min(end));
+            if low < high {
+                slice.push(piece.cut(low - start..high - start));
+            }
+            start = end;
+        }
+        slice
+    }
+
+    /// The bytes at hand, for an identity of the whole: what comes from a file stands for itself.
+    pub fn memory(&self) -> impl Iterator<Item = &Bytes> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Memory(bytes) => Some(bytes),
+            _ => None,
+        })
+    }
+
+    /// The bytes in chunks. `guard` lives as long as the stream.
+    pub fn stream<G: Send + 'static>(
+        self,
+        guard: G,
+    ) -> impl Stream<Item = io::Result<Bytes>> + Send {
+        let pieces = VecDeque::from(self.pieces);
+        stream::try_unfold((pieces, guard), |(mut pieces, guard)| async move {
+            let Some(piece) = pieces.pop_front() else {
+                return Ok(None);
+            };
+            let length = piece.length();
+            let first = length.min(CHUNK);
+            if matches!(piece, Piece::Memory(_)) || first == length {
+                return Ok(Some((read(piece).await?, (pieces, guard))));
+            }
+            pieces.push_front(piece.cut(first..length));
+            let chunk = read(piece.cut(0..first)).await?;
+            Ok(Some((chunk, (pieces, guard))))
+        })
+    }
+}
+
+async fn read(piece: Piece) -> io::Result<Bytes> {
+    match piece {
+        Piece::Memory(bytes) => Ok(bytes),
+        Piece::Zeros(length) => Ok(Bytes::from(vec![0; index(length)])),
+        Piece::File {
+            file,
+            start,
+            length,
+        } => tokio::task::spawn_blocking(move || {
+            let mut chunk = vec![0; index(length)];
+            file.read_exact_at(&mut chunk, start)?;
+            Ok(Bytes::from(chunk))
+        })
+        .await
+        .map_err(io::Error::other)?,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::TryStreamExt as _;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn file(bytes: &[u8]) -> Piece {
+        let mut file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut file, bytes).unwrap();
+        let length = bytes.len() as u64;
+        Piece::File {
+            file: Arc::new(file),
+            start: 0,
+            length,
+        }
+    }
+
+    fn collect(content: Content) -> Vec<u8> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let chunks: Vec<Bytes> = content.stream(()).try_collect().await.unwrap();
+            chunks.concat()
+        })
+    }
+
+    fn memory(bytes: &[u8]) -> Piece {
+        Piece::Memory(Bytes::copy_from_slice(bytes))
+    }
+
+    #[test]
+    fn chunks_are_bounded() {
+        let bytes = vec![7; index(CHUNK) * 2 + 5];
+        let content = Content::overlaid(&file(&bytes), Vec::new()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let chunks: Vec<Bytes> = runtime.block_on(content.stream(()).try_collect()).unwrap();
+        let lengths: Vec<_> = chunks.iter().map(|chunk| chunk.len() as u64).collect();
+        assert_eq!(lengths, [CHUNK, CHUNK, 5]);
+    }
+
+    #[test]
+    fn overlays_stay_apart_and_inside() {
+        let base = file(b"0123456789");
+        let lay = |overlays: &[(u64, &[u8])]| {
+            let overlays = overlays
+                .iter()
+                .map(|(start, bytes)| Overlay {
+                    start: *start,
+                    piece: memory(bytes),
+                })
+                .collect();
+            Content::overlaid(&base, overlays).map(collect)
+        };
+        assert_eq!(lay(&[(8, b"yz"), (0, b"ab")]).unwrap(), b"ab234567yz");
+        assert_eq!(lay(&[(2, b"ab"), (4, b"cd")]).unwrap(), b"01abcd6789");
+        assert!(lay(&[(2, b"abc"), (4, b"cd")]).is_err());
+        assert!(lay(&[(9, b"ab")]).is_err());
+        assert!(lay(&[(u64::MAX, b"ab")]).is_err());
+    }
+
+    #[test]
+    fn a_file_that_shrank_is_an_error() {
+        let base = Piece::File {
+            file: Arc::new(tempfile::tempfile().unwrap()),
+            start: 0,
+            length: 10,
+        };
+        let content = Content::overlaid(&base, Vec::new()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let read: Result<Vec<Bytes>, _> = runtime.block_on(content.stream(()).try_collect());
+        assert!(read.is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn composing_equals_copying(
+            base in proptest::collection::vec(any::<u8>(), 1..400),
+            cuts in proptest::collection::vec((0..60_u64, 0..30_usize, any::<u8>()), 0..5),
+            from in 0..500_u64,
+            take in 0..500_u64,
+        ) {
+            let mut naive = base.clone();
+            let mut overlays = Vec::new();
+            let mut at = 0;
+            for (gap, length, byte) in cuts {
+                let start = at + gap;
+                let end = start + length as u64;
+                if end > base.len() as u64 {
+                    break;
+                }
+                naive[index(start)..index(end)].fill(byte);
+                let piece = if byte == 0 { Piece::Zeros(length as u64) } else { memory(&vec![byte; length]) };
+                overlays.push(Overlay { start, piece });
+                at = end;
+            }
+            overlays.reverse();
+            let mut content = Content::overlaid(&file(&base), overlays).unwrap();
+            content.push(memory(b"tail"));
+            content.align();
+            naive.extend(b"tail");
+            naive.resize(naive.len().next_multiple_of(4), 0);
+            prop_assert_eq!(content.length(), naive.len() as u64);
+            let low = index(from).min(naive.len());
+            let high = index(from + take).min(naive.len());
+            prop_assert_eq!(collect(content.slice(from..from + take)), &naive[low..high]);
+            prop_assert_eq!(collect(content), naive);
+        }
+    }
+}

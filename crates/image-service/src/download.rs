@@ -1,0 +1,150 @@
+//! Fetches an OS image into a file: whole, or not at all.
+
+use std::io;
+use std::path::Path;
+
+use futures_util::TryStreamExt as _;
+use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
+use reqwest::{Client, StatusCode};
+use tokio::fs::{File, OpenOptions};
+use tokio::io::AsyncWriteExt as _;
+use url::Url;
+
+/// Why an image could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DownloadError {
+    /// The URL cannot be used.
+    #[error("{0:?} is not an http, https or file URL")]
+    Url(String),
+    /// The server cannot be reached or the connection broke.
+    #[error("the server cannot be reached, or the connection broke")]
+    Connection(#[source] reqwest::Error),
+    /// The server refuses.
+    #[error("the server answered {0}")]
+    Status(StatusCode),
+    /// Fewer or more bytes than announced.
+    #[error("{found} bytes came where {announced} were announced")]
+    Length {
+        /// Units: bytes.
+        found: u64,
+        /// Units: bytes.
+        announced: u64,
+    },
+    /// The file system refuses.
+    #[error("writing {path}")]
+    Disk {
+        /// The file.
+        path: String,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A download that goes on after a break, as long as the server still has the same file.
+#[derive(Debug, Default)]
+pub(crate) struct Download {
+    /// What the server called the version that the partial file is of.
+    validator: Option<String>,
+}
+
+impl Download {
+    /// Fetches `url` into `path` and makes it durable there. `path` may hold what an earlier call left.
+    pub(crate) async fn fetch(
+        &mut self,
+        client: &Client,
+        url: &str,
+        path: &Path,
+    ) -> Result<(), DownloadError> {
+        let parsed = Url::parse(url).map_err(|_| DownloadError::Url(url.to_owned()))?;
+        match parsed.scheme() {
+            "file" => {
+                let source = parsed
+                    .to_file_path()
+                    .map_err(|()| DownloadError::Url(url.to_owned()))?;
+                let copied = tokio::fs::copy(&source, path).await;
+                copied.map_err(|error| disk(&source, error))?;
+                let file = File::open(path).await.map_err(|error| disk(path, error))?;
+                file.sync_all().await.map_err(|error| disk(path, error))
+            }
+            "http" | "https" => self.fetch_http(client, parsed, path).await,
+            _ => Err(DownloadError::Url(url.to_owned())),
+        }
+    }
+
+    async fn fetch_http(
+        &mut self,
+        client: &Client,
+        url: Url,
+        path: &Path,
+    ) -> Result<(), DownloadError> {
+        let mut request = client.get(url);
+        let held = tokio::fs::metadata(path)
+            .await
+            .map_or(0, |metadata| metadata.len());
+        if let Some(validator) = self.validator.as_ref().filter(|_| held > 0) {
+            request = request
+                .header(RANGE, format!("bytes={held}-"))
+                .header(IF_RANGE, validator);
+        }
+        let response = request.send().await.map_err(connection)?;
+        let start = match response.status() {
+            StatusCode::OK => 0,
+            StatusCode::PARTIAL_CONTENT if content_start(response.headers()) == Some(held) => held,
+            status => {
+                self.validator = None;
+                return Err(DownloadError::Status(status));
+            }
+        };
+        self.validator = validator(response.headers());
+        let announced = response.content_length().map(|length| start + length);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(start == 0)
+            .append(start > 0)
+            .open(path)
+            .await
+            .map_err(|error| disk(path, error))?;
+        let mut found = start;
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.try_next().await.map_err(connection)? {
+            file.write_all(&chunk)
+                .await
+                .map_err(|error| disk(path, error))?;
+            found += chunk.len() as u64;
+        }
+        file.sync_all().await.map_err(|error| disk(path, error))?;
+        match announced {
+            Some(announced) if announced != found => {
+                self.validator = None;
+                Err(DownloadError::Length { found, announced })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The URL may hold credentials, so it stays out of errors.
+fn connection(error: reqwest::Error) -> DownloadError {
+    DownloadError::Connection(error.without_url())
+}
+
+fn disk(path: &Path, source: io::Error) -> DownloadError {
+    let path = path.display().to_string();
+    DownloadError::Disk { path, source }
+}
+
+/// What identifies this version for a later `If-Range`: a strong tag, or the date.
+fn validator(headers: &HeaderMap) -> Option<String> {
+    let text = |name| headers.get(name)?.to_str().ok().map(str::to_owned);
+    text(ETAG)
+        .filter(|tag| !tag.starts_with("W/"))
+        .or_else(|| text(LAST_MODIFIED))
+}
+
+fn content_start(headers: &HeaderMap) -> Option<u64> {
+    let range = headers.get(CONTENT_RANGE)?.to_str().ok()?;
+    let (start, _) = range.strip_prefix("bytes ")?.split_once('-')?;
+    start.parse().ok()
+}

@@ -1,0 +1,113 @@
+//! What a network boot fetches: kernel, first root file system, root file system.
+
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use model::Error;
+use serde::Deserialize;
+
+use super::answer::{Representation, answer};
+use super::credentials::{infra_env_id, of_request};
+use super::error::{Answer, plain};
+use super::images::default_architecture;
+use crate::App;
+use crate::content::Content;
+use crate::image::pxe_initrd as compose;
+
+const RAW: &str = "application/x-raw-disk-image";
+const BINARY: &str = "application/octet-stream";
+
+#[derive(Deserialize)]
+pub(super) struct ArtifactQuery {
+    version: Option<String>,
+    arch: Option<String>,
+    api_key: Option<String>,
+    image_token: Option<String>,
+}
+
+/// Kernel and root file system, read out of the base image in place.
+pub(super) async fn boot_artifact(
+    State(app): State<App>,
+    method: Method,
+    Path(name): Path<String>,
+    Query(query): Query<ArtifactQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Answer> {
+    let (file_name, content_type) = match name.as_str() {
+        "kernel" => ("vmlinuz", BINARY),
+        "rootfs" => ("rootfs.img", RAW),
+        _ => {
+            let id = format!("{name} (expected kernel or rootfs)");
+            return Err(Error::not_found("boot artifact", id).into());
+        }
+    };
+    let Some(version) = query.version else {
+        let text = "Failed to parse query parameters: 'version' parameter required\n";
+        return Ok(plain(StatusCode::BAD_REQUEST, text));
+    };
+    let architecture = query.arch.unwrap_or_else(default_architecture);
+    let image = app
+        .catalog
+        .image(&version, &architecture)
+        .map_err(as_parameter)?;
+    let place = app.admission.enter().await?;
+    let mut content = Content::new();
+    content.push(if name == "kernel" {
+        image.kernel()
+    } else {
+        image.rootfs()
+    });
+    let what = Representation {
+        content,
+        file_name: file_name.to_owned(),
+        content_type,
+        modified: image.modified,
+        base_modified: image.modified,
+    };
+    Ok(answer(&method, &headers, what, place))
+}
+
+/// The first root file system with the configuration behind it.
+pub(super) async fn pxe_initrd(
+    State(app): State<App>,
+    method: Method,
+    Path(id): Path<String>,
+    Query(query): Query<ArtifactQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Answer> {
+    let id = infra_env_id(&id)?;
+    let Some(version) = query.version else {
+        let text = "'version' parameter required for initrd download\n";
+        return Ok(plain(StatusCode::BAD_REQUEST, text));
+    };
+    let architecture = query.arch.unwrap_or_else(default_architecture);
+    let image = app
+        .catalog
+        .image(&version, &architecture)
+        .map_err(as_parameter)?;
+    let credentials = of_request(query.api_key, query.image_token, &headers);
+    let place = app.admission.enter().await?;
+    let (ignition, ramdisk) = tokio::try_join!(
+        app.api.ignition(id, None, &credentials),
+        app.api.minimal_initrd(id, &credentials),
+    )?;
+    let base_modified = image.modified;
+    let modified = ignition.modified.unwrap_or(base_modified);
+    let content = super::in_background(move || compose(&image, &ignition.json, ramdisk)).await?;
+    let what = Representation {
+        content,
+        file_name: format!("{id}-initrd.img"),
+        content_type: RAW,
+        modified,
+        base_modified,
+    };
+    Ok(answer(&method, &headers, what, place))
+}
+
+/// On these routes an unknown version is a wrong parameter.
+fn as_parameter(error: Error) -> Error {
+    match error {
+        Error::NotFound { .. } => Error::invalid("version", error.to_string()),
+        other => other,
+    }
+}

@@ -1,0 +1,111 @@
+//! Who asks: read from the request, passed on to the API, never judged here.
+
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use model::Error;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::upstream::Credentials;
+
+/// Claims in which a token says which infra-env it is for.
+#[derive(Deserialize)]
+struct Claims {
+    sub: Option<String>,
+    infra_env_id: Option<String>,
+}
+
+/// What a request without a token in its path carries: the first of the three counts.
+pub(super) fn of_request(
+    api_key: Option<String>,
+    image_token: Option<String>,
+    headers: &HeaderMap,
+) -> Credentials {
+    if let Some(key) = api_key {
+        return Credentials::ApiKey(key);
+    }
+    if let Some(token) = image_token {
+        return Credentials::ImageToken(token);
+    }
+    headers
+        .get(header::AUTHORIZATION)
+        .map_or(Credentials::None, |value| {
+            Credentials::Authorization(value.clone())
+        })
+}
+
+/// The id as it stands in a path: lower case, with hyphens.
+///
+/// Errors: `NotFound` for anything else.
+pub(super) fn infra_env_id(text: &str) -> Result<Uuid, Error> {
+    let id = Uuid::parse_str(text).ok();
+    id.filter(|id| id.to_string() == text).ok_or_else(|| {
+        Error::not_found(
+            "infra-env",
+            format!("{text:?} (expected a UUID in lower case)"),
+        )
+    })
+}
+
+/// The infra-env that a token is for. Its signature is the API's business.
+///
+/// Errors: `NotFound` when the token says none.
+pub(super) fn infra_env_of_token(token: &str) -> Result<Uuid, Error> {
+    let refuse =
+        |why: &str| Error::not_found("infra-env", format!("of the token in the URL: {why}"));
+    let mut parts = token.split('.');
+    let payload = match (parts.next(), parts.next(), parts.next()) {
+        (Some(_), Some(payload), Some(_)) => payload.trim_end_matches('='),
+        _ => return Err(refuse("it is not a JWT")),
+    };
+    let json = URL_SAFE_NO_PAD
+        .decode(payload)
+        .or_else(|_| STANDARD_NO_PAD.decode(payload))
+        .map_err(|_| refuse("its payload is not base64"))?;
+    let claims: Claims =
+        serde_json::from_slice(&json).map_err(|_| refuse("its payload is not JSON"))?;
+    let id = claims.sub.or(claims.infra_env_id);
+    let id = id.ok_or_else(|| refuse("it has neither sub nor infra_env_id"))?;
+    infra_env_id(&id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "0d7c0a52-9b9d-4f7c-9d0a-0d9b6f7f0a01";
+
+    fn token(claims: &str) -> String {
+        format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims))
+    }
+
+    #[test]
+    fn tokens_name_their_infra_env() {
+        for claim in ["sub", "infra_env_id"] {
+            let claims = format!(r#"{{"{claim}":"{ID}","exp":1}}"#);
+            assert_eq!(infra_env_of_token(&token(&claims)).unwrap().to_string(), ID);
+            let standard = format!("h.{}.s", STANDARD_NO_PAD.encode(&claims));
+            assert_eq!(infra_env_of_token(&standard).unwrap().to_string(), ID);
+        }
+    }
+
+    #[test]
+    fn other_texts_name_none() {
+        for text in [
+            "",
+            "abc",
+            "a.b",
+            "a.!.c",
+            "a.YQ.c",
+            &token("{}"),
+            &token(r#"{"sub":"x"}"#),
+        ] {
+            assert!(
+                matches!(infra_env_of_token(text), Err(Error::NotFound { .. })),
+                "{text}"
+            );
+        }
+        assert!(infra_env_id(&ID.to_uppercase()).is_err());
+    }
+}

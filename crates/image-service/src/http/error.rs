@@ -1,0 +1,119 @@
+//! How an error looks on this wire: a status and one line of text.
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use model::Error;
+
+use crate::image::CannotCustomise;
+
+/// Units: seconds. How soon a client should ask again.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+
+/// An error on its way to the client.
+#[derive(Debug)]
+pub(super) struct Answer(pub(super) Error);
+
+impl From<Error> for Answer {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl From<CannotCustomise> for Answer {
+    fn from(error: CannotCustomise) -> Self {
+        Self(match error {
+            CannotCustomise::IgnitionTooLarge { .. }
+            | CannotCustomise::KargsTooLong { .. }
+            | CannotCustomise::KargsNotPrintable(_)
+            | CannotCustomise::NoKargsArea => Error::conflict(error.to_string()),
+            CannotCustomise::Ignition(_) | CannotCustomise::Areas(_) => {
+                Error::internal("customising the image", error)
+            }
+        })
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let status = status(&self.0);
+        if status.is_server_error() {
+            tracing::error!(
+                error = self.0.chain(),
+                code = status.as_u16(),
+                "request failed"
+            );
+        } else {
+            tracing::debug!(
+                error = self.0.chain(),
+                code = status.as_u16(),
+                "request refused"
+            );
+        }
+        let mut response = plain(status, format!("{}\n", self.0));
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, RETRY_AFTER);
+        }
+        response
+    }
+}
+
+fn status(error: &Error) -> StatusCode {
+    match error {
+        Error::NotFound { .. } => StatusCode::NOT_FOUND,
+        Error::Invalid { .. } => StatusCode::BAD_REQUEST,
+        Error::Conflict { .. } => StatusCode::CONFLICT,
+        Error::Unauthenticated { .. } => StatusCode::UNAUTHORIZED,
+        Error::Forbidden { .. } => StatusCode::FORBIDDEN,
+        Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        Error::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        Error::Internal { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+const NO_SNIFFING: (HeaderName, HeaderValue) = (
+    header::X_CONTENT_TYPE_OPTIONS,
+    HeaderValue::from_static("nosniff"),
+);
+
+/// A line of text with a status.
+pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
+    (status, [NO_SNIFFING], text.into()).into_response()
+}
+
+/// What no route knows.
+pub(super) async fn unknown_path() -> Response {
+    plain(StatusCode::NOT_FOUND, "404 page not found\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variant_has_its_status() {
+        let reason = || "r".to_owned();
+        for (error, code) in [
+            (Error::not_found("OS image", "x"), 404),
+            (Error::invalid("version", "r"), 400),
+            (Error::conflict("r"), 409),
+            (Error::Unauthenticated { reason: reason() }, 401),
+            (Error::Forbidden { reason: reason() }, 403),
+            (
+                Error::TooLarge {
+                    what: "x",
+                    limit: 1,
+                },
+                413,
+            ),
+            (Error::unavailable("x", "cause"), 503),
+            (Error::internal("x", "cause"), 500),
+        ] {
+            let response = Answer(error).into_response();
+            assert_eq!(response.status().as_u16(), code);
+            let waits = response.headers().contains_key(header::RETRY_AFTER);
+            assert_eq!(waits, code == 503);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! A live image on disk: where its parts and its embed areas are, found once when it is opened.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::Deserialize;
+
+use super::iso9660::Iso;
+use crate::content::Piece;
+
+/// Starts of the volume ids of live images.
+const VOLUME_IDS: &[&str] = &["rhcos-", "fedora-coreos-", "scos-"];
+/// Units: bytes. Less is no genuine root file system.
+const MIN_ROOTFS: u64 = 100 * 1024 * 1024;
+/// Units: bytes. Less is no genuine kernel.
+const MIN_KERNEL: u64 = 5 * 1024 * 1024;
+/// Units: bytes. Many times what these files have.
+const MAX_RECORD: u64 = 256 * 1024;
+
+const MARKER: &[u8] = b"# COREOS_KARG_EMBED_AREA";
+/// Boot loader configurations of images that do not say where their kernel arguments are.
+const LOADER_CONFIGS: &[&str] = &[
+    "EFI/redhat/grub.cfg",
+    "EFI/fedora/grub.cfg",
+    "EFI/centos/grub.cfg",
+    "isolinux/isolinux.cfg",
+];
+
+/// Why an image cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum BadImage {
+    /// It cannot be read, or is no ISO image.
+    #[error("{path} cannot be used")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the format says.
+        #[source]
+        source: io::Error,
+    },
+    /// It is an ISO image but not a live image of the operating system, or not all of it.
+    #[error("{path} is no whole live image: {reason}")]
+    NotLive {
+        /// The file.
+        path: PathBuf,
+        /// What is missing or wrong.
+        reason: String,
+    },
+}
+
+/// Where kernel arguments go in one boot loader's configuration. Offsets count from the start of the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KargsArea {
+    pub(super) start: u64,
+    pub(super) size: usize,
+    /// What stands there.
+    pub(super) text: String,
+    pub(super) end: u8,
+    pub(super) pad: u8,
+}
+
+/// A live image that is open for streaming.
+#[derive(Debug)]
+pub struct Image {
+    /// The file; replacing it on disk does not disturb those who read this one.
+    file: Arc<File>,
+    /// Units: bytes.
+    pub length: u64,
+    /// When the file was last written.
+    pub modified: SystemTime,
+    /// Name of the volume, as in `rhcos-418.94.202511191518-0`.
+    pub volume_id: String,
+    /// Whether it starts with a BIOS loader, which only x86_64 images have.
+    pub is_x86: bool,
+    kernel: Range<u64>,
+    initrd: Range<u64>,
+    rootfs: Range<u64>,
+    pub(super) ignition: Range<u64>,
+    pub(super) kargs: Vec<KargsArea>,
+}
+
+#[derive(Deserialize)]
+struct IgnitionRecord {
+    file: String,
+    #[serde(default)]
+    offset: u64,
+    length: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct KargsRecord {
+    files: Vec<KargsFile>,
+    size: usize,
+}
+
+#[derive(Deserialize)]
+struct KargsFile {
+    path: String,
+    offset: u64,
+    #[serde(default = "default_pad")]
+    pad: String,
+    #[serde(default = "default_end")]
+    end: String,
+}
+
+fn default_pad() -> String {
+    "#".to_owned()
+}
+
+fn default_end() -> String {
+    "\n".to_owned()
+}
+
+impl Image {
+    /// Opens an image and finds its parts. Reads a few kilobytes.
+    ///
+    /// Errors: `Unreadable`, or `NotLive` when a part is missing.
+    pub fn open(path: &Path) -> Result<Self, BadImage> {
+        Self::read(path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => BadImage::NotLive {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            },
+            _ => BadImage::Unreadable {
+                path: path.to_owned(),
+                source: error,
+            },
+        })
+    }
+
+    fn read(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let iso = Iso::open(&file)?;
+        if !VOLUME_IDS
+            .iter()
+            .any(|start| iso.volume_id.starts_with(start))
+        {
+            let expected = VOLUME_IDS.join(", ");
+            let id = &iso.volume_id;
+            return Err(wrong(format!(
+                "its volume id {id:?} starts with none of {expected}"
+            )));
+        }
+        if metadata.len() < iso.length {
+            let (found, length) = (metadata.len(), iso.length);
+            return Err(wrong(format!("it has {found} of {length} bytes")));
+        }
+        let part = |name: &str| part(&iso, &[name]);
+        let image = Self {
+            length: metadata.len(),
+            modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+            volume_id: iso.volume_id.clone(),
+            is_x86: iso.find("isolinux/isolinux.bin")?.is_some(),
+            kernel: self::part(
+                &iso,
+                &["images/pxeboot/vmlinuz", "images/pxeboot/kernel.img"],
+            )?,
+            initrd: part("images/pxeboot/initrd.img")?,
+            rootfs: part("images/pxeboot/rootfs.img")?,
+            ignition: ignition_area(&iso)?,
+            kargs: kargs_areas(&iso)?,
+            file: Arc::new(file.try_clone()?),
+        };
+        let parts = [&image.kernel, &image.initrd, &image.rootfs, &image.ignition];
+        if parts.iter().any(|part| part.end > image.length) {
+            return Err(wrong("a part reaches over its end".to_owned()));
+        }
+        Ok(image)
+    }
+
+    /// Refuses what is too small to be genuine: a broken download.
+    ///
+    /// Errors: `NotLive`.
+    pub fn check_sizes(&self, path: &Path) -> Result<(), BadImage> {
+        for (name, part, least) in [
+            ("rootfs.img", &self.rootfs, MIN_ROOTFS),
+            ("vmlinuz", &self.kernel, MIN_KERNEL),
+        ] {
+            let length = part.end - part.start;
+            if length < least {
+                return Err(BadImage::NotLive {
+                    path: path.to_owned(),
+                    reason: format!(
+                        "images/pxeboot/{name} has {length} bytes, a genuine one at least {least}"
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole image.
+    pub fn whole(&self) -> Piece {
+        self.piece(&(0..self.length))
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> Piece {
+        self.piece(&self.kernel)
+    }
+
+    /// The first root file system.
+    pub fn initrd(&self) -> Piece {
+        self.piece(&self.initrd)
+    }
+
+    /// The root file system.
+    pub fn rootfs(&self) -> Piece {
+        self.piece(&self.rootfs)
+    }
+
+    fn piece(&self, range: &Range<u64>) -> Piece {
+        Piece::File {
+            file: Arc::clone(&self.file),
+            start: range.start,
+            length: range.end - range.start,
+        }
+    }
+}
+
+fn wrong(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+fn part(iso: &Iso<'_>, paths: &[&str]) -> io::Result<Range<u64>> {
+    for path in paths {
+        if let Some(extent) = iso.find(path)? {
+            return Ok(extent);
+        }
+    }
+    Err(wrong(format!("{} is missing", paths[0])))
+}
+
+/// Where the configuration goes: as `igninfo.json` says, in older images the whole of a file.
+fn ignition_area(iso: &Iso<'_>) -> io::Result<Range<u64>> {
+    const RECORD: &str = "coreos/igninfo.json";
+    let Some((_, json)) = iso.read(RECORD, MAX_RECORD)? else {
+        return part(iso, &["images/ignition.img"]);
+    };
+    let record: IgnitionRecord =
+        serde_json::from_slice(&json).map_err(|error| wrong(format!("{RECORD}: {error}")))?;
+    let file = part(iso, &[&record.file])?;
+    let start = file.start.saturating_add(record.offset);
+    // Both zero means the whole file.
+    let end = match record.length {
+        None | Some(0) => file.end,
+        Some(length) => start.saturating_add(length),
+    };
+    if start >= end || end > file.end {
+        return Err(wrong(format!(
+            "{RECORD}: the area is not within {}",
+            record.file
+        )));
+    }
+    Ok(start..end)
+}
+
+fn kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
+    const RECORD: &str = "coreos/kargs.json";
+    let Some((_, json)) = iso.read(RECORD, MAX_RECORD)? else {
+        return unrecorded_kargs_areas(iso);
+    };
+    let record: KargsRecord =
+        serde_json::from_slice(&json).map_err(|error| wrong(format!("{RECORD}: {error}")))?;
+    let area = |file: &KargsFile| {
+        let path = &file.path;
+        let (&[pad], &[end]) = (file.pad.as_bytes(), file.end.as_bytes()) else {
+            return Err(wrong(format!(
+                "{RECORD}: pad and end of {path} are not one byte each"
+            )));
+        };
+        // An area may lie within a boot image of some megabytes: only the area is read.
+        let extent = part(iso, &[path])?;
+        let start = extent.start.saturating_add(file.offset);
+        let region = start..start.saturating_add(record.size as u64);
+        if region.end > extent.end {
+            return Err(wrong(format!("{RECORD}: the area is not within {path}")));
+        }
+        let bytes = iso.bytes(&region, MAX_RECORD)?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| wrong(format!("{path}: its kernel arguments are no text")))?;
+        let text = text.trim_end_matches(char::from(pad));
+        let text = text.trim_end_matches(char::from(end)).trim().to_owned();
+        Ok(KargsArea {
+            start,
+            size: record.size,
+            text,
+            end,
+            pad,
+        })
+    };
+    record.files.iter().map(area).collect()
+}
+
+/// Images before 2023: the area is the newline and the padding before the marker; what is written there continues
+/// the line before it.
+fn unrecorded_kargs_areas(iso: &Iso<'_>) -> io::Result<Vec<KargsArea>> {
+    let mut areas = Vec::new();
+    for path in LOADER_CONFIGS {
+        let Some((start, bytes)) = iso.read(path, MAX_RECORD)? else {
+            continue;
+        };
+        let marker = bytes.windows(MARKER.len()).position(|at| at == MARKER);
+        let Some(marker) = marker else { continue };
+        let padding = bytes[..marker]
+            .iter()
+            .rev()
+            .take_while(|byte| **byte == b'#')
+            .count();
+        let newline = marker - padding;
+        if newline == 0 || bytes[newline - 1] != b'\n' {
+            continue;
+        }
+        areas.push(KargsArea {
+            start: start + newline as u64 - 1,
+            size: padding + 1,
+            text: String::new(),
+            end: b'\n',
+            pad: b'#',
+        });
+    }
+    Ok(areas)
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::iso::{self, Options};
+
+    use super::*;
+
+    fn opened(options: &Options) -> (tempfile::TempDir, PathBuf, Result<Image, BadImage>) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.iso");
+        iso::write(&path, options).unwrap();
+        let image = Image::open(&path);
+        (directory, path, image)
+    }
+
+    #[test]
+    fn parts_and_areas_are_found() {
+        let (_directory, path, image) = opened(&Options::small());
+        let image = image.unwrap();
+        assert!(image.is_x86);
+        assert_eq!(image.ignition.end - image.ignition.start, 262_144);
+        assert_eq!(image.kargs.len(), 2);
+        assert!(image.kargs[0].text.ends_with("ignition.platform.id=metal"));
+        assert!(image.check_sizes(&path).is_err());
+    }
+
+    #[test]
+    fn older_images_have_areas_too() {
+        let options = Options {
+            kargs_json: false,
+            igninfo_json: false,
+            ..Options::small()
+        };
+        let (_directory, _, image) = opened(&options);
+        let image = image.unwrap();
+        assert_eq!(image.ignition.end - image.ignition.start, 262_144);
+        let sizes: Vec<_> = image
+            .kargs
+            .iter()
+            .map(|area| (area.size, area.text.as_str()))
+            .collect();
+        assert_eq!(sizes, [(1025, ""), (1025, "")]);
+    }
+
+    #[test]
+    fn genuine_sizes_pass() {
+        let options = Options {
+            cpu_architecture: "arm64".to_owned(),
+            ..Options::default()
+        };
+        let (_directory, path, image) = opened(&options);
+        let image = image.unwrap();
+        image.check_sizes(&path).unwrap();
+        assert!(!image.is_x86);
+        assert_eq!(image.kargs.len(), 1);
+    }
+
+    #[test]
+    fn what_is_no_live_image_says_why() {
+        let (_directory, _, other) = opened(&Options {
+            os_name: "debian".to_owned(),
+            ..Options::small()
+        });
+        assert!(other.unwrap_err().to_string().contains("debian-418"));
+        let (_directory, path, _) = opened(&Options::small());
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 2048).unwrap();
+        assert!(
+            Image::open(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("bytes")
+        );
+        assert!(matches!(
+            Image::open("/nonexistent".as_ref()),
+            Err(BadImage::Unreadable { .. })
+        ));
+    }
+}

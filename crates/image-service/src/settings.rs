@@ -1,0 +1,303 @@
+//! What the image service reads.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use service::program::ServerSettings;
+use service::server::Listen;
+use service::settings::{JsonVar, Problem};
+use service::tls;
+
+service::settings! {
+    /// Settings of the image service.
+    pub struct Settings {
+        /// Address to listen on.
+        listen_address: IpAddr = "0.0.0.0",
+        /// Port to listen on; HTTPS when a certificate is set.
+        listen_port: u16 = "8888",
+        /// Certificate chain of the server (PEM).
+        https_cert_file: Option<PathBuf> = "",
+        /// Key of the server (PEM).
+        https_key_file: Option<PathBuf> = "",
+        /// Folder where base images are kept; it has to exist.
+        data_dir: PathBuf = "/data",
+        /// Live image that serves versions without a file of their own, when it is there.
+        live_iso: PathBuf = "/data/livecd.iso",
+        /// Operating systems on offer: objects with openshift_version, cpu_architecture, url (http, https or file) and version.
+        os_images: JsonVar<Vec<OsImage>> = "[]",
+        /// Older name of OS_IMAGES, read when that is empty.
+        rhcos_versions: JsonVar<Vec<OsImage>> = "[]",
+        /// Do not check certificates while downloading OS images.
+        insecure_skip_verify: bool = "false",
+        /// Certificates (PEM) trusted while downloading OS images, besides the system's.
+        os_image_download_trusted_ca_file: Option<PathBuf> = "",
+        /// Scheme of the installer API.
+        assisted_service_scheme: String = "http",
+        /// Host and port of the installer API.
+        assisted_service_host: String = "127.0.0.1:8090",
+        /// Certificates (PEM) trusted when calling the installer API, besides the system's.
+        assisted_service_api_trusted_ca_file: Option<PathBuf> = "",
+        /// Do not check the installer API's certificate.
+        skip_cert_verification: bool = "false",
+        /// URL under which clients reach this service, as the installer API gives it out; checked at start.
+        image_service_base_url: Option<String> = "",
+        /// Images streamed at the same time; as many more requests may wait for a place.
+        max_concurrent_requests: usize = "400",
+    }
+}
+
+/// An operating system on offer.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct OsImage {
+    /// Version of the platform it belongs to.
+    #[serde(alias = "platform_version")]
+    pub openshift_version: String,
+    /// `x86_64`, `arm64`, `ppc64le` or `s390x`; `aarch64` means `arm64`.
+    pub cpu_architecture: String,
+    /// Where the live image is; empty when it lies in the data folder.
+    pub url: String,
+    /// Version of the operating system.
+    pub version: String,
+    /// `full-iso` or `disconnected-iso`.
+    #[serde(default = "full_iso", rename = "type")]
+    pub kind: String,
+}
+
+fn full_iso() -> String {
+    FULL_ISO.to_owned()
+}
+
+/// The kind of image that this service offers.
+pub(crate) const FULL_ISO: &str = "full-iso";
+const DISCONNECTED_ISO: &str = "disconnected-iso";
+
+/// One spelling for each architecture.
+pub(crate) fn normalised_architecture(text: &str) -> &str {
+    if text == "aarch64" { "arm64" } else { text }
+}
+
+impl Settings {
+    /// The operating systems on offer, whichever variable says it.
+    pub fn images(&self) -> &[OsImage] {
+        if self.os_images.is_empty() {
+            &self.rhcos_versions
+        } else {
+            &self.os_images
+        }
+    }
+
+    /// Origin of the installer API, without a slash at the end.
+    pub fn api_url(&self) -> String {
+        let host = self.assisted_service_host.trim_end_matches('/');
+        format!("{}://{host}", self.assisted_service_scheme)
+    }
+
+    fn tls(&self) -> Option<tls::Files> {
+        let cert = self.https_cert_file.clone()?;
+        let key = self.https_key_file.clone()?;
+        Some(tls::Files { cert, key })
+    }
+}
+
+impl ServerSettings for Settings {
+    fn listen(&self) -> Vec<Listen> {
+        vec![Listen {
+            address: SocketAddr::new(self.listen_address, self.listen_port),
+            tls: self.tls(),
+        }]
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if self.https_cert_file.is_some() != self.https_key_file.is_some() {
+            let (missing, given) = if self.https_cert_file.is_none() {
+                ("HTTPS_CERT_FILE", "HTTPS_KEY_FILE")
+            } else {
+                ("HTTPS_KEY_FILE", "HTTPS_CERT_FILE")
+            };
+            let reason = format!("not set although {given} is; set both or none");
+            problems.push(Problem::new(missing, reason));
+        }
+        if !self.data_dir.is_dir() {
+            let reason = format!(
+                "{} is not a folder; create it or mount one",
+                self.data_dir.display()
+            );
+            problems.push(Problem::new("DATA_DIR", reason));
+        }
+        for (variable, path) in [
+            ("HTTPS_CERT_FILE", &self.https_cert_file),
+            ("HTTPS_KEY_FILE", &self.https_key_file),
+            (
+                "OS_IMAGE_DOWNLOAD_TRUSTED_CA_FILE",
+                &self.os_image_download_trusted_ca_file,
+            ),
+            (
+                "ASSISTED_SERVICE_API_TRUSTED_CA_FILE",
+                &self.assisted_service_api_trusted_ca_file,
+            ),
+        ] {
+            problems.extend(path.as_deref().and_then(|path| unreadable(variable, path)));
+        }
+        if !is_origin(&self.api_url()) {
+            let reason = format!(
+                "{:?} with ASSISTED_SERVICE_SCHEME {:?} makes no http or https URL; expected host:port",
+                self.assisted_service_host, self.assisted_service_scheme
+            );
+            problems.push(Problem::new("ASSISTED_SERVICE_HOST", reason));
+        }
+        if let Some(url) = &self.image_service_base_url
+            && !is_http(url)
+        {
+            let reason = format!("{url:?} is not an http or https URL");
+            problems.push(Problem::new("IMAGE_SERVICE_BASE_URL", reason));
+        }
+        if self.max_concurrent_requests == 0 {
+            let reason = "0 would refuse every image; expected 1 or more";
+            problems.push(Problem::new("MAX_CONCURRENT_REQUESTS", reason));
+        }
+        problems.extend(os_image_problems(self.images()));
+        problems
+    }
+}
+
+fn unreadable(variable: &str, path: &Path) -> Option<Problem> {
+    let error = std::fs::File::open(path).err()?;
+    let reason = format!("{} cannot be read: {error}", path.display());
+    Some(Problem::new(variable, reason))
+}
+
+fn is_http(text: &str) -> bool {
+    url::Url::parse(text)
+        .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+}
+
+fn is_origin(text: &str) -> bool {
+    is_http(text)
+        && url::Url::parse(text).is_ok_and(|url| url.path() == "/" && url.query().is_none())
+}
+
+fn os_image_problems(images: &[OsImage]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut seen = HashSet::new();
+    for (index, image) in images.iter().enumerate() {
+        let mut add = |member: &str, reason: String| {
+            problems.push(Problem::new(
+                "OS_IMAGES",
+                format!("[{index}].{member}: {reason}"),
+            ));
+        };
+        for (member, text) in [
+            ("openshift_version", &image.openshift_version),
+            ("version", &image.version),
+            ("cpu_architecture", &image.cpu_architecture),
+        ] {
+            // They become parts of paths and of file names.
+            let is_name = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+            if text.is_empty() || !text.chars().all(is_name) {
+                let reason = format!("{text:?} is not made of letters, digits and . _ - +");
+                add(member, reason);
+            }
+        }
+        if !image.url.is_empty()
+            && !url::Url::parse(&image.url)
+                .is_ok_and(|url| matches!(url.scheme(), "http" | "https" | "file"))
+        {
+            add(
+                "url",
+                format!("{:?} is not an http, https or file URL", image.url),
+            );
+        }
+        if ![FULL_ISO, DISCONNECTED_ISO].contains(&image.kind.as_str()) {
+            let reason = format!("{:?} is not {FULL_ISO} or {DISCONNECTED_ISO}", image.kind);
+            add("type", reason);
+        }
+        let architecture = normalised_architecture(&image.cpu_architecture);
+        if !seen.insert((&image.openshift_version, architecture, &image.kind)) {
+            add(
+                "openshift_version",
+                "the same version and architecture stand there twice".to_owned(),
+            );
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(version: &str) -> OsImage {
+        OsImage {
+            openshift_version: version.to_owned(),
+            cpu_architecture: "x86_64".to_owned(),
+            url: "http://h/x.iso".to_owned(),
+            version: "418.94.1-0".to_owned(),
+            kind: full_iso(),
+        }
+    }
+
+    fn sound() -> Settings {
+        Settings {
+            data_dir: std::env::temp_dir(),
+            os_images: JsonVar(vec![image("4.18")]),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn sound_settings_have_no_problems() {
+        assert_eq!(sound().problems(), []);
+    }
+
+    #[test]
+    fn all_problems_are_told_together() {
+        let settings = Settings {
+            data_dir: "/nonexistent".into(),
+            https_key_file: Some("/nonexistent/key".into()),
+            assisted_service_scheme: "ftp".to_owned(),
+            image_service_base_url: Some("image:8888".to_owned()),
+            max_concurrent_requests: 0,
+            os_images: JsonVar(vec![
+                image("4.18"),
+                OsImage {
+                    cpu_architecture: "x86_64/..".to_owned(),
+                    url: "x".to_owned(),
+                    ..image("4.18")
+                },
+            ]),
+            ..sound()
+        };
+        let problems = settings.problems();
+        let found: Vec<_> = problems
+            .iter()
+            .map(|problem| problem.variable.as_str())
+            .collect();
+        for variable in [
+            "HTTPS_CERT_FILE",
+            "HTTPS_KEY_FILE",
+            "DATA_DIR",
+            "ASSISTED_SERVICE_HOST",
+            "IMAGE_SERVICE_BASE_URL",
+            "MAX_CONCURRENT_REQUESTS",
+            "OS_IMAGES",
+        ] {
+            assert!(found.contains(&variable), "{variable} in {problems:?}");
+        }
+    }
+
+    #[test]
+    fn the_neutral_spelling_is_read() {
+        let text =
+            r#"[{"platform_version":"4.18","cpu_architecture":"aarch64","url":"","version":"v"}]"#;
+        let images: Vec<OsImage> = serde_json::from_str(text).unwrap();
+        assert_eq!(images[0].openshift_version, "4.18");
+        assert_eq!(images[0].kind, FULL_ISO);
+        assert_eq!(
+            normalised_architecture(&images[0].cpu_architecture),
+            "arm64"
+        );
+    }
+}

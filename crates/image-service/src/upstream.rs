@@ -1,0 +1,227 @@
+//! Calls to the installer API: what goes into an image.
+
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::TryStreamExt as _;
+use model::Error;
+use reqwest::header::{HeaderValue, LAST_MODIFIED};
+use reqwest::{Client, RequestBuilder, Response, StatusCode};
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// The neighbour, for errors.
+const API: &str = "the installer API";
+/// An answer comes within this time or is given up: the client behind us would not wait longer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Units: bytes. Many times what an image can carry.
+const MAX_ANSWER: usize = 16 * 1024 * 1024;
+/// Units: characters of the API's own words that are passed on.
+const MAX_REASON: usize = 500;
+
+/// Who asks, in the words of the request; passed on unchecked, the API decides.
+#[derive(Clone)]
+pub(crate) enum Credentials {
+    /// Nobody in particular.
+    None,
+    /// Query parameter `api_key`.
+    ApiKey(String),
+    /// Header `Image-Token`.
+    ImageToken(String),
+    /// Header `Authorization`.
+    Authorization(HeaderValue),
+}
+
+/// The installer API.
+#[derive(Debug, Clone)]
+pub(crate) struct Api {
+    client: Client,
+    /// Up to the infra-envs, without a slash at the end.
+    base: String,
+}
+
+/// A configuration and when it last changed.
+pub(crate) struct Ignition {
+    pub(crate) json: Bytes,
+    pub(crate) modified: Option<SystemTime>,
+}
+
+#[derive(Deserialize)]
+struct InfraEnv {
+    #[serde(default)]
+    kernel_arguments: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct KernelArgument {
+    operation: String,
+    value: String,
+}
+
+/// The two shapes in which the API says what is wrong.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Refusal {
+    reason: Option<String>,
+    message: Option<String>,
+}
+
+impl Api {
+    pub(crate) fn new(client: Client, origin: &str) -> Self {
+        let base = format!("{origin}/api/assisted-install/v2/infra-envs");
+        Self { client, base }
+    }
+
+    /// The configuration of a discovered host; `image_type` as in `full-iso`.
+    pub(crate) async fn ignition(
+        &self,
+        id: Uuid,
+        image_type: Option<&str>,
+        credentials: &Credentials,
+    ) -> Result<Ignition, Error> {
+        let mut request = self.get(id, "/downloads/files", credentials);
+        if let Some(image_type) = image_type {
+            request = request.query(&[("discovery_iso_type", image_type)]);
+        }
+        let request = request.query(&[("file_name", "discovery.ign")]);
+        let response = accepted(id, send(request).await?).await?;
+        let modified = response
+            .headers()
+            .get(LAST_MODIFIED)
+            .and_then(|value| httpdate::parse_http_date(value.to_str().ok()?).ok());
+        let json = body(response).await?;
+        Ok(Ignition { json, modified })
+    }
+
+    /// The archive that a network boot needs besides; none when there is nothing in it.
+    pub(crate) async fn minimal_initrd(
+        &self,
+        id: Uuid,
+        credentials: &Credentials,
+    ) -> Result<Option<Bytes>, Error> {
+        let request = self.get(id, "/downloads/minimal-initrd", credentials);
+        let response = accepted(id, send(request).await?).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(None);
+        }
+        body(response)
+            .await
+            .map(|archive| Some(archive).filter(|archive| !archive.is_empty()))
+    }
+
+    /// Kernel arguments to add.
+    pub(crate) async fn kernel_arguments(
+        &self,
+        id: Uuid,
+        credentials: &Credentials,
+    ) -> Result<Vec<String>, Error> {
+        let response = accepted(id, send(self.get(id, "", credentials)).await?).await?;
+        let json = body(response).await?;
+        let doing = "reading the infra-env";
+        let infra_env: InfraEnv =
+            serde_json::from_slice(&json).map_err(|error| Error::internal(doing, error))?;
+        kernel_arguments(infra_env.kernel_arguments.as_deref().unwrap_or_default())
+    }
+
+    fn get(&self, id: Uuid, path: &str, credentials: &Credentials) -> RequestBuilder {
+        let request = self
+            .client
+            .get(format!("{}/{id}{path}", self.base))
+            .timeout(TIMEOUT);
+        match credentials {
+            Credentials::None => request,
+            Credentials::ApiKey(key) => request.query(&[("api_key", key)]),
+            Credentials::ImageToken(token) => request.header("Image-Token", token),
+            Credentials::Authorization(value) => {
+                request.header(reqwest::header::AUTHORIZATION, value)
+            }
+        }
+    }
+}
+
+fn kernel_arguments(text: &str) -> Result<Vec<String>, Error> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let arguments: Vec<KernelArgument> = serde_json::from_str(text).map_err(|error| {
+        Error::conflict(format!(
+            "the infra-env's kernel_arguments are not a list of operations: {error}"
+        ))
+    })?;
+    let value = |argument: KernelArgument| match argument.operation.as_str() {
+        "append" => Ok(argument.value),
+        other => Err(Error::conflict(format!(
+            "the infra-env's kernel_arguments hold the operation {other:?}; only append can be applied to an image"
+        ))),
+    };
+    arguments.into_iter().map(value).collect()
+}
+
+/// The URL may hold credentials and is nobody's business, so it stays out of errors.
+fn away(error: reqwest::Error) -> Error {
+    Error::unavailable(API, error.without_url())
+}
+
+async fn send(request: RequestBuilder) -> Result<Response, Error> {
+    request.send().await.map_err(away)
+}
+
+/// The answer, if it is a good one; else the API's refusal as ours.
+async fn accepted(id: Uuid, response: Response) -> Result<Response, Error> {
+    let status = response.status();
+    if status.is_success() {
+        return Ok(response);
+    }
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        return Err(Error::unavailable(API, format!("it answered {status}")));
+    }
+    let said: Refusal = match body(response).await {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Err(_) => Refusal::default(),
+    };
+    let reason = said.reason.or(said.message).map_or_else(
+        || format!("the installer API answered {status}"),
+        |reason| reason.chars().take(MAX_REASON).collect(),
+    );
+    Err(match status {
+        StatusCode::UNAUTHORIZED => Error::Unauthenticated { reason },
+        StatusCode::FORBIDDEN => Error::Forbidden { reason },
+        StatusCode::NOT_FOUND => Error::not_found("infra-env", id),
+        StatusCode::CONFLICT => Error::Conflict { reason },
+        _ => Error::invalid("infra-env", reason),
+    })
+}
+
+async fn body(response: Response) -> Result<Bytes, Error> {
+    let mut whole = BytesMut::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.try_next().await.map_err(away)? {
+        if whole.len() + chunk.len() > MAX_ANSWER {
+            let limit = MAX_ANSWER as u64;
+            return Err(Error::TooLarge {
+                what: "the installer API's answer",
+                limit,
+            });
+        }
+        whole.extend_from_slice(&chunk);
+    }
+    Ok(whole.freeze())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernel_arguments_are_read() {
+        assert_eq!(kernel_arguments("").unwrap(), Vec::<String>::new());
+        let text = r#"[{"operation":"append","value":"a=b"},{"operation":"append","value":"c"}]"#;
+        assert_eq!(kernel_arguments(text).unwrap(), ["a=b", "c"]);
+        for wrong in ["nonsense", r#"[{"operation":"delete","value":"x"}]"#] {
+            assert!(matches!(
+                kernel_arguments(wrong),
+                Err(Error::Conflict { .. })
+            ));
+        }
+    }
+}
