@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use model::host::HostStatus;
 use model::ids::HostId;
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +56,7 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
         .enumerate()
         .map(|(at, host)| (host.record.id, at))
         .collect();
-    let mut graphs = Graphs::new(snapshot, texts, least);
+    let mut graphs = Graphs::new(texts, least);
     let mut reached: BTreeMap<usize, BTreeMap<IpAddr, Reach>> = BTreeMap::new();
     for (from, one) in texts.iter().enumerate() {
         for remote in one.reports.iter().flat_map(|report| &report.remote_hosts) {
@@ -120,17 +119,11 @@ struct Graph {
 }
 
 impl Graphs {
-    fn new(snapshot: &Snapshot, texts: &[HostTexts], least: usize) -> Self {
-        let hosts = snapshot.hosts.len();
+    fn new(texts: &[HostTexts], least: usize) -> Self {
+        let hosts = texts.len();
         let mut members: BTreeMap<IpNet, Vec<bool>> = BTreeMap::new();
         let mut families = [vec![false; hosts], vec![false; hosts]];
-        for (at, (host, one)) in snapshot.hosts.iter().zip(texts).enumerate() {
-            if matches!(
-                host.record.status,
-                HostStatus::Disconnected | HostStatus::Discovering
-            ) {
-                continue;
-            }
+        for (at, one) in texts.iter().enumerate() {
             for address in &one.addresses {
                 let net = address.net.trunc();
                 families[usize::from(!is_v4(&net))][at] = true;

@@ -4,6 +4,8 @@
 //! install-config, agent instructions. No I/O, no async, and time is a parameter. The one invariant: given the
 //! same snapshot, policy and moment, the answer is the same.
 
+#[cfg(test)]
+mod arbitrary;
 pub mod cluster;
 pub mod connectivity;
 pub mod create;
@@ -17,6 +19,8 @@ pub mod input;
 pub mod install_config;
 pub mod inventory;
 pub mod ipxe;
+#[cfg(test)]
+mod journey;
 pub mod manifests;
 mod networking;
 mod networks;

@@ -4,7 +4,7 @@
 
 use model::cluster::ClusterStatus;
 use model::events::EventSeverity;
-use model::host::HostStatus;
+use model::host::{HostRole, HostStatus};
 use model::time::Timestamp;
 
 use crate::cluster::{self, counting};
@@ -30,11 +30,12 @@ pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<
     let before = Before::of(snapshot);
     let mut events = Vec::new();
     let requirements = Requirements::of(policy, &snapshot.cluster.openshift_version);
-    let texts = derive(snapshot, policy, &requirements, &mut events);
+    let texts: Vec<HostTexts> = snapshot.hosts.iter().map(HostTexts::of).collect();
+    let mut reached = None;
     for _ in 0..ROUNDS {
-        let statuses = statuses(snapshot);
-        place(snapshot);
-        store_connectivity(snapshot, &texts);
+        let stand = Stand::of(snapshot);
+        derive(snapshot, policy, &requirements, &mut events);
+        store_connectivity(snapshot, &texts, &mut reached);
         let verdicts = judge_hosts(snapshot, &texts, policy, &requirements, now);
         move_hosts(snapshot, verdicts, policy, now, &mut events);
         let verdict = judge_cluster(snapshot, &texts, policy);
@@ -43,7 +44,7 @@ pub fn cluster(snapshot: &mut Snapshot, policy: &Policy, now: Timestamp) -> Vec<
         }
         move_cluster(snapshot, verdict, policy, now, &mut events);
         snapshot.cluster.progress = progress::cluster_progress(snapshot);
-        if statuses == self::statuses(snapshot) {
+        if stand == Stand::of(snapshot) {
             break;
         }
     }
@@ -55,10 +56,10 @@ pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Ve
     let before = host.record.validations_info.clone();
     let mut events = Vec::new();
     let requirements = Requirements::of(policy, "");
-    inventory::derive(host, None, &requirements);
     let texts = HostTexts::of(host);
     for _ in 0..ROUNDS {
         let status = host.record.status;
+        inventory::derive(host, None, &requirements);
         let subject = HostSubject {
             host,
             texts: &texts,
@@ -81,13 +82,13 @@ pub fn unbound_host(host: &mut HostState, policy: &Policy, now: Timestamp) -> Ve
         .collect()
 }
 
-/// What follows from the hosts' own reports, and their texts parsed once.
+/// What follows from the hosts' own reports: fit disks, roles, stages, machine networks.
 fn derive(
     snapshot: &mut Snapshot,
     policy: &Policy,
     requirements: &Requirements,
     events: &mut Vec<NewEvent>,
-) -> Vec<HostTexts> {
+) {
     let choosing = matches!(
         snapshot.cluster.status,
         ClusterStatus::Insufficient
@@ -95,20 +96,21 @@ fn derive(
             | ClusterStatus::PendingForInput
             | ClusterStatus::AddingHosts
     );
+    for host in &mut snapshot.hosts {
+        inventory::derive(host, Some(&snapshot.cluster), requirements);
+    }
     if choosing {
         roles::suggest(snapshot, policy, events);
     }
-    let cluster = &mut snapshot.cluster;
     for host in &mut snapshot.hosts {
-        inventory::derive(host, Some(cluster), requirements);
-        let stages = progress::stages(&host.record, cluster);
+        let stages = progress::stages(&host.record, &snapshot.cluster);
         if host.record.progress_stages != stages {
             host.record.progress_stages = stages.to_vec();
         }
     }
     let forced = roles::is_single_node(&snapshot.cluster) || roles::workers(snapshot) < 2;
     snapshot.cluster.schedulable_masters_forced_true = Some(forced);
-    snapshot.hosts.iter().map(HostTexts::of).collect()
+    place(snapshot);
 }
 
 /// The machine networks, and the member that older clients read the first of them from.
@@ -122,8 +124,13 @@ fn place(snapshot: &mut Snapshot) {
     }
 }
 
-/// Groups and collisions matter, and are kept up to date, while the installation has not been ordered.
-fn store_connectivity(snapshot: &mut Snapshot, texts: &[HostTexts]) {
+/// Groups and collisions matter, and are kept up to date, while the installation has not been ordered. They follow
+/// from the reports alone, so one look is enough.
+fn store_connectivity(
+    snapshot: &mut Snapshot,
+    texts: &[HostTexts],
+    reached: &mut Option<(String, String)>,
+) {
     let open = matches!(
         snapshot.cluster.status,
         ClusterStatus::PendingForInput | ClusterStatus::Insufficient | ClusterStatus::Ready
@@ -131,16 +138,22 @@ fn store_connectivity(snapshot: &mut Snapshot, texts: &[HostTexts]) {
     if !open {
         return;
     }
-    let groups = connectivity::groups(snapshot, texts);
-    let collisions = connectivity::ip_collisions(snapshot, texts);
-    // Maps of texts cannot fail to be printed.
-    snapshot.cluster.connectivity_majority_groups =
-        serde_json::to_string(&groups).unwrap_or_default();
-    snapshot.cluster.ip_collisions = if collisions.is_empty() {
-        String::new()
-    } else {
-        serde_json::to_string(&collisions).unwrap_or_default()
-    };
+    let (groups, collisions) = reached.get_or_insert_with(|| {
+        let collisions = connectivity::ip_collisions(snapshot, texts);
+        // Maps of texts cannot fail to be printed.
+        let groups = serde_json::to_string(&connectivity::groups(snapshot, texts));
+        let collisions = if collisions.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string(&collisions).unwrap_or_default()
+        };
+        (groups.unwrap_or_default(), collisions)
+    });
+    snapshot
+        .cluster
+        .connectivity_majority_groups
+        .clone_from(groups);
+    snapshot.cluster.ip_collisions.clone_from(collisions);
 }
 
 fn judge_hosts(
@@ -245,13 +258,28 @@ fn move_cluster(
     cluster::refresh(snapshot, &facts, policy, events);
 }
 
-fn statuses(snapshot: &Snapshot) -> (ClusterStatus, Vec<HostStatus>) {
-    let hosts = snapshot
-        .hosts
-        .iter()
-        .map(|host| host.record.status)
-        .collect();
-    (snapshot.cluster.status, hosts)
+/// What a round may change that another round looks at.
+#[derive(PartialEq, Eq)]
+struct Stand {
+    cluster: ClusterStatus,
+    hosts: Vec<(HostStatus, Option<HostRole>, String)>,
+}
+
+impl Stand {
+    fn of(snapshot: &Snapshot) -> Self {
+        let of = |host: &HostState| {
+            let record = &host.record;
+            (
+                record.status,
+                record.suggested_role,
+                record.installation_disk_id.clone(),
+            )
+        };
+        Self {
+            cluster: snapshot.cluster.status,
+            hosts: snapshot.hosts.iter().map(of).collect(),
+        }
+    }
 }
 
 /// The validations as they were stored.

@@ -4,6 +4,8 @@ pub(crate) mod counting;
 mod effects;
 mod facts;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trigger;
 
 pub use effects::Effect;

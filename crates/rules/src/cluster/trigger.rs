@@ -3,7 +3,7 @@
 use model::Error;
 use model::cluster::ClusterStatus;
 use model::events::EventSeverity;
-use model::host::HostStatus;
+use model::host::{HostRole, HostStatus};
 use model::time::Timestamp;
 
 use super::effects::{self, about};
@@ -172,12 +172,14 @@ fn order(
 
 /// The last known master, unless there is one already.
 fn choose_bootstrap(snapshot: &mut Snapshot, events: &mut Vec<NewEvent>) {
+    for host in &mut snapshot.hosts {
+        host.record.bootstrap &= host.record.role == Some(HostRole::Master);
+    }
     if snapshot.hosts.iter().any(|host| host.record.bootstrap) {
         return;
     }
     let chosen = snapshot.hosts.iter_mut().rev().find(|host| {
-        host.record.status == HostStatus::Known
-            && host.record.role == Some(model::host::HostRole::Master)
+        host.record.status == HostStatus::Known && host.record.role == Some(HostRole::Master)
     });
     if let Some(host) = chosen {
         host.record.bootstrap = true;

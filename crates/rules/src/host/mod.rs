@@ -4,6 +4,8 @@ mod effects;
 mod facts;
 mod registration;
 mod table;
+#[cfg(test)]
+mod tests;
 mod trigger;
 
 pub use effects::Effect;

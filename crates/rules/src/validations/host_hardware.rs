@@ -272,8 +272,8 @@ fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole,
         inventory,
         role,
         Needs {
-            cores: base.cpu_cores + more_cores,
-            mib: base.ram_mib + more_mib,
+            cores: base.cpu_cores.saturating_add(more_cores),
+            mib: base.ram_mib.saturating_add(more_mib),
             operators: if more_cores + more_mib > 0 {
                 " and its operators"
             } else {

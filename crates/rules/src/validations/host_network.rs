@@ -181,6 +181,8 @@ const fn row(
     }
 }
 
+/// What is awaited before the network between hosts can be judged.
+const TRIAL: &str = "the hosts to try whether they reach each other";
 /// The bootstrap host is busy with itself for a while.
 const BOOTSTRAP_GRACE: TimeDelta = TimeDelta::minutes(2);
 
@@ -325,10 +327,10 @@ fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
         ));
     }
     let Some(groups) = &cluster.groups else {
-        return Verdict::wait("the hosts to try whether they reach each other");
+        return Verdict::wait(TRIAL);
     };
     if subject.texts.reports.is_none() {
-        return Verdict::wait("the hosts to try whether they reach each other");
+        return Verdict::wait(TRIAL);
     }
     let keys: Vec<String> = if cluster.user_managed || cluster.user_load_balancer {
         let mut families: Vec<bool> = subject
@@ -366,14 +368,9 @@ fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
         })
         .map(String::as_str)
         .collect();
-    let whole = keys.iter().any(|key| {
-        groups
-            .groups
-            .get(key)
-            .is_some_and(|group| !group.is_empty())
-    });
-    if !missing.is_empty() && !whole && is_report_missing(cluster) {
-        return Verdict::wait("the hosts to try whether they reach each other");
+    let tried = cluster.tried.get(&id).copied().unwrap_or_default();
+    if !missing.is_empty() && tried + 1 < cluster.trying {
+        return Verdict::wait(TRIAL);
     }
     Verdict::of(
         missing.is_empty(),
@@ -383,12 +380,6 @@ fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
             missing.join(", ")
         ),
     )
-}
-
-/// A host that could be in a group has not reported yet.
-fn is_report_missing(cluster: &ClusterSubject<'_>) -> bool {
-    let mut hosts = cluster.snapshot.hosts.iter().zip(cluster.texts);
-    hosts.any(|(host, texts)| host.inventory.is_some() && texts.reports.is_none())
 }
 
 fn valid_platform_network_settings(subject: &HostSubject<'_>) -> Verdict {
@@ -493,9 +484,7 @@ fn peers<'a>(
         return Err(Verdict::ok("There is no other host of this role"));
     }
     let Some(reports) = &subject.texts.reports else {
-        return Err(Verdict::wait(
-            "the hosts to try whether they reach each other",
-        ));
+        return Err(Verdict::wait(TRIAL));
     };
     let remotes = reports
         .remote_hosts
@@ -760,7 +749,7 @@ fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
         return Verdict::Hidden;
     }
     let Some(reports) = &subject.texts.reports else {
-        return Verdict::wait("the hosts to try whether they reach each other");
+        return Verdict::wait(TRIAL);
     };
     let counts = |nic: &str| {
         cluster.user_managed

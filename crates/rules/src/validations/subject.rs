@@ -74,6 +74,9 @@ pub struct ClusterSubject<'a> {
     pub(crate) day2: bool,
     pub(crate) index: HashMap<HostId, usize>,
     pub(crate) names: HashMap<String, usize>,
+    /// How many hosts have tried to reach each host, and how many try at all.
+    pub(crate) tried: HashMap<HostId, usize>,
+    pub(crate) trying: usize,
     pub(crate) groups: Option<Groups>,
     pub(crate) group_size: usize,
     pub(crate) collisions: BTreeMap<String, Vec<String>>,
@@ -87,6 +90,18 @@ impl<'a> ClusterSubject<'a> {
         for host in &snapshot.hosts {
             if let Some(name) = hostname(host) {
                 *names.entry(name.to_lowercase()).or_default() += 1;
+            }
+        }
+        let mut tried: HashMap<HostId, usize> = HashMap::new();
+        let mut trying = 0;
+        for (host, texts) in snapshot.hosts.iter().zip(texts) {
+            if host.inventory.is_none() || host.record.status == HostStatus::Disconnected {
+                continue;
+            }
+            trying += 1;
+            let remotes = texts.reports.iter().flat_map(|report| &report.remote_hosts);
+            for id in remotes.filter_map(|remote| remote.host_id) {
+                *tried.entry(id).or_default() += 1;
             }
         }
         Self {
@@ -106,6 +121,8 @@ impl<'a> ClusterSubject<'a> {
                 .map(|(at, host)| (host.record.id, at))
                 .collect(),
             names,
+            tried,
+            trying,
             groups: Groups::parse(&cluster.connectivity_majority_groups),
             group_size: crate::connectivity::least(snapshot),
             collisions: serde_json::from_str(&cluster.ip_collisions).unwrap_or_default(),
