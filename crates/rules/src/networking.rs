@@ -200,9 +200,10 @@ pub(crate) fn machine_network(id: ClusterId, net: IpNet) -> MachineNetwork {
     }
 }
 
-/// The list as the record keeps it: nobody has verified the addresses yet.
+/// The list as the record keeps it: nobody has verified the addresses yet. An empty address clears its place.
 pub(crate) fn api_vips(id: ClusterId, list: Vec<ApiVip>) -> Result<Vec<ApiVip>, Error> {
     list.into_iter()
+        .filter(|vip| !vip.ip.is_empty())
         .enumerate()
         .map(|(index, vip)| {
             let ip = input::ip(&format!("api_vips[{index}].ip"), &vip.ip)?;
@@ -215,9 +216,10 @@ pub(crate) fn api_vips(id: ClusterId, list: Vec<ApiVip>) -> Result<Vec<ApiVip>, 
         .collect()
 }
 
-/// The list as the record keeps it: nobody has verified the addresses yet.
+/// The list as the record keeps it: nobody has verified the addresses yet. An empty address clears its place.
 pub(crate) fn ingress_vips(id: ClusterId, list: Vec<IngressVip>) -> Result<Vec<IngressVip>, Error> {
     list.into_iter()
+        .filter(|vip| !vip.ip.is_empty())
         .enumerate()
         .map(|(index, vip)| {
             let ip = input::ip(&format!("ingress_vips[{index}].ip"), &vip.ip)?;

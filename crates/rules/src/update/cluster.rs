@@ -248,12 +248,14 @@ fn place_machine_networks(
     params: &ClusterUpdateParams,
     snapshot: &Snapshot,
 ) -> Result<(), Error> {
-    let given = given_machine_networks(cluster, params)?;
     let user_balancer = networking::has_user_load_balancer(cluster);
     let derived = !networking::is_single_node(cluster)
         && !networking::is_user_managed(cluster)
         && !networking::uses_dhcp(cluster)
         && !user_balancer;
+    // Forms send an empty list along where the networks are derived: it says nothing.
+    let given =
+        given_machine_networks(cluster, params)?.filter(|list| !(derived && list.is_empty()));
     if let Some(list) = given.clone() {
         let is_new = list != before.machine_networks;
         cluster.machine_networks = list;
@@ -316,10 +318,16 @@ fn given_machine_networks(
 ) -> Result<Option<Vec<model::network::MachineNetwork>>, Error> {
     let list = params.machine_networks.clone().or_else(|| {
         let cidr = params.machine_network_cidr.clone()?;
-        Some(vec![model::network::MachineNetwork {
+        let net = model::network::MachineNetwork {
             cluster_id: None,
             cidr,
-        }])
+        };
+        Some(
+            vec![net]
+                .into_iter()
+                .filter(|net| !net.cidr.is_empty())
+                .collect(),
+        )
     });
     list.map(|list| networking::machine_networks(cluster.id, list))
         .transpose()

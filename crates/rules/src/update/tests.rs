@@ -144,6 +144,18 @@ fn saying_again_what_is_so_is_accepted() {
 }
 
 #[test]
+fn empty_places_of_a_form_say_nothing() {
+    let mut snapshot = samples::snapshot();
+    let before = snapshot.cluster.clone();
+    let body = json!({ "machine_networks": [], "machine_network_cidr": "", "tags": "" });
+    patch(&mut snapshot, body).unwrap();
+    assert_eq!(snapshot.cluster, before);
+    let body = json!({ "api_vips": [{ "ip": "" }], "ingress_vips": [{ "ip": "" }] });
+    patch(&mut snapshot, body).unwrap();
+    assert!(snapshot.cluster.api_vips.is_empty() && snapshot.cluster.ingress_vips.is_empty());
+}
+
+#[test]
 fn switching_the_networking_clears_what_belongs_to_the_old_way() {
     let mut snapshot = samples::snapshot();
     patch(&mut snapshot, json!({ "user_managed_networking": true })).unwrap();
