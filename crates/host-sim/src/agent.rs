@@ -180,6 +180,7 @@ impl Session<'_> {
 
     async fn poll(&self) -> RunnerEnd {
         let mut backoff = BACKOFF.0;
+        let mut is_first = true;
         loop {
             let pause = match self.instructions().await {
                 Ok(instructions) => {
@@ -214,9 +215,14 @@ impl Session<'_> {
                 }
             };
             match self.machine.interval {
+                // Hosts that were switched on together would poll together for ever.
+                Some(interval) if is_first => {
+                    tokio::time::sleep(interval.mul_f64(rand::random())).await;
+                }
                 Some(interval) => tokio::time::sleep(interval).await,
                 None => self.machine.world.pace.sleep(pause).await,
             }
+            is_first = false;
         }
     }
 

@@ -14,13 +14,14 @@ const PROTOCOL_BROKEN: u8 = 4;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let cli = Cli::parse();
+    let level = if cli.mode.is_some() { "warn" } else { "info" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
-    let cli = Cli::parse();
     let result = match (cli.mode, cli.simulate) {
         (Some(Mode::Load(load)), _) => load::run(&load).await.map(|report| print(&report)),
         (Some(Mode::Ignition { iso }), _) => {
