@@ -6,3 +6,4 @@ pub mod demo;
 pub mod installer;
 pub mod iso;
 pub mod postgres;
+pub mod release;

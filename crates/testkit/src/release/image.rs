@@ -1,0 +1,210 @@
+//! Small images, built in temporary files and pushed.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use model::Error;
+use oci::client::BlobSource;
+use oci::{Algorithm, Client, Descriptor, Digest, Hasher, Manifest, Reference, media_type};
+use serde_json::{Value, json};
+use tar::{EntryType, Header};
+use tempfile::NamedTempFile;
+
+/// Of every entry, so that the same content has the same digest.
+const MODIFIED: u64 = 0;
+const EMPTY: &[u8] = b"";
+
+/// An entry of a layer.
+pub(super) struct Content {
+    path: String,
+    mode: u32,
+    kind: Kind,
+}
+
+enum Kind {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+    Link(&'static str),
+}
+
+impl Content {
+    /// A readable file.
+    pub(super) fn file(path: &str, content: &[u8]) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode: 0o644,
+            kind: Kind::Bytes(content.to_vec()),
+        }
+    }
+
+    /// A program.
+    pub(super) fn program(path: &str, content: &[u8]) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode: 0o755,
+            kind: Kind::Bytes(content.to_vec()),
+        }
+    }
+
+    /// A program that lies at `source`.
+    pub(super) fn file_of(path: &str, source: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode: 0o755,
+            kind: Kind::File(source.to_owned()),
+        }
+    }
+
+    /// A symbolic link.
+    pub(super) fn link(path: &str, target: &'static str) -> Self {
+        Self {
+            path: path.to_owned(),
+            mode: 0o777,
+            kind: Kind::Link(target),
+        }
+    }
+}
+
+/// A compressed layer on disk.
+pub(super) struct Layer {
+    file: NamedTempFile,
+    descriptor: Descriptor,
+    diff_id: Digest,
+}
+
+impl Layer {
+    /// Packs `contents`.
+    pub(super) fn of(contents: Vec<Content>) -> Result<Self, Error> {
+        pack(contents).map_err(|error| Error::internal("packing an image layer", error))
+    }
+}
+
+fn pack(contents: Vec<Content>) -> io::Result<Layer> {
+    let file = NamedTempFile::new()?;
+    let compressed = Counting::new(file.as_file().try_clone()?);
+    let packer = GzEncoder::new(compressed, Compression::fast());
+    let mut archive = tar::Builder::new(Counting::new(packer));
+    for content in contents {
+        append(&mut archive, content)?;
+    }
+    let uncompressed = archive.into_inner()?;
+    let compressed = uncompressed.inner.finish()?;
+    Ok(Layer {
+        file,
+        descriptor: Descriptor {
+            media_type: media_type::OCI_LAYER_GZIP.to_owned(),
+            size: compressed.count,
+            digest: compressed.hasher.finish(),
+            platform: None,
+            annotations: None,
+        },
+        diff_id: uncompressed.hasher.finish(),
+    })
+}
+
+fn append(archive: &mut tar::Builder<impl Write>, content: Content) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_mode(content.mode);
+    header.set_mtime(MODIFIED);
+    header.set_uid(0);
+    header.set_gid(0);
+    match content.kind {
+        Kind::Bytes(bytes) => {
+            header.set_size(bytes.len() as u64);
+            archive.append_data(&mut header, &content.path, bytes.as_slice())
+        }
+        Kind::File(path) => {
+            let mut file = File::open(path)?;
+            let size = file.seek(io::SeekFrom::End(0))?;
+            file.rewind()?;
+            header.set_size(size);
+            archive.append_data(&mut header, &content.path, file.take(size))
+        }
+        Kind::Link(target) => {
+            header.set_entry_type(EntryType::Symlink);
+            header.set_size(0);
+            header.set_link_name(target)?;
+            archive.append_data(&mut header, &content.path, EMPTY)
+        }
+    }
+}
+
+/// Pushes an image of `layers` as `image` (with a tag) and answers it pinned by digest.
+pub(super) async fn push(
+    client: &Client,
+    image: &str,
+    layers: &[Layer],
+    labels: Value,
+) -> Result<String, Error> {
+    let reference: Reference = image.parse()?;
+    for layer in layers {
+        let source = BlobSource::File(layer.file.path().to_owned());
+        client
+            .push_blob(&reference, &layer.descriptor.digest, &source)
+            .await?;
+    }
+    let config = json!({
+        "architecture": architecture(),
+        "os": "linux",
+        "config": { "Labels": labels },
+        "rootfs": {
+            "type": "layers",
+            "diff_ids": layers.iter().map(|layer| layer.diff_id.to_string()).collect::<Vec<_>>(),
+        },
+    });
+    let config = Bytes::from(config.to_string());
+    let config = client
+        .push_blob_bytes(&reference, media_type::OCI_CONFIG, config)
+        .await?;
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_MANIFEST,
+        "config": config,
+        "layers": layers.iter().map(|layer| &layer.descriptor).collect::<Vec<_>>(),
+    });
+    let manifest = Manifest::parse(Bytes::from(manifest.to_string()), None)?;
+    client.push_manifest(&reference, &manifest).await?;
+    Ok(reference.with_digest(manifest.digest).to_string())
+}
+
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// Hashes and counts what is written through it.
+struct Counting<W> {
+    inner: W,
+    hasher: Hasher,
+    count: u64,
+}
+
+impl<W> Counting<W> {
+    fn new(inner: W) -> Self {
+        Self {
+            inner,
+            hasher: Hasher::new(Algorithm::Sha256),
+            count: 0,
+        }
+    }
+}
+
+impl<W: Write> Write for Counting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(bytes)?;
+        self.hasher.update(&bytes[..count]);
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
