@@ -9,6 +9,8 @@ pub mod host_hardware;
 pub mod host_network;
 pub mod host_operators;
 mod subject;
+#[cfg(test)]
+mod tests;
 
 pub use cluster::{ClusterValidation, cluster_validations};
 pub(crate) use conclude::{

@@ -1,0 +1,796 @@
+//! Each validation: what makes it pass, fail and wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::cluster::{
+    DiskEncryption, DiskEncryptionMode, DiskEncryptionTarget, LoadBalancer, LoadBalancerType,
+    Platform, PlatformType,
+};
+use model::host::{HostKind, HostRole, HostStatus, MediaStatus};
+use model::inventory::{
+    Inventory, InventoryTruncation, Iscsi, SecureBootState, SystemVendor, TpmVersion, Type,
+};
+use model::network::{MachineNetwork, NetworkType, VipVerification};
+use model::operators::{MonitoredOperator, OperatorType};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Category, cluster_validations, host_validations};
+use crate::fixtures::{self, later, now};
+use crate::snapshot::{HostState, Snapshot};
+use crate::{Policy, refresh};
+
+/// A change to a cluster in which everything passes.
+type Change = fn(&mut Snapshot);
+
+#[derive(Deserialize)]
+struct Entry {
+    id: String,
+    status: String,
+    message: String,
+}
+
+fn policy() -> Policy {
+    Policy {
+        agent_image: "agent:1".to_owned(),
+        ..Policy::default()
+    }
+}
+
+fn entries(text: &str) -> BTreeMap<String, Entry> {
+    let info: BTreeMap<String, Vec<Entry>> = serde_json::from_str(text).unwrap();
+    info.into_values()
+        .flatten()
+        .map(|entry| (entry.id.clone(), entry))
+        .collect()
+}
+
+fn judged(change: Change) -> Snapshot {
+    let mut snapshot = fixtures::snapshot(3, 2);
+    for host in &mut snapshot.hosts {
+        host.record.discovery_agent_version = "agent:1".to_owned();
+    }
+    change(&mut snapshot);
+    refresh::cluster(&mut snapshot, &policy(), now());
+    snapshot
+}
+
+fn machine(snapshot: &mut Snapshot, change: impl Fn(&mut Inventory)) {
+    let host = &mut snapshot.hosts[0];
+    let mut inventory = host.inventory.clone().unwrap();
+    change(&mut inventory);
+    let mut record = host.record.clone();
+    record.inventory = serde_json::to_string(&inventory).unwrap();
+    *host = HostState::new(record);
+}
+
+fn no_inventory(snapshot: &mut Snapshot) {
+    snapshot.hosts[0].record.inventory.clear();
+    snapshot.hosts[0].record.requested_hostname.clear();
+    snapshot.hosts[0].inventory = None;
+}
+
+fn automatic(snapshot: &mut Snapshot) {
+    no_inventory(snapshot);
+    snapshot.hosts[0].record.role = Some(HostRole::AutoAssign);
+}
+
+fn no_reports(snapshot: &mut Snapshot) {
+    snapshot.hosts[0].record.connectivity.clear();
+}
+
+fn user_managed(snapshot: &mut Snapshot) {
+    snapshot.cluster.user_managed_networking = Some(true);
+    snapshot.cluster.api_vips.clear();
+    snapshot.cluster.ingress_vips.clear();
+}
+
+fn resolving(snapshot: &mut Snapshot, address: &str) {
+    user_managed(snapshot);
+    let name = |prefix: &str| format!("{prefix}.demo.example.com");
+    let addresses: Vec<&str> = if address.is_empty() {
+        Vec::new()
+    } else {
+        vec![address]
+    };
+    let of = |prefix| json!({"domain_name": name(prefix), "ipv4_addresses": addresses});
+    snapshot.hosts[0].record.domain_name_resolutions = json!({"resolutions": [
+        of("api"), of("api-int"), of("console-openshift-console.apps"),
+    ]})
+    .to_string();
+}
+
+fn links(snapshot: &mut Snapshot, member: &str, value: &serde_json::Value) {
+    let text = &mut snapshot.hosts[0].record.connectivity;
+    let mut report: serde_json::Value = serde_json::from_str(text).unwrap();
+    for remote in report["remote_hosts"].as_array_mut().unwrap() {
+        for list in ["l3_connectivity", "mtu_report"] {
+            remote[list][0][member] = value.clone();
+        }
+    }
+    *text = report.to_string();
+}
+
+fn encrypted(snapshot: &mut Snapshot, mode: DiskEncryptionMode) {
+    snapshot.cluster.disk_encryption = Some(DiskEncryption {
+        enable_on: Some(DiskEncryptionTarget::Masters),
+        mode: Some(mode),
+        tang_servers: String::new(),
+    });
+}
+
+fn day2(snapshot: &mut Snapshot) {
+    snapshot.hosts[0].record.kind = HostKind::AddToExistingClusterHost;
+}
+
+fn vendor(snapshot: &mut Snapshot, manufacturer: &str, product: &str) {
+    machine(snapshot, |inventory| {
+        inventory.system_vendor = Some(SystemVendor {
+            manufacturer: manufacturer.to_owned(),
+            product_name: product.to_owned(),
+            ..SystemVendor::default()
+        });
+    });
+}
+
+fn platform(snapshot: &mut Snapshot, kind: PlatformType) {
+    snapshot.cluster.platform = Some(Platform {
+        r#type: kind,
+        external: None,
+    });
+}
+
+fn chosen(snapshot: &mut Snapshot, name: &str) {
+    snapshot
+        .cluster
+        .monitored_operators
+        .push(MonitoredOperator {
+            name: name.to_owned(),
+            operator_type: Some(OperatorType::Olm),
+            ..MonitoredOperator::default()
+        });
+}
+
+/// Id, outcome, what brings it about on the first host.
+static HOSTS: &[(&str, &str, Change)] = &[
+    ("connected", "failure", |all| {
+        all.hosts[0].record.checked_in_at = later(-4).into()
+    }),
+    ("media-connected", "failure", |all| {
+        all.hosts[0].record.media_status = Some(MediaStatus::Disconnected)
+    }),
+    ("has-inventory", "pending", no_inventory),
+    ("inventory-not-fully-truncated", "pending", no_inventory),
+    ("inventory-not-fully-truncated", "failure", |all| {
+        machine(all, |one| {
+            one.truncation = Some(InventoryTruncation {
+                r#type: Type::Full,
+                reasons: Vec::new(),
+            })
+        })
+    }),
+    ("has-min-valid-disks", "error", |all| {
+        machine(all, |one| {
+            one.truncation = Some(InventoryTruncation {
+                r#type: Type::Full,
+                reasons: Vec::new(),
+            })
+        })
+    }),
+    ("inventory-not-partially-truncated", "failure", |all| {
+        machine(all, |one| {
+            one.truncation = Some(InventoryTruncation {
+                r#type: Type::Partial,
+                reasons: Vec::new(),
+            })
+        })
+    }),
+    ("has-min-cpu-cores", "pending", no_inventory),
+    ("has-min-cpu-cores", "failure", |all| {
+        machine(all, |one| one.cpu.as_mut().unwrap().count = 1)
+    }),
+    ("has-min-memory", "pending", no_inventory),
+    ("has-min-memory", "failure", |all| {
+        machine(all, |one| {
+            one.memory.as_mut().unwrap().usable_bytes = 8091 << 20
+        })
+    }),
+    ("has-min-memory", "success", |all| {
+        machine(all, |one| {
+            one.memory.as_mut().unwrap().usable_bytes = 8092 << 20
+        })
+    }),
+    ("has-min-valid-disks", "pending", no_inventory),
+    ("has-min-valid-disks", "failure", |all| {
+        machine(all, |one| one.disks[0].size_bytes = 119_000_000_000)
+    }),
+    ("has-min-valid-disks", "success", |all| {
+        machine(all, |one| one.disks[0].size_bytes = 120_000_000_000)
+    }),
+    ("has-min-valid-disks", "error", |all| {
+        machine(all, |one| one.disks.clear())
+    }),
+    ("has-cpu-cores-for-role", "pending", automatic),
+    ("has-cpu-cores-for-role", "failure", |all| {
+        machine(all, |one| one.cpu.as_mut().unwrap().count = 3)
+    }),
+    ("has-cpu-cores-for-role", "failure", |all| {
+        chosen(all, "mce");
+        chosen(all, "mtv");
+    }),
+    ("has-memory-for-role", "pending", automatic),
+    ("has-memory-for-role", "failure", |all| {
+        machine(all, |one| {
+            one.memory.as_mut().unwrap().usable_bytes = 16 << 29
+        })
+    }),
+    ("hostname-unique", "pending", no_inventory),
+    ("hostname-unique", "failure", |all| {
+        all.hosts[0].record.requested_hostname = "node-1".to_owned()
+    }),
+    ("hostname-valid", "pending", no_inventory),
+    ("hostname-valid", "failure", |all| {
+        all.hosts[0].record.requested_hostname = "localhost".to_owned()
+    }),
+    ("hostname-valid", "failure", |all| {
+        all.hosts[0].record.requested_hostname = "Node_0".to_owned()
+    }),
+    ("hostname-valid", "success", |all| {
+        all.hosts[0].record.requested_hostname = "node-0.example.com".to_owned()
+    }),
+    ("sufficient-installation-disk-speed", "failure", |all| {
+        all.hosts[0].record.disks_info =
+            json!({"/dev/disk/by-id/wwn-0x1": {"disk_speed": {"tested": true, "exit_code": 3}}})
+                .to_string()
+    }),
+    ("compatible-with-cluster-platform", "pending", no_inventory),
+    ("compatible-with-cluster-platform", "failure", |all| {
+        platform(all, PlatformType::Vsphere)
+    }),
+    ("compatible-with-cluster-platform", "success", |all| {
+        platform(all, PlatformType::Nutanix);
+        vendor(all, "Nutanix", "");
+    }),
+    ("vsphere-disk-uuid-enabled", "failure", |all| {
+        vendor(all, "VMware, Inc.", "")
+    }),
+    ("vsphere-disk-uuid-enabled", "success", |all| {
+        vendor(all, "VMware, Inc.", "");
+        machine(all, |one| one.disks[0].has_uuid = true);
+    }),
+    ("vsphere-disk-uuid-enabled", "hidden", |_| ()),
+    ("compatible-agent", "failure", |all| {
+        all.hosts[0].record.discovery_agent_version = "agent:0".to_owned()
+    }),
+    ("compatible-agent", "hidden", |all| {
+        all.hosts[0].record.status = HostStatus::Installed
+    }),
+    ("no-skip-installation-disk", "failure", |all| {
+        all.hosts[0].record.skip_formatting_disks = "/dev/disk/by-id/wwn-0x1".to_owned()
+    }),
+    ("no-skip-missing-disk", "pending", no_inventory),
+    ("no-skip-missing-disk", "failure", |all| {
+        all.hosts[0].record.skip_formatting_disks = "sdz".to_owned()
+    }),
+    ("disk-encryption-requirements-satisfied", "hidden", |_| ()),
+    ("disk-encryption-requirements-satisfied", "hidden", |all| {
+        encrypted(all, DiskEncryptionMode::Tpmv2);
+        all.hosts[0].record.role = Some(HostRole::Worker);
+    }),
+    ("disk-encryption-requirements-satisfied", "failure", |all| {
+        encrypted(all, DiskEncryptionMode::Tpmv2)
+    }),
+    ("disk-encryption-requirements-satisfied", "success", |all| {
+        encrypted(all, DiskEncryptionMode::Tpmv2);
+        machine(all, |one| one.tpm_version = Some(TpmVersion::V20));
+    }),
+    ("disk-encryption-requirements-satisfied", "pending", |all| {
+        encrypted(all, DiskEncryptionMode::Tang)
+    }),
+    ("disk-encryption-requirements-satisfied", "success", |all| {
+        encrypted(all, DiskEncryptionMode::Tang);
+        all.hosts[0].record.tang_connectivity = r#"{"is_success":true}"#.to_owned();
+    }),
+    ("disk-encryption-requirements-satisfied", "failure", |all| {
+        encrypted(all, DiskEncryptionMode::Tang);
+        all.hosts[0].record.tang_connectivity = "no route".to_owned();
+    }),
+    ("machine-cidr-defined", "failure", |all| {
+        all.cluster.api_vips.clear()
+    }),
+    ("machine-cidr-defined", "success", user_managed),
+    ("belongs-to-machine-cidr", "pending", no_inventory),
+    ("belongs-to-machine-cidr", "failure", |all| {
+        machine(all, |one| {
+            one.interfaces[0].ipv4_addresses = vec!["192.168.7.7/24".to_owned()]
+        })
+    }),
+    ("belongs-to-machine-cidr", "success", user_managed),
+    ("ignition-downloadable", "hidden", |_| ()),
+    ("ignition-downloadable", "pending", day2),
+    ("ignition-downloadable", "success", |all| {
+        day2(all);
+        all.hosts[0].record.api_vip_connectivity = r#"{"is_success":true}"#.to_owned();
+    }),
+    ("ignition-downloadable", "failure", |all| {
+        day2(all);
+        all.hosts[0].record.api_vip_connectivity =
+            r#"{"url":"http://x","download_error":"refused"}"#.to_owned();
+    }),
+    ("belongs-to-majority-group", "pending", no_reports),
+    ("belongs-to-majority-group", "pending", |all| {
+        all.hosts.truncate(2);
+    }),
+    ("belongs-to-majority-group", "failure", |all| {
+        all.hosts[0].record.connectivity = fixtures::connectivity(0, 1)
+    }),
+    ("belongs-to-majority-group", "success", user_managed),
+    ("valid-platform-network-settings", "pending", no_inventory),
+    ("valid-platform-network-settings", "failure", |all| {
+        vendor(all, "", "OpenStack Compute")
+    }),
+    ("ntp-synced", "pending", |all| {
+        all.hosts[0].record.ntp_sources.clear()
+    }),
+    ("ntp-synced", "failure", |all| {
+        all.hosts[0].record.ntp_sources =
+            r#"[{"source_name":"a","source_state":"unreachable"}]"#.to_owned()
+    }),
+    ("time-synced-between-host-and-service", "pending", |all| {
+        all.hosts[0].record.timestamp = 0
+    }),
+    ("time-synced-between-host-and-service", "failure", |all| {
+        all.hosts[0].record.timestamp -= 21 * 60
+    }),
+    ("time-synced-between-host-and-service", "success", |all| {
+        all.hosts[0].record.timestamp += 59 * 60
+    }),
+    ("container-images-available", "failure", |all| {
+        all.hosts[0].record.images_status = r#"{"a":{"name":"a","result":"failure"}}"#.to_owned()
+    }),
+    ("container-images-available", "failure", |all| {
+        all.hosts[0].record.images_status =
+            r#"{"a":{"name":"a","result":"success","size_bytes":9,"download_rate":0.0005}}"#
+                .to_owned()
+    }),
+    (
+        "sufficient-network-latency-requirement-for-role",
+        "failure",
+        |all| links(all, "average_rtt_ms", &json!(101.0)),
+    ),
+    (
+        "sufficient-network-latency-requirement-for-role",
+        "success",
+        |all| {
+            links(all, "average_rtt_ms", &json!(101.0));
+            all.hosts[0].record.role = Some(HostRole::Worker);
+        },
+    ),
+    (
+        "sufficient-network-latency-requirement-for-role",
+        "pending",
+        no_reports,
+    ),
+    (
+        "sufficient-packet-loss-requirement-for-role",
+        "failure",
+        |all| links(all, "packet_loss_percentage", &json!(0.5)),
+    ),
+    (
+        "sufficient-packet-loss-requirement-for-role",
+        "success",
+        |all| {
+            links(all, "packet_loss_percentage", &json!(10.0));
+            all.hosts[0].record.role = Some(HostRole::Worker);
+        },
+    ),
+    (
+        "sufficient-packet-loss-requirement-for-role",
+        "pending",
+        no_reports,
+    ),
+    ("has-default-route", "pending", no_inventory),
+    ("has-default-route", "failure", |all| {
+        machine(all, |one| one.routes.clear())
+    }),
+    ("has-default-route", "success", |all| {
+        machine(all, |one| {
+            one.routes[0].destination = "0.0.0.0/0".to_owned()
+        })
+    }),
+    (
+        "api-domain-name-resolved-correctly",
+        "pending",
+        user_managed,
+    ),
+    ("api-domain-name-resolved-correctly", "failure", |all| {
+        resolving(all, "")
+    }),
+    ("api-domain-name-resolved-correctly", "failure", |all| {
+        resolving(all, "10.0.0.10")
+    }),
+    ("api-domain-name-resolved-correctly", "success", |all| {
+        resolving(all, "10.0.0.9")
+    }),
+    ("api-domain-name-resolved-correctly", "error", |all| {
+        user_managed(all);
+        all.cluster.base_dns_domain.clear();
+    }),
+    (
+        "api-int-domain-name-resolved-correctly",
+        "pending",
+        user_managed,
+    ),
+    ("api-int-domain-name-resolved-correctly", "failure", |all| {
+        resolving(all, "")
+    }),
+    (
+        "apps-domain-name-resolved-correctly",
+        "pending",
+        user_managed,
+    ),
+    ("apps-domain-name-resolved-correctly", "failure", |all| {
+        resolving(all, "")
+    }),
+    ("dns-wildcard-not-configured", "pending", |all| {
+        all.hosts[0].record.domain_name_resolutions.clear()
+    }),
+    ("dns-wildcard-not-configured", "failure", |all| {
+        let text = &mut all.hosts[0].record.domain_name_resolutions;
+        *text = text.replace(r#".com""#, r#".com","ipv4_addresses":["1.2.3.4"]"#);
+    }),
+    ("non-overlapping-subnets", "pending", no_inventory),
+    ("non-overlapping-subnets", "failure", |all| {
+        machine(all, |one| {
+            let mut nic = one.interfaces[0].clone();
+            nic.name = "eth1".to_owned();
+            nic.ipv4_addresses = vec!["10.0.3.1/24".to_owned()];
+            one.interfaces.push(nic);
+        })
+    }),
+    ("non-overlapping-subnets", "success", |all| {
+        machine(all, |one| {
+            one.interfaces[0]
+                .ipv4_addresses
+                .push("10.0.9.9/16".to_owned())
+        })
+    }),
+    ("no-ip-collisions-in-network", "pending", no_inventory),
+    ("no-ip-collisions-in-network", "failure", |all| {
+        machine(all, |one| {
+            one.interfaces[0].ipv4_addresses = vec!["10.0.0.11/16".to_owned()]
+        })
+    }),
+    ("mtu-valid", "failure", |all| {
+        links(all, "mtu_successful", &json!(false))
+    }),
+    ("mtu-valid", "pending", no_reports),
+    ("no-iscsi-nic-belongs-to-machine-cidr", "hidden", |_| ()),
+    ("no-iscsi-nic-belongs-to-machine-cidr", "failure", |all| {
+        machine(all, |one| {
+            one.disks[0].iscsi = Some(Iscsi {
+                host_ip_address: "10.0.0.10".to_owned(),
+            })
+        })
+    }),
+    ("no-iscsi-nic-belongs-to-machine-cidr", "success", |all| {
+        machine(all, |one| {
+            one.disks[0].iscsi = Some(Iscsi {
+                host_ip_address: "192.168.1.1".to_owned(),
+            })
+        })
+    }),
+    ("lvm-requirements-satisfied", "failure", |all| {
+        chosen(all, "lvm")
+    }),
+    ("lvm-requirements-satisfied", "success", |all| {
+        chosen(all, "lvm");
+        machine(all, |one| {
+            let mut disk = one.disks[0].clone();
+            disk.id = "sdb".to_owned();
+            disk.bootable = false;
+            one.disks.push(disk);
+        });
+    }),
+    ("kmm-requirements-satisfied", "failure", |all| {
+        chosen(all, "kmm");
+        machine(all, |one| {
+            one.boot = Some(model::inventory::Boot {
+                secure_boot_state: Some(SecureBootState::Enabled),
+                ..model::inventory::Boot::default()
+            })
+        });
+    }),
+    ("lso-requirements-satisfied", "success", |all| {
+        chosen(all, "lso")
+    }),
+    ("mce-requirements-satisfied", "pending", |all| {
+        chosen(all, "mce");
+        no_inventory(all);
+    }),
+    ("odf-requirements-satisfied", "hidden", |all| {
+        chosen(all, "odf")
+    }),
+];
+
+/// Id, outcome, what brings it about for the cluster.
+static CLUSTERS: &[(&str, &str, Change)] = &[
+    ("machine-cidr-defined", "failure", |all| {
+        all.cluster.api_vips.clear()
+    }),
+    ("cluster-cidr-defined", "failure", |all| {
+        all.cluster.cluster_networks.clear()
+    }),
+    ("service-cidr-defined", "failure", |all| {
+        all.cluster.service_networks.clear()
+    }),
+    ("api-vips-defined", "failure", |all| {
+        all.cluster.api_vips.clear()
+    }),
+    ("api-vips-defined", "pending", |all| {
+        all.cluster.api_vips.clear();
+        all.cluster.vip_dhcp_allocation = Some(true);
+    }),
+    ("ingress-vips-defined", "failure", |all| {
+        all.cluster.ingress_vips.clear()
+    }),
+    ("dns-domain-defined", "failure", |all| {
+        all.cluster.base_dns_domain.clear()
+    }),
+    ("pull-secret-set", "failure", |all| {
+        all.cluster.pull_secret_set = false
+    }),
+    ("machine-cidr-equals-to-calculated-cidr", "pending", |all| {
+        all.cluster.api_vips.clear()
+    }),
+    ("machine-cidr-equals-to-calculated-cidr", "failure", |all| {
+        all.cluster.api_vips[0].ip = "192.168.1.1".to_owned()
+    }),
+    ("api-vips-valid", "pending", |all| {
+        all.cluster.api_vips[0].verification = None
+    }),
+    ("api-vips-valid", "failure", |all| {
+        all.cluster.api_vips[0].verification = Some(VipVerification::Failed)
+    }),
+    ("api-vips-valid", "failure", |all| {
+        all.cluster.api_vips[0].verification = None;
+        all.hosts[0].record.free_addresses =
+            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.9.9"]}]"#.to_owned();
+    }),
+    ("api-vips-valid", "success", |all| {
+        all.cluster.api_vips[0].verification = None;
+        all.hosts[0].record.free_addresses =
+            r#"[{"network":"10.0.0.0/16","free_addresses":["10.0.255.1"]}]"#.to_owned();
+    }),
+    ("api-vips-valid", "failure", |all| {
+        all.cluster.api_vips[0].ip = "10.0.255.255".to_owned()
+    }),
+    ("api-vips-valid", "success", |all| {
+        all.cluster.api_vips[0].verification = None;
+        all.cluster.load_balancer = Some(LoadBalancer {
+            r#type: Some(LoadBalancerType::UserManaged),
+        });
+        all.cluster.machine_networks = vec![MachineNetwork {
+            cluster_id: None,
+            cidr: "10.0.0.0/16".to_owned(),
+        }];
+    }),
+    ("ingress-vips-valid", "failure", |all| {
+        all.cluster.ingress_vips[0].ip = "10.1.0.1".to_owned()
+    }),
+    ("ingress-vips-valid", "pending", |all| {
+        all.cluster.ingress_vips.clear()
+    }),
+    ("all-hosts-are-ready-to-install", "failure", no_inventory),
+    ("sufficient-masters-count", "failure", |all| {
+        all.hosts[0].record.role = Some(HostRole::Worker)
+    }),
+    ("sufficient-masters-count", "failure", |all| {
+        all.cluster.control_plane_count = 2
+    }),
+    ("network-prefix-valid", "failure", |all| {
+        all.cluster.cluster_networks[0].host_prefix = 26
+    }),
+    ("network-prefix-valid", "failure", |all| {
+        all.cluster.cluster_networks[0].host_prefix = 15
+    }),
+    ("network-prefix-valid", "success", |all| {
+        all.cluster.cluster_networks[0].host_prefix = 17
+    }),
+    ("network-prefix-valid", "pending", |all| {
+        all.cluster.cluster_networks.clear()
+    }),
+    ("no-cidrs-overlapping", "failure", |all| {
+        all.cluster.service_networks[0].cidr = "172.20.0.0/16".to_owned()
+    }),
+    ("no-cidrs-overlapping", "error", |all| {
+        all.cluster.service_networks.clear()
+    }),
+    ("no-cidrs-overlapping", "error", |all| {
+        all.cluster.service_networks[0].cidr = "everything".to_owned()
+    }),
+    ("ntp-server-configured", "failure", |all| {
+        all.hosts[0].record.timestamp += 5 * 60
+    }),
+    ("network-type-valid", "failure", |all| {
+        all.cluster.network_type = None
+    }),
+    ("network-type-valid", "failure", |all| {
+        all.cluster.vip_dhcp_allocation = Some(true)
+    }),
+    ("network-type-valid", "failure", |all| {
+        all.cluster.network_type = Some(NetworkType::OpenShiftSDN);
+        all.cluster.service_networks[0].cidr = "fd02::/112".to_owned();
+    }),
+    (
+        "custom-manifests-requirements-satisfied",
+        "failure",
+        |all| all.cluster.network_type = Some(NetworkType::Cilium),
+    ),
+    (
+        "custom-manifests-requirements-satisfied",
+        "success",
+        |all| {
+            all.cluster.network_type = Some(NetworkType::Cilium);
+            all.files.user_manifests = true;
+        },
+    ),
+    ("networks-same-address-families", "failure", |all| {
+        all.cluster.service_networks[0].cidr = "fd02::/112".to_owned()
+    }),
+    ("networks-same-address-families", "pending", |all| {
+        all.cluster.api_vips.clear()
+    }),
+    ("platform-requirements-satisfied", "failure", |all| {
+        platform(all, PlatformType::Vsphere);
+        vendor(all, "Other", "");
+    }),
+    ("nmstate-requirements-satisfied", "failure", |all| {
+        chosen(all, "nmstate");
+        all.cluster.openshift_version = "4.11.3".to_owned();
+    }),
+    ("lvm-requirements-satisfied", "failure", |all| {
+        chosen(all, "lvm");
+        all.cluster.openshift_version = "4.14.3".to_owned();
+    }),
+    (
+        "openshift-ai-gpu-requirements-satisfied",
+        "failure",
+        |all| chosen(all, "openshift-ai"),
+    ),
+];
+
+/// Never more than success and pending.
+const NEVER_FAILS: &[&str] = &["has-inventory"];
+
+fn check(table: &[(&str, &str, Change)], text: fn(&Snapshot) -> &str) {
+    let healthy = entries(text(&judged(|_| ())));
+    for entry in healthy.values() {
+        assert_eq!(entry.status, "success", "{}: {}", entry.id, entry.message);
+    }
+    for (at, (id, expected, change)) in table.iter().enumerate() {
+        let snapshot = judged(*change);
+        let found = entries(text(&snapshot));
+        let (status, message) = match found.get(*id) {
+            Some(entry) => (entry.status.as_str(), entry.message.as_str()),
+            None => ("hidden", ""),
+        };
+        assert_eq!(status, *expected, "row {at} {id}: {message}");
+    }
+}
+
+#[test]
+fn validations_of_hosts_judge_as_listed() {
+    check(HOSTS, |snapshot| &snapshot.hosts[0].record.validations_info);
+}
+
+#[test]
+fn validations_of_clusters_judge_as_listed() {
+    check(CLUSTERS, |snapshot| &snapshot.cluster.validations_info);
+}
+
+#[test]
+fn every_validation_has_a_failing_row() {
+    let fails = |table: &[(&'static str, &'static str, Change)]| -> BTreeSet<&'static str> {
+        table
+            .iter()
+            .filter(|row| matches!(row.1, "failure" | "error"))
+            .map(|row| row.0)
+            .collect()
+    };
+    let (hosts, clusters) = (fails(HOSTS), fails(CLUSTERS));
+    let missing: Vec<&str> = host_validations()
+        .filter(|one| one.category != Category::Operators)
+        .map(|one| one.id.as_str())
+        .filter(|id| !hosts.contains(id) && !NEVER_FAILS.contains(id))
+        .chain(
+            cluster_validations()
+                .filter(|one| one.category != Category::Operators)
+                .map(|one| one.id.as_str())
+                .filter(|id| !clusters.contains(id)),
+        )
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn ids_are_listed_once() {
+    let hosts: BTreeSet<_> = host_validations().map(|one| one.id).collect();
+    assert_eq!(hosts.len(), host_validations().count());
+    let clusters: BTreeSet<_> = cluster_validations().map(|one| one.id).collect();
+    assert_eq!(clusters.len(), cluster_validations().count());
+}
+
+#[test]
+fn ignored_and_disabled_validations_hold_nothing_back() {
+    let mut snapshot = judged(|all| {
+        all.cluster.ignored_host_validations = r#"["has-default-route"]"#.to_owned();
+        machine(all, |one| one.routes.clear());
+    });
+    let host = &snapshot.hosts[0].record;
+    assert_eq!(host.status, HostStatus::Known);
+    assert_eq!(
+        entries(&host.validations_info)["has-default-route"].status,
+        "failure"
+    );
+    snapshot.cluster.ignored_host_validations = r#"["all"]"#.to_owned();
+    snapshot.hosts[0].record.requested_hostname = "node-1".to_owned();
+    refresh::cluster(&mut snapshot, &policy(), now());
+    assert_eq!(
+        snapshot.hosts[0].record.status,
+        HostStatus::Insufficient,
+        "names must be unique whatever is ignored"
+    );
+
+    let mut snapshot = judged(|all| machine(all, |one| one.routes.clear()));
+    let policy = Policy {
+        disabled_host_validations: BTreeSet::from([
+            model::validations::HostValidationId::HasDefaultRoute,
+        ]),
+        ..policy()
+    };
+    refresh::cluster(&mut snapshot, &policy, now());
+    let host = &snapshot.hosts[0].record;
+    assert_eq!(host.status, HostStatus::Known);
+    assert_eq!(
+        entries(&host.validations_info)["has-default-route"].status,
+        "disabled"
+    );
+}
+
+#[test]
+fn the_status_text_names_what_blocks_and_nothing_else() {
+    let snapshot = judged(|all| {
+        all.hosts[0].record.ntp_sources = "[]".to_owned();
+        all.hosts[0].record.domain_name_resolutions.clear();
+        machine(all, |one| one.routes.clear());
+    });
+    let info = &snapshot.hosts[0].record.status_info;
+    assert_eq!(
+        info,
+        "Routes: the host has no default route with gateway and interface; configure one ; Waiting for the host to resolve names in demo.example.com"
+    );
+}
+
+#[test]
+fn a_validation_that_turns_is_told() {
+    let mut snapshot = judged(|_| ());
+    let route = snapshot.hosts[0].inventory.as_ref().unwrap().routes.clone();
+    machine(&mut snapshot, |one| one.routes.clear());
+    let told = |events: Vec<crate::NewEvent>, name: &str| {
+        let mut found = events.into_iter().filter(|event| event.name == name);
+        found
+            .find(|event| event.props["validation_id"] == "has-default-route")
+            .unwrap()
+    };
+    let event = told(
+        refresh::cluster(&mut snapshot, &policy(), now()),
+        "host_validation_failed",
+    );
+    assert!(event.props["failure_message"].starts_with("Routes"));
+    machine(&mut snapshot, |one| one.routes.clone_from(&route));
+    told(
+        refresh::cluster(&mut snapshot, &policy(), now()),
+        "host_validation_fixed",
+    );
+}
