@@ -53,6 +53,9 @@ pub(crate) struct UpArguments {
     /// Address that the services listen on
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
+    /// End when standard input ends: for a program that holds the other side
+    #[arg(long, hide = true)]
+    pub(crate) supervised: bool,
 }
 
 /// Runs everything until SIGINT or SIGTERM.
@@ -100,7 +103,7 @@ pub(crate) fn run(arguments: &UpArguments) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|e| Error::new("starting the runtime", e))?;
-    runtime.block_on(supervise(environment, cluster))?;
+    runtime.block_on(supervise(environment, cluster, arguments.supervised))?;
     lock.release();
     Ok(())
 }
@@ -152,9 +155,16 @@ fn check_settings(environment: &Environment) -> Result<(), Error> {
     }
 }
 
-async fn supervise(environment: Environment, cluster: Cluster) -> Result<(), Error> {
+async fn supervise(
+    environment: Environment,
+    cluster: Cluster,
+    is_supervised: bool,
+) -> Result<(), Error> {
     let board = Board::new(environment.layout.state(), state_of(&environment));
     let stop = on_signals()?;
+    if is_supervised {
+        service::shutdown::on_stdin_end(stop.asked.clone());
+    }
     let control = Control::new(environment.clone());
     let mut database = JoinSet::new();
     let database_ending = ending(&stop);

@@ -1,0 +1,143 @@
+//! Cargo and rustc, as this workspace needs them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// The oldest compiler that this workspace supports, as in Cargo.toml and rust-toolchain.toml.
+const MINIMUM: (u32, u32) = (1, 95);
+
+/// The workspace's root.
+pub(crate) fn root() -> &'static Path {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    own.parent().unwrap_or(own)
+}
+
+/// A cargo command in the workspace's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    // Cargo tells its children which one it is.
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(program);
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+/// Refuses a compiler that is too old, before it fails on something obscure.
+pub(crate) fn check_version() -> Result<()> {
+    let output = Command::new("rustc")
+        .current_dir(root())
+        .arg("--version")
+        .output()
+        .context("running rustc: install Rust with rustup (https://rustup.rs)")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = parse_version(&text).with_context(|| format!("rustc calls itself {text:?}"))?;
+    ensure!(version >= MINIMUM, too_old(text.trim()));
+    Ok(())
+}
+
+fn too_old(found: &str) -> String {
+    let (major, minor) = MINIMUM;
+    format!(
+        "{found} is too old: this workspace needs {major}.{minor} or newer. The cargo of Debian is older than that; \
+         install Rust with rustup (https://rustup.rs), which takes the version that rust-toolchain.toml names"
+    )
+}
+
+/// `rustc 1.95.0 (…)` is (1, 95).
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split_whitespace().nth(1)?.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// How programs are built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// Quick to build.
+    Dev,
+    /// Quick to run.
+    Release,
+}
+
+/// Builds `packages` and says where their programs are.
+pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
+    let mut arguments = vec!["build"];
+    for package in packages {
+        arguments.extend(["--package", package]);
+    }
+    if profile == Profile::Release {
+        arguments.push("--release");
+    }
+    run(cargo(&arguments).env("SQLX_OFFLINE", "true"))?;
+    let folder = match profile {
+        Profile::Dev => "debug",
+        Profile::Release => "release",
+    };
+    Ok(target_directory()?.join(folder))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target_directory() -> Result<PathBuf> {
+    let metadata = metadata()?;
+    let path = metadata["target_directory"].as_str();
+    path.map(PathBuf::from)
+        .context("cargo metadata names no target directory")
+}
+
+/// What cargo knows of the workspace, without its dependencies' own.
+pub(crate) fn metadata() -> Result<serde_json::Value> {
+    let output = cargo(&["metadata", "--no-deps", "--format-version", "1"])
+        .output()
+        .context("running cargo metadata")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    serde_json::from_slice(&output.stdout).context("reading cargo metadata")
+}
+
+/// Runs a command that has to succeed.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    let status = command
+        .status()
+        .with_context(|| format!("running {shown}"))?;
+    if !status.success() {
+        bail!("{shown}: {status}");
+    }
+    Ok(())
+}
+
+/// A command as a person would type it.
+pub(crate) fn shown(command: &Command) -> String {
+    let name = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or_default();
+    std::iter::once(name)
+        .chain(command.get_args())
+        .map(|part| part.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_compilers_are_told_apart() {
+        assert!(parse_version("rustc 1.63.0").unwrap() < MINIMUM);
+        assert!(parse_version("rustc 1.95.0 (59807616e 2026-03-21)").unwrap() >= MINIMUM);
+        assert!(parse_version("rustc 2.0.0-nightly").unwrap() > MINIMUM);
+        assert_eq!(parse_version("clang"), None);
+        assert!(too_old("rustc 1.63.0").contains("rustup"));
+    }
+
+    #[test]
+    fn the_manifest_asks_for_the_same_version() {
+        let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        let line = format!("rust-version = \"{}.{}\"", MINIMUM.0, MINIMUM.1);
+        assert!(manifest.contains(&line));
+    }
+}

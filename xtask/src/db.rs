@@ -1,0 +1,226 @@
+//! `cargo xtask db`: the descriptions of queries that builds without a database use.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::{Args, Subcommand};
+
+use crate::cargo::{cargo, root, run as run_command};
+use crate::postgres;
+use crate::scratch::{Scratch, free_ports};
+
+/// Crates with checked queries.
+const CRATES: [&str; 1] = ["api-server"];
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// Whom the server runs as when this is root: it refuses root.
+const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
+
+/// What is done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum What {
+    /// Describe every checked query anew, in .sqlx
+    Prepare(Prepare),
+}
+
+/// How.
+#[derive(Debug, Args)]
+pub(crate) struct Prepare {
+    /// Change nothing; fail when .sqlx is not what it would be
+    #[arg(long)]
+    check: bool,
+}
+
+/// Runs a throw-away server with the schema and lets the compiler describe the queries.
+pub(crate) fn run(What::Prepare(prepare): &What) -> Result<ExitCode> {
+    let binaries = postgres::ensure_binaries()?;
+    let scratch = Scratch::new()?;
+    let server = Server::start(&binaries, scratch.path())?;
+    server.migrate(&binaries)?;
+    let described = scratch.path().join("sqlx");
+    fs::create_dir(&described)?;
+    for name in CRATES {
+        touch(&root().join("crates").join(name).join("src/lib.rs"))?;
+        run_command(
+            cargo(&["check", "--package", name, "--all-targets"])
+                .env("DATABASE_URL", &server.url)
+                .env("SQLX_OFFLINE", "false")
+                .env("SQLX_OFFLINE_DIR", &described),
+        )?;
+    }
+    let (new, old) = (queries(&described)?, queries(&root().join(".sqlx"))?);
+    if new == old {
+        println!(".sqlx describes all {} queries.", new.len());
+        return Ok(ExitCode::SUCCESS);
+    }
+    if prepare.check {
+        bail!(".sqlx is out of date: run `cargo xtask db prepare` and commit it");
+    }
+    replace(&root().join(".sqlx"), &new, &old)?;
+    println!(".sqlx has {} queries now; it had {}.", new.len(), old.len());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Queries are described while their crate is compiled, so it has to be compiled.
+fn touch(path: &Path) -> Result<()> {
+    let file = fs::File::options().append(true).open(path)?;
+    file.set_modified(std::time::SystemTime::now())
+        .with_context(|| format!("touching {}", path.display()))
+}
+
+fn queries(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Ok(found);
+    };
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("query-") {
+            found.insert(name, fs::read(entry.path())?);
+        }
+    }
+    Ok(found)
+}
+
+fn replace(
+    folder: &Path,
+    new: &BTreeMap<String, Vec<u8>>,
+    old: &BTreeMap<String, Vec<u8>>,
+) -> Result<()> {
+    fs::create_dir_all(folder)?;
+    for name in old.keys().filter(|name| !new.contains_key(*name)) {
+        fs::remove_file(folder.join(name))?;
+    }
+    for (name, text) in new {
+        fs::write(folder.join(name), text)?;
+    }
+    Ok(())
+}
+
+/// A server that trusts everybody on loopback, for as long as a build takes.
+struct Server {
+    child: Child,
+    url: String,
+}
+
+impl Server {
+    fn start(binaries: &Path, folder: &Path) -> Result<Self> {
+        let data = folder.join("postgres");
+        fs::create_dir(&data)?;
+        let account = account()?;
+        if let Some((uid, gid)) = account {
+            chown(&data, Some(uid), Some(gid))?;
+        }
+        let program = |name: &str| {
+            let mut command = Command::new(binaries.join(name));
+            command
+                .current_dir("/")
+                .env("LC_ALL", "C")
+                .stdin(Stdio::null());
+            if let Some((uid, gid)) = account {
+                command.uid(uid).gid(gid);
+            }
+            command
+        };
+        let mut initdb = program("initdb");
+        initdb.arg("-D").arg(&data).args([
+            "-U",
+            "atoll",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+        ]);
+        run_command(
+            initdb
+                .args(["--no-sync", "--no-instructions"])
+                .stdout(Stdio::null()),
+        )?;
+        let port = free_ports(1)?;
+        let mut postgres = program("postgres");
+        postgres
+            .arg("-D")
+            .arg(&data)
+            .args(["-c", "fsync=off", "-c", "unix_socket_directories="]);
+        postgres.args([
+            "-c",
+            "listen_addresses=127.0.0.1",
+            "-c",
+            &format!("port={port}"),
+        ]);
+        let child = postgres
+            .stderr(Stdio::null())
+            .spawn()
+            .context("starting postgres")?;
+        let server = Self {
+            child,
+            url: format!("postgres://atoll@127.0.0.1:{port}/postgres"),
+        };
+        let deadline = Instant::now() + START_TIMEOUT;
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            ensure!(
+                Instant::now() < deadline,
+                "postgres does not take connections on port {port}"
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(server)
+    }
+
+    fn migrate(&self, binaries: &Path) -> Result<()> {
+        let mut files: Vec<PathBuf> = fs::read_dir(root().join("migrations"))?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == "sql"))
+            .collect();
+        files.sort();
+        for file in files {
+            let mut psql = Command::new(binaries.join("psql"));
+            psql.args([
+                "--no-psqlrc",
+                "--quiet",
+                "--single-transaction",
+                "--set=ON_ERROR_STOP=1",
+                "--file",
+            ]);
+            run_command(psql.arg(&file).arg(&self.url))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its data goes with it: nothing has to be saved.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Numbers of the unprivileged user to take, when this is root.
+fn account() -> Result<Option<(u32, u32)>> {
+    if !postgres::is_root() {
+        return Ok(None);
+    }
+    let passwd = fs::read_to_string("/etc/passwd").context("reading /etc/passwd")?;
+    ACCOUNTS
+        .iter()
+        .find_map(|name| {
+            let line = passwd
+                .lines()
+                .find(|line| line.split(':').next() == Some(*name))?;
+            let mut fields = line.split(':').skip(2);
+            Some(Some((
+                fields.next()?.parse().ok()?,
+                fields.next()?.parse().ok()?,
+            )))
+        })
+        .with_context(|| {
+            format!("postgres refuses root, and none of {ACCOUNTS:?} is in /etc/passwd")
+        })
+}

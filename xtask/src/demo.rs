@@ -1,0 +1,96 @@
+//! The main job on real input: everything started, content made, a cluster installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+
+use crate::cargo::{Profile, root};
+use crate::installation::Installation;
+use crate::postgres;
+use crate::scratch::{Scratch, free_ports};
+
+/// Ports of an `atoll up`.
+const PORTS: u16 = 6;
+/// Programs of the demo, by package.
+pub(crate) const PACKAGES: [&str; 3] = ["atoll", "host-sim", "testkit"];
+
+/// What goes wrong on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Break {
+    /// A host has too little memory
+    Ram,
+    /// The registry is stopped before the installation
+    Registry,
+}
+
+impl Break {
+    /// As the demo spells it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ram => "ram",
+            Self::Registry => "registry",
+        }
+    }
+}
+
+/// Builds what is needed and runs the demo on `data`, or on a folder that goes with it; the demo's exit code.
+pub(crate) fn run(
+    data: Option<&Path>,
+    ports_from: Option<u16>,
+    broken: Option<Break>,
+    profile: Profile,
+) -> Result<ExitCode> {
+    postgres::ensure_binaries()?;
+    let programs = crate::cargo::build(&PACKAGES, profile)?;
+    let scratch = data.is_none().then(Scratch::new).transpose()?;
+    let data = match (data, &scratch) {
+        (Some(data), _) => std::path::absolute(data)?,
+        (None, Some(scratch)) => scratch.path().to_owned(),
+        (None, None) => bail!("there is no data directory"),
+    };
+    let ports = match ports_from {
+        Some(port) => port,
+        None => free_ports(PORTS)?,
+    };
+    // The services start before there is content, and follow this file.
+    let settings = data.join("demo/settings.env");
+    fs::create_dir_all(data.join("demo"))
+        .with_context(|| format!("making {}/demo", data.display()))?;
+    fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&settings)?;
+    let installation = Installation::start(&programs, &data, Some(ports), Some(&settings))?;
+    let mut code = demo(&programs, "content", &installation, None)?;
+    if code == 0 {
+        code = demo(&programs, "run", &installation, broken)?;
+    }
+    installation.stop()?;
+    Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn demo(
+    programs: &Path,
+    phase: &str,
+    installation: &Installation,
+    broken: Option<Break>,
+) -> Result<i32> {
+    let mut command = Command::new(programs.join("demo"));
+    command
+        .current_dir(root())
+        .arg(phase)
+        .arg("--state")
+        .arg(installation.state_file());
+    if let Some(broken) = broken {
+        command.args(["--break", broken.as_str()]);
+    }
+    let status = command
+        .status()
+        .with_context(|| format!("running demo {phase}"))?;
+    status
+        .code()
+        .with_context(|| format!("demo {phase} was ended ({status})"))
+}

@@ -1,0 +1,41 @@
+//! The few requests that tasks make, over plain HTTP.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Posts `body` to `url` and reads the JSON answer.
+pub(crate) fn post(url: &str, body: &Value) -> Result<Value> {
+    let (host, path) = url
+        .strip_prefix("http://")
+        .and_then(|rest| rest.split_once('/'))
+        .with_context(|| format!("{url} is not http://HOST/PATH"))?;
+    let body = body.to_string();
+    let length = body.len();
+    let mut stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    // HTTP/1.0: the answer ends with the connection and comes in one piece.
+    let request = format!(
+        "POST /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .with_context(|| format!("reading the answer of {url}"))?;
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .context("the answer has no end of its head")?;
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    ensure!(
+        status.starts_with('2'),
+        "{url} answers {status} {}",
+        body.trim()
+    );
+    serde_json::from_str(body).with_context(|| format!("{url} does not answer JSON"))
+}

@@ -1,0 +1,180 @@
+//! Postgres's server programs: found, or installed from the distribution.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::cargo::{run, shown};
+
+const VERSIONED: &str = "/usr/lib/postgresql";
+const PROGRAMS: [&str; 3] = ["initdb", "postgres", "psql"];
+/// Read by Debian's package when it is configured: it would make and start a database of its own otherwise.
+const NO_CLUSTER: (&str, &str) = (
+    "/etc/postgresql-common/createcluster.d/atoll.conf",
+    "create_main_cluster = false\n",
+);
+
+/// The folder with the server's programs; installed first when there is none.
+pub(crate) fn ensure_binaries() -> Result<PathBuf> {
+    if let Some(folder) = find() {
+        return Ok(folder);
+    }
+    println!(
+        "Postgres's server programs (initdb, postgres) are not here. Atoll runs a private Postgres \
+         in its data directory, and the tests use throw-away ones."
+    );
+    install()?;
+    find().context("the package was installed, but initdb and postgres are still not found; name their folder in PG_BIN")
+}
+
+fn find() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let given = std::env::var_os("PG_BIN").map(PathBuf::from);
+    let mut versioned: Vec<_> = fs::read_dir(VERSIONED)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some(entry.ok()?.path().join("bin")))
+        .collect();
+    versioned.sort_by_key(|folder| version_of(folder));
+    given
+        .into_iter()
+        .chain(std::env::split_paths(&path))
+        .chain(versioned.into_iter().rev())
+        .find_map(|folder| whole(&folder))
+}
+
+/// `/usr/lib/postgresql/15/bin` is 15.
+fn version_of(folder: &Path) -> u32 {
+    let name = folder.parent().and_then(Path::file_name);
+    name.and_then(|name| name.to_str()?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// The real folder behind links, when everything is in it.
+fn whole(folder: &Path) -> Option<PathBuf> {
+    let real = fs::canonicalize(folder.join("postgres"))
+        .ok()?
+        .parent()?
+        .to_owned();
+    PROGRAMS
+        .iter()
+        .all(|name| real.join(name).is_file())
+        .then_some(real)
+}
+
+fn install() -> Result<()> {
+    if !Path::new("/etc/debian_version").exists() {
+        bail!(
+            "install a Postgres server with your distribution's tools (the package is called postgresql-server or \
+             postgresql), or name the folder of its programs in PG_BIN"
+        );
+    }
+    let Some(prefix) = privileged_prefix() else {
+        bail!(
+            "installing packages needs root, and sudo asks for a password. Run this, then try again:\n  \
+             sudo apt-get update && sudo apt-get install --yes --no-install-recommends postgresql"
+        );
+    };
+    println!("Installing the Debian package `postgresql` (no database of its own is started).");
+    // Lists may be empty or old on a fresh machine; a mirror that is away must not stop an installation from the cache.
+    privileged(&prefix, &["apt-get", "update", "--quiet=2"])
+        .status()
+        .ok();
+    apt_install(&prefix, "postgresql-common")?;
+    let is_prepared = write_privileged(&prefix, NO_CLUSTER.0, NO_CLUSTER.1)
+        .inspect_err(|error| eprintln!("The package may start a database of its own: {error:#}"))
+        .is_ok();
+    let installed = apt_install(&prefix, "postgresql");
+    if is_prepared {
+        run(&mut privileged(&prefix, &["rm", "-f", NO_CLUSTER.0]))?;
+    }
+    installed
+}
+
+fn apt_install(prefix: &[&str], package: &str) -> Result<()> {
+    let arguments = [
+        "apt-get",
+        "install",
+        "--yes",
+        "--no-install-recommends",
+        "--quiet=2",
+        package,
+    ];
+    run(privileged(prefix, &arguments).env("DEBIAN_FRONTEND", "noninteractive"))
+}
+
+/// What to put before a command that needs root; nothing works without a password otherwise.
+fn privileged_prefix() -> Option<Vec<&'static str>> {
+    if is_root() {
+        return Some(Vec::new());
+    }
+    let works = Command::new("sudo")
+        .args(["-n", "true"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    works.then(|| vec!["sudo", "-n"])
+}
+
+fn privileged(prefix: &[&str], arguments: &[&str]) -> Command {
+    let whole: Vec<_> = prefix.iter().chain(arguments).collect();
+    let mut command = Command::new(whole[0]);
+    command.args(&whole[1..]);
+    println!("  {}", shown(&command));
+    command
+}
+
+fn write_privileged(prefix: &[&str], path: &str, text: &str) -> Result<()> {
+    use std::io::Write as _;
+    let folder = Path::new(path).parent().context("a file has a folder")?;
+    run(&mut privileged(
+        prefix,
+        &["mkdir", "-p", &folder.to_string_lossy()],
+    ))?;
+    let mut child = privileged(prefix, &["tee", path])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    child
+        .stdin
+        .take()
+        .context("tee has no input")?
+        .write_all(text.as_bytes())?;
+    ensure!(child.wait()?.success(), "{path} cannot be written");
+    Ok(())
+}
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newer_versions_count_as_numbers() {
+        let version = |text: &str| version_of(Path::new(text));
+        assert!(version("/usr/lib/postgresql/9/bin") < version("/usr/lib/postgresql/15/bin"));
+    }
+
+    #[test]
+    fn half_a_server_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(whole(dir.path()), None);
+        for name in ["postgres", "initdb"] {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert_eq!(whole(dir.path()), None);
+        fs::write(dir.path().join("psql"), "").unwrap();
+        assert_eq!(
+            whole(dir.path()),
+            Some(fs::canonicalize(dir.path()).unwrap())
+        );
+    }
+}

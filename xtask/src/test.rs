@@ -1,0 +1,186 @@
+//! `cargo xtask test`: everything that must hold, counted in the last line.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::cargo::{Profile, cargo, root, run as run_command, shown};
+use crate::demo::{self, Break};
+use crate::libtest::Tally;
+use crate::{coreos_installer, postgres, tidy};
+
+/// Arguments of `test`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Also what takes long: the demo's breakages, the real coreos-installer, dependency checks
+    #[arg(long)]
+    full: bool,
+}
+
+/// Goes through everything, also after a failure, and prints the count as the last line.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let mut report = Report::default();
+    report.check("fmt", &mut cargo(&["fmt", "--all", "--check"]));
+    report.add("tidy", tidy::check);
+    report.check("clippy", offline(&mut clippy()));
+    report.add("postgres", || {
+        postgres::ensure_binaries().map(|_| Tally::default())
+    });
+    report.add("tests", unit_and_integration);
+    if arguments.full {
+        report.add("coreos-installer", || {
+            coreos_installer::ensure().map(|_| Tally::default())
+        });
+        report.add("deny", dependencies);
+    }
+    report.demo(None);
+    if arguments.full {
+        report.demo(Some(Break::Ram));
+        report.demo(Some(Break::Registry));
+    }
+    report.finish()
+}
+
+fn clippy() -> Command {
+    cargo(&[
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ])
+}
+
+/// Queries are checked against the committed descriptions, tests bring their own server.
+fn offline(command: &mut Command) -> &mut Command {
+    command
+        .env("SQLX_OFFLINE", "true")
+        .env_remove("DATABASE_URL")
+}
+
+/// Runs all test programs, shows what they print, and counts.
+fn unit_and_integration() -> Result<Tally> {
+    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let mut child = offline(&mut command)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("running cargo test")?;
+    let stdout = child.stdout.take().context("cargo test has no output")?;
+    let mut tally = Tally::default();
+    for line in BufReader::new(stdout).lines() {
+        let line = line?;
+        println!("{line}");
+        if let Some(count) = Tally::of_line(&line) {
+            tally.add(count);
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() && tally.failed == 0 {
+        // Something did not build, or a test program was killed.
+        tally.failed = 1;
+    }
+    Ok(tally)
+}
+
+/// Licences, sources and banned crates; passed over where cargo-deny cannot be had.
+fn dependencies() -> Result<Tally> {
+    let tools = root().join("target/tools");
+    let program = tools.join("bin/cargo-deny");
+    if !program.is_file() {
+        let tools = tools.to_string_lossy();
+        if let Err(error) = run_command(&mut cargo(&[
+            "install",
+            "cargo-deny",
+            "--locked",
+            "--root",
+            &tools,
+        ])) {
+            println!("cargo-deny cannot be built here, dependencies are not checked: {error:#}");
+            return Ok(Tally::default());
+        }
+    }
+    let mut command = Command::new(program);
+    // No advisories: their database is fetched from a place that an isolated machine does not reach.
+    command
+        .current_dir(root())
+        .args(["check", "bans", "licenses", "sources"]);
+    Ok(Tally::one(command.status()?.success()))
+}
+
+/// What was done, how it went, how long it took.
+#[derive(Debug, Default)]
+struct Report {
+    rows: Vec<(String, Tally, f64)>,
+}
+
+impl Report {
+    /// A command that has to succeed.
+    fn check(&mut self, name: &str, command: &mut Command) {
+        println!("== {name}: {}", shown(command));
+        let started = Instant::now();
+        let is_passed = match command.status() {
+            Ok(status) => status.success(),
+            Err(error) => {
+                println!("{error}");
+                false
+            }
+        };
+        self.push(name, Tally::one(is_passed), started);
+    }
+
+    /// Something that counts by itself; not being able to counts as a failure.
+    fn add(&mut self, name: &str, count: impl FnOnce() -> Result<Tally>) {
+        println!("== {name}");
+        let started = Instant::now();
+        let tally = count().unwrap_or_else(|error| {
+            println!("{name}: {error:#}");
+            Tally::one(false)
+        });
+        self.push(name, tally, started);
+    }
+
+    fn demo(&mut self, broken: Option<Break>) {
+        let name = broken.map_or_else(
+            || "demo".to_owned(),
+            |broken| format!("demo --break {}", broken.as_str()),
+        );
+        println!("== {name}");
+        let started = Instant::now();
+        let is_passed = match demo::run(None, None, broken, Profile::Dev) {
+            Ok(code) => code == ExitCode::SUCCESS,
+            Err(error) => {
+                println!("{name}: {error:#}");
+                false
+            }
+        };
+        self.push(&name, Tally::one(is_passed), started);
+    }
+
+    fn push(&mut self, name: &str, tally: Tally, started: Instant) {
+        self.rows
+            .push((name.to_owned(), tally, started.elapsed().as_secs_f64()));
+    }
+
+    /// The table, then the line that counts.
+    fn finish(self) -> ExitCode {
+        let mut sum = Tally::default();
+        println!("== summary");
+        for (name, tally, seconds) in self.rows {
+            println!(
+                "{name:<24} {:>5} passed {:>4} failed {seconds:>8.1} s",
+                tally.passed, tally.failed
+            );
+            sum.add(tally);
+        }
+        println!("{} passed, {} failed", sum.passed, sum.failed);
+        if sum.failed == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
+    }
+}

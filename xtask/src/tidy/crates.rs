@@ -1,0 +1,221 @@
+//! Rules about crates: who may depend on whom.
+
+use super::Finding;
+use super::source::Sources;
+
+/// Crates that servers are.
+const SERVERS: &[&str] = &["api-server", "image-service", "registry", "webui"];
+/// Crates below the servers.
+const LOW: &[&str] = &["model", "rules", "ignition", "oci"];
+/// Crates that only tests and tools use.
+const TOOLS: &[&str] = &["testkit", "host-sim", "xtask"];
+
+/// `from` (all of these) must not depend on `on` (any of these), except `but`.
+struct Deny {
+    from: &'static [&'static str],
+    on: &'static [&'static str],
+    but: &'static [&'static str],
+    why: &'static str,
+}
+
+/// Everybody.
+const ANY: &[&str] = &["*"];
+
+static DENIED: &[Deny] = &[
+    Deny {
+        from: &["model"],
+        on: &[
+            "tokio", "axum", "sqlx", "reqwest", "rules", "ignition", "oci", "service",
+        ],
+        but: &[],
+        why: "model is vocabulary: no IO, no clocks, nobody above it",
+    },
+    Deny {
+        from: &["rules"],
+        on: &["tokio", "axum", "sqlx", "reqwest", "oci", "service"],
+        but: &[],
+        why: "rules decide: no async, no IO",
+    },
+    Deny {
+        from: &["ignition"],
+        on: &["tokio", "axum", "sqlx", "reqwest", "service"],
+        but: &[],
+        why: "ignition is records and rendering: no network, no files",
+    },
+    Deny {
+        from: LOW,
+        on: &["axum", "sqlx", "service"],
+        but: &[],
+        why: "what is below `service` knows no server",
+    },
+    Deny {
+        from: &["service"],
+        on: &["sqlx", "rules", "oci", "ignition"],
+        but: &[],
+        why: "service knows nothing about clusters",
+    },
+    Deny {
+        from: SERVERS,
+        on: SERVERS,
+        but: &[],
+        why: "servers talk over the wire, never by a call",
+    },
+    Deny {
+        from: ANY,
+        on: &["sqlx"],
+        but: &["api-server", "testkit", "xtask"],
+        why: "only the API server has a database",
+    },
+    Deny {
+        from: ANY,
+        on: TOOLS,
+        but: TOOLS,
+        why: "nothing of the tests and the demo is in production",
+    },
+    Deny {
+        from: &["host-sim"],
+        on: &[
+            "model",
+            "rules",
+            "ignition",
+            "oci",
+            "service",
+            "api-server",
+            "image-service",
+            "registry",
+            "webui",
+            "atoll",
+        ],
+        but: &[],
+        why: "simulated hosts know only the wire",
+    },
+    Deny {
+        from: ANY,
+        on: &["anyhow"],
+        but: &["xtask", "testkit"],
+        why: "libraries and services have errors of their own",
+    },
+    Deny {
+        from: ANY,
+        on: &["openssl", "native-tls", "aws-lc-rs", "tokio-tar"],
+        but: &[],
+        why: "rustls with ring is the one TLS; tokio-tar is not maintained",
+    },
+];
+
+pub(super) fn direction(sources: &Sources) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for dependency in sources
+        .dependencies
+        .iter()
+        .filter(|dependency| !dependency.is_dev)
+    {
+        let (from, on) = (dependency.from.as_str(), dependency.on.as_str());
+        for deny in DENIED {
+            let is_from = deny.from == ANY || deny.from.contains(&from);
+            let is_denied =
+                is_from && deny.on.contains(&on) && !deny.but.contains(&from) && from != on;
+            if is_denied {
+                findings.push(Finding {
+                    place: format!("{from} depends on {on}"),
+                    remedy: deny.why.to_owned(),
+                });
+            }
+        }
+    }
+    findings
+}
+
+pub(super) fn inherited(sources: &Sources) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in &sources.manifests {
+        let mut find = |place: String, remedy: &str| {
+            findings.push(Finding {
+                place,
+                remedy: remedy.to_owned(),
+            });
+        };
+        if !manifest.text.contains("[lints]\nworkspace = true") {
+            find(manifest.path.clone(), "add [lints] workspace = true");
+        }
+        let mut section = "";
+        for (index, line) in manifest.text.lines().enumerate() {
+            if line.starts_with('[') {
+                section = line;
+            } else if section.contains("dependencies")
+                && line.contains('=')
+                && !line.trim_start().starts_with('#')
+                && !line.contains("workspace = true")
+            {
+                let place = format!("{}:{}", manifest.path, index + 1);
+                find(place, "take the version from [workspace.dependencies]");
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::source::{Dependency, File};
+
+    fn depends(from: &str, on: &str, is_dev: bool) -> Sources {
+        Sources {
+            dependencies: vec![Dependency {
+                from: from.to_owned(),
+                on: on.to_owned(),
+                is_dev,
+            }],
+            ..Sources::default()
+        }
+    }
+
+    #[test]
+    fn every_denied_arrow_is_found() {
+        for (from, on) in [
+            ("model", "tokio"),
+            ("rules", "sqlx"),
+            ("api-server", "registry"),
+            ("webui", "sqlx"),
+            ("service", "host-sim"),
+            ("host-sim", "model"),
+            ("registry", "anyhow"),
+            ("oci", "openssl"),
+        ] {
+            assert!(
+                !direction(&depends(from, on, false)).is_empty(),
+                "{from} -> {on}"
+            );
+        }
+    }
+
+    #[test]
+    fn arrows_down_and_tests_are_free() {
+        for (from, on, is_dev) in [
+            ("rules", "model", false),
+            ("atoll", "registry", false),
+            ("api-server", "sqlx", false),
+            ("testkit", "sqlx", false),
+            ("api-server", "testkit", true),
+        ] {
+            assert_eq!(direction(&depends(from, on, is_dev)), [], "{from} -> {on}");
+        }
+    }
+
+    #[test]
+    fn a_version_of_its_own_is_found() {
+        let manifest = |text: &str| Sources {
+            manifests: vec![File {
+                path: "crates/x/Cargo.toml".to_owned(),
+                text: text.to_owned(),
+            }],
+            ..Sources::default()
+        };
+        let good = "[lints]\nworkspace = true\n\n[dependencies]\nserde.workspace = true\n";
+        assert_eq!(inherited(&manifest(good)), []);
+        let own = good.replace("serde.workspace = true", "serde = \"1\"");
+        assert_eq!(inherited(&manifest(&own))[0].place, "crates/x/Cargo.toml:5");
+        assert_eq!(inherited(&manifest("[dependencies]\n")).len(), 1);
+    }
+}

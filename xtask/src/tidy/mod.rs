@@ -1,0 +1,108 @@
+//! `cargo xtask tidy`: the house's rules that a compiler does not know, one row each.
+
+mod crates;
+mod source;
+mod text;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::libtest::Tally;
+use source::Sources;
+
+/// One thing that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    /// File, with the line where there is one.
+    place: String,
+    /// What to do.
+    remedy: String,
+}
+
+/// A rule of the house.
+struct Rule {
+    /// Short name.
+    name: &'static str,
+    /// What holds when nothing is found.
+    claim: &'static str,
+    /// Looks for what breaks it.
+    check: fn(&Sources) -> Vec<Finding>,
+}
+
+/// Every rule.
+static RULES: &[Rule] = &[
+    Rule {
+        name: "dependency-direction",
+        claim: "arrows between crates point down, and each transport stays in its place",
+        check: crates::direction,
+    },
+    Rule {
+        name: "inherited",
+        claim: "versions and lints come from the workspace",
+        check: crates::inherited,
+    },
+    Rule {
+        name: "status-codes",
+        claim: "only http/ and error.rs of the API server know status codes",
+        check: text::status_codes,
+    },
+    Rule {
+        name: "file-length",
+        claim: "no file of production code has more than 800 lines",
+        check: text::file_length,
+    },
+    Rule {
+        name: "main-length",
+        claim: "main.rs has at most 60 lines: the rest is a library",
+        check: text::main_length,
+    },
+    Rule {
+        name: "todo",
+        claim: "what is left to do has an issue number",
+        check: text::todo,
+    },
+    Rule {
+        name: "sql",
+        claim: "no text is formatted into SQL",
+        check: text::formatted_sql,
+    },
+    Rule {
+        name: "environment",
+        claim: "only service::settings reads the environment",
+        check: text::environment,
+    },
+    Rule {
+        name: "allow",
+        claim: "lints are expected with a reason, never allowed",
+        check: text::bare_allow,
+    },
+];
+
+/// Prints what breaks rules; fails when something does.
+pub(crate) fn run() -> Result<ExitCode> {
+    let tally = check()?;
+    println!("{} rules hold, {} do not", tally.passed, tally.failed);
+    Ok(if tally.failed == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints what breaks rules and counts them.
+pub(crate) fn check() -> Result<Tally> {
+    let sources = Sources::read()?;
+    let mut tally = Tally::default();
+    for rule in RULES {
+        let findings = (rule.check)(&sources);
+        tally.add(Tally::one(findings.is_empty()));
+        if !findings.is_empty() {
+            println!("{}: {}, but:", rule.name, rule.claim);
+        }
+        for Finding { place, remedy } in findings {
+            println!("  {place}: {remedy}");
+        }
+    }
+    Ok(tally)
+}

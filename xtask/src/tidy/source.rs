@@ -1,0 +1,163 @@
+//! What rules look at.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::cargo::{metadata, root};
+
+/// A Rust file.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    /// Path from the workspace's root.
+    pub(super) path: String,
+    /// Its text.
+    pub(super) text: String,
+}
+
+impl File {
+    /// Whether it only exists for tests.
+    pub(super) fn is_test(&self) -> bool {
+        let path = &self.path;
+        path.contains("/tests/")
+            || path.ends_with("/tests.rs")
+            || path.starts_with("crates/testkit/")
+    }
+
+    /// The lines before the module of unit tests, numbered from one, without comments' lines.
+    pub(super) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let is_test = self.is_test();
+        self.text
+            .lines()
+            .enumerate()
+            .take_while(move |(_, line)| !is_test && *line != "#[cfg(test)]")
+            .map(|(index, line)| (index + 1, line))
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+}
+
+/// A dependency of a crate of ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dependency {
+    /// Who depends.
+    pub(super) from: String,
+    /// On what.
+    pub(super) on: String,
+    /// Only its tests do.
+    pub(super) is_dev: bool,
+}
+
+/// The workspace.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sources {
+    /// Every Rust file that is, or could be, committed.
+    pub(super) files: Vec<File>,
+    /// Manifests of our crates, by path.
+    pub(super) manifests: Vec<File>,
+    /// Direct dependencies of our crates.
+    pub(super) dependencies: Vec<Dependency>,
+}
+
+impl Sources {
+    /// Reads the workspace.
+    pub(super) fn read() -> Result<Self> {
+        let mut sources = Self {
+            dependencies: dependencies(&metadata()?)?,
+            ..Self::default()
+        };
+        for path in paths()? {
+            // A file may be listed and gone: somebody has just removed it.
+            let Ok(text) = std::fs::read_to_string(root().join(&path)) else {
+                continue;
+            };
+            let is_manifest = path.ends_with("/Cargo.toml");
+            let list = if is_manifest {
+                &mut sources.manifests
+            } else {
+                &mut sources.files
+            };
+            list.push(File { path, text });
+        }
+        Ok(sources)
+    }
+}
+
+fn paths() -> Result<Vec<String>> {
+    let output = Command::new("git")
+        .current_dir(root())
+        .args([
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "--",
+            "*.rs",
+            "*/Cargo.toml",
+        ])
+        .output()
+        .context("running git ls-files")?;
+    ensure!(
+        output.status.success(),
+        "git ls-files: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).context("a path is no text")?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+fn dependencies(metadata: &serde_json::Value) -> Result<Vec<Dependency>> {
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata has no packages")?;
+    let name = |value: &serde_json::Value| value["name"].as_str().unwrap_or_default().to_owned();
+    Ok(packages
+        .iter()
+        .flat_map(|package| {
+            package["dependencies"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|dependency| Dependency {
+                    from: name(package),
+                    on: name(dependency),
+                    is_dev: dependency["kind"] == "dev",
+                })
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_and_comments_are_no_code() {
+        let file = File {
+            path: "crates/x/src/a.rs".to_owned(),
+            text: "fn a() {}\n// b\n#[cfg(test)]\nmod tests {}\n".to_owned(),
+        };
+        assert_eq!(file.code().collect::<Vec<_>>(), [(1, "fn a() {}")]);
+        let test = File {
+            path: "crates/x/tests/it/main.rs".to_owned(),
+            ..file
+        };
+        assert_eq!(test.code().count(), 0);
+    }
+
+    #[test]
+    fn the_workspace_can_be_read() {
+        let sources = Sources::read().unwrap();
+        assert!(
+            sources
+                .files
+                .iter()
+                .any(|file| file.path == "xtask/src/main.rs")
+        );
+        assert!(
+            sources
+                .dependencies
+                .iter()
+                .any(|one| one.from == "xtask" && one.on == "anyhow")
+        );
+    }
+}

@@ -1,0 +1,67 @@
+//! `cargo xtask up`.
+
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+
+use crate::cargo::{Profile, build};
+use crate::demo::{self, Break};
+use crate::postgres;
+
+/// Arguments of `up`.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Where everything is kept; the demo uses a folder that it removes
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Use six ports from N; the demo looks for free ones
+    #[arg(long, value_name = "N")]
+    ports_from: Option<u16>,
+    /// File with NAME=value lines for the services
+    #[arg(long, value_name = "FILE", conflicts_with = "demo")]
+    env_file: Option<PathBuf>,
+    /// Install a cluster on simulated hosts, and end
+    #[arg(long)]
+    demo: bool,
+    /// Let something go wrong in the demo
+    #[arg(long = "break", value_name = "WHAT", requires = "demo")]
+    broken: Option<Break>,
+    /// Build optimised programs
+    #[arg(long)]
+    release: bool,
+}
+
+/// Builds and starts everything; does not come back without `--demo`.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let profile = if arguments.release {
+        Profile::Release
+    } else {
+        Profile::Dev
+    };
+    if arguments.demo {
+        return demo::run(
+            arguments.data.as_deref(),
+            arguments.ports_from,
+            arguments.broken,
+            profile,
+        );
+    }
+    postgres::ensure_binaries()?;
+    let programs = build(&["atoll"], profile)?;
+    let mut command = Command::new(programs.join("atoll"));
+    command.arg("up");
+    if let Some(data) = &arguments.data {
+        command.arg("--data").arg(data);
+    }
+    if let Some(port) = arguments.ports_from {
+        command.args(["--ports-from", &port.to_string()]);
+    }
+    if let Some(path) = &arguments.env_file {
+        command.arg("--env-file").arg(path);
+    }
+    // The terminal, its signals and the exit code are atoll's from here on.
+    Err(anyhow!(command.exec()).context("starting atoll up"))
+}
