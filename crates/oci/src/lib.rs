@@ -1,1 +1,24 @@
+//! Images as registries keep them: names, digests, manifests with their original bytes, the client, credentials,
+//! layers, and the blob store under a registry.
+//!
+//! Nothing here serves requests. The one invariant: what is handed out under a digest had that digest when the
+//! last byte was read.
 
+pub mod client;
+mod credentials;
+mod digest;
+pub mod image;
+pub mod layer;
+mod manifest;
+pub mod media_type;
+mod name;
+mod reference;
+pub mod store;
+
+pub use client::{Client, ClientOptions};
+pub use credentials::{Credentials, Login};
+pub use digest::{Algorithm, Digest, Hasher};
+pub use manifest::{Descriptor, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
+pub use model::Error;
+pub use name::{Repository, Tag};
+pub use reference::{Reference, Target};

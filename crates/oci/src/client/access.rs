@@ -1,0 +1,150 @@
+//! Logins: what a registry demands is remembered for each repository and use.
+
+use std::sync::PoisonError;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::Error;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Response, StatusCode};
+use secrecy::ExposeSecret as _;
+use serde::Deserialize;
+
+use super::Client;
+use super::challenge::{self, Challenge};
+use super::error;
+use crate::{Login, Repository};
+
+/// Remembered logins; beyond that they are asked for again.
+const ACCESS_LIMIT: usize = 4096;
+
+/// What a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    pub(super) registry: String,
+    /// Nothing for the registry as a whole.
+    pub(super) repository: Option<Repository>,
+    /// `pull`, `pull,push`, `delete`, or `*` for the catalog.
+    pub(super) actions: &'static str,
+}
+
+/// The header that satisfied the registry.
+pub(super) type Access = HeaderValue;
+
+#[derive(Deserialize)]
+struct Token {
+    #[serde(alias = "access_token")]
+    token: String,
+}
+
+impl Scope {
+    fn text(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("repository:{repository}:{}", self.actions),
+            None => format!("registry:catalog:{}", self.actions),
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn access(&self, scope: &Scope) -> Option<Access> {
+        let access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
+        access.get(scope).cloned()
+    }
+
+    /// Meets the demand of a 401 answer and remembers how.
+    pub(super) async fn log_in(&self, scope: &Scope, demand: &Response) -> Result<Access, Error> {
+        let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
+        let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
+            .ok_or_else(|| {
+                error::strange(
+                    &scope.registry,
+                    "it demands a login of a kind that is not known here",
+                )
+            })?;
+        let login = self
+            .0
+            .credentials
+            .lookup(&scope.registry, scope.repository.as_ref());
+        let text = match (challenge, login) {
+            (Challenge::Basic, Some(login)) => basic(login),
+            (Challenge::Basic, None) => {
+                let reason = format!(
+                    "the registry {} demands a login, and the pull secret has none for it",
+                    scope.registry
+                );
+                return Err(Error::Unauthenticated { reason });
+            }
+            (
+                Challenge::Bearer {
+                    realm,
+                    service,
+                    scope: asked,
+                },
+                login,
+            ) => {
+                let scope_text = asked.unwrap_or_else(|| scope.text());
+                format!(
+                    "Bearer {}",
+                    self.token(scope, &realm, service, &scope_text, login)
+                        .await?
+                )
+            }
+        };
+        let mut access = HeaderValue::from_str(&text)
+            .map_err(|_| error::strange(&scope.registry, "its token cannot stand in a header"))?;
+        access.set_sensitive(true);
+        let mut known = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= ACCESS_LIMIT {
+            known.clear();
+        }
+        known.insert(scope.clone(), access.clone());
+        Ok(access)
+    }
+
+    async fn token(
+        &self,
+        scope: &Scope,
+        realm: &str,
+        service: Option<String>,
+        asked: &str,
+        login: Option<&Login>,
+    ) -> Result<String, Error> {
+        let mut request = self.0.http.get(realm).query(&[("scope", asked)]);
+        if let Some(service) = service {
+            request = request.query(&[("service", service)]);
+        }
+        if let Some(login) = login {
+            request = request
+                .query(&[("account", &login.user)])
+                .header(AUTHORIZATION, basic(login));
+        }
+        let unavailable = |e: reqwest::Error| error::unavailable(&scope.registry, &e.without_url());
+        let response = request.send().await.map_err(unavailable)?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, login)),
+            _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
+        }
+        let token: Token = response.json().await.map_err(unavailable)?;
+        Ok(token.token)
+    }
+}
+
+/// The registry knows who asks, and still says no.
+pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
+    let who = login.map_or("anonymous users".to_owned(), |login| {
+        format!("user {}", login.user)
+    });
+    Error::Unauthenticated {
+        reason: format!(
+            "the registry {} refuses {who}; check its entry in the pull secret",
+            scope.registry
+        ),
+    }
+}
+
+fn basic(login: &Login) -> String {
+    let pair = format!("{}:{}", login.user, login.password.expose_secret());
+    format!("Basic {}", STANDARD.encode(pair))
+}

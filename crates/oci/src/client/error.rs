@@ -1,0 +1,79 @@
+//! What a registry's refusal means for whoever asked.
+
+use model::Error;
+use reqwest::{Response, StatusCode};
+use serde::Deserialize;
+
+/// Units: bytes. As much of a refusal as is read.
+const TEXT_LIMIT_BYTES: usize = 16 * 1024;
+
+/// The role of the other side in messages.
+const REGISTRY: &str = "the container registry";
+
+#[derive(Deserialize)]
+struct Body {
+    errors: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+/// The registry cannot be reached, or broke off.
+pub(super) fn unavailable(registry: &str, cause: &(dyn std::error::Error + 'static)) -> Error {
+    let mut text = format!("{registry}: {cause}");
+    let mut source = cause.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    Error::unavailable(REGISTRY, text)
+}
+
+/// The registry answered what the protocol does not foresee.
+pub(super) fn strange(registry: &str, what: impl std::fmt::Display) -> Error {
+    Error::unavailable(REGISTRY, format!("{registry}: {what}"))
+}
+
+/// The error for an answer that is no success; `kind` and `id` name what was asked for.
+pub(super) async fn refused(
+    registry: &str,
+    response: Response,
+    kind: &'static str,
+    id: &str,
+) -> Error {
+    let status = response.status();
+    let said = said(response).await;
+    let text = format!("{registry} answered {status} to {kind} {id}{said}");
+    match status {
+        StatusCode::NOT_FOUND => Error::not_found(kind, id),
+        StatusCode::UNAUTHORIZED => Error::Unauthenticated { reason: text },
+        StatusCode::FORBIDDEN => Error::Forbidden { reason: text },
+        StatusCode::CONFLICT | StatusCode::METHOD_NOT_ALLOWED => Error::conflict(text),
+        StatusCode::TOO_MANY_REQUESTS => Error::unavailable(REGISTRY, text),
+        status if status.is_server_error() => Error::unavailable(REGISTRY, text),
+        _ => Error::invalid(kind, text),
+    }
+}
+
+async fn said(mut response: Response) -> String {
+    let mut bytes = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > TEXT_LIMIT_BYTES {
+            return String::new();
+        }
+    }
+    let Ok(body) = serde_json::from_slice::<Body>(&bytes) else {
+        return String::new();
+    };
+    let items = body
+        .errors
+        .iter()
+        .map(|item| format!("{} {}", item.code, item.message));
+    format!(": {}", items.collect::<Vec<_>>().join("; "))
+}

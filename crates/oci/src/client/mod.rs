@@ -1,0 +1,102 @@
+//! The client side of the distribution protocol.
+//!
+//! Requests are repeated where that is safe, logins happen when the registry asks for them, bodies are streamed.
+
+mod access;
+mod challenge;
+mod error;
+mod list;
+mod pull;
+mod push;
+mod send;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::Error;
+
+use crate::Credentials;
+use access::Access;
+
+pub use push::BlobSource;
+
+/// Long enough for a busy registry, short enough to notice a dead one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Without a byte for this long, the registry is taken for dead.
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How to reach registries.
+#[derive(Debug, Clone, Default)]
+pub struct ClientOptions {
+    /// Who to log in as, where a registry asks for it.
+    pub credentials: Credentials,
+    /// Certificates, as PEM, that are trusted besides the system's.
+    pub ca_pem: Option<Vec<u8>>,
+    /// Whether any certificate is accepted, and plain HTTP where a registry speaks no TLS.
+    pub insecure: bool,
+}
+
+/// A client of any number of registries. Clones share connections and logins.
+#[derive(Debug, Clone)]
+pub struct Client(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// For whatever answers soon.
+    http: reqwest::Client,
+    /// For uploads: the answer comes only after the last byte was sent, however long that takes.
+    uploads: reqwest::Client,
+    credentials: Credentials,
+    insecure: bool,
+    /// Schemes that were found out, by registry.
+    schemes: Mutex<HashMap<String, &'static str>>,
+    /// What the registries demanded so far.
+    access: Mutex<HashMap<access::Scope, Access>>,
+}
+
+impl Client {
+    /// A client with `options`.
+    ///
+    /// Errors: Invalid – `ca_pem` holds no certificate; Internal – no TLS on this machine.
+    pub fn new(options: ClientOptions) -> Result<Self, Error> {
+        // ring is the one provider of the workspace; installing it twice does no harm.
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let pem = options.ca_pem.as_deref().unwrap_or_default();
+        let certificates = reqwest::Certificate::from_pem_bundle(pem)
+            .map_err(|e| Error::invalid("CA certificates", format!("expected PEM: {e}")))?;
+        if options.ca_pem.is_some() && certificates.is_empty() {
+            return Err(Error::invalid(
+                "CA certificates",
+                "expected PEM with at least one certificate",
+            ));
+        }
+        let build = |timeout: Option<Duration>| {
+            let builder = || {
+                let builder = reqwest::Client::builder()
+                    .connect_timeout(CONNECT_TIMEOUT)
+                    .tls_danger_accept_invalid_certs(options.insecure);
+                match timeout {
+                    Some(timeout) => builder.read_timeout(timeout),
+                    None => builder,
+                }
+            };
+            builder()
+                .tls_certs_merge(certificates.clone())
+                .build()
+                // A container from scratch has no roots of its own: then only the given ones count.
+                .or_else(|_| builder().tls_certs_only(certificates.clone()).build())
+                .map_err(|e| Error::internal("building the registry client", e))
+        };
+        Ok(Self(Arc::new(Shared {
+            http: build(Some(READ_TIMEOUT))?,
+            uploads: build(None)?,
+            credentials: options.credentials,
+            insecure: options.insecure,
+            schemes: Mutex::default(),
+            access: Mutex::default(),
+        })))
+    }
+}

@@ -1,0 +1,336 @@
+//! Manifests and blobs from a registry, verified as they arrive.
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use model::Error;
+use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
+use reqwest::{Method, Response, StatusCode};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use super::access::Scope;
+use super::send::{self, ATTEMPTS};
+use super::{Client, error};
+use crate::{
+    Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
+};
+
+impl Reference {
+    pub(super) fn scope(&self, actions: &'static str) -> Scope {
+        Scope {
+            registry: self.registry.clone(),
+            repository: Some(self.repository.clone()),
+            actions,
+        }
+    }
+
+    pub(super) fn path(&self, what: &str) -> String {
+        format!("/v2/{}/{what}", self.repository)
+    }
+}
+
+impl Client {
+    /// The manifest or index that `reference` names. With a digest, the bytes have it.
+    ///
+    /// Errors: NotFound; Unauthenticated; Forbidden; Invalid – it is no manifest, or has another digest;
+    /// Unavailable – the registry cannot be reached.
+    pub async fn pull_manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
+        let (target, id) = (reference.target(), reference.to_string());
+        let path = reference.path(&format!("manifests/{target}"));
+        let response = self
+            .send(&reference.scope("pull"), Method::GET, &path, |request| {
+                request.header(ACCEPT, media_type::ACCEPT_MANIFESTS)
+            })
+            .await?;
+        if response.status() != StatusCode::OK {
+            return Err(error::refused(&reference.registry, response, "image", &id).await);
+        }
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| Some(value.to_str().ok()?.to_owned()));
+        let bytes = collect(&reference.registry, response, MANIFEST_LIMIT_BYTES).await?;
+        if let Target::Digest(digest) = &target
+            && !digest.matches(&bytes)
+        {
+            return Err(Error::invalid(
+                "image",
+                format!("{id}: the manifest that was sent has another digest"),
+            ));
+        }
+        // What some registries send as text/plain says what it is by itself.
+        let content_type = content_type.filter(|text| text.starts_with("application/vnd."));
+        Manifest::parse(bytes, content_type.as_deref())
+            .map_err(|e| Error::invalid("image", format!("{id}: {e}")))
+    }
+
+    /// The digest that `reference` has in the registry now; nothing when it is not there.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn manifest_digest(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
+        let path = reference.path(&format!("manifests/{}", reference.target()));
+        let response = self
+            .send(&reference.scope("pull"), Method::HEAD, &path, |request| {
+                request.header(ACCEPT, media_type::ACCEPT_MANIFESTS)
+            })
+            .await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => return Ok(None),
+            StatusCode::OK => {}
+            _ => {
+                return Err(error::refused(
+                    &reference.registry,
+                    response,
+                    "image",
+                    &reference.to_string(),
+                )
+                .await);
+            }
+        }
+        let named = response.headers().get("docker-content-digest");
+        match named.and_then(|value| value.to_str().ok()?.parse().ok()) {
+            Some(digest) => Ok(Some(digest)),
+            // The header is optional in the protocol.
+            None => Ok(Some(self.pull_manifest(reference).await?.digest)),
+        }
+    }
+
+    /// Whether the repository of `reference` has the blob.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn has_blob(&self, reference: &Reference, digest: &Digest) -> Result<bool, Error> {
+        let path = reference.path(&format!("blobs/{digest}"));
+        let response = self
+            .send(&reference.scope("pull"), Method::HEAD, &path, |request| {
+                request
+            })
+            .await?;
+        match response.status() {
+            StatusCode::OK => Ok(true),
+            StatusCode::NOT_FOUND => Ok(false),
+            _ => Err(
+                error::refused(&reference.registry, response, "blob", &digest.to_string()).await,
+            ),
+        }
+    }
+
+    /// The bytes of a blob. A connection that breaks is resumed where it ended; the last item is an error unless
+    /// size and digest were right.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn blob_stream(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+    ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
+        let mut download = Download {
+            client: self.clone(),
+            reference: reference.clone(),
+            blob: blob.clone(),
+            hasher: Some(Hasher::new(blob.digest.algorithm())),
+            received: 0,
+            response: None,
+            skip: 0,
+            failures: 0,
+        };
+        download.open().await?;
+        Ok(stream::try_unfold(download, |mut download| async move {
+            Ok(download.next().await?.map(|chunk| (chunk, download)))
+        }))
+    }
+
+    /// Writes a blob to `out`. After an error, `out` holds something else.
+    ///
+    /// Errors: as [`Self::blob_stream`]; Internal – `out` cannot be written.
+    pub async fn pull_blob(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+        out: &mut (impl AsyncWrite + Unpin + Send),
+    ) -> Result<(), Error> {
+        let failed = |e| Error::internal(format!("writing blob {}", blob.digest), e);
+        let mut stream = Box::pin(self.blob_stream(reference, blob).await?);
+        while let Some(chunk) = stream.next().await {
+            out.write_all(&chunk?).await.map_err(failed)?;
+        }
+        out.flush().await.map_err(failed)
+    }
+
+    /// A small blob as a whole.
+    ///
+    /// Errors: as [`Self::blob_stream`]; TooLarge – more than `limit` bytes.
+    pub async fn pull_blob_bytes(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+        limit: u64,
+    ) -> Result<Bytes, Error> {
+        if blob.size > limit {
+            return Err(Error::TooLarge {
+                what: "blob",
+                limit,
+            });
+        }
+        let stream = self.blob_stream(reference, blob).await?;
+        let bytes: BytesMut = Box::pin(stream)
+            .try_fold(BytesMut::new(), |mut bytes, chunk| async move {
+                bytes.extend_from_slice(&chunk);
+                Ok(bytes)
+            })
+            .await?;
+        Ok(bytes.freeze())
+    }
+}
+
+pub(super) async fn collect(
+    registry: &str,
+    mut response: Response,
+    limit: usize,
+) -> Result<Bytes, Error> {
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|e| error::unavailable(registry, &e.without_url()))?
+    {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > limit {
+            return Err(Error::TooLarge {
+                what: "the registry's answer",
+                limit: limit as u64,
+            });
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+/// A blob on its way.
+struct Download {
+    client: Client,
+    reference: Reference,
+    blob: Descriptor,
+    /// Taken when the last byte was seen.
+    hasher: Option<Hasher>,
+    received: u64,
+    response: Option<Response>,
+    /// Bytes that come again, from a registry without Range.
+    skip: u64,
+    failures: u32,
+}
+
+impl Download {
+    async fn open(&mut self) -> Result<(), Error> {
+        let path = self.reference.path(&format!("blobs/{}", self.blob.digest));
+        let from = self.received;
+        let response = self
+            .client
+            .send(
+                &self.reference.scope("pull"),
+                Method::GET,
+                &path,
+                |request| match from {
+                    0 => request,
+                    from => request.header(RANGE, format!("bytes={from}-")),
+                },
+            )
+            .await?;
+        self.skip = match response.status() {
+            StatusCode::OK => from,
+            StatusCode::PARTIAL_CONTENT if from > 0 => 0,
+            _ => {
+                let digest = self.blob.digest.to_string();
+                return Err(
+                    error::refused(&self.reference.registry, response, "blob", &digest).await,
+                );
+            }
+        };
+        self.response = Some(response);
+        Ok(())
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
+        loop {
+            if self.hasher.is_none() {
+                return Ok(None);
+            }
+            if self.received == self.blob.size {
+                return self.verify().map(|()| None);
+            }
+            let chunk = match &mut self.response {
+                Some(response) => response.chunk().await,
+                None => Ok(None),
+            };
+            match chunk {
+                Ok(Some(chunk)) => {
+                    if let Some(chunk) = self.take(chunk)? {
+                        return Ok(Some(chunk));
+                    }
+                }
+                Ok(None) => self.resume(None).await?,
+                Err(failure) => self.resume(Some(failure.without_url())).await?,
+            }
+        }
+    }
+
+    fn take(&mut self, mut chunk: Bytes) -> Result<Option<Bytes>, Error> {
+        let again = usize::try_from(self.skip)
+            .unwrap_or(usize::MAX)
+            .min(chunk.len());
+        self.skip -= again as u64;
+        chunk = chunk.split_off(again);
+        if chunk.is_empty() {
+            return Ok(None);
+        }
+        self.received += chunk.len() as u64;
+        if self.received > self.blob.size {
+            return Err(self.wrong("is larger than its manifest says"));
+        }
+        self.failures = 0;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(&chunk);
+        }
+        Ok(Some(chunk))
+    }
+
+    async fn resume(&mut self, failure: Option<reqwest::Error>) -> Result<(), Error> {
+        self.failures += 1;
+        if self.failures >= ATTEMPTS {
+            let registry = &self.reference.registry;
+            return Err(failure.map_or_else(
+                || {
+                    error::strange(
+                        registry,
+                        format!(
+                            "blob {} ended after {} bytes",
+                            self.blob.digest, self.received
+                        ),
+                    )
+                },
+                |failure| error::unavailable(registry, &failure),
+            ));
+        }
+        tokio::time::sleep(send::pause(self.failures)).await;
+        self.open().await
+    }
+
+    fn verify(&mut self) -> Result<(), Error> {
+        let actual = self.hasher.take().map(Hasher::finish);
+        if actual.as_ref() == Some(&self.blob.digest) {
+            Ok(())
+        } else {
+            Err(self.wrong("has another digest"))
+        }
+    }
+
+    fn wrong(&self, how: &str) -> Error {
+        let Self {
+            reference, blob, ..
+        } = self;
+        Error::invalid(
+            "blob",
+            format!(
+                "{} of {}/{}: what was sent {how}",
+                blob.digest, reference.registry, reference.repository
+            ),
+        )
+    }
+}

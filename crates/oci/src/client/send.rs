@@ -1,0 +1,166 @@
+//! One request to a registry, repeated as long as that can help.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use model::Error;
+use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+
+use super::access::{self, Scope};
+use super::{Client, error};
+
+/// How often a request is sent at most.
+pub(super) const ATTEMPTS: u32 = 5;
+/// Pause after the first failure; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// No registry makes us wait longer, whatever it says.
+const PAUSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Pause before the attempt after `failures`.
+pub(super) fn pause(failures: u32) -> Duration {
+    FIRST_PAUSE
+        .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
+        .min(PAUSE_LIMIT)
+}
+
+impl Client {
+    /// Sends what `prepare` makes of a fresh request, logs in when asked to, and repeats it after failures that
+    /// may pass. The answer may be a refusal.
+    pub(super) async fn send(
+        &self,
+        scope: &Scope,
+        method: Method,
+        path: &str,
+        prepare: impl Fn(RequestBuilder) -> RequestBuilder,
+    ) -> Result<Response, Error> {
+        let url = self.url(&scope.registry, path).await?;
+        let mut access = self.access(scope);
+        let (mut failures, mut logins) = (0, 0);
+        loop {
+            let mut request = prepare(self.0.http.request(method.clone(), &url));
+            if let Some(access) = &access {
+                request = request.header(AUTHORIZATION, access);
+            }
+            let wait = match request.send().await {
+                Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+                    // Once for a token that ran out, once for the new one.
+                    if logins > 0 {
+                        let login = self
+                            .0
+                            .credentials
+                            .lookup(&scope.registry, scope.repository.as_ref());
+                        return Err(access::denied(scope, login));
+                    }
+                    logins += 1;
+                    access = Some(self.log_in(scope, &response).await?);
+                    continue;
+                }
+                Ok(response) if failures + 1 < ATTEMPTS && may_pass(response.status()) => {
+                    asked_pause(&response).unwrap_or_else(|| pause(failures + 1))
+                }
+                Ok(response) => return Ok(response),
+                Err(failure) if failures + 1 < ATTEMPTS && !failure.is_builder() => {
+                    tracing::debug!(registry = scope.registry, error = %failure, "a request is sent again");
+                    pause(failures + 1)
+                }
+                Err(failure) => {
+                    return Err(error::unavailable(&scope.registry, &failure.without_url()));
+                }
+            };
+            failures += 1;
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// The URL of `path` at `registry`; a `path` that is a URL stays as it is.
+    pub(super) async fn url(&self, registry: &str, path: &str) -> Result<String, Error> {
+        if path.starts_with("http://") || path.starts_with("https://") {
+            return Ok(path.to_owned());
+        }
+        let scheme = self.scheme(registry).await?;
+        // The one registry whose name is not its host.
+        let host = if registry == "docker.io" {
+            "registry-1.docker.io"
+        } else {
+            registry
+        };
+        Ok(format!("{scheme}://{host}{path}"))
+    }
+
+    async fn scheme(&self, registry: &str) -> Result<&'static str, Error> {
+        if !self.0.insecure {
+            return Ok("https");
+        }
+        let known = |client: &Self| {
+            let schemes = client
+                .0
+                .schemes
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            schemes.get(registry).copied()
+        };
+        if let Some(scheme) = known(self) {
+            return Ok(scheme);
+        }
+        let mut first = None;
+        for scheme in ["https", "http"] {
+            match self
+                .0
+                .http
+                .get(format!("{scheme}://{registry}/v2/"))
+                .send()
+                .await
+            {
+                Ok(_) => {
+                    let mut schemes = self
+                        .0
+                        .schemes
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner);
+                    schemes.insert(registry.to_owned(), scheme);
+                    return Ok(scheme);
+                }
+                Err(failure) => first = first.or(Some(failure)),
+            }
+        }
+        Err(first.map_or_else(
+            || error::strange(registry, "no scheme was tried"),
+            |failure| error::unavailable(registry, &failure.without_url()),
+        ))
+    }
+}
+
+fn may_pass(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::INTERNAL_SERVER_ERROR
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    )
+}
+
+fn asked_pause(response: &Response) -> Option<Duration> {
+    let seconds = response
+        .headers()
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()?;
+    Some(Duration::from_secs(seconds).min(PAUSE_LIMIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_a_bound() {
+        assert_eq!(pause(1), FIRST_PAUSE);
+        assert_eq!(pause(3), 4 * FIRST_PAUSE);
+        assert_eq!(pause(u32::MAX), PAUSE_LIMIT);
+    }
+}

@@ -1,0 +1,405 @@
+//! Single files out of layers: tar, plain or compressed by gzip, read once from front to back.
+//!
+//! Paths inside a layer are only compared, never used as paths on disk.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use model::Error;
+use tar::EntryType;
+
+/// Units: bytes. Largest file that is taken out; an installer binary has about 1 GiB.
+const FILE_LIMIT_BYTES: u64 = 4 << 30;
+/// Units: bytes. Largest layer after decompression: what lies beyond is taken for a bomb.
+const LAYER_LIMIT_BYTES: u64 = 64 << 30;
+/// Units: bytes. Read ahead of the decompression.
+const BUFFER_BYTES: usize = 64 * 1024;
+/// Prefix of an entry that hides one of a lower layer. Source: OCI image-spec, whiteouts.
+const WHITEOUT: &str = ".wh.";
+/// Entry that hides everything of the lower layers in its folder.
+const OPAQUE: &str = ".wh..wh..opq";
+
+/// What a layer says about a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// A file; its bytes and mode were written there.
+    File(PathBuf),
+    /// Look at this path instead, beginning with the topmost layer.
+    Link(String),
+    /// Not in this layer, and hidden in the lower ones.
+    Removed,
+}
+
+/// Reads a layer to its end and takes out the `wanted` files; what the layer does not mention is absent from the
+/// result. Files get the names `0`, `1`, … in `dest`, by their place in `wanted`, and keep their mode bits.
+///
+/// Blocking. Errors: Invalid – no layer that can be read here; TooLarge; Internal – `dest` cannot be written.
+pub fn extract_files(
+    layer: impl Read,
+    wanted: &[String],
+    dest: &Path,
+) -> Result<BTreeMap<String, Found>, Error> {
+    let mut layer = BufReader::with_capacity(BUFFER_BYTES, layer);
+    let magic = io::BufRead::fill_buf(&mut layer).map_err(unreadable)?;
+    let (is_gzip, is_zstd) = (
+        magic.starts_with(&[0x1f, 0x8b]),
+        magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]),
+    );
+    if is_zstd {
+        return Err(Error::invalid(
+            "layer",
+            "it is compressed by zstd; push the image with gzip layers",
+        ));
+    }
+    if is_gzip {
+        let mut gzip = MultiGzDecoder::new(layer);
+        let found = scan(&mut gzip, wanted, dest)?;
+        drain(&mut gzip)?;
+        drain(&mut gzip.into_inner())?;
+        Ok(found)
+    } else {
+        let found = scan(&mut layer, wanted, dest)?;
+        drain(&mut layer)?;
+        Ok(found)
+    }
+}
+
+/// [`extract_files`] for a layer on disk, on the blocking pool.
+pub async fn extract_files_of(
+    layer: &Path,
+    wanted: Vec<String>,
+    dest: &Path,
+) -> Result<BTreeMap<String, Found>, Error> {
+    let (path, dest) = (layer.to_owned(), dest.to_owned());
+    let work = move || {
+        let file = File::open(&path)
+            .map_err(|e| Error::internal(format!("opening {}", path.display()), e))?;
+        extract_files(file, &wanted, &dest)
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("reading a layer", error)))
+}
+
+fn scan(
+    layer: impl Read,
+    wanted: &[String],
+    dest: &Path,
+) -> Result<BTreeMap<String, Found>, Error> {
+    let mut archive = tar::Archive::new(layer.take(LAYER_LIMIT_BYTES));
+    let (mut found, mut hidden) = (BTreeMap::new(), Vec::new());
+    for entry in archive.entries().map_err(unreadable)? {
+        let mut entry = entry.map_err(unreadable)?;
+        let Some(path) = normalized(&String::from_utf8_lossy(&entry.path_bytes())) else {
+            continue;
+        };
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        if name == OPAQUE {
+            hidden.push(parent.to_owned());
+            continue;
+        }
+        if let Some(name) = name.strip_prefix(WHITEOUT) {
+            hidden.push(joined(parent, name));
+            continue;
+        }
+        let kind = entry.header().entry_type();
+        let target = entry
+            .link_name_bytes()
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        for (index, wish) in wanted.iter().enumerate() {
+            let Some(rest) = below(wish, &path) else {
+                continue;
+            };
+            let value = match (kind, &target) {
+                (EntryType::Symlink, Some(target)) => {
+                    followed(parent, target, rest).map(Found::Link)
+                }
+                (EntryType::Link, Some(target)) if rest.is_empty() => {
+                    normalized(target).map(Found::Link)
+                }
+                (EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse, _)
+                    if rest.is_empty() =>
+                {
+                    let file = dest.join(index.to_string());
+                    write_file(&mut entry, &file)?;
+                    Some(Found::File(file))
+                }
+                _ => None,
+            };
+            found.extend(value.map(|value| (wish.clone(), value)));
+        }
+    }
+    for wish in wanted {
+        if hidden
+            .iter()
+            .any(|path| path.is_empty() || below(wish, path).is_some())
+        {
+            found.entry(wish.clone()).or_insert(Found::Removed);
+        }
+    }
+    Ok(found)
+}
+
+fn write_file(entry: &mut tar::Entry<'_, impl Read>, file: &Path) -> Result<(), Error> {
+    if entry.size() > FILE_LIMIT_BYTES {
+        return Err(Error::TooLarge {
+            what: "file in a layer",
+            limit: FILE_LIMIT_BYTES,
+        });
+    }
+    let failed = |e| Error::internal(format!("writing {}", file.display()), e);
+    let mode = entry.header().mode().map_err(unreadable)?;
+    // A later entry of the same path replaces an earlier one, as unpacking would.
+    let mut out = File::create(file).map_err(failed)?;
+    copy(entry, &mut out, file)?;
+    // Never set-uid: what is taken out is run by whoever asked for it.
+    fs::set_permissions(file, fs::Permissions::from_mode(mode & 0o777)).map_err(failed)?;
+    out.sync_all().map_err(failed)
+}
+
+/// `io::copy` that tells a layer that cannot be read from a disk that cannot be written.
+fn copy(from: &mut impl Read, to: &mut File, file: &Path) -> Result<(), Error> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let n = from.read(&mut buffer).map_err(unreadable)?;
+        if n == 0 {
+            return Ok(());
+        }
+        io::Write::write_all(to, &buffer[..n])
+            .map_err(|e| Error::internal(format!("writing {}", file.display()), e))?;
+    }
+}
+
+/// To the end, so that whoever provides the bytes can say whether they were the right ones.
+fn drain(layer: &mut impl Read) -> Result<(), Error> {
+    io::copy(&mut layer.take(LAYER_LIMIT_BYTES), &mut io::sink())
+        .map(drop)
+        .map_err(unreadable)
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "stands where a function is passed"
+)]
+fn unreadable(error: io::Error) -> Error {
+    Error::invalid(
+        "layer",
+        format!("it cannot be read as tar or tar compressed by gzip: {error}"),
+    )
+}
+
+/// `a/b` for `/a/./b/`; nothing for a path that leaves the root, and for the root itself.
+pub(crate) fn normalized(path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return None,
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+fn joined(parent: &str, name: &str) -> String {
+    if parent.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{parent}/{name}")
+    }
+}
+
+/// What remains of `path` below `ancestor`: empty when they are the same, nothing when it is not below.
+fn below<'a>(path: &'a str, ancestor: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(ancestor)?;
+    if rest.is_empty() {
+        Some(rest)
+    } else {
+        rest.strip_prefix('/')
+    }
+}
+
+/// Where a symbolic link in `parent` leads, with `rest` below it. As in a chroot, `..` stops at the root.
+fn followed(parent: &str, target: &str, rest: &str) -> Option<String> {
+    let base = if target.starts_with('/') { "" } else { parent };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in [base, target, rest]
+        .into_iter()
+        .flat_map(|path| path.split('/'))
+    {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    struct Layer(tar::Builder<Vec<u8>>);
+
+    impl Layer {
+        fn new() -> Self {
+            Self(tar::Builder::new(Vec::new()))
+        }
+
+        fn header(kind: EntryType, mode: u32, size: usize) -> tar::Header {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_mode(mode);
+            header.set_size(size as u64);
+            header
+        }
+
+        fn file(mut self, path: &str, content: &[u8], mode: u32) -> Self {
+            let mut header = Self::header(EntryType::Regular, mode, content.len());
+            // Not `set_path`: that refuses what an attacker would write.
+            header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_cksum();
+            self.0.append(&header, content).unwrap();
+            self
+        }
+
+        fn link(mut self, kind: EntryType, path: &str, target: &str) -> Self {
+            let mut header = Self::header(kind, 0o777, 0);
+            self.0.append_link(&mut header, path, target).unwrap();
+            self
+        }
+
+        fn tar(self) -> Vec<u8> {
+            self.0.into_inner().unwrap()
+        }
+
+        fn gzip(self) -> Vec<u8> {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(&self.tar()).unwrap();
+            gzip.finish().unwrap()
+        }
+    }
+
+    fn extract(layer: &[u8], wanted: &[&str]) -> (tempfile::TempDir, BTreeMap<String, Found>) {
+        let dir = tempfile::tempdir().unwrap();
+        let wanted: Vec<_> = wanted.iter().map(|path| (*path).to_owned()).collect();
+        let found = extract_files(layer, &wanted, dir.path()).unwrap();
+        (dir, found)
+    }
+
+    #[test]
+    fn files_keep_bytes_and_mode() {
+        let big = vec![9; 300_000];
+        let make = || {
+            Layer::new()
+                .file("./usr/bin/run", &big, 0o4755)
+                .file("etc/x", b"x", 0o600)
+        };
+        for layer in [make().tar(), make().gzip()] {
+            let (_dir, found) = extract(&layer, &["usr/bin/run", "etc/x", "etc/none"]);
+            let Some(Found::File(run)) = found.get("usr/bin/run") else {
+                panic!("{found:?}")
+            };
+            assert_eq!(fs::read(run).unwrap(), big);
+            assert_eq!(
+                fs::metadata(run).unwrap().permissions().mode() & 0o7777,
+                0o755
+            );
+            assert!(matches!(found.get("etc/x"), Some(Found::File(_))));
+            assert!(!found.contains_key("etc/none"));
+        }
+    }
+
+    #[test]
+    fn links_are_followed_by_name() {
+        let layer = Layer::new()
+            .link(EntryType::Symlink, "bin", "usr/bin")
+            .link(EntryType::Symlink, "usr/bin/a", "../lib/./b")
+            .link(EntryType::Symlink, "c", "/../../d")
+            .link(EntryType::Link, "e", "./f")
+            .tar();
+        let (_dir, found) = extract(&layer, &["bin/x", "usr/bin/a", "c", "e"]);
+        let link = |text: &str| Some(Found::Link(text.to_owned()));
+        assert_eq!(found.get("bin/x").cloned(), link("usr/bin/x"));
+        assert_eq!(found.get("usr/bin/a").cloned(), link("usr/lib/b"));
+        assert_eq!(found.get("c").cloned(), link("d"));
+        assert_eq!(found.get("e").cloned(), link("f"));
+    }
+
+    #[test]
+    fn whiteouts_hide_lower_layers_only() {
+        let layer = Layer::new()
+            .file("a/.wh.gone", b"", 0o644)
+            .file("b/.wh..wh..opq", b"", 0o644)
+            .file("b/kept", b"1", 0o644)
+            .tar();
+        let (_dir, found) = extract(
+            &layer,
+            &["a/gone", "a/gone/deep", "a/gone2", "b/kept", "b/other"],
+        );
+        assert_eq!(found.get("a/gone"), Some(&Found::Removed));
+        assert_eq!(found.get("a/gone/deep"), Some(&Found::Removed));
+        assert_eq!(found.get("a/gone2"), None);
+        assert!(matches!(found.get("b/kept"), Some(Found::File(_))));
+        assert_eq!(found.get("b/other"), Some(&Found::Removed));
+    }
+
+    #[test]
+    fn nothing_is_written_outside() {
+        let layer = Layer::new()
+            .file("../../evil", b"x", 0o644)
+            .file("/abs", b"y", 0o644)
+            .tar();
+        let (dir, found) = extract(&layer, &["evil", "abs"]);
+        assert_eq!(found.get("evil"), None);
+        assert_eq!(found.get("abs"), Some(&Found::File(dir.path().join("1"))));
+        assert!(!dir.path().join("../../evil").exists());
+    }
+
+    #[test]
+    fn damaged_layers_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = Layer::new().file("a", &[1; 100_000], 0o644).gzip();
+        for wrong in [
+            &whole[..whole.len() / 2],
+            &b"not a tar archive, although it is long enough".repeat(30),
+            b"\x28\xb5\x2f\xfdzstd",
+        ] {
+            let refused = extract_files(wrong, &["a".to_owned()], dir.path());
+            assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+        }
+        assert!(
+            extract_files(&b""[..], &["a".to_owned()], dir.path())
+                .unwrap()
+                .is_empty()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+            let dir = tempfile::tempdir().unwrap();
+            extract_files(bytes.as_slice(), &["a".to_owned()], dir.path()).ok();
+        }
+
+        #[test]
+        fn normalized_paths_stay_inside(path in "[a./]{0,20}") {
+            if let Some(path) = normalized(&path) {
+                prop_assert!(path.split('/').all(|part| !["", ".", ".."].contains(&part)));
+            }
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Media types of manifests, configs and layers.
+
+/// OCI image manifest.
+pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// OCI image index.
+pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// Docker schema 2 manifest.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+/// Docker schema 2 manifest list.
+pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// OCI image configuration.
+pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+/// OCI layer, tar compressed by gzip.
+pub const OCI_LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+/// OCI layer, plain tar.
+pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+
+/// The manifests that this crate reads, as an `Accept` header.
+pub const ACCEPT_MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, \
+    application/vnd.oci.image.index.v1+json, \
+    application/vnd.docker.distribution.manifest.v2+json, \
+    application/vnd.docker.distribution.manifest.list.v2+json";
+
+/// Whether a layer of this type may live outside the registry, so that its blob may be absent.
+pub fn is_nondistributable(media_type: &str) -> bool {
+    media_type.starts_with("application/vnd.oci.image.layer.nondistributable.v1.tar")
+        || media_type.starts_with("application/vnd.docker.image.rootfs.foreign.diff.tar")
+}

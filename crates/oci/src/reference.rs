@@ -1,0 +1,239 @@
+//! References to images, as people and manifests write them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use model::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{Digest, Repository, Tag};
+
+/// The tag that an image has when none is written.
+const DEFAULT_TAG: &str = "latest";
+
+/// An image in a registry: `host[:port]/repository[:tag][@digest]`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Reference {
+    /// Host with its port, if one is written.
+    pub registry: String,
+    /// Repository within the registry.
+    pub repository: Repository,
+    /// The tag, if one is written.
+    pub tag: Option<Tag>,
+    /// The digest, if one is written. It decides which manifest is meant; the tag is then only for readers.
+    pub digest: Option<Digest>,
+}
+
+/// Which manifest of a repository is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Target {
+    /// The one a tag points at.
+    Tag(Tag),
+    /// The one with this digest.
+    Digest(Digest),
+}
+
+impl Reference {
+    /// What to ask the registry for: the digest, else the tag, else `latest`.
+    pub fn target(&self) -> Target {
+        match (&self.digest, &self.tag) {
+            (Some(digest), _) => Target::Digest(digest.clone()),
+            (None, Some(tag)) => Target::Tag(tag.clone()),
+            (None, None) => Target::Tag(
+                DEFAULT_TAG
+                    .parse()
+                    .expect("the default tag fits the grammar"),
+            ),
+        }
+    }
+
+    /// Another manifest of the same repository.
+    #[must_use]
+    pub fn with_digest(&self, digest: Digest) -> Self {
+        Self {
+            tag: None,
+            digest: Some(digest),
+            ..self.clone()
+        }
+    }
+}
+
+impl FromStr for Target {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text.contains(':') {
+            text.parse().map(Self::Digest)
+        } else {
+            text.parse().map(Self::Tag)
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(tag) => tag.fmt(f),
+            Self::Digest(digest) => fmt::Display::fmt(digest, f),
+        }
+    }
+}
+
+impl FromStr for Reference {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong =
+            |reason: String| Error::invalid("image reference", format!("{text:?}: {reason}"));
+        let (named, digest) = match text.split_once('@') {
+            Some((named, digest)) => (named, Some(digest)),
+            None => (text, None),
+        };
+        let (registry, path) = named
+            .split_once('/')
+            .filter(|(host, _)| is_host(host))
+            .ok_or_else(|| {
+                wrong(
+                    "expected host[:port]/repository[:tag][@digest], with the registry's host"
+                        .to_owned(),
+                )
+            })?;
+        let (repository, tag) = match path.split_once(':') {
+            Some((repository, tag)) => (repository, Some(tag)),
+            None => (path, None),
+        };
+        Ok(Self {
+            registry: registry.to_owned(),
+            repository: repository
+                .parse()
+                .map_err(|e: Error| wrong(e.to_string()))?,
+            tag: tag
+                .map(str::parse)
+                .transpose()
+                .map_err(|e: Error| wrong(e.to_string()))?,
+            digest: digest
+                .map(str::parse)
+                .transpose()
+                .map_err(|e: Error| wrong(e.to_string()))?,
+        })
+    }
+}
+
+/// A first component is a host when it cannot be a path: it has a dot or a port, or is `localhost`.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
+    let host_fits = match host.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .is_some_and(|ip| ip.parse::<std::net::Ipv6Addr>().is_ok()),
+        None => !host.is_empty() && host.bytes().all(is_name),
+    };
+    let port_fits = port
+        .is_none_or(|port| port.parse::<u16>().is_ok() && port.bytes().all(|b| b.is_ascii_digit()));
+    let is_meant = port.is_some() || host.contains(['.', '[']) || host == "localhost";
+    host_fits && port_fits && is_meant
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.registry, self.repository)?;
+        if let Some(tag) = &self.tag {
+            write!(f, ":{tag}")?;
+        }
+        if let Some(digest) = &self.digest {
+            write!(f, "@{digest}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Reference {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Reference {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn parts() {
+        let digest = Digest::sha256(b"");
+        let text = format!("127.0.0.1:5000/ocp4/release:4.14.1-x86_64@{digest}");
+        let reference: Reference = text.parse().unwrap();
+        assert_eq!(reference.registry, "127.0.0.1:5000");
+        assert_eq!(reference.repository.as_str(), "ocp4/release");
+        assert_eq!(reference.tag.as_ref().unwrap().as_str(), "4.14.1-x86_64");
+        assert_eq!(reference.target(), Target::Digest(digest));
+        assert_eq!(reference.to_string(), text);
+        let plain: Reference = "localhost/a".parse().unwrap();
+        assert_eq!(plain.target().to_string(), "latest");
+        assert_eq!(
+            "[::1]:5000/a".parse::<Reference>().unwrap().registry,
+            "[::1]:5000"
+        );
+    }
+
+    #[test]
+    fn what_is_no_reference() {
+        for wrong in [
+            "",
+            "a",
+            "a/b",
+            "quay.io",
+            "quay.io/",
+            "quay.io/A",
+            "quay.io/a:",
+            "quay.io/a@",
+            "quay.io/a@sha256:1",
+            "quay.io:x/a",
+            "quay.io:70000/a",
+            "https://quay.io/a",
+            "quay.io/a:b:c",
+            "[::1/a",
+            "-/ a",
+            "..//a",
+            "a b.c/d",
+        ] {
+            assert!(wrong.parse::<Reference>().is_err(), "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_parses_prints_back(text in "[a-z0-9.:/@\\[\\]-]{0,60}") {
+            if let Ok(reference) = text.parse::<Reference>() {
+                prop_assert_eq!(reference.to_string(), text);
+            }
+        }
+
+        #[test]
+        fn what_is_printed_parses(
+            registry in "[a-z]{1,8}\\.[a-z]{2,3}(:[1-9][0-9]{0,3})?", repository in "[a-z0-9]{1,9}(/[a-z]+){0,3}",
+            tag in prop::option::of("[a-zA-Z0-9_][a-zA-Z0-9._-]{0,20}"), content in prop::option::of(any::<u64>()),
+        ) {
+            let reference = Reference {
+                registry,
+                repository: repository.parse().unwrap(),
+                tag: tag.map(|tag| tag.parse().unwrap()),
+                digest: content.map(|n| Digest::sha256(&n.to_be_bytes())),
+            };
+            prop_assert_eq!(reference.to_string().parse::<Reference>().unwrap(), reference);
+        }
+    }
+}

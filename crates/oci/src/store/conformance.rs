@@ -1,0 +1,441 @@
+//! What every store has to keep, as functions that a store's tests call.
+//!
+//! Panics: each function, when the store breaks the rule that the function is named for.
+
+use bytes::Bytes;
+use futures_util::stream;
+use model::time::Timestamp;
+use uuid::Uuid;
+
+use super::{BlobStore, StoreError};
+use crate::{Algorithm, Digest, Manifest, Repository, Tag};
+
+/// Runs every function of this module against an empty store.
+pub async fn all<S: BlobStore>(store: &S) {
+    blobs_come_back_whole(store).await;
+    uploads_resume_and_keep_order(store).await;
+    wrong_digests_leave_nothing(store).await;
+    blobs_belong_to_repositories(store).await;
+    long_digests_name_the_same_content(store).await;
+    manifests_need_their_content(store).await;
+    tags_move_and_manifests_stay(store).await;
+    deleting_a_manifest_takes_its_tags(store).await;
+    lists_are_sorted(store).await;
+}
+
+/// What is uploaded can be read, from any offset, also when it is empty or uploaded twice.
+pub async fn blobs_come_back_whole<S: BlobStore>(store: &S) {
+    let repository = repository("whole/blobs");
+    for content in [Vec::new(), b"x".to_vec(), vec![7; 700_000]] {
+        for _ in 0..2 {
+            let digest = push(store, &repository, &content).await;
+            assert_eq!(
+                store.blob_size(&repository, &digest).await.expect("size"),
+                content.len() as u64
+            );
+            for offset in [0, content.len() / 2, content.len()] {
+                let read = read(store, &repository, &digest, offset as u64).await;
+                assert_eq!(read, content[offset..]);
+            }
+        }
+    }
+}
+
+/// Pieces append in order only; what arrived before a cut stays.
+pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
+    let repository = repository("resumed");
+    let upload = start(store, &repository).await;
+    assert_eq!(
+        append(store, &repository, upload, Some(0), b"hello")
+            .await
+            .expect("append"),
+        5
+    );
+    for offset in [0, 4, 6] {
+        let refused = append(store, &repository, upload, Some(offset), b"x").await;
+        assert!(
+            matches!(refused, Err(StoreError::OutOfOrder { received: 5 })),
+            "{refused:?}"
+        );
+    }
+    let pieces = [
+        Ok(Bytes::from_static(b" wor")),
+        Err(std::io::Error::other("gone")),
+    ];
+    let cut = store
+        .append_upload(&repository, upload, None, stream::iter(pieces))
+        .await;
+    assert!(matches!(cut, Err(StoreError::Interrupted(_))), "{cut:?}");
+    assert_eq!(
+        store.upload_size(&repository, upload).await.expect("size"),
+        9
+    );
+    append(store, &repository, upload, Some(9), b"ld")
+        .await
+        .expect("append");
+    let digest = Digest::sha256(b"hello world");
+    let unknown = store.blob_size(&repository, &digest).await;
+    assert!(
+        matches!(unknown, Err(StoreError::UnknownBlob(_))),
+        "visible before it is whole"
+    );
+    store
+        .finish_upload(&repository, upload, &digest)
+        .await
+        .expect("finish");
+    assert_eq!(read(store, &repository, &digest, 0).await, b"hello world");
+    let gone = store.upload_size(&repository, upload).await;
+    assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
+    let cancelled = start(store, &repository).await;
+    store
+        .cancel_upload(&repository, cancelled)
+        .await
+        .expect("cancel");
+    for gone in [
+        store.cancel_upload(&repository, cancelled).await,
+        store.finish_upload(&repository, cancelled, &digest).await,
+        append(store, &repository, cancelled, None, b"x")
+            .await
+            .map(drop),
+    ] {
+        assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
+    }
+}
+
+/// An upload with another digest than was claimed is dropped.
+pub async fn wrong_digests_leave_nothing<S: BlobStore>(store: &S) {
+    let repository = repository("wrong");
+    for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+        let upload = start(store, &repository).await;
+        append(store, &repository, upload, None, b"other")
+            .await
+            .expect("append");
+        let claimed = Digest::of(algorithm, b"claimed");
+        let refused = store.finish_upload(&repository, upload, &claimed).await;
+        assert!(
+            matches!(refused, Err(StoreError::WrongDigest { .. })),
+            "{refused:?}"
+        );
+        for digest in [claimed, Digest::sha256(b"other")] {
+            let unknown = store.blob_size(&repository, &digest).await;
+            assert!(
+                matches!(unknown, Err(StoreError::UnknownBlob(_))),
+                "{unknown:?}"
+            );
+        }
+        let gone = store.upload_size(&repository, upload).await;
+        assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
+    }
+}
+
+/// A blob is seen only where it was pushed or mounted, and goes only where it is deleted.
+pub async fn blobs_belong_to_repositories<S: BlobStore>(store: &S) {
+    let (first, second, third) = (
+        repository("own/a"),
+        repository("own/b"),
+        repository("own/c"),
+    );
+    let digest = push(store, &first, b"shared").await;
+    assert!(store.blob_size(&second, &digest).await.is_err());
+    assert!(
+        !store
+            .mount_blob(&second, Some(&third), &digest)
+            .await
+            .expect("mount")
+    );
+    assert!(
+        store
+            .mount_blob(&second, Some(&first), &digest)
+            .await
+            .expect("mount")
+    );
+    assert!(
+        store
+            .mount_blob(&third, None, &digest)
+            .await
+            .expect("mount")
+    );
+    assert!(
+        !store
+            .mount_blob(&third, None, &Digest::sha256(b"nowhere"))
+            .await
+            .expect("mount")
+    );
+    store.delete_blob(&first, &digest).await.expect("delete");
+    let gone = store.delete_blob(&first, &digest).await;
+    assert!(matches!(gone, Err(StoreError::UnknownBlob(_))), "{gone:?}");
+    assert!(store.blob_size(&first, &digest).await.is_err());
+    assert_eq!(read(store, &second, &digest, 0).await, b"shared");
+    assert_eq!(read(store, &third, &digest, 0).await, b"shared");
+}
+
+/// SHA-512 digests work like the others.
+pub async fn long_digests_name_the_same_content<S: BlobStore>(store: &S) {
+    let repository = repository("long");
+    let upload = start(store, &repository).await;
+    append(store, &repository, upload, None, b"{}")
+        .await
+        .expect("append");
+    let long = Digest::of(Algorithm::Sha512, b"{}");
+    store
+        .finish_upload(&repository, upload, &long)
+        .await
+        .expect("finish");
+    assert_eq!(read(store, &repository, &long, 0).await, b"{}");
+    assert_eq!(
+        read(store, &repository, &Digest::sha256(b"{}"), 0).await,
+        b"{}"
+    );
+    let manifest = manifest(&long, "");
+    let name = Digest::of(Algorithm::Sha512, &manifest.bytes);
+    store
+        .put_manifest(&repository, &manifest, &name, &[])
+        .await
+        .expect("put");
+    assert_eq!(
+        store
+            .manifest(&repository, &name)
+            .await
+            .expect("manifest")
+            .bytes,
+        manifest.bytes
+    );
+    store
+        .delete_manifest(&repository, &name)
+        .await
+        .expect("delete");
+    assert!(store.manifest(&repository, &name).await.is_err());
+    assert!(store.manifest(&repository, &manifest.digest).await.is_err());
+    store.delete_blob(&repository, &long).await.expect("delete");
+    assert!(store.blob_size(&repository, &long).await.is_err());
+}
+
+/// A manifest is refused, with every missing digest, until its content is there.
+pub async fn manifests_need_their_content<S: BlobStore>(store: &S) {
+    let repository = repository("needy");
+    let config = Digest::sha256(b"needed");
+    let image = manifest(&config, "");
+    let refused = put(store, &repository, &image, &["t"]).await;
+    assert!(
+        matches!(&refused, Err(StoreError::MissingContent(missing)) if *missing == [config]),
+        "{refused:?}"
+    );
+    assert!(store.resolve_tag(&repository, &tag("t")).await.is_err());
+    let index = index(&image);
+    let refused = put(store, &repository, &index, &[]).await;
+    assert!(
+        matches!(&refused, Err(StoreError::MissingContent(missing)) if *missing == [image.digest.clone()]),
+        "{refused:?}"
+    );
+    push(store, &repository, b"needed").await;
+    put(store, &repository, &image, &[])
+        .await
+        .expect("put image");
+    put(store, &repository, &index, &["t"])
+        .await
+        .expect("put index");
+    assert_eq!(
+        store
+            .resolve_tag(&repository, &tag("t"))
+            .await
+            .expect("tag"),
+        index.digest
+    );
+}
+
+/// A tag points at what was pushed last; what it pointed at stays reachable by digest.
+pub async fn tags_move_and_manifests_stay<S: BlobStore>(store: &S) {
+    let repository = repository("moving");
+    let config = push(store, &repository, b"{}").await;
+    let (old, new) = (manifest(&config, "old"), manifest(&config, "new"));
+    put(store, &repository, &old, &["t", "u"])
+        .await
+        .expect("put");
+    put(store, &repository, &new, &["t"]).await.expect("put");
+    assert_eq!(
+        store
+            .resolve_tag(&repository, &tag("t"))
+            .await
+            .expect("tag"),
+        new.digest
+    );
+    assert_eq!(
+        store
+            .resolve_tag(&repository, &tag("u"))
+            .await
+            .expect("tag"),
+        old.digest
+    );
+    assert_eq!(
+        store
+            .manifest(&repository, &old.digest)
+            .await
+            .expect("manifest"),
+        old
+    );
+    store
+        .delete_tag(&repository, &tag("t"))
+        .await
+        .expect("delete");
+    let gone = store.delete_tag(&repository, &tag("t")).await;
+    assert!(
+        matches!(gone, Err(StoreError::UnknownManifest(_))),
+        "{gone:?}"
+    );
+    assert_eq!(
+        store
+            .manifest(&repository, &new.digest)
+            .await
+            .expect("manifest"),
+        new
+    );
+}
+
+/// Deleting by digest takes every tag on it along, and no other.
+pub async fn deleting_a_manifest_takes_its_tags<S: BlobStore>(store: &S) {
+    let repository = repository("deleted");
+    let config = push(store, &repository, b"{}").await;
+    let (one, two) = (manifest(&config, "one"), manifest(&config, "two"));
+    put(store, &repository, &one, &["a", "b"])
+        .await
+        .expect("put");
+    put(store, &repository, &two, &["c"]).await.expect("put");
+    store
+        .delete_manifest(&repository, &one.digest)
+        .await
+        .expect("delete");
+    let gone = store.delete_manifest(&repository, &one.digest).await;
+    assert!(
+        matches!(gone, Err(StoreError::UnknownManifest(_))),
+        "{gone:?}"
+    );
+    assert!(store.manifest(&repository, &one.digest).await.is_err());
+    assert_eq!(store.tags(&repository).await.expect("tags"), [tag("c")]);
+    put(store, &repository, &one, &["a"])
+        .await
+        .expect("put again");
+    assert_eq!(
+        store
+            .resolve_tag(&repository, &tag("a"))
+            .await
+            .expect("tag"),
+        one.digest
+    );
+}
+
+/// Tags and repositories are listed by bytes; a repository without manifests is not known.
+pub async fn lists_are_sorted<S: BlobStore>(store: &S) {
+    let (outer, nested, bare) = (
+        repository("list"),
+        repository("list/nested"),
+        repository("bare"),
+    );
+    for repository in [&nested, &outer] {
+        let config = push(store, repository, b"{}").await;
+        let tags = ["b", "a", "A", "1.0", "a-b", "_"];
+        put(store, repository, &manifest(&config, ""), &tags)
+            .await
+            .expect("put");
+    }
+    push(store, &bare, b"{}").await;
+    let tags = store.tags(&outer).await.expect("tags");
+    assert_eq!(tags, ["1.0", "A", "_", "a", "a-b", "b"].map(tag));
+    let unknown = store.tags(&bare).await;
+    assert!(
+        matches!(unknown, Err(StoreError::UnknownRepository(_))),
+        "{unknown:?}"
+    );
+    let repositories = store.repositories().await.expect("repositories");
+    assert!(repositories.is_sorted());
+    assert!(
+        repositories.contains(&outer)
+            && repositories.contains(&nested)
+            && !repositories.contains(&bare)
+    );
+}
+
+fn repository(name: &str) -> Repository {
+    name.parse().expect("the name fits the grammar")
+}
+
+fn tag(name: &str) -> Tag {
+    name.parse().expect("the tag fits the grammar")
+}
+
+async fn start<S: BlobStore>(store: &S, repository: &Repository) -> Uuid {
+    store
+        .start_upload(repository, Timestamp::UNIX_EPOCH)
+        .await
+        .expect("start")
+}
+
+async fn append<S: BlobStore>(
+    store: &S,
+    repository: &Repository,
+    upload: Uuid,
+    offset: Option<u64>,
+    content: &[u8],
+) -> super::Result<u64> {
+    let pieces: Vec<_> = content
+        .chunks(1 << 16)
+        .map(|chunk| Ok::<_, std::io::Error>(Bytes::copy_from_slice(chunk)))
+        .collect();
+    store
+        .append_upload(repository, upload, offset, stream::iter(pieces))
+        .await
+}
+
+async fn push<S: BlobStore>(store: &S, repository: &Repository, content: &[u8]) -> Digest {
+    let upload = start(store, repository).await;
+    append(store, repository, upload, None, content)
+        .await
+        .expect("append");
+    let digest = Digest::sha256(content);
+    store
+        .finish_upload(repository, upload, &digest)
+        .await
+        .expect("finish");
+    digest
+}
+
+async fn read<S: BlobStore>(
+    store: &S,
+    repository: &Repository,
+    digest: &Digest,
+    offset: u64,
+) -> Vec<u8> {
+    let mut blob = store
+        .open_blob(repository, digest, offset)
+        .await
+        .expect("open");
+    let mut bytes = Vec::new();
+    tokio::io::copy(&mut blob.reader, &mut bytes)
+        .await
+        .expect("read");
+    bytes
+}
+
+fn manifest(config: &Digest, note: &str) -> Manifest {
+    let body = format!(
+        r#"{{"schemaVersion":2,"config":{{"mediaType":"x","digest":"{config}","size":2}},"layers":[],"note":"{note}"}}"#
+    );
+    Manifest::parse(body.into(), None).expect("a manifest")
+}
+
+fn index(child: &Manifest) -> Manifest {
+    let child = serde_json::json!(child.descriptor());
+    let body = serde_json::json!({"schemaVersion": 2, "manifests": [child]}).to_string();
+    Manifest::parse(body.into(), None).expect("an index")
+}
+
+async fn put<S: BlobStore>(
+    store: &S,
+    repository: &Repository,
+    manifest: &Manifest,
+    tags: &[&str],
+) -> super::Result<()> {
+    let tags: Vec<_> = tags.iter().map(|name| tag(name)).collect();
+    store
+        .put_manifest(repository, manifest, &manifest.digest, &tags)
+        .await
+}

@@ -1,0 +1,92 @@
+//! Writes that are whole or absent after a crash: temporary file, fsync, rename, fsync of the folder.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// A file with its final content under a temporary name; removed unless it is placed.
+#[derive(Debug)]
+pub(super) struct Staged(Option<PathBuf>);
+
+impl Staged {
+    /// Writes `bytes` to `temporary` and makes them durable.
+    pub(super) fn write(temporary: PathBuf, bytes: &[u8]) -> io::Result<Self> {
+        let mut file = File::create_new(&temporary)?;
+        let staged = Self(Some(temporary));
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        Ok(staged)
+    }
+
+    /// Gives the file its final name. The folder still has to be synced.
+    pub(super) fn place(mut self, target: &Path) -> io::Result<()> {
+        let Some(temporary) = self.0.as_deref() else {
+            return Ok(());
+        };
+        rename(temporary, target)?;
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(temporary) = &self.0 {
+            // What cannot be removed now is removed at the next start.
+            fs::remove_file(temporary).ok();
+        }
+    }
+}
+
+/// Renames, also when somebody has just removed the folder that the target was to be in.
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && from.exists() => {
+            create_parent(to)?;
+            fs::rename(from, to)
+        }
+        result => result,
+    }
+}
+
+/// Makes the folders above `path`, each durable in its parent.
+pub(super) fn create_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), create_dirs)
+}
+
+/// Makes `path` and the folders above it, each durable in its parent.
+pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    create_parent(path)?;
+    match fs::create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => sync_parent(path),
+    }
+}
+
+/// Makes the entry of `path` durable.
+pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a file; whether it was there.
+pub(super) fn remove_file(path: &Path) -> io::Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether `error` says that there is nothing.
+pub(super) fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}

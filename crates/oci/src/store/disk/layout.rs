@@ -1,0 +1,103 @@
+//! Where things are: the layout of distribution's filesystem driver, so that its data directory can be adopted in
+//! place and handed back.
+
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::{Digest, Repository, Tag};
+
+/// Paths below the root directory.
+#[derive(Debug)]
+pub(super) struct Layout {
+    content: PathBuf,
+    own: PathBuf,
+}
+
+impl Layout {
+    pub(super) fn new(root: &Path) -> Self {
+        Self {
+            content: root.join("docker/registry/v2"),
+            own: root.join(".atoll"),
+        }
+    }
+
+    /// Holds the lock and unfinished writes: not part of distribution's layout, so that nothing there is mistaken.
+    pub(super) fn temporary_dir(&self) -> PathBuf {
+        self.own.join("tmp")
+    }
+
+    pub(super) fn lock(&self) -> PathBuf {
+        self.own.join("lock")
+    }
+
+    pub(super) fn temporary(&self) -> PathBuf {
+        self.temporary_dir().join(Uuid::new_v4().to_string())
+    }
+
+    pub(super) fn repositories(&self) -> PathBuf {
+        self.content.join("repositories")
+    }
+
+    pub(super) fn blobs(&self) -> PathBuf {
+        self.content.join("blobs")
+    }
+
+    /// Bytes of a blob or manifest. Blobs lie under their SHA-256 alone; other digests are links to it.
+    pub(super) fn data(&self, digest: &Digest) -> PathBuf {
+        let hex = digest.hex();
+        let below = format!("{}/{}/{hex}/data", digest.algorithm().as_str(), &hex[..2]);
+        self.blobs().join(below)
+    }
+
+    pub(super) fn layer_link(&self, repository: &Repository, digest: &Digest) -> PathBuf {
+        self.repository(repository)
+            .join("_layers")
+            .join(link(digest))
+    }
+
+    pub(super) fn manifests(&self, repository: &Repository) -> PathBuf {
+        self.repository(repository).join("_manifests")
+    }
+
+    pub(super) fn revision_link(&self, repository: &Repository, digest: &Digest) -> PathBuf {
+        self.manifests(repository)
+            .join("revisions")
+            .join(link(digest))
+    }
+
+    pub(super) fn tags(&self, repository: &Repository) -> PathBuf {
+        self.manifests(repository).join("tags")
+    }
+
+    pub(super) fn tag(&self, repository: &Repository, tag: &Tag) -> PathBuf {
+        self.tags(repository).join(tag.as_str())
+    }
+
+    pub(super) fn tag_current(&self, repository: &Repository, tag: &Tag) -> PathBuf {
+        self.tag(repository, tag).join("current/link")
+    }
+
+    pub(super) fn tag_history(
+        &self,
+        repository: &Repository,
+        tag: &Tag,
+        digest: &Digest,
+    ) -> PathBuf {
+        self.tag(repository, tag).join("index").join(link(digest))
+    }
+
+    pub(super) fn upload(&self, repository: &Repository, upload: Uuid) -> PathBuf {
+        self.repository(repository)
+            .join("_uploads")
+            .join(upload.to_string())
+    }
+
+    fn repository(&self, repository: &Repository) -> PathBuf {
+        self.repositories().join(repository.as_str())
+    }
+}
+
+fn link(digest: &Digest) -> String {
+    format!("{}/{}/link", digest.algorithm().as_str(), digest.hex())
+}

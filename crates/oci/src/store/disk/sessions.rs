@@ -1,0 +1,94 @@
+//! What is known of open uploads beyond their bytes on disk: who writes, and the hash so far.
+//!
+//! Everything here may be lost; the bytes are then hashed again when the upload is finished.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Mutex as AsyncMutex;
+use uuid::Uuid;
+
+use crate::Hasher;
+
+/// Idle uploads whose hash is kept; each costs about 300 bytes.
+const SESSION_LIMIT: usize = 1024;
+
+/// The hash of the first `size` bytes of an upload.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub(super) size: u64,
+    pub(super) hasher: Option<Hasher>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sessions(Mutex<Table>);
+
+#[derive(Debug, Default)]
+struct Table {
+    entries: HashMap<Uuid, Entry>,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    session: Arc<AsyncMutex<Session>>,
+    used: u64,
+}
+
+impl Sessions {
+    /// The session of `upload`. Whoever locks it is the one that writes.
+    pub(super) fn get(&self, upload: Uuid) -> Arc<AsyncMutex<Session>> {
+        self.insert(upload, Session::default())
+    }
+
+    /// Adds `session` unless there is one already.
+    pub(super) fn insert(&self, upload: Uuid, session: Session) -> Arc<AsyncMutex<Session>> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.clock += 1;
+        let used = table.clock;
+        if table.entries.len() >= SESSION_LIMIT && !table.entries.contains_key(&upload) {
+            table.drop_oldest_idle();
+        }
+        let entry = table.entries.entry(upload).or_insert_with(|| Entry {
+            session: Arc::new(AsyncMutex::new(session)),
+            used,
+        });
+        entry.used = used;
+        Arc::clone(&entry.session)
+    }
+
+    pub(super) fn forget(&self, upload: Uuid) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        table.entries.remove(&upload);
+    }
+}
+
+impl Table {
+    fn drop_oldest_idle(&mut self) {
+        let oldest = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| Arc::strong_count(&entry.session) == 1)
+            .min_by_key(|(_, entry)| entry.used)
+            .map(|(upload, _)| *upload);
+        if let Some(upload) = oldest {
+            self.entries.remove(&upload);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn idle_sessions_are_bounded_and_busy_ones_stay() {
+        let sessions = Sessions::default();
+        let busy = sessions.get(Uuid::from_u128(1));
+        for n in 2..3 * SESSION_LIMIT as u128 {
+            sessions.get(Uuid::from_u128(n));
+        }
+        assert_eq!(sessions.0.lock().unwrap().entries.len(), SESSION_LIMIT);
+        assert!(Arc::ptr_eq(&busy, &sessions.get(Uuid::from_u128(1))));
+    }
+}

@@ -1,0 +1,158 @@
+//! Where a registry keeps its content.
+//!
+//! [`BlobStore`] is what a registry needs of a store, [`disk`] keeps it in distribution's layout, [`conformance`]
+//! holds any store to the rules. The invariant: what a store lists or hands out is whole and durable.
+
+pub mod conformance;
+pub mod disk;
+mod error;
+
+use bytes::Bytes;
+use futures_util::Stream;
+use model::time::Timestamp;
+use tokio::io::AsyncRead;
+use uuid::Uuid;
+
+use crate::{Digest, Manifest, Repository, Tag};
+
+pub use disk::DiskStore;
+pub use error::StoreError;
+
+/// The result of a store's operation.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A blob that can be read.
+#[derive(Debug)]
+pub struct Blob<R> {
+    /// Units: bytes. Of the whole blob.
+    pub size: u64,
+    /// Its bytes, from the offset that was asked for.
+    pub reader: R,
+}
+
+/// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
+pub trait BlobStore: Send + Sync + 'static {
+    /// Reads a blob.
+    type Reader: AsyncRead + Send + Unpin + 'static;
+
+    /// The size of a blob of `repository`. Errors: UnknownBlob.
+    fn blob_size(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<u64>> + Send;
+
+    /// Opens a blob of `repository` at `offset`. Errors: UnknownBlob.
+    fn open_blob(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+        offset: u64,
+    ) -> impl Future<Output = Result<Blob<Self::Reader>>> + Send;
+
+    /// Takes a blob out of `repository`. Errors: UnknownBlob.
+    fn delete_blob(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Makes a blob of `from`, or without it any blob of the store, one of `repository` too; whether it was there.
+    fn mount_blob(
+        &self,
+        repository: &Repository,
+        from: Option<&Repository>,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Opens an upload session.
+    fn start_upload(
+        &self,
+        repository: &Repository,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<Uuid>> + Send;
+
+    /// How many bytes of an upload are there. Errors: UnknownUpload.
+    fn upload_size(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+    ) -> impl Future<Output = Result<u64>> + Send;
+
+    /// Appends `bytes`, which have to begin at `offset` if one is given; the new size. Also when `bytes` end in
+    /// an error, what came before stays and the upload can be resumed.
+    ///
+    /// Errors: UnknownUpload, OutOfOrder, Interrupted, Io.
+    fn append_upload<S, E>(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        offset: Option<u64>,
+        bytes: S,
+    ) -> impl Future<Output = Result<u64>> + Send
+    where
+        S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
+        E: std::error::Error + Send + Sync + 'static;
+
+    /// Makes an upload the blob `digest` of `repository`. With another digest, the upload is dropped.
+    ///
+    /// Errors: UnknownUpload, WrongDigest.
+    fn finish_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Drops an upload. Errors: UnknownUpload.
+    fn cancel_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// The digest that `tag` points at. Errors: UnknownManifest.
+    fn resolve_tag(
+        &self,
+        repository: &Repository,
+        tag: &Tag,
+    ) -> impl Future<Output = Result<Digest>> + Send;
+
+    /// A manifest of `repository`, as it was pushed. Errors: UnknownManifest.
+    fn manifest(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<Manifest>> + Send;
+
+    /// Keeps `manifest` under `digest` and points `tags` at it, all at once.
+    ///
+    /// Errors: MissingContent – blobs or manifests that it needs and `repository` does not have.
+    fn put_manifest(
+        &self,
+        repository: &Repository,
+        manifest: &Manifest,
+        digest: &Digest,
+        tags: &[Tag],
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Takes a manifest out of `repository`, with the tags that point at it. Errors: UnknownManifest.
+    fn delete_manifest(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Takes a tag away; its manifest stays. Errors: UnknownManifest.
+    fn delete_tag(
+        &self,
+        repository: &Repository,
+        tag: &Tag,
+    ) -> impl Future<Output = Result<()>> + Send;
+
+    /// Every tag of `repository`, sorted by bytes. Errors: UnknownRepository.
+    fn tags(&self, repository: &Repository) -> impl Future<Output = Result<Vec<Tag>>> + Send;
+
+    /// Every repository that has or had a manifest, sorted by bytes.
+    fn repositories(&self) -> impl Future<Output = Result<Vec<Repository>>> + Send;
+}

@@ -1,0 +1,250 @@
+//! The client where the way to the registry, or the registry, is bad.
+
+use bytes::Bytes;
+use oci::{Client, ClientOptions, Credentials, Descriptor, Digest, Error, Login, Reference};
+
+use crate::wire::Wire;
+
+fn client() -> Client {
+    let login = Login {
+        user: "me".to_owned(),
+        password: "secret".into(),
+    };
+    Client::new(ClientOptions {
+        credentials: Credentials::anonymous().with("127.0.0.1", login),
+        insecure: true,
+        ..ClientOptions::default()
+    })
+    .unwrap()
+}
+
+fn client_for(wire: &Wire) -> Client {
+    let login = Login {
+        user: "me".to_owned(),
+        password: "secret".into(),
+    };
+    Client::new(ClientOptions {
+        credentials: Credentials::anonymous().with(wire.address.to_string(), login),
+        insecure: true,
+        ..ClientOptions::default()
+    })
+    .unwrap()
+}
+
+fn reference(wire: &Wire, rest: &str) -> Reference {
+    format!("{}/a/b{rest}", wire.address).parse().unwrap()
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+fn blob(content: &str) -> Descriptor {
+    Descriptor {
+        media_type: String::new(),
+        digest: Digest::sha256(content.as_bytes()),
+        size: content.len() as u64,
+        platform: None,
+        annotations: None,
+    }
+}
+
+const MANIFEST: &str = r#"{"schemaVersion":2,"manifests":[]}"#;
+
+#[tokio::test]
+async fn a_broken_download_goes_on_where_it_ended() {
+    let wire = Wire::start(|_| {
+        vec![
+            "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello".to_owned(),
+            "HTTP/1.1 206 Partial Content\r\nContent-Length: 6\r\n\r\n wo".to_owned(),
+            // No Range here: the first bytes come again.
+            answer("200 OK", "", "hello world"),
+        ]
+    })
+    .await;
+    let mut out = Vec::new();
+    client()
+        .pull_blob(&reference(&wire, ""), &blob("hello world"), &mut out)
+        .await
+        .unwrap();
+    assert_eq!(out, b"hello world");
+    let requests = wire.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests[1].contains("range: bytes=5-"), "{}", requests[1]);
+    assert!(requests[2].contains("range: bytes=8-"), "{}", requests[2]);
+}
+
+#[tokio::test]
+async fn content_of_another_digest_or_size_is_refused() {
+    for body in ["HELLO WORLD", "hello world, and more"] {
+        let wire = Wire::start(|_| vec![answer("200 OK", "", body)]).await;
+        let refused = client()
+            .pull_blob_bytes(&reference(&wire, ""), &blob("hello world"), 100)
+            .await;
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    }
+    let wire = Wire::start(|_| vec![answer("200 OK", "", MANIFEST)]).await;
+    let pinned = reference(&wire, &format!("@{}", Digest::sha256(b"other")));
+    let refused = client().pull_manifest(&pinned).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+}
+
+#[tokio::test]
+async fn failures_that_may_pass_are_tried_again() {
+    let wire = Wire::start(|_| {
+        vec![
+            answer("503 Service Unavailable", "Retry-After: 0\r\n", ""),
+            String::new(),
+            answer("200 OK", "Content-Type: text/plain\r\n", MANIFEST),
+        ]
+    })
+    .await;
+    let manifest = client()
+        .pull_manifest(&reference(&wire, ":t"))
+        .await
+        .unwrap();
+    assert_eq!(manifest.bytes, MANIFEST);
+    assert_eq!(wire.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn refusals_are_not_tried_again_and_say_why() {
+    let body = r#"{"errors":[{"code":"DENIED","message":"not yours"}]}"#;
+    let wire = Wire::start(|_| {
+        vec![
+            answer("403 Forbidden", "", body),
+            answer("404 Not Found", "", ""),
+        ]
+    })
+    .await;
+    let denied = client()
+        .pull_manifest(&reference(&wire, ":t"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(denied, Error::Forbidden { .. }) && denied.to_string().contains("not yours"),
+        "{denied}"
+    );
+    let absent = client()
+        .pull_manifest(&reference(&wire, ":t"))
+        .await
+        .unwrap_err();
+    assert!(matches!(absent, Error::NotFound { .. }), "{absent}");
+    assert_eq!(wire.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn an_absent_registry_is_unavailable() {
+    let wire = Wire::start(|_| Vec::new()).await;
+    let gone: Reference = "127.0.0.1:1/a:t".parse().unwrap();
+    let error = client().pull_manifest(&gone).await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(error.chain().contains("127.0.0.1:1"), "{}", error.chain());
+    drop(wire);
+}
+
+#[tokio::test]
+async fn tokens_are_fetched_once_and_used_again() {
+    let wire = Wire::start(|address| {
+        let demand =
+            format!("WWW-Authenticate: Bearer realm=\"http://{address}/token\",service=\"s\"\r\n");
+        vec![
+            answer("401 Unauthorized", &demand, ""),
+            answer("200 OK", "", r#"{"access_token":"T1"}"#),
+            answer("200 OK", "", MANIFEST),
+            answer("200 OK", "", MANIFEST),
+        ]
+    })
+    .await;
+    let client = client_for(&wire);
+    for _ in 0..2 {
+        client.pull_manifest(&reference(&wire, ":t")).await.unwrap();
+    }
+    let requests = wire.requests();
+    assert_eq!(requests.len(), 4);
+    assert!(
+        requests[1].starts_with("GET /token?scope=repository%3Aa%2Fb%3Apull&service=s"),
+        "{}",
+        requests[1]
+    );
+    assert!(
+        requests[1].contains("authorization: Basic bWU6c2VjcmV0"),
+        "{}",
+        requests[1]
+    );
+    for request in &requests[2..] {
+        assert!(request.contains("authorization: Bearer T1"), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn refused_logins_end_at_once() {
+    let demand = "WWW-Authenticate: Basic realm=\"Registry\"\r\n";
+    let wire = Wire::start(|_| {
+        vec![
+            answer("401 Unauthorized", demand, ""),
+            answer("401 Unauthorized", demand, ""),
+        ]
+    })
+    .await;
+    let error = client_for(&wire)
+        .pull_manifest(&reference(&wire, ":t"))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, Error::Unauthenticated { .. }) && error.to_string().contains("user me"),
+        "{error}"
+    );
+    let wire = Wire::start(|_| vec![answer("401 Unauthorized", demand, "")]).await;
+    let error = client()
+        .pull_manifest(&reference(&wire, ":t"))
+        .await
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("pull secret has none"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn uploads_to_another_host_are_refused() {
+    let elsewhere = "Location: http://example.invalid/x\r\n";
+    let wire = Wire::start(|_| {
+        vec![
+            answer("404 Not Found", "", ""),
+            answer("202 Accepted", elsewhere, ""),
+        ]
+    })
+    .await;
+    let client = client();
+    let push = client.push_blob_bytes(&reference(&wire, ""), "x", Bytes::from_static(b"x"));
+    let watch = async {
+        while wire.requests().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    // The refusal counts as something that may pass, so the end is not waited for.
+    tokio::select! {
+        result = push => assert!(result.is_err()),
+        () = watch => {}
+    }
+    assert!(
+        wire.requests()
+            .iter()
+            .all(|request| !request.starts_with("PUT"))
+    );
+}
+
+#[tokio::test]
+async fn ca_certificates_have_to_be_certificates() {
+    for wrong in [&b"garbage"[..], b""] {
+        let options = ClientOptions {
+            ca_pem: Some(wrong.to_vec()),
+            ..ClientOptions::default()
+        };
+        assert!(matches!(Client::new(options), Err(Error::Invalid { .. })));
+    }
+}

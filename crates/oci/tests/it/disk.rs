@@ -1,0 +1,289 @@
+//! What the disk store keeps besides the rules of every store: restarts, full disks, foreign folders.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures_util::stream;
+use model::time::Timestamp;
+use oci::store::{BlobStore, DiskStore, StoreError, conformance};
+use oci::{Digest, Manifest, Repository, Tag};
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt as _;
+use uuid::Uuid;
+
+async fn open(dir: &TempDir) -> DiskStore {
+    DiskStore::open(dir.path()).await.unwrap()
+}
+
+fn repository() -> Repository {
+    "team/app".parse().unwrap()
+}
+
+fn content(dir: &TempDir) -> PathBuf {
+    dir.path().join("docker/registry/v2")
+}
+
+async fn append(store: &DiskStore, upload: Uuid, bytes: &'static [u8]) -> oci::store::Result<u64> {
+    let bytes = stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(bytes))]);
+    store
+        .append_upload(&repository(), upload, None, bytes)
+        .await
+}
+
+async fn start(store: &DiskStore) -> Uuid {
+    store
+        .start_upload(&repository(), Timestamp::UNIX_EPOCH)
+        .await
+        .unwrap()
+}
+
+async fn push(store: &DiskStore, bytes: &'static [u8]) -> Digest {
+    let upload = start(store).await;
+    append(store, upload, bytes).await.unwrap();
+    let digest = Digest::sha256(bytes);
+    store
+        .finish_upload(&repository(), upload, &digest)
+        .await
+        .unwrap();
+    digest
+}
+
+async fn read(store: &DiskStore, digest: &Digest) -> Vec<u8> {
+    let mut blob = store.open_blob(&repository(), digest, 0).await.unwrap();
+    let mut bytes = Vec::new();
+    blob.reader.read_to_end(&mut bytes).await.unwrap();
+    bytes
+}
+
+fn manifest(config: &Digest) -> Manifest {
+    let body = format!(
+        r#"{{"schemaVersion":2,"config":{{"mediaType":"x","digest":"{config}","size":2}},"layers":[]}}"#
+    );
+    Manifest::parse(body.into(), None).unwrap()
+}
+
+fn files(dir: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open = vec![dir.to_owned()];
+    while let Some(path) = open.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                open.push(entry.path());
+            } else {
+                let path = entry.path();
+                found.push(path.strip_prefix(dir).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn the_disk_store_keeps_the_rules() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    conformance::all(&store).await;
+    assert_eq!(files(&dir.path().join(".atoll/tmp")), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_layout_is_the_one_of_distribution() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let config = push(&store, b"{}").await;
+    let manifest = manifest(&config);
+    let tag: Tag = "v1".parse().unwrap();
+    store
+        .put_manifest(&repository(), &manifest, &manifest.digest, &[tag])
+        .await
+        .unwrap();
+    let (c, m) = (config.hex(), manifest.digest.hex());
+    let mut expected = [
+        format!("blobs/sha256/{}/{c}/data", &c[..2]),
+        format!("blobs/sha256/{}/{m}/data", &m[..2]),
+        format!("repositories/team/app/_layers/sha256/{c}/link"),
+        format!("repositories/team/app/_manifests/revisions/sha256/{m}/link"),
+        "repositories/team/app/_manifests/tags/v1/current/link".to_owned(),
+        format!("repositories/team/app/_manifests/tags/v1/index/sha256/{m}/link"),
+    ];
+    expected.sort();
+    assert_eq!(files(&content(&dir)), expected);
+    let link = content(&dir).join("repositories/team/app/_manifests/tags/v1/current/link");
+    assert_eq!(
+        fs::read_to_string(link).unwrap(),
+        manifest.digest.to_string()
+    );
+}
+
+#[tokio::test]
+async fn open_uploads_and_content_survive_a_restart() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let kept = push(&store, b"kept").await;
+    let upload = start(&store).await;
+    append(&store, upload, b"first ").await.unwrap();
+    drop(store);
+    fs::write(dir.path().join(".atoll/tmp/leftover"), b"half").unwrap();
+
+    let store = open(&dir).await;
+    assert!(!dir.path().join(".atoll/tmp/leftover").exists());
+    assert_eq!(read(&store, &kept).await, b"kept");
+    assert_eq!(store.upload_size(&repository(), upload).await.unwrap(), 6);
+    append(&store, upload, b"second").await.unwrap();
+    let whole = Digest::sha256(b"first second");
+    store
+        .finish_upload(&repository(), upload, &whole)
+        .await
+        .unwrap();
+    assert_eq!(read(&store, &whole).await, b"first second");
+}
+
+#[tokio::test]
+async fn one_process_at_a_time() {
+    let dir = TempDir::new().unwrap();
+    let _first = open(&dir).await;
+    let second = DiskStore::open(dir.path()).await.unwrap_err();
+    assert!(second.to_string().contains("another process"), "{second}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_reads_go_on() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let kept = push(&store, b"kept").await;
+    let upload = start(&store).await;
+    let data = content(&dir).join(format!("repositories/team/app/_uploads/{upload}/data"));
+    fs::remove_file(&data).unwrap();
+    symlink("/dev/full", &data).unwrap();
+    let full = append(&store, upload, b"too much").await.unwrap_err();
+    assert!(full.is_full(), "{full:?}");
+    assert_eq!(read(&store, &kept).await, b"kept");
+    // Once there is room, the same upload goes on.
+    fs::remove_file(&data).unwrap();
+    append(&store, upload, b"fits").await.unwrap();
+    store
+        .finish_upload(&repository(), upload, &Digest::sha256(b"fits"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn what_distribution_leaves_behind_is_not_served() {
+    let dir = TempDir::new().unwrap();
+    let base = content(&dir).join("repositories/team/app");
+    let absent = Digest::sha256(b"absent");
+    let link = |below: String, text: &str| {
+        let path = base.join(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    link(
+        format!("_layers/sha256/{}/link", absent.hex()),
+        &absent.to_string(),
+    );
+    link(
+        format!("_manifests/revisions/sha256/{}/link", absent.hex()),
+        &absent.to_string(),
+    );
+    fs::create_dir_all(base.join("_manifests/tags/broken/index")).unwrap();
+    link(
+        "_uploads/0190f5d6-0000-7000-8000-000000000000/startedat".to_owned(),
+        "2026-01-01T00:00:00Z",
+    );
+    fs::create_dir_all(content(&dir).join("repositories/Not A Name/_manifests")).unwrap();
+
+    let store = open(&dir).await;
+    assert!(matches!(
+        store.blob_size(&repository(), &absent).await,
+        Err(StoreError::UnknownBlob(_))
+    ));
+    assert!(matches!(
+        store.manifest(&repository(), &absent).await,
+        Err(StoreError::UnknownManifest(_))
+    ));
+    assert_eq!(store.tags(&repository()).await.unwrap(), []);
+    assert_eq!(store.repositories().await.unwrap(), [repository()]);
+    let upload = "0190f5d6-0000-7000-8000-000000000000".parse().unwrap();
+    assert_eq!(store.upload_size(&repository(), upload).await.unwrap(), 0);
+    append(&store, upload, b"x").await.unwrap();
+    store
+        .finish_upload(&repository(), upload, &Digest::sha256(b"x"))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn damage_is_told_instead_of_served() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let config = push(&store, b"{}").await;
+    let manifest = manifest(&config);
+    store
+        .put_manifest(&repository(), &manifest, &manifest.digest, &[])
+        .await
+        .unwrap();
+    let hex = manifest.digest.hex();
+    let data = content(&dir).join(format!("blobs/sha256/{}/{hex}/data", &hex[..2]));
+    fs::write(
+        &data,
+        String::from_utf8(manifest.bytes.to_vec())
+            .unwrap()
+            .replace("\"x\"", "\"y\""),
+    )
+    .unwrap();
+    let damaged = store
+        .manifest(&repository(), &manifest.digest)
+        .await
+        .unwrap_err();
+    assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged:?}");
+    let link = content(&dir).join(format!(
+        "repositories/team/app/_layers/sha256/{}/link",
+        config.hex()
+    ));
+    fs::write(link, "garbage").unwrap();
+    let damaged = store.blob_size(&repository(), &config).await.unwrap_err();
+    assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_see_a_tag_with_its_manifest_or_neither() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let config = push(&store, b"{}").await;
+    let tag: Tag = "t".parse().unwrap();
+    let writer = {
+        let (store, config, tag) = (store.clone(), config.clone(), tag.clone());
+        tokio::spawn(async move {
+            for n in 0..60 {
+                let body = format!(
+                    r#"{{"schemaVersion":2,"config":{{"digest":"{config}","size":2}},"n":{n}}}"#
+                );
+                let manifest = Manifest::parse(body.into(), None).unwrap();
+                store
+                    .put_manifest(
+                        &repository(),
+                        &manifest,
+                        &manifest.digest,
+                        std::slice::from_ref(&tag),
+                    )
+                    .await
+                    .unwrap();
+            }
+        })
+    };
+    while !writer.is_finished() {
+        match store.resolve_tag(&repository(), &tag).await {
+            Ok(digest) => assert_eq!(
+                store.manifest(&repository(), &digest).await.unwrap().digest,
+                digest
+            ),
+            Err(StoreError::UnknownManifest(_)) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    writer.await.unwrap();
+}
