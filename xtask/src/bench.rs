@@ -10,8 +10,8 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::cargo::{Profile, build, root};
-use crate::demo::PACKAGES;
+use crate::cargo::{Profile, build};
+use crate::demo::{self, PACKAGES};
 use crate::installation::{Installation, State};
 use crate::scratch::{Scratch, free_ports};
 use crate::{http, postgres};
@@ -79,13 +79,11 @@ pub(crate) fn run(What::Api(load): &What) -> Result<ExitCode> {
 /// An infra-env needs an OS image to be of a version of.
 fn prepare_content(programs: &Path, installation: &Installation, settings: &Path) -> Result<()> {
     let before = installation.state()?.pids.get(API_SERVER).copied();
-    let status = Command::new(programs.join("demo"))
-        .current_dir(root())
-        .args(["content", "--state"])
-        .arg(installation.state_file())
-        .status()
-        .context("running demo content")?;
-    ensure!(status.success(), "demo content: {status}");
+    let data = settings.with_file_name("");
+    ensure!(
+        demo::content(programs, &data)? == 0,
+        "the content could not be made"
+    );
     let made = settings.with_file_name("demo").join("settings.env");
     fs::copy(&made, settings).with_context(|| format!("copying {}", made.display()))?;
     // The services are started anew with the content.

