@@ -1,4 +1,4 @@
-//! What the services install from: a live image and a release, and the settings that tell of them.
+//! What the services install from: a live image and releases, and the settings that tell of them.
 //!
 //! OS images and release images are settings of the services, so the content is made first; the services
 //! are restarted with the settings file.
@@ -10,24 +10,40 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::console::Console;
-use crate::iso;
+use super::state::Registry;
+use crate::{iso, release};
 
-/// Version of the release.
-const VERSION: &str = "4.18.30";
-/// Version under which users ask for it.
+/// Versions are `MINOR.FIRST_PATCH` and up.
 const MINOR: &str = "4.18";
+const FIRST_PATCH: usize = 30;
+/// Part of the registry in which releases lie.
+const NAMESPACE: &str = "atoll";
 
 /// The content of the demo.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Content {
-    /// Version that the listing must show.
-    pub version: String,
-    /// The release, by digest.
-    pub release_image: String,
+    /// Releases in the registry, oldest first.
+    pub releases: Vec<Release>,
     /// The live image.
     pub live_iso: PathBuf,
+    /// Version of the operating system in it.
+    pub os_version: String,
     /// The settings file for the services.
-    pub settings: String,
+    pub settings: PathBuf,
+    /// The program that goes into releases.
+    pub installer: PathBuf,
+}
+
+/// A release and the images beside it, by digest.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Release {
+    /// Full version.
+    pub version: String,
+    /// The release image.
+    pub image: String,
+    agent: String,
+    host_installer: String,
+    controller: String,
 }
 
 impl Content {
@@ -36,7 +52,7 @@ impl Content {
         data.join("demo")
     }
 
-    /// Reads what [`Content::write`] left; `None` when there is nothing yet.
+    /// Reads what [`Content::make`] left; `None` when there is nothing yet.
     ///
     /// Errors: the record is damaged.
     pub fn read(data: &Path) -> Result<Option<Self>> {
@@ -44,19 +60,19 @@ impl Content {
         let Ok(text) = std::fs::read_to_string(&path) else {
             return Ok(None);
         };
-        serde_json::from_str(&text)
+        let content = serde_json::from_str(&text);
+        content
             .map(Some)
             .with_context(|| format!("{}: is damaged, remove it", path.display()))
     }
 
-    /// Makes the live image and writes the settings that tell of it and of the release at `release_image`.
+    /// Makes the live image, pushes a release around the program `installer` and writes the settings.
     ///
-    /// Errors: those of the file system.
-    pub fn write(
+    /// Errors: those of the file system and of the registry.
+    pub async fn make(
         data: &Path,
-        registry: &str,
-        registry_ca: &Path,
-        release_image: &str,
+        registry: &Registry,
+        installer: &Path,
         console: &Console,
     ) -> Result<Self> {
         let directory = std::path::absolute(Self::directory(data))?;
@@ -72,57 +88,93 @@ impl Content {
             written.length >> 20
         ));
         console.detail(live_iso.display().to_string());
-        let settings = directory.join("settings.env");
-        let content = Self {
-            version: VERSION.to_owned(),
-            release_image: release_image.to_owned(),
+        let mut content = Self {
+            releases: Vec::new(),
             live_iso,
-            settings: settings.display().to_string(),
+            os_version: options.os_version,
+            settings: directory.join("settings.env"),
+            installer: std::path::absolute(installer)?,
         };
-        replace(
-            &directory.join("content.json"),
-            &serde_json::to_string_pretty(&content)?,
-        )?;
-        // Last: the services restart when they see it, and then everything it names must be there.
-        replace(
-            &settings,
-            &content.env(registry, registry_ca, &options.os_version),
-        )?;
-        console.step(format!(
-            "settings for the services written to {}",
-            settings.display()
-        ));
+        content.add_release(registry, console).await?;
         Ok(content)
     }
 
+    /// Pushes one more release, which no service has seen yet, and writes the settings.
+    ///
+    /// Errors: as [`Content::make`].
+    pub async fn add_release(&mut self, registry: &Registry, console: &Console) -> Result<()> {
+        let version = format!("{MINOR}.{}", FIRST_PATCH + self.releases.len());
+        let client = registry.client()?;
+        let published = release::publish(
+            &client,
+            &registry.address,
+            NAMESPACE,
+            &self.installer,
+            &version,
+        )
+        .await
+        .with_context(|| format!("release {version} cannot be pushed to {}", registry.address))?;
+        console.step(format!("release {version} pushed to {}", registry.address));
+        console.detail(&published.release);
+        self.releases.push(Release {
+            version,
+            image: published.release,
+            agent: published.agent,
+            host_installer: published.host_installer,
+            controller: published.controller,
+        });
+        replace(
+            &self.settings.with_file_name("content.json"),
+            &serde_json::to_string_pretty(self)?,
+        )?;
+        // Last: the services restart when they see it, and then everything it names must be there.
+        replace(&self.settings, &self.env())?;
+        console.step(format!(
+            "settings for the services written to {}",
+            self.settings.display()
+        ));
+        Ok(())
+    }
+
+    /// The version that is installed: the newest.
+    pub fn version(&self) -> &str {
+        self.releases
+            .last()
+            .map_or("", |release| release.version.as_str())
+    }
+
     /// The settings, as container engines read them.
-    fn env(&self, registry: &str, registry_ca: &Path, os_version: &str) -> String {
+    fn env(&self) -> String {
         let os_images = json!([{
             "openshift_version": MINOR, "cpu_architecture": "x86_64",
-            "url": format!("file://{}", self.live_iso.display()), "version": os_version,
+            "url": format!("file://{}", self.live_iso.display()), "version": self.os_version,
         }]);
-        let release_images = json!([{
-            "openshift_version": MINOR, "cpu_architecture": "x86_64", "cpu_architectures": ["x86_64"],
-            "url": self.release_image, "version": self.version, "default": true, "support_level": "production",
-        }]);
-        let image = |name: &str| format!("{registry}/atoll/{name}:demo");
-        let lines = [
+        let releases: Vec<_> = self
+            .releases
+            .iter()
+            .map(|release| {
+                json!({
+                    "openshift_version": MINOR, "cpu_architecture": "x86_64", "cpu_architectures": ["x86_64"],
+                    "url": release.image, "version": release.version, "support_level": "production",
+                    "default": release.version == self.version(),
+                })
+            })
+            .collect();
+        let mut lines = vec![
             ("OS_IMAGES", os_images.to_string()),
-            ("RELEASE_IMAGES", release_images.to_string()),
-            ("AGENT_DOCKER_IMAGE", image("assisted-installer-agent")),
-            ("INSTALLER_IMAGE", image("assisted-installer")),
-            ("CONTROLLER_IMAGE", image("assisted-installer-controller")),
-            ("MIRROR_CA_PATH", registry_ca.display().to_string()),
+            ("RELEASE_IMAGES", json!(releases).to_string()),
             ("DUMMY_IGNITION", "False".to_owned()),
         ];
+        // Those of the first release stay, else hosts would be told to replace their agent.
+        if let Some(first) = self.releases.first() {
+            lines.push(("AGENT_DOCKER_IMAGE", first.agent.clone()));
+            lines.push(("INSTALLER_IMAGE", first.host_installer.clone()));
+            lines.push(("CONTROLLER_IMAGE", first.controller.clone()));
+        }
         lines
-            .map(|(name, value)| {
-                format!(
-                    "{name}={value}
-"
-                )
-            })
-            .concat()
+            .iter()
+            .map(|(name, value)| [name, "=", value, "\n"].concat())
+            .collect()
     }
 }
 
@@ -138,36 +190,52 @@ fn replace(path: &Path, text: &str) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn release(version: &str) -> Release {
+        let image = |name: &str| format!("127.0.0.1:5000/atoll/{name}@sha256:{version}");
+        Release {
+            version: version.to_owned(),
+            image: image("release"),
+            agent: image("agent"),
+            host_installer: image("host-installer"),
+            controller: image("controller"),
+        }
+    }
+
     #[test]
-    fn the_settings_name_everything_by_digest_and_path() {
-        let directory = tempfile::tempdir().unwrap();
-        let release = "127.0.0.1:5000/ocp/release@sha256:0123";
-        let console = Console::new(true);
-        let content = Content::write(
-            directory.path(),
-            "127.0.0.1:5000",
-            Path::new("/ca.pem"),
-            release,
-            &console,
-        )
-        .unwrap();
-        let text = std::fs::read_to_string(&content.settings).unwrap();
+    fn the_settings_tell_of_all_releases() {
+        let content = Content {
+            releases: vec![release("4.18.30"), release("4.18.31")],
+            live_iso: "/data/demo/live.iso".into(),
+            os_version: "418.94".into(),
+            settings: "/data/demo/settings.env".into(),
+            installer: "/bin/true".into(),
+        };
+        let text = content.env();
         let value = |name: &str| {
-            text.lines()
-                .find_map(|l| l.strip_prefix(&format!("{name}=")))
-                .unwrap()
-                .to_owned()
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix(&format!("{name}=")));
+            line.unwrap().to_owned()
         };
         let releases: serde_json::Value = serde_json::from_str(&value("RELEASE_IMAGES")).unwrap();
-        assert_eq!(releases[0]["url"], release);
+        assert_eq!(
+            releases[1]["url"],
+            "127.0.0.1:5000/atoll/release@sha256:4.18.31"
+        );
+        assert_eq!(
+            (&releases[0]["default"], &releases[1]["default"]),
+            (&json!(false), &json!(true))
+        );
+        // The image service takes texts only.
         let images: Vec<std::collections::BTreeMap<String, String>> =
             serde_json::from_str(&value("OS_IMAGES")).unwrap();
-        assert!(Path::new(images[0]["url"].strip_prefix("file://").unwrap()).is_file());
-        assert_eq!(value("MIRROR_CA_PATH"), "/ca.pem");
-        assert_eq!(
-            Content::read(directory.path()).unwrap().unwrap().version,
-            VERSION
-        );
+        assert_eq!(images[0]["url"], "file:///data/demo/live.iso");
+        assert!(value("AGENT_DOCKER_IMAGE").ends_with("4.18.30"));
+        assert_eq!(content.version(), "4.18.31");
+    }
+
+    #[test]
+    fn without_content_there_is_none() {
         assert!(Content::read(Path::new("/none")).unwrap().is_none());
     }
 }

@@ -115,7 +115,7 @@ impl<'a> Journey<'a> {
                 listing == other,
                 "both spellings of the versions listing must agree: {listing} and {other}"
             );
-            if listing.get(&content.version).is_some() {
+            if listing.get(content.version()).is_some() {
                 let names: Vec<&str> = listing
                     .as_object()
                     .into_iter()
@@ -133,7 +133,8 @@ impl<'a> Journey<'a> {
                 .pause(PAUSE, || {
                     format!(
                         "version {} in {listing}; were the services given {}?",
-                        content.version, content.settings
+                        content.version(),
+                        content.settings.display()
                     )
                 })
                 .await?;
@@ -141,13 +142,13 @@ impl<'a> Journey<'a> {
     }
 
     async fn create_cluster(&self, content: &Content) -> Result<String> {
-        let pull_secret = self.state.pull_secret()?;
+        let pull_secret = self.state.registry().pull_secret()?;
         let cluster = self
             .client
             .post(
                 "/v2/clusters",
                 &json!({
-                    "name": "demo", "base_dns_domain": "example.org", "openshift_version": content.version,
+                    "name": "demo", "base_dns_domain": "example.org", "openshift_version": content.version(),
                     "control_plane_count": 3, "pull_secret": pull_secret,
                     "api_vips": [{ "ip": API_VIP }], "ingress_vips": [{ "ip": INGRESS_VIP }],
                 }),
@@ -173,8 +174,8 @@ impl<'a> Journey<'a> {
             .post(
                 "/v2/infra-envs",
                 &json!({
-                    "name": "demo-hosts", "cluster_id": cluster_id, "pull_secret": self.state.pull_secret()?,
-                    "openshift_version": content.version, "image_type": "full-iso", "cpu_architecture": "x86_64",
+                    "name": "demo-hosts", "cluster_id": cluster_id, "pull_secret": self.state.registry().pull_secret()?,
+                    "openshift_version": content.version(), "image_type": "full-iso", "cpu_architecture": "x86_64",
                 }),
             )
             .await?;

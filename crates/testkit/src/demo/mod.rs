@@ -18,4 +18,4 @@ pub use console::Console;
 pub use content::Content;
 pub use image::find_coreos_installer;
 pub use journey::{Break, Journey, Options};
-pub use state::State;
+pub use state::{Registry, State};

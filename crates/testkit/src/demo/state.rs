@@ -44,29 +44,56 @@ impl State {
             .with_context(|| format!("{}: is not the state of `atoll up`", path.display()))
     }
 
-    /// The registry password.
+    /// The registry.
+    pub fn registry(&self) -> Registry {
+        Registry {
+            address: self.registry.clone(),
+            user: self.registry_user.clone(),
+            password_file: self.registry_password_file.clone(),
+            ca: self.registry_ca.clone(),
+        }
+    }
+}
+
+/// A registry and its user.
+#[derive(Debug, Clone)]
+pub struct Registry {
+    /// Host and port.
+    pub address: String,
+    /// User who may push.
+    pub user: String,
+    /// File with the user's password.
+    pub password_file: PathBuf,
+    /// File with its certificate authority, PEM.
+    pub ca: PathBuf,
+}
+
+impl Registry {
+    /// A pull secret for it.
     ///
-    /// Errors: its file cannot be read.
-    pub fn registry_password(&self) -> Result<String> {
-        let path = &self.registry_password_file;
+    /// Errors: the file with the password cannot be read.
+    pub fn pull_secret(&self) -> Result<String> {
+        let path = &self.password_file;
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("{}: cannot be read", path.display()))?;
-        Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+        let password = text.trim_end_matches(['\r', '\n']);
+        let auth = STANDARD.encode(format!("{}:{password}", self.user));
+        let entry = json!({ "auth": auth, "email": "demo@example.org" });
+        Ok(json!({ "auths": { &self.address: entry } }).to_string())
     }
 
-    /// A pull secret for the registry.
+    /// A client that pushes to it.
     ///
-    /// Errors: as [`State::registry_password`].
-    pub fn pull_secret(&self) -> Result<String> {
-        let auth = STANDARD.encode(format!(
-            "{}:{}",
-            self.registry_user,
-            self.registry_password()?
-        ));
-        Ok(
-            json!({ "auths": { &self.registry: { "auth": auth, "email": "demo@example.org" } } })
-                .to_string(),
-        )
+    /// Errors: a file cannot be read or used.
+    pub fn client(&self) -> Result<oci::Client> {
+        let ca = std::fs::read(&self.ca)
+            .with_context(|| format!("{}: cannot be read", self.ca.display()))?;
+        let options = oci::ClientOptions {
+            credentials: oci::Credentials::from_pull_secret(&self.pull_secret()?)?,
+            ca_pem: Some(ca),
+            ..oci::ClientOptions::default()
+        };
+        Ok(oci::Client::new(options)?)
     }
 }
 
@@ -86,8 +113,14 @@ mod tests {
         });
         let path = directory.path().join("atoll.json");
         std::fs::write(&path, state.to_string()).unwrap();
-        let secret: serde_json::Value =
-            serde_json::from_str(&State::read(&path).unwrap().pull_secret().unwrap()).unwrap();
+        let secret: serde_json::Value = serde_json::from_str(
+            &State::read(&path)
+                .unwrap()
+                .registry()
+                .pull_secret()
+                .unwrap(),
+        )
+        .unwrap();
         assert_eq!(
             secret["auths"]["127.0.0.1:5000"]["auth"],
             STANDARD.encode("atoll:secret")

@@ -1,0 +1,177 @@
+//! The demo driver: makes the content, and walks the main job from a cluster's creation to its kubeconfig.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use testkit::demo::{
+    Break, Console, Content, Journey, Options, Registry, State, find_coreos_installer,
+};
+
+/// Shows the main job on real input: content, cluster, image, simulated hosts, installation, credentials.
+#[derive(Debug, Parser)]
+#[command(name = "demo", version, args_conflicts_with_subcommands = true)]
+struct Cli {
+    #[command(subcommand)]
+    phase: Option<Phase>,
+    #[command(flatten)]
+    run: Option<Run>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Phase {
+    /// Makes the live image, pushes the release and writes the settings that tell the services of them.
+    Content(Make),
+    /// Creates a cluster and installs it.
+    Run(Run),
+}
+
+#[derive(Debug, Args)]
+struct Make {
+    /// Data directory of `atoll up`
+    #[arg(long)]
+    data: PathBuf,
+    /// The registry, host:port [default: as atoll.json says]
+    #[arg(long, requires_all = ["registry_user", "registry_password_file", "registry_ca"])]
+    registry: Option<String>,
+    #[arg(long, requires = "registry")]
+    registry_user: Option<String>,
+    #[arg(long, requires = "registry")]
+    registry_password_file: Option<PathBuf>,
+    #[arg(long, requires = "registry")]
+    registry_ca: Option<PathBuf>,
+    /// The installer program that goes into the release [default: openshift-baremetal-install beside this program]
+    #[arg(long)]
+    installer: Option<PathBuf>,
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// atoll.json of a running `atoll up`
+    #[arg(long)]
+    state: PathBuf,
+    /// What to break on purpose
+    #[arg(long = "break")]
+    broken: Option<Broken>,
+    /// Where image, logs and credentials go [default: demo beside atoll.json]
+    #[arg(long)]
+    work: Option<PathBuf>,
+    /// How many times faster than real time the machines are
+    #[arg(long, default_value_t = 60.0)]
+    speedup: f64,
+    /// The program of the simulated machines [default: host-sim beside this program]
+    #[arg(long)]
+    host_sim: Option<PathBuf>,
+    /// The real coreos-installer [default: the cached one or one on PATH, if any]
+    #[arg(long, env = "COREOS_INSTALLER")]
+    coreos_installer: Option<PathBuf>,
+    #[arg(long, env = "PATH", hide = true, default_value = "")]
+    search_path: String,
+    /// Only the numbered lines
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Broken {
+    Ram,
+    Registry,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let outcome = match (cli.phase, cli.run) {
+        (Some(Phase::Content(make)), _) => content(make).await.map(drop),
+        (Some(Phase::Run(run)), _) | (None, Some(run)) => journey(run).await,
+        (None, None) => {
+            use clap::CommandFactory as _;
+            Cli::command()
+                .error(
+                    clap::error::ErrorKind::MissingRequiredArgument,
+                    "--state is needed",
+                )
+                .exit()
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "the error of a command")]
+fn complain(error: &anyhow::Error) {
+    eprintln!("demo failed: {error:#}");
+}
+
+async fn content(make: Make) -> Result<()> {
+    let registry = match (
+        make.registry,
+        make.registry_user,
+        make.registry_password_file,
+        make.registry_ca,
+    ) {
+        (Some(address), Some(user), Some(password_file), Some(ca)) => Registry {
+            address,
+            user,
+            password_file,
+            ca,
+        },
+        _ => State::read(&make.data.join("atoll.json"))?.registry(),
+    };
+    let installer = beside(make.installer, "openshift-baremetal-install")?;
+    Content::make(&make.data, &registry, &installer, &Console::new(make.quiet))
+        .await
+        .map(drop)
+}
+
+async fn journey(run: Run) -> Result<()> {
+    let data = run.state.parent().unwrap_or(Path::new("."));
+    let console = Console::new(run.quiet);
+    let registry = State::read(&run.state)?.registry();
+    let content = if let Some(mut content) = Content::read(data)? {
+        if matches!(run.broken, Some(Broken::Registry)) {
+            // A service that has used a release may keep what it needs of it, and would not miss the registry.
+            content.add_release(&registry, &console).await?;
+        }
+        content
+    } else {
+        let installer = beside(None, "openshift-baremetal-install")?;
+        Content::make(data, &registry, &installer, &console).await?
+    };
+    let options = Options {
+        work: run.work.unwrap_or_else(|| Content::directory(data)),
+        host_sim: beside(run.host_sim, "host-sim")?,
+        coreos_installer: find_coreos_installer(run.coreos_installer, &run.search_path),
+        broken: run.broken.map(|broken| match broken {
+            Broken::Ram => Break::Ram,
+            Broken::Registry => Break::Registry,
+        }),
+        speedup: run.speedup,
+        state: run.state,
+    };
+    Journey::new(&options, &console)?.run(&content).await
+}
+
+/// A program of the same build.
+fn beside(given: Option<PathBuf>, name: &str) -> Result<PathBuf> {
+    let path = match given {
+        Some(path) => path,
+        None => std::env::current_exe()
+            .context("this program's path is unknown")?
+            .with_file_name(name),
+    };
+    anyhow::ensure!(
+        path.is_file(),
+        "{}: is not there; build it with `cargo build --workspace --bins`",
+        path.display()
+    );
+    Ok(path)
+}
