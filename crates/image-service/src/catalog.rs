@@ -52,7 +52,8 @@ impl Catalog {
         let mut catalog = Self::default();
         for image in images.iter().filter(|image| image.kind == FULL_ISO) {
             let mut image = image.clone();
-            image.cpu_architecture = normalised_architecture(&image.cpu_architecture).to_owned();
+            let architecture = normalised_architecture(&image.cpu_architecture);
+            image.cpu_architecture = String::from(architecture);
             let is_same = |base: &Arc<Base>| {
                 base.version == image.version && base.architecture == image.cpu_architecture
             };

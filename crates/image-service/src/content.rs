@@ -3,6 +3,7 @@
 //! Nothing here copies a file: a piece of a file is read when its turn comes, chunk by chunk.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -18,7 +19,7 @@ use futures_util::stream;
 pub const CHUNK: u64 = 256 * 1024;
 
 /// One piece.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Piece {
     /// Bytes `start..start + length` of a file.
     File {
@@ -33,6 +34,17 @@ pub enum Piece {
     Memory(Bytes),
     /// That many zeros.
     Zeros(u64),
+}
+
+/// What is in memory may hold secrets, so only lengths are shown.
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { start, length, .. } => write!(f, "File({length} from {start})"),
+            Self::Memory(bytes) => write!(f, "Memory({})", bytes.len()),
+            Self::Zeros(length) => write!(f, "Zeros({length})"),
+        }
+    }
 }
 
 impl Piece {

@@ -132,10 +132,9 @@ fn identity(what: &Representation) -> String {
         hash.update(bytes);
     }
     let digest = hash.finalize();
-    digest[..16]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest[..16]);
+    format!("{:032x}", u128::from_be_bytes(half))
 }
 
 /// The status that a condition of the request leads to; none when the request is to be answered.

@@ -41,14 +41,14 @@ pub(crate) fn router(app: App, health: Health) -> Router {
         .route("/boot-artifacts/{name}", get(artifacts::boot_artifact))
         .with_state(app)
         .route("/live", get(|| async { StatusCode::OK }))
-        .route("/health", get(move || ready(health)))
+        .route("/health", get(move || async move { ready(&health) }))
         .route_service("/ready", shared.clone())
         .route_service("/metrics", shared)
         .fallback(error::unknown_path)
 }
 
 /// Says without a body whether images can be had, as probes of existing deployments ask it.
-async fn ready(health: Health) -> StatusCode {
+fn ready(health: &Health) -> StatusCode {
     if health.is_ready() {
         StatusCode::OK
     } else {

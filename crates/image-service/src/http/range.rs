@@ -7,7 +7,7 @@ const MAX_RANGES: usize = 32;
 
 /// What a header asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub(super) enum Asked {
     /// Everything: no header, an unknown unit, or ranges that together are no less than everything.
     Whole,
     /// These bytes, each range not empty and within the length.
@@ -17,7 +17,7 @@ pub enum Asked {
 }
 
 /// Reads a header for a representation of `length` bytes.
-pub fn parse(header: &str, length: u64) -> Asked {
+pub(super) fn parse(header: &str, length: u64) -> Asked {
     let Some((unit, ranges)) = header.split_once('=') else {
         return Asked::Nothing;
     };

@@ -168,7 +168,7 @@ mod tests {
             word = word
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            noise.extend((word >> 20).to_le_bytes());
+            noise.extend(word.to_be_bytes()[..4].iter());
         }
         let error = full_iso(&image, &noise, &[]).unwrap_err();
         assert!(error.to_string().contains("room for 262144"), "{error}");

@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt as _;
 
 /// Units: bytes.
 const SECTOR: u64 = 2048;
+/// The same, for what is in memory.
+const SECTOR_LENGTH: usize = 2048;
 /// Sector of the first volume descriptor.
 const DESCRIPTORS: u64 = 16;
 /// More descriptors than any image has.
@@ -43,7 +45,7 @@ impl<'a> Iso<'a> {
     /// Errors: `InvalidData` when there is none.
     pub(super) fn open(file: &'a File) -> io::Result<Self> {
         for sector in DESCRIPTORS..DESCRIPTORS + MAX_DESCRIPTORS {
-            let mut bytes = [0; SECTOR as usize];
+            let mut bytes = [0; SECTOR_LENGTH];
             file.read_exact_at(&mut bytes, sector * SECTOR)
                 .map_err(|error| match error.kind() {
                     io::ErrorKind::UnexpectedEof => invalid("too short for an ISO image"),
@@ -109,7 +111,7 @@ impl<'a> Iso<'a> {
 
     fn look_up(&self, directory: &Entry, name: &str) -> io::Result<Option<Entry>> {
         let bytes = self.bytes(&directory.extent, MAX_DIRECTORY)?;
-        for sector in bytes.chunks(SECTOR as usize) {
+        for sector in bytes.chunks(SECTOR_LENGTH) {
             let mut rest = sector;
             // A zero length means that the rest of the sector is empty.
             while let Some(length) = rest.first().map(|length| usize::from(*length)) {

@@ -1,0 +1,198 @@
+//! How base images come into the data folder.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::Bytes;
+use service::settings::JsonVar;
+use testkit::iso::Options;
+
+use crate::world::{ID, World, os_image, own_file};
+
+async fn wait_for(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while !is_so().await {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+fn source(options: &Options) -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("source.iso");
+    testkit::iso::write(&path, options).unwrap();
+    (directory, path)
+}
+
+fn names(data: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(data).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_file_url_is_copied() {
+    let (_directory, path) = source(&Options::default());
+    let url = format!("file://{}", path.display());
+    let data = tempfile::tempdir().unwrap();
+    let world = World::without_image(data, |settings| {
+        settings.os_images = JsonVar(vec![os_image(&url)]);
+    })
+    .await;
+    world.ready().await;
+    assert_eq!(
+        names(world.data.path()),
+        ["rhcos-full-iso-418.94.202511191518-0-x86_64.iso"]
+    );
+    let kernel = world.bytes("/boot-artifacts/kernel?version=4.18").await;
+    assert!(kernel.starts_with(b"MZ"));
+}
+
+#[tokio::test]
+async fn images_answer_503_until_they_are_there() {
+    let data = tempfile::tempdir().unwrap();
+    let world = World::without_image(data, |_| {}).await;
+    for path in [
+        World::full_iso(),
+        format!("/images/{ID}/pxe-initrd?version=4.18"),
+        "/boot-artifacts/rootfs?version=4.18".to_owned(),
+        "/health".to_owned(),
+    ] {
+        let response = world.get(&path).send().await.unwrap();
+        assert_eq!(response.status(), 503, "{path}");
+    }
+    let ready = world
+        .get("/ready")
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(ready.contains("418.94.202511191518-0 x86_64"), "{ready}");
+    assert_eq!(world.get("/live").send().await.unwrap().status(), 200);
+
+    testkit::iso::write(&own_file(world.data.path()), &Options::small()).unwrap();
+    world.ready().await;
+    world.bytes(&World::full_iso()).await;
+}
+
+#[tokio::test]
+async fn a_mounted_live_image_is_used_in_place() {
+    let data = tempfile::tempdir().unwrap();
+    testkit::iso::write(&data.path().join("livecd.iso"), &Options::default()).unwrap();
+    let world = World::without_image(data, |_| {}).await;
+    world.ready().await;
+    assert_eq!(names(world.data.path()), ["livecd.iso"]);
+    let response = world
+        .client
+        .head(format!("{}{}", world.url, World::full_iso()))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), 200);
+}
+
+/// A server that breaks the first answer off in the middle.
+#[derive(Clone)]
+struct Flaky {
+    bytes: Bytes,
+    requests: Arc<AtomicUsize>,
+    resumed: Arc<AtomicUsize>,
+}
+
+async fn flaky(State(flaky): State<Flaky>, headers: HeaderMap) -> Response {
+    let length = flaky.bytes.len();
+    let tag = [(header::ETAG, "\"v1\"")];
+    if flaky.requests.fetch_add(1, Ordering::SeqCst) == 0 {
+        let half = flaky.bytes.slice(..length / 2);
+        let broken = Err(std::io::Error::other("broken off"));
+        let chunks = futures_util::stream::iter([Ok(half), broken]);
+        let length = [(header::CONTENT_LENGTH, length)];
+        return (tag, length, Body::from_stream(chunks)).into_response();
+    }
+    let range = headers
+        .get(header::RANGE)
+        .and_then(|value| value.to_str().ok());
+    let start = range.and_then(|text| text.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    match start {
+        Some(start)
+            if headers
+                .get(header::IF_RANGE)
+                .is_some_and(|held| held == "\"v1\"") =>
+        {
+            flaky.resumed.store(start, Ordering::SeqCst);
+            let range = [(
+                header::CONTENT_RANGE,
+                format!("bytes {start}-{}/{length}", length - 1),
+            )];
+            (
+                StatusCode::PARTIAL_CONTENT,
+                tag,
+                range,
+                flaky.bytes.slice(start..),
+            )
+                .into_response()
+        }
+        _ => (tag, flaky.bytes).into_response(),
+    }
+}
+
+#[tokio::test]
+async fn a_broken_download_goes_on_where_it_was() {
+    let (_directory, path) = source(&Options::default());
+    let bytes = Bytes::from(std::fs::read(&path).unwrap());
+    let server = Flaky {
+        bytes: bytes.clone(),
+        requests: Arc::default(),
+        resumed: Arc::default(),
+    };
+    let router = Router::new()
+        .route("/live.iso", get(flaky))
+        .with_state(server.clone());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+
+    let data = tempfile::tempdir().unwrap();
+    let world = World::without_image(data, |settings| {
+        settings.os_images = JsonVar(vec![os_image(&url)]);
+    })
+    .await;
+    world.ready().await;
+    assert!(
+        server.resumed.load(Ordering::SeqCst) > 0,
+        "it asked for the rest only"
+    );
+    assert!(std::fs::read(own_file(world.data.path())).unwrap() == bytes);
+}
+
+#[tokio::test]
+async fn what_is_no_live_image_is_not_kept() {
+    let (_directory, path) = source(&Options::small());
+    let url = format!("file://{}", path.display());
+    let data = tempfile::tempdir().unwrap();
+    let world = World::without_image(data, |settings| {
+        settings.os_images = JsonVar(vec![os_image(&url)]);
+    })
+    .await;
+    // A good one at the same place is taken at a later attempt.
+    assert_eq!(world.get("/health").send().await.unwrap().status(), 503);
+    let better = path.with_extension("new");
+    testkit::iso::write(&better, &Options::default()).unwrap();
+    std::fs::rename(better, path).unwrap();
+    wait_for("the better image did not come", async || {
+        own_file(world.data.path()).exists() && names(world.data.path()).len() == 1
+    })
+    .await;
+    world.ready().await;
+}

@@ -1,0 +1,9 @@
+//! The image service as its clients see it, with a stand-in for the installer API.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod downloads;
+mod errors;
+mod images;
+mod network_boot;
+mod world;

@@ -1,0 +1,251 @@
+//! A running image service, its API and its base image.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Path as UrlPath, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use image_service::{OsImage, Settings};
+use service::CancellationToken;
+use service::settings::JsonVar;
+use testkit::iso::{Options, Written};
+
+pub(crate) const ID: &str = "0d7c0a52-9b9d-4f7c-9d0a-0d9b6f7f0a01";
+pub(crate) const CHANGED: &str = "Wed, 19 Nov 2025 15:18:00 GMT";
+pub(crate) const OS_VERSION: &str = "418.94.202511191518-0";
+
+/// What the stand-in answers and what it was asked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Api(Arc<Mutex<Answers>>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    pub(crate) ignition: Vec<u8>,
+    pub(crate) kernel_arguments: Option<String>,
+    pub(crate) ramdisk: Option<Vec<u8>>,
+    /// Answered instead of anything else: status and body.
+    pub(crate) refusal: Option<(u16, String)>,
+    /// Path and query of each request, with the credentials in headers behind it.
+    pub(crate) asked: Vec<String>,
+}
+
+impl Api {
+    pub(crate) fn set(&self, change: impl FnOnce(&mut Answers)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap().asked)
+    }
+
+    async fn start(&self) -> SocketAddr {
+        let base = "/api/assisted-install/v2/infra-envs/{id}";
+        let router = Router::new()
+            .route(base, get(infra_env))
+            .route(&format!("{base}/downloads/files"), get(files))
+            .route(
+                &format!("{base}/downloads/minimal-initrd"),
+                get(minimal_initrd),
+            )
+            .with_state(self.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        address
+    }
+
+    fn note(&self, uri: &axum::http::Uri, headers: &HeaderMap) -> Option<Response> {
+        let mut answers = self.0.lock().unwrap();
+        let mut line = uri.to_string();
+        for name in ["image-token", "authorization"] {
+            if let Some(value) = headers.get(name) {
+                line = format!("{line} {name}={}", value.to_str().unwrap());
+            }
+        }
+        answers.asked.push(line);
+        let (status, body) = answers.refusal.clone()?;
+        Some((StatusCode::from_u16(status).unwrap(), body).into_response())
+    }
+}
+
+async fn infra_env(
+    State(api): State<Api>,
+    UrlPath(id): UrlPath<String>,
+    uri: axum::http::Uri,
+    headers: HeaderMap,
+) -> Response {
+    api.note(&uri, &headers).unwrap_or_else(|| {
+        let kernel_arguments = api.0.lock().unwrap().kernel_arguments.clone();
+        axum::Json(serde_json::json!({ "id": id, "kernel_arguments": kernel_arguments }))
+            .into_response()
+    })
+}
+
+async fn files(
+    State(api): State<Api>,
+    Query(query): Query<HashMap<String, String>>,
+    uri: axum::http::Uri,
+    headers: HeaderMap,
+) -> Response {
+    assert_eq!(query["file_name"], "discovery.ign");
+    api.note(&uri, &headers).unwrap_or_else(|| {
+        let ignition = api.0.lock().unwrap().ignition.clone();
+        ([(header::LAST_MODIFIED, CHANGED)], ignition).into_response()
+    })
+}
+
+async fn minimal_initrd(
+    State(api): State<Api>,
+    uri: axum::http::Uri,
+    headers: HeaderMap,
+) -> Response {
+    api.note(&uri, &headers)
+        .unwrap_or_else(|| match api.0.lock().unwrap().ramdisk.clone() {
+            Some(bytes) => bytes.into_response(),
+            None => StatusCode::NO_CONTENT.into_response(),
+        })
+}
+
+/// Everything together; ends when dropped.
+pub(crate) struct World {
+    pub(crate) api: Api,
+    pub(crate) data: tempfile::TempDir,
+    pub(crate) base: Vec<u8>,
+    pub(crate) written: Written,
+    pub(crate) client: reqwest::Client,
+    pub(crate) url: String,
+    shutdown: CancellationToken,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
+
+pub(crate) fn os_image(url: &str) -> OsImage {
+    OsImage {
+        openshift_version: "4.18".to_owned(),
+        cpu_architecture: "x86_64".to_owned(),
+        url: url.to_owned(),
+        version: OS_VERSION.to_owned(),
+        kind: "full-iso".to_owned(),
+    }
+}
+
+pub(crate) fn own_file(data: &Path) -> PathBuf {
+    data.join(format!("rhcos-full-iso-{OS_VERSION}-x86_64.iso"))
+}
+
+impl World {
+    /// With a small image in the data folder.
+    pub(crate) async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let written = testkit::iso::write(&own_file(data.path()), &Options::small()).unwrap();
+        let base = std::fs::read(own_file(data.path())).unwrap();
+        let mut world = Self::without_image(data, change).await;
+        world.base = base;
+        world.written = written;
+        world.ready().await;
+        world
+    }
+
+    /// With what is in `data`; ready or not.
+    pub(crate) async fn without_image(
+        data: tempfile::TempDir,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
+        let api = Api::default();
+        api.set(|answers| answers.ignition = br#"{"ignition":{"version":"3.1.0"}}"#.to_vec());
+        let mut settings = Settings {
+            listen_address: [127, 0, 0, 1].into(),
+            listen_port: 0,
+            data_dir: data.path().to_owned(),
+            live_iso: data.path().join("livecd.iso"),
+            os_images: JsonVar(vec![os_image("")]),
+            assisted_service_host: api.start().await.to_string(),
+            ..Settings::default()
+        };
+        change(&mut settings);
+        let shutdown = CancellationToken::new();
+        let running = image_service::start(settings, shutdown.clone())
+            .await
+            .unwrap();
+        let url = format!("http://{}", running.address());
+        tokio::spawn(running.wait());
+        let client = service::http_client(None, false).unwrap();
+        let written = Written {
+            length: 0,
+            files: std::collections::BTreeMap::new(),
+        };
+        Self {
+            api,
+            data,
+            base: Vec::new(),
+            written,
+            client,
+            url,
+            shutdown,
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        self.client.get(format!("{}{path}", self.url))
+    }
+
+    pub(crate) async fn bytes(&self, path: &str) -> Vec<u8> {
+        let response = self.get(path).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response.bytes().await.unwrap().to_vec()
+    }
+
+    /// Waits until the images are there.
+    pub(crate) async fn ready(&self) {
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while self.get("/health").send().await.unwrap().status() != 200 {
+            assert!(Instant::now() < deadline, "the images did not come");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) fn full_iso() -> String {
+        format!("/byid/{ID}/4.18/x86_64/full.iso")
+    }
+
+    /// The base image with the configuration and the kernel arguments put in by plain copying.
+    pub(crate) fn expected_iso(&self, kargs: &str) -> Vec<u8> {
+        let mut iso = self.base.clone();
+        let ignition = self.api.0.lock().unwrap().ignition.clone();
+        let packed = ignition::archive::write(&ignition).unwrap();
+        let start = self.start_of("images/ignition.img");
+        iso[start..start + packed.len()].copy_from_slice(&packed);
+        for path in ["EFI/redhat/grub.cfg", "isolinux/isolinux.cfg"] {
+            let (start, length) = (self.start_of(path), self.length_of(path));
+            let text = std::str::from_utf8(&self.base[start..start + length]).unwrap();
+            let end = start + text.find("\n####").unwrap();
+            iso[end..end + kargs.len()].copy_from_slice(kargs.as_bytes());
+            if !kargs.is_empty() {
+                iso[end + kargs.len()] = b'\n';
+            }
+        }
+        iso
+    }
+
+    pub(crate) fn start_of(&self, path: &str) -> usize {
+        usize::try_from(self.written.files[path].0).unwrap()
+    }
+
+    pub(crate) fn length_of(&self, path: &str) -> usize {
+        usize::try_from(self.written.files[path].1).unwrap()
+    }
+}
