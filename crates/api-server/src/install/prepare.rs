@@ -98,7 +98,7 @@ async fn run(
     installer.create(target).await?;
     let snapshot = input.snapshot.clone();
     let service_ca = ctx.options().service_ca.clone();
-    super::blocking(move || {
+    let mut outputs = super::blocking(move || {
         outputs::complete(
             folder.path(),
             &snapshot,
@@ -106,7 +106,12 @@ async fn run(
             service_ca.as_deref(),
         )
     })
-    .await
+    .await?;
+    for (name, content) in generated {
+        let name = format!("{GENERATED_MANIFESTS}/openshift/{name}");
+        outputs.files.insert(name, content.into_bytes());
+    }
+    Ok(outputs)
 }
 
 /// Replaces what an earlier preparation stored; what the user brought and logs stay.
