@@ -22,7 +22,8 @@ use crate::image::CannotCustomise;
 
 /// The whole table of routes. What is neither GET nor HEAD gets 405 from the router.
 pub(crate) fn router(app: App, health: Health) -> Router {
-    let shared = health::routes(health.clone());
+    // Its own /health is never reached: ours comes first.
+    let shared = health::routes(health.clone()).fallback(error::unknown_path);
     Router::new()
         .route(
             "/byid/{image_id}/{version}/{arch}/{filename}",
@@ -42,9 +43,7 @@ pub(crate) fn router(app: App, health: Health) -> Router {
         .with_state(app)
         .route("/live", get(|| async { StatusCode::OK }))
         .route("/health", get(move || async move { ready(&health) }))
-        .route_service("/ready", shared.clone())
-        .route_service("/metrics", shared)
-        .fallback(error::unknown_path)
+        .fallback_service(shared)
 }
 
 /// Says without a body whether images can be had, as probes of existing deployments ask it.
