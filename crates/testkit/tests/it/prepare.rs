@@ -1,0 +1,343 @@
+//! A preparation with a release in a registry and the simulated installer taken out of it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use api_server::files::Store;
+use api_server::install::{
+    Context, Failure, Input, Options, Outcome, RegistryAccess, file_name, prepare,
+};
+use ignition::Config;
+use model::cluster::{Cluster, Platform};
+use model::host::{Host, HostRole};
+use model::ids::{ClusterId, HostId};
+use model::network::{
+    ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
+};
+use oci::{Client, ClientOptions, Credentials};
+use rules::{HostState, Snapshot};
+use secrecy::SecretString;
+use serde_json::json;
+use testkit::release::{Published, publish};
+use uuid::Uuid;
+
+use crate::registry::{PASSWORD, Registry};
+
+const CLUSTER: ClusterId = ClusterId(Uuid::from_u128(77));
+
+struct World {
+    folder: tempfile::TempDir,
+    registry: Registry,
+    published: Published,
+}
+
+impl World {
+    async fn new() -> Self {
+        let registry = Registry::start().await;
+        let client = Client::new(ClientOptions {
+            credentials: Credentials::from_pull_secret(&registry.pull_secret()).unwrap(),
+            ca_pem: None,
+            insecure: true,
+        })
+        .unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_openshift-baremetal-install"));
+        let published = publish(&client, &registry.address, "ocp", program, "4.18.7")
+            .await
+            .unwrap();
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            registry,
+            published,
+        }
+    }
+
+    async fn context(&self) -> Context {
+        Context::new(Options {
+            store: Store::open(self.root()).await.unwrap(),
+            dummy_ignition: false,
+            invoker: "tests".to_owned(),
+            registry: RegistryAccess {
+                ca_pem: None,
+                insecure: true,
+                mirrors: None,
+            },
+            service_ca: None,
+            concurrency: 2,
+            time_limit: Duration::from_mins(10),
+        })
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn input(&self) -> Input {
+        Input {
+            snapshot: snapshot(&self.published.release),
+            pull_secret: SecretString::from(self.registry.pull_secret()),
+            trust_bundles: Vec::new(),
+        }
+    }
+
+    async fn prepare(&self, input: Input) -> Result<Outcome, Failure> {
+        prepare(&self.context().await, input).await
+    }
+
+    async fn stored(&self) -> Vec<String> {
+        let store = Store::open(self.root()).await.unwrap();
+        let names = store.list(CLUSTER, "").await.unwrap();
+        names.iter().map(ToString::to_string).collect()
+    }
+
+    async fn read(&self, name: &str) -> Vec<u8> {
+        let store = Store::open(self.root()).await.unwrap();
+        let object = store.get(CLUSTER, name).await.expect(name);
+        object.bytes().await.unwrap()
+    }
+
+    /// Work folders and half-extracted installers.
+    fn leftovers(&self) -> usize {
+        let count =
+            |name: &str| std::fs::read_dir(self.root().join(name)).map_or(0, Iterator::count);
+        count("install-config-generate") + count("installercache").saturating_sub(1)
+    }
+}
+
+fn host(index: u128, role: HostRole) -> HostState {
+    let inventory = json!({
+        "hostname": format!("{role}-{index}"),
+        "boot": { "current_boot_mode": "uefi" },
+        "disks": [{ "id": "/dev/disk/by-id/1", "by_id": "/dev/disk/by-id/1", "path": "/dev/sda", "drive_type": "SSD" }],
+        "interfaces": [{
+            "name": "eth0",
+            "mac_address": format!("52:54:00:00:00:0{index}"),
+            "ipv4_addresses": [format!("192.168.10.1{index}/24")],
+        }],
+    });
+    HostState::new(Host {
+        id: HostId(Uuid::from_u128(index)),
+        cluster_id: Some(CLUSTER),
+        role: Some(role),
+        bootstrap: index == 1,
+        requested_hostname: format!("{role}-{index}"),
+        inventory: inventory.to_string(),
+        ..Host::default()
+    })
+}
+
+fn snapshot(release: &str) -> Snapshot {
+    let cluster = Cluster {
+        id: CLUSTER,
+        name: "demo".to_owned(),
+        base_dns_domain: "lab.test".to_owned(),
+        openshift_version: "4.18.7".to_owned(),
+        ocp_release_image: release.to_owned(),
+        control_plane_count: 3,
+        network_type: Some(NetworkType::OVNKubernetes),
+        platform: Some(Platform::default()),
+        additional_ntp_source: "ntp.lab.test".to_owned(),
+        api_vips: vec![ApiVip {
+            ip: "192.168.10.2".to_owned(),
+            ..ApiVip::default()
+        }],
+        ingress_vips: vec![IngressVip {
+            ip: "192.168.10.3".to_owned(),
+            ..IngressVip::default()
+        }],
+        machine_networks: vec![MachineNetwork {
+            cidr: "192.168.10.0/24".to_owned(),
+            ..MachineNetwork::default()
+        }],
+        cluster_networks: vec![ClusterNetwork {
+            cidr: "10.128.0.0/14".to_owned(),
+            host_prefix: 23,
+            ..ClusterNetwork::default()
+        }],
+        service_networks: vec![ServiceNetwork {
+            cidr: "172.30.0.0/16".to_owned(),
+            ..ServiceNetwork::default()
+        }],
+        ..Cluster::default()
+    };
+    let roles = [HostRole::Master; 3]
+        .into_iter()
+        .chain([HostRole::Worker; 2]);
+    let hosts = (1..).zip(roles).map(|(index, role)| host(index, role));
+    Snapshot::new(cluster, hosts.collect())
+}
+
+#[tokio::test]
+async fn a_release_becomes_the_files_of_an_installation() {
+    let world = World::new().await;
+    let outcome = world.prepare(world.input()).await.unwrap();
+    assert_eq!(outcome.release.version, "4.18.7");
+    assert_eq!(outcome.release.mco_image, world.published.mco);
+    assert_eq!(
+        outcome.release.must_gather_image,
+        world.published.must_gather
+    );
+
+    let bootstrap = Config::parse(&world.read("bootstrap.ign").await).unwrap();
+    let text = |path: &str| {
+        let file = bootstrap.find_file(path).expect(path);
+        String::from_utf8(file.contents.inline_bytes().unwrap().unwrap()).unwrap()
+    };
+    let version = text("/opt/openshift/manifests/cvo-overrides.yaml");
+    assert!(
+        version.contains(&outcome.openshift_cluster_id.to_string()),
+        "{version}"
+    );
+    assert_eq!(
+        text("/opt/openshift/release-image").trim(),
+        world.published.release
+    );
+    let manifest = text("/opt/openshift/openshift/99_openshift-cluster-api_hosts-0.yaml");
+    assert!(
+        manifest.contains("externallyProvisioned: true"),
+        "{manifest}"
+    );
+    assert!(
+        bootstrap
+            .find_file("/opt/openshift/openshift/50-masters-chrony-configuration.yaml")
+            .is_some()
+    );
+
+    for host in &world.input().snapshot.hosts {
+        let name = file_name(&host.record);
+        let own = Config::parse(&world.read(&name).await).unwrap();
+        let file = own.find_file("/etc/hostname").unwrap();
+        let hostname = file.contents.inline_bytes().unwrap().unwrap();
+        assert_eq!(String::from_utf8(hostname).unwrap(), host.name());
+    }
+    for name in [
+        "kubeconfig-noingress",
+        "kubeadmin-password",
+        "metadata.json",
+        "install-config.yaml",
+    ] {
+        assert!(!world.read(name).await.is_empty(), "{name}");
+    }
+    assert_eq!(world.leftovers(), 0);
+}
+
+#[tokio::test]
+async fn the_extracted_installer_serves_again_without_the_registry() {
+    let world = World::new().await;
+    let ctx = world.context().await;
+    let first = prepare(&ctx, world.input()).await.unwrap();
+    let requests = world.registry.requests();
+    world.registry.set_away(true);
+    let second = prepare(&ctx, world.input()).await.unwrap();
+    assert_eq!(world.registry.requests(), requests);
+    assert_ne!(first.openshift_cluster_id, second.openshift_cluster_id);
+}
+
+#[tokio::test]
+async fn a_registry_that_is_away_fails_and_a_retry_works() {
+    let world = World::new().await;
+    world.registry.set_away(true);
+    let failure = world.prepare(world.input()).await.unwrap_err();
+    let reason = &failure.reason;
+    assert!(reason.contains(&world.registry.address), "{reason}");
+    assert!(reason.contains(&world.published.release), "{reason}");
+    assert!(!reason.contains(PASSWORD), "{reason}");
+    assert!(world.stored().await.is_empty());
+    assert_eq!(world.leftovers(), 0);
+
+    world.registry.set_away(false);
+    world.prepare(world.input()).await.unwrap();
+    assert!(world.stored().await.contains(&"bootstrap.ign".to_owned()));
+}
+
+#[tokio::test]
+async fn a_registry_that_does_not_listen_is_named() {
+    let world = World::new().await;
+    let mut input = world.input();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let release = world
+        .published
+        .release
+        .replace(&world.registry.address, &address);
+    input
+        .snapshot
+        .cluster
+        .ocp_release_image
+        .clone_from(&release);
+    let failure = world.prepare(input).await.unwrap_err();
+    let reason = &failure.reason;
+    assert!(
+        reason.contains(&address) && reason.contains(&release),
+        "{reason}"
+    );
+    assert!(reason.contains("refused"), "{reason}");
+}
+
+#[tokio::test]
+async fn wrong_credentials_are_told_apart() {
+    let world = World::new().await;
+    let mut input = world.input();
+    let wrong = world
+        .registry
+        .pull_secret()
+        .replace("auth\":\"", "auth\":\"YTpi");
+    input.pull_secret = SecretString::from(wrong);
+    let failure = world.prepare(input).await.unwrap_err();
+    assert!(
+        failure.reason.contains(&world.registry.address),
+        "{failure}"
+    );
+    assert!(!failure.reason.contains(PASSWORD), "{failure}");
+}
+
+#[tokio::test]
+async fn what_the_installer_refuses_is_the_reason() {
+    let world = World::new().await;
+    let mut input = world.input();
+    input.snapshot.cluster.api_vips[0].ip = "10.0.0.1".to_owned();
+    let failure = world.prepare(input).await.unwrap_err();
+    assert!(failure.reason.contains("apiVIPs"), "{failure}");
+    assert!(failure.reason.contains("create manifests"), "{failure}");
+    assert!(world.stored().await.is_empty());
+    assert_eq!(world.leftovers(), 0);
+}
+
+#[tokio::test]
+async fn two_preparations_share_one_extraction() {
+    let world = World::new().await;
+    let ctx = world.context().await;
+    let mut other = world.input();
+    other.snapshot.cluster.id = ClusterId(Uuid::from_u128(78));
+    let (first, second) = tokio::join!(prepare(&ctx, world.input()), prepare(&ctx, other));
+    first.unwrap();
+    second.unwrap();
+    let cache = std::fs::read_dir(world.root().join("installercache")).unwrap();
+    assert_eq!(cache.count(), 1);
+}
+
+#[tokio::test]
+async fn user_manifests_reach_the_bootstrap() {
+    let world = World::new().await;
+    let store = Store::open(world.root()).await.unwrap();
+    let mine = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: mine\n";
+    store
+        .put(CLUSTER, "manifests/openshift/99-mine.yaml", mine)
+        .await
+        .unwrap();
+    world.prepare(world.input()).await.unwrap();
+    let bootstrap = Config::parse(&world.read("bootstrap.ign").await).unwrap();
+    let file = bootstrap
+        .find_file("/opt/openshift/openshift/99-mine.yaml")
+        .unwrap();
+    assert_eq!(
+        file.contents.inline_bytes().unwrap().unwrap(),
+        mine.as_bytes()
+    );
+    assert!(
+        world
+            .stored()
+            .await
+            .contains(&"manifests/openshift/99-mine.yaml".to_owned())
+    );
+}
