@@ -74,12 +74,20 @@ impl Environment {
         let folder = self.layout.of(service).into_os_string();
         let pairs: Vec<(&'static str, OsString)> = match service {
             Name::Registry => vec![
-                ("REGISTRY_LISTEN_ADDRESS", text(&listen)),
-                ("REGISTRY_LISTEN_PORT", port(self.ports.registry)),
-                ("REGISTRY_DATA_DIR", folder),
-                ("REGISTRY_HTPASSWD", self.secrets.htpasswd.clone().into()),
-                ("REGISTRY_TLS_CERT", self.secrets.tls.cert.clone().into()),
-                ("REGISTRY_TLS_KEY", self.secrets.tls.key.clone().into()),
+                (
+                    "REGISTRY_HTTP_ADDR",
+                    text(&SocketAddr::new(self.listen, self.ports.registry).to_string()),
+                ),
+                (
+                    "REGISTRY_HTTP_TLS_CERTIFICATE",
+                    self.secrets.tls.cert.clone().into(),
+                ),
+                ("REGISTRY_HTTP_TLS_KEY", self.secrets.tls.key.clone().into()),
+                (
+                    "REGISTRY_AUTH_HTPASSWD_PATH",
+                    self.secrets.htpasswd.clone().into(),
+                ),
+                ("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder),
             ],
             Name::ApiServer => vec![
                 ("API_LISTEN_ADDRESS", text(&listen)),
