@@ -16,7 +16,8 @@ const DURATION_BUCKETS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0
 pub fn recorder() -> &'static PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
     HANDLE.get_or_init(|| {
-        let duration = Matcher::Full(HTTP_REQUEST_DURATION.to_owned());
+        // Every histogram of the workspace is of this kind; without buckets it would be a summary.
+        let duration = Matcher::Suffix("_duration_seconds".to_owned());
         let builder = PrometheusBuilder::new()
             .set_buckets_for_metric(duration, DURATION_BUCKETS)
             .expect("the list of buckets is not empty");
