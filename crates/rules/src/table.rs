@@ -35,9 +35,9 @@ pub enum To<S, F> {
     Refuse(fn(&F) -> model::Error),
 }
 
-/// The first row that fits.
+/// The first row that fits; a table may be written in parts.
 pub fn find<'table, S, O, F, E>(
-    table: &'table [Rule<S, O, F, E>],
+    table: &'table [&'table [Rule<S, O, F, E>]],
     on: &O,
     from: &S,
     facts: &F,
@@ -48,11 +48,13 @@ where
 {
     table
         .iter()
+        .copied()
+        .flatten()
         .find(|rule| rule.on == *on && rule.from.contains(from) && (rule.when)(facts))
 }
 
 /// The table as Markdown, one line per row in the order in which rows are tried.
-pub fn markdown<S, O, F, E>(table: &[Rule<S, O, F, E>]) -> String
+pub fn markdown<S, O, F, E>(table: &[&[Rule<S, O, F, E>]]) -> String
 where
     S: Display,
     O: Debug,
@@ -60,7 +62,7 @@ where
 {
     let mut text =
         String::from("| on | rule | from | to | then | why |\n|---|---|---|---|---|---|\n");
-    for rule in table {
+    for rule in table.iter().copied().flatten() {
         let to = match &rule.to {
             To::Stay => "(stays)".to_owned(),
             To::Go(status) => status.to_string(),
@@ -81,13 +83,13 @@ where
 }
 
 /// The table as a Mermaid state diagram; rows that stay or refuse draw no arrow.
-pub fn mermaid<S, O, F, E>(table: &[Rule<S, O, F, E>]) -> String
+pub fn mermaid<S, O, F, E>(table: &[&[Rule<S, O, F, E>]]) -> String
 where
     S: Display,
     O: Debug,
 {
     let mut text = String::from("stateDiagram-v2\n");
-    for rule in table {
+    for rule in table.iter().copied().flatten() {
         let To::Go(to) = &rule.to else { continue };
         for from in rule.from {
             let _ = writeln!(text, "    {} --> {}: {}", node(from), node(to), rule.name);
@@ -109,7 +111,7 @@ fn node(status: &impl Display) -> String {
 mod tests {
     use super::*;
 
-    static TABLE: &[Rule<&str, u8, bool, u8>] = &[
+    static TABLE: &[&[Rule<&str, u8, bool, u8>]] = &[&[
         Rule {
             name: "up",
             on: 1,
@@ -130,7 +132,7 @@ mod tests {
             then: &[],
             doc: "not yet",
         },
-    ];
+    ]];
 
     #[test]
     fn first_fitting_row_wins() {

@@ -204,6 +204,8 @@ fn refusal(snapshot: &Snapshot, on: On) -> Error {
         .filter(|status| {
             TABLE
                 .iter()
+                .copied()
+                .flatten()
                 .any(|rule| rule.on == on && rule.from.contains(status))
         })
         .map(|status| status.as_str())

@@ -3,6 +3,8 @@
 mod effects;
 mod facts;
 mod registration;
+mod rows_happening;
+mod rows_looking;
 mod table;
 #[cfg(test)]
 mod tests;

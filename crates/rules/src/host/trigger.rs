@@ -242,6 +242,8 @@ fn refusal(host: &HostState, on: On) -> Error {
         .filter(|status| {
             TABLE
                 .iter()
+                .copied()
+                .flatten()
                 .any(|rule| rule.on == on && rule.from.contains(status))
         })
         .map(|status| status.as_str())

@@ -1,17 +1,19 @@
 //! What a cluster must be told and have.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
-use ipnet::IpNet;
 use model::cluster::{CloudControllerManager, PlatformType};
 use model::host::{HostRole, HostStatus};
-use model::network::{NetworkType, VipVerification};
 use model::validations::ClusterValidationId as Id;
 
+use super::cluster_networks::{
+    cluster_cidr_defined, custom_manifests, machine_cidr_calculated, machine_cidr_defined,
+    network_prefix_valid, network_type_valid, no_cidrs_overlapping, same_families,
+    service_cidr_defined,
+};
+use super::cluster_vips::{
+    api_vips_defined, api_vips_valid, ingress_vips_defined, ingress_vips_valid,
+};
 use super::host_network::clock_offset;
 use super::{Category, ClusterSubject, Verdict, host_operators};
-use crate::networks::{self, is_v4};
 use crate::progress::effective_role;
 use crate::roles;
 
@@ -224,168 +226,6 @@ fn openshift_ai_gpu(cluster: &ClusterSubject<'_>) -> Verdict {
     )
 }
 
-fn machine_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
-    if cluster.user_managed || cluster.day2 {
-        return Verdict::ok("No machine network is needed");
-    }
-    let defined = !cluster.networks.machine.is_empty();
-    if !defined && cluster.single_node {
-        return Verdict::ok("The machine network follows from the host");
-    }
-    Verdict::of(
-        defined,
-        "The machine network is defined",
-        "machine_networks: none is defined; set the VIPs, from which it follows, or the network itself",
-    )
-}
-
-fn cluster_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
-    Verdict::of(
-        !cluster.networks.cluster.is_empty() || cluster.day2,
-        "The cluster network is defined",
-        "cluster_networks: none is defined; set one, for instance 10.128.0.0/14 with host_prefix 23",
-    )
-}
-
-fn service_cidr_defined(cluster: &ClusterSubject<'_>) -> Verdict {
-    Verdict::of(
-        !cluster.networks.service.is_empty() || cluster.day2,
-        "The service network is defined",
-        "service_networks: none is defined; set one, for instance 172.30.0.0/16",
-    )
-}
-
-fn api_vips(cluster: &ClusterSubject<'_>) -> Vec<Vip> {
-    let vips = cluster.cluster.api_vips.iter();
-    vips.map(|vip| Vip {
-        ip: vip.ip.clone(),
-        verification: vip.verification,
-    })
-    .collect()
-}
-
-fn ingress_vips(cluster: &ClusterSubject<'_>) -> Vec<Vip> {
-    let vips = cluster.cluster.ingress_vips.iter();
-    vips.map(|vip| Vip {
-        ip: vip.ip.clone(),
-        verification: vip.verification,
-    })
-    .collect()
-}
-
-struct Vip {
-    ip: String,
-    verification: Option<VipVerification>,
-}
-
-fn api_vips_defined(cluster: &ClusterSubject<'_>) -> Verdict {
-    vips_defined(cluster, "api_vips", &api_vips(cluster))
-}
-
-fn ingress_vips_defined(cluster: &ClusterSubject<'_>) -> Verdict {
-    vips_defined(cluster, "ingress_vips", &ingress_vips(cluster))
-}
-
-/// Nobody needs a VIP where the user brings the load balancer, or one host is everything.
-fn needs_no_vips(cluster: &ClusterSubject<'_>) -> bool {
-    cluster.user_managed || cluster.single_node || cluster.day2
-}
-
-fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdict {
-    if needs_no_vips(cluster) {
-        return Verdict::ok("No virtual address is needed");
-    }
-    if vips.is_empty() && cluster.cluster.vip_dhcp_allocation == Some(true) {
-        return Verdict::wait("a DHCP lease for the virtual addresses");
-    }
-    Verdict::of(
-        !vips.is_empty(),
-        format!("{field} is set"),
-        format!("{field}: none is set; set a free address of the hosts' network"),
-    )
-}
-
-fn api_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {
-    vips_valid(cluster, "api_vips", &api_vips(cluster))
-}
-
-fn ingress_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {
-    vips_valid(cluster, "ingress_vips", &ingress_vips(cluster))
-}
-
-fn vips_valid(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdict {
-    if needs_no_vips(cluster) {
-        return Verdict::ok("No virtual address is needed");
-    }
-    if vips.is_empty() {
-        return Verdict::wait(format!("{field} to be set"));
-    }
-    let mut awaited = None;
-    for vip in vips {
-        match vip_valid(cluster, field, vip) {
-            Verdict::Success(_) => {}
-            pending @ Verdict::Pending(_) => awaited = Some(pending),
-            bad => return bad,
-        }
-    }
-    awaited.unwrap_or_else(|| Verdict::ok(format!("{field} can be used")))
-}
-
-fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
-    let ip = &vip.ip;
-    let Ok(address) = ip.parse::<IpAddr>() else {
-        return Verdict::fail(format!("{field}: {ip} is not an IP address"));
-    };
-    let machine = &cluster.networks.machine;
-    if machine.is_empty() {
-        return Verdict::wait("the machine network");
-    }
-    let Some(network) = machine.iter().find(|net| net.contains(&address)) else {
-        let nets: Vec<String> = machine.iter().map(ToString::to_string).collect();
-        return Verdict::fail(format!(
-            "{field}: {ip} is not in machine network {}; choose an address of it",
-            nets.join(", ")
-        ));
-    };
-    let reserved = is_v4(network) && network.prefix_len() < 31;
-    if reserved && (address == network.network() || address == network.broadcast()) {
-        return Verdict::fail(format!(
-            "{field}: {ip} is the network or broadcast address of {network}; choose another address"
-        ));
-    }
-    if cluster.user_load_balancer {
-        return Verdict::ok("The load balancer answers there");
-    }
-    let taken = || {
-        Verdict::fail(format!(
-            "{field}: {ip} is in use already; choose a free address of {network}"
-        ))
-    };
-    match vip.verification {
-        Some(VipVerification::Succeeded) => Verdict::ok("It is free"),
-        Some(VipVerification::Failed) => taken(),
-        Some(VipVerification::Unverified) | None => match is_free(cluster, network, ip) {
-            Some(true) => Verdict::ok("It is free"),
-            Some(false) => taken(),
-            None => Verdict::wait(format!("the hosts to try whether {ip} is free")),
-        },
-    }
-}
-
-/// Whether every host that looked found the address free; none when nobody looked.
-fn is_free(cluster: &ClusterSubject<'_>, network: &IpNet, ip: &str) -> Option<bool> {
-    let name = network.to_string();
-    let mut lists = cluster
-        .texts
-        .iter()
-        .filter_map(|texts| texts.free.as_ref())
-        .flatten()
-        .filter(|list| list.network == name)
-        .peekable();
-    lists.peek()?;
-    Some(lists.all(|list| list.free_addresses.iter().any(|free| free == ip)))
-}
-
 fn dns_domain_defined(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::of(
         !cluster.cluster.base_dns_domain.is_empty() || cluster.day2,
@@ -400,41 +240,6 @@ fn pull_secret_set(cluster: &ClusterSubject<'_>) -> Verdict {
         "The pull secret is set",
         "pull_secret: it is not set; set the credentials of the registries that images come from",
     )
-}
-
-fn machine_cidr_calculated(cluster: &ClusterSubject<'_>) -> Verdict {
-    if needs_no_vips(cluster) || cluster.user_load_balancer {
-        return Verdict::ok("The machine network need not hold virtual addresses");
-    }
-    let vips: Vec<IpAddr> = api_vips(cluster)
-        .iter()
-        .filter_map(|vip| vip.ip.parse().ok())
-        .collect();
-    if vips.is_empty() {
-        return Verdict::wait("api_vips to be set");
-    }
-    let hosts: BTreeSet<IpNet> = cluster
-        .texts
-        .iter()
-        .flat_map(|texts| &texts.addresses)
-        .map(|address| address.net.trunc())
-        .collect();
-    if hosts.is_empty() {
-        return Verdict::wait("hosts to report their networks");
-    }
-    for vip in vips {
-        let Some(calculated) = networks::holding(&hosts, vip) else {
-            return Verdict::fail(format!(
-                "api_vips: {vip} is in none of the hosts' networks; choose an address of one"
-            ));
-        };
-        if !cluster.networks.machine.contains(&calculated) {
-            return Verdict::fail(format!(
-                "machine_networks: {calculated}, which holds {vip}, is not among them; set it"
-            ));
-        }
-    }
-    Verdict::ok("The machine network is the one that holds the virtual addresses")
 }
 
 fn all_hosts_ready(cluster: &ClusterSubject<'_>) -> Verdict {
@@ -504,84 +309,6 @@ fn sufficient_masters(cluster: &ClusterSubject<'_>) -> Verdict {
     Verdict::ok(format!("There are {masters} masters and {workers} workers"))
 }
 
-/// What some plugins use when they are not told otherwise, by family.
-const OWN_PREFIX: (i64, i64) = (25, 64);
-
-fn network_prefix_valid(cluster: &ClusterSubject<'_>) -> Verdict {
-    if cluster.day2 {
-        return Verdict::ok("The cluster is installed already");
-    }
-    if cluster.networks.cluster.is_empty() {
-        return Verdict::wait("cluster_networks to be set");
-    }
-    let plugin = cluster.cluster.network_type;
-    let hosts = i64::try_from(cluster.snapshot.hosts.len())
-        .unwrap_or(i64::MAX)
-        .max(4);
-    for (net, prefix) in &cluster.networks.cluster {
-        let bits = i64::from(net.max_prefix_len());
-        let own = if is_v4(net) {
-            OWN_PREFIX.0
-        } else {
-            OWN_PREFIX.1
-        };
-        let prefix = match *prefix {
-            0 if plugin.is_some_and(is_third_party) => own,
-            prefix => prefix,
-        };
-        let length = i64::from(net.prefix_len());
-        if prefix < 1 || prefix > bits - 7 || prefix < length {
-            return Verdict::fail(format!(
-                "host_prefix: {prefix} of cluster network {net} must be between {} and {}",
-                length.max(1),
-                bits - 7
-            ));
-        }
-        // 62 bits hold more hosts than anyone has.
-        let subnets = 1_i64 << (prefix - length).min(62);
-        if subnets < hosts {
-            return Verdict::fail(format!(
-                "host_prefix: {prefix} splits cluster network {net} into {subnets} parts, {hosts} are needed; choose a larger network or a longer prefix"
-            ));
-        }
-    }
-    Verdict::ok("The cluster network has a part for every host")
-}
-
-fn no_cidrs_overlapping(cluster: &ClusterSubject<'_>) -> Verdict {
-    let networks = &cluster.networks;
-    if !networks.unparsable.is_empty() {
-        return Verdict::Error(format!(
-            "Networks: {} cannot be read as CIDR",
-            networks.unparsable.join(", ")
-        ));
-    }
-    if networks.cluster.len() != networks.service.len() {
-        return Verdict::Error(format!(
-            "Networks: there are {} cluster and {} service networks; there must be as many of each",
-            networks.cluster.len(),
-            networks.service.len()
-        ));
-    }
-    let named: Vec<(&str, IpNet)> = networks
-        .machine
-        .iter()
-        .map(|net| ("machine", *net))
-        .chain(networks.cluster.iter().map(|one| ("cluster", one.0)))
-        .chain(networks.service.iter().map(|net| ("service", *net)))
-        .collect();
-    for (at, (name, net)) in named.iter().enumerate() {
-        for (other_name, other) in &named[at + 1..] {
-            if name != other_name && networks::overlap(net, other) {
-                return Verdict::fail(format!(
-                    "Networks: {name} network {net} and {other_name} network {other} overlap; change one"
-                ));
-            }
-        }
-    }
-    Verdict::ok("No networks overlap")
-}
-
 fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
     const SPREAD_S: i64 = 4 * 60;
     let offsets: Vec<(i64, String)> = cluster
@@ -602,79 +329,6 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
             "Clocks: {} is {spread} s ahead of {}, at most {SPREAD_S} s are allowed; set reachable time sources in additional_ntp_source",
             last.1, first.1
         ),
-    )
-}
-
-fn is_third_party(kind: NetworkType) -> bool {
-    matches!(
-        kind,
-        NetworkType::Cilium | NetworkType::Calico | NetworkType::CiscoACI | NetworkType::None
-    )
-}
-
-fn network_type_valid(cluster: &ClusterSubject<'_>) -> Verdict {
-    let Some(kind) = cluster.cluster.network_type else {
-        return Verdict::of(
-            cluster.day2,
-            "The cluster is installed already",
-            "network_type: it is not set; set OVNKubernetes or another plugin",
-        );
-    };
-    let networks = &cluster.networks;
-    let mut all = networks
-        .machine
-        .iter()
-        .chain(&networks.service)
-        .chain(networks.cluster.iter().map(|one| &one.0));
-    if kind == NetworkType::OpenShiftSDN && (cluster.single_node || all.any(|net| !is_v4(net))) {
-        return Verdict::fail(
-            "network_type: OpenShiftSDN knows neither IPv6 nor a single node; choose OVNKubernetes",
-        );
-    }
-    if kind == NetworkType::OVNKubernetes && cluster.cluster.vip_dhcp_allocation == Some(true) {
-        return Verdict::fail(
-            "network_type: OVNKubernetes takes no virtual addresses from DHCP; set them and switch vip_dhcp_allocation off",
-        );
-    }
-    Verdict::ok(format!("Network type {kind} fits"))
-}
-
-fn custom_manifests(cluster: &ClusterSubject<'_>) -> Verdict {
-    let third_party = cluster
-        .cluster
-        .network_type
-        .filter(|kind| is_third_party(*kind));
-    match third_party {
-        Some(kind) => Verdict::of(
-            cluster.snapshot.files.user_manifests,
-            "Manifests for the network plugin have been added",
-            format!(
-                "network_type: {kind} comes as manifests, but none were added; add the plugin's"
-            ),
-        ),
-        None => Verdict::ok("The platform brings the network plugin"),
-    }
-}
-
-fn same_families(cluster: &ClusterSubject<'_>) -> Verdict {
-    let networks = &cluster.networks;
-    let families = |nets: &mut dyn Iterator<Item = &IpNet>| {
-        let mut families: Vec<bool> = nets.map(is_v4).collect();
-        families.sort_unstable();
-        families.dedup();
-        families
-    };
-    let machine = families(&mut networks.machine.iter());
-    let pods = families(&mut networks.cluster.iter().map(|one| &one.0));
-    let service = families(&mut networks.service.iter());
-    let judged = pods == service && (machine.is_empty() || machine == pods);
-    if machine.is_empty() && judged && !cluster.user_managed && !cluster.day2 {
-        return Verdict::wait("the machine network");
-    }
-    Verdict::of(
-        judged,
-        "Machine, cluster and service networks are of the same address families",
-        "Networks: machine, cluster and service networks are not of the same address families; make each list hold the same",
     )
 }
 

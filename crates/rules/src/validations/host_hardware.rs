@@ -1,15 +1,16 @@
 //! What a host must be made of.
 
-use model::cluster::{DiskEncryptionMode, DiskEncryptionTarget, PlatformType};
+use model::cluster::PlatformType;
 use model::host::HostRole;
-use model::inventory::{Inventory, TpmVersion, Type};
-use model::steps::TangConnectivityResponse;
+use model::inventory::{Inventory, Type};
 use model::validations::HostValidationId as Id;
 
-use super::subject::{is_cut, mebibytes, usable_mib};
+use super::host_disks::{
+    disk_encryption, disk_speed, has_min_valid_disks, no_skip_installation_disk,
+    no_skip_missing_disk, vsphere_disk_ids,
+};
+use super::subject::{mebibytes, usable_mib};
 use super::{Category, HostBlock, HostSubject, HostValidation, Verdict, host_operators};
-use crate::disks::{self, Speed};
-use crate::host::installation_disk;
 
 /// Validations of the hardware group.
 pub static VALIDATIONS: &[HostValidation] = &[
@@ -225,38 +226,6 @@ fn has_min_memory(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
-fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
-    let inventory = match subject.inventory() {
-        Ok(inventory) if is_cut(inventory) => {
-            return Verdict::Error(
-                "Disks: the inventory was cut, its disks are not known".to_owned(),
-            );
-        }
-        Ok(inventory) => inventory,
-        Err(pending) => return pending,
-    };
-    if inventory.disks.is_empty() {
-        return Verdict::Error("Disks: the host reports none; attach one to install to".to_owned());
-    }
-    let eligible = subject.eligible_disks().count();
-    if eligible > 0 {
-        return Verdict::ok(format!("Disks that can be installed to: {eligible}"));
-    }
-    let problems: Vec<String> = inventory
-        .disks
-        .iter()
-        .map(|disk| {
-            let reasons = &disk.installation_eligibility.not_eligible_reasons;
-            format!("{}: {}", disk.name, reasons.join(", "))
-        })
-        .collect();
-    Verdict::fail(format!(
-        "Disks: none of {} can be installed to ({}); attach a fit one",
-        inventory.disks.len(),
-        problems.join("; ")
-    ))
-}
-
 /// Inventory and role, or what is awaited.
 fn role_needs<'a>(subject: &HostSubject<'a>) -> Result<(&'a Inventory, HostRole, Needs), Verdict> {
     let inventory = subject.inventory()?;
@@ -387,22 +356,6 @@ fn is_hostname(name: &str) -> bool {
     name.len() <= HOSTNAME_LIMIT && !name.starts_with('-') && name.split('.').all(fits)
 }
 
-fn disk_speed(subject: &HostSubject<'_>) -> Verdict {
-    let disk = || installation_disk(subject.host).map_or("", |disk| disk.name.as_str());
-    match disks::speed(subject.host) {
-        Speed::Failed(code) => Verdict::fail(format!(
-            "Disk speed: the test of {} ended with exit code {code}; choose another installation disk",
-            disk()
-        )),
-        Speed::Measured(ms) => {
-            Verdict::ok(format!("A flush of the installation disk takes {ms} ms"))
-        }
-        Speed::Unknown => {
-            Verdict::ok("The speed of the installation disk has not been measured yet")
-        }
-    }
-}
-
 fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
     let cluster = match subject.cluster() {
         Ok(cluster) => cluster,
@@ -436,35 +389,13 @@ fn compatible_with_platform(subject: &HostSubject<'_>) -> Verdict {
     )
 }
 
-const VMWARE: &str = "VMware, Inc.";
+pub(super) const VMWARE: &str = "VMware, Inc.";
 
-fn maker(inventory: &Inventory) -> &str {
+pub(super) fn maker(inventory: &Inventory) -> &str {
     inventory
         .system_vendor
         .as_ref()
         .map_or("", |vendor| vendor.manufacturer.as_str())
-}
-
-fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
-    let Some(inventory) = &subject.host.inventory else {
-        return Verdict::Hidden;
-    };
-    if maker(inventory) != VMWARE {
-        return Verdict::Hidden;
-    }
-    let without: Vec<&str> = subject
-        .eligible_disks()
-        .filter(|disk| !disk.has_uuid)
-        .map(|disk| disk.name.as_str())
-        .collect();
-    Verdict::of(
-        without.is_empty(),
-        "Every disk has an id",
-        format!(
-            "Disks without id: {}; set disk.EnableUUID to TRUE in the virtual machine's settings",
-            without.join(", ")
-        ),
-    )
 }
 
 fn compatible_agent(subject: &HostSubject<'_>) -> Verdict {
@@ -493,100 +424,4 @@ fn is_installing(subject: &HostSubject<'_>) -> bool {
             | S::Installed
             | S::AddedToExistingCluster
     )
-}
-
-fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
-    let wanted = &subject.host.record.installation_disk_id;
-    let kept = subject.kept_disks().any(|id| id == wanted);
-    Verdict::of(
-        !kept,
-        "The installation disk may be formatted",
-        format!(
-            "Disk {wanted} is the installation disk and cannot be kept unformatted; choose another installation disk or let it be formatted"
-        ),
-    )
-}
-
-fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
-    let inventory = match subject.inventory() {
-        Ok(inventory) => inventory,
-        Err(pending) => return pending,
-    };
-    let missing: Vec<&str> = subject
-        .kept_disks()
-        .filter(|id| !inventory.disks.iter().any(|disk| disk.id == *id))
-        .collect();
-    Verdict::of(
-        missing.is_empty(),
-        "Every disk to be kept is there",
-        format!(
-            "Disks to be kept are not there: {}; take them off the list",
-            missing.join(", ")
-        ),
-    )
-}
-
-fn disk_encryption(subject: &HostSubject<'_>) -> Verdict {
-    let cluster = match subject.cluster() {
-        Ok(cluster) if !cluster.day2 => cluster,
-        _ => return Verdict::Hidden,
-    };
-    let Some(encryption) = &cluster.cluster.disk_encryption else {
-        return Verdict::Hidden;
-    };
-    let target = encryption.enable_on.unwrap_or_default();
-    if target == DiskEncryptionTarget::None {
-        return Verdict::Hidden;
-    }
-    if target != DiskEncryptionTarget::All {
-        let Some(role) = subject.role() else {
-            return Verdict::wait("a role for the host");
-        };
-        if !covers(target, role) {
-            return Verdict::Hidden;
-        }
-    }
-    match encryption.mode.unwrap_or_default() {
-        DiskEncryptionMode::Tpmv2 => tpm(subject),
-        DiskEncryptionMode::Tang => tang(subject),
-    }
-}
-
-fn covers(target: DiskEncryptionTarget, role: HostRole) -> bool {
-    let word = match role {
-        HostRole::Master | HostRole::Bootstrap => "masters",
-        HostRole::Arbiter => "arbiters",
-        HostRole::Worker | HostRole::AutoAssign => "workers",
-    };
-    target == DiskEncryptionTarget::All || target.as_str().split(',').any(|one| one == word)
-}
-
-fn tpm(subject: &HostSubject<'_>) -> Verdict {
-    let inventory = match subject.inventory() {
-        Ok(inventory) => inventory,
-        Err(pending) => return pending,
-    };
-    let has = inventory.tpm_version.unwrap_or_default();
-    Verdict::of(
-        has == TpmVersion::V20,
-        "The host has a TPM 2.0",
-        format!(
-            "Disk encryption needs a TPM 2.0, the host's TPM is {has}; switch it on in the firmware or encrypt with Tang servers"
-        ),
-    )
-}
-
-fn tang(subject: &HostSubject<'_>) -> Verdict {
-    let text = &subject.host.record.tang_connectivity;
-    if text.is_empty() {
-        return Verdict::wait("the Tang servers to be tried");
-    }
-    match serde_json::from_str::<TangConnectivityResponse>(text) {
-        Ok(answer) => Verdict::of(
-            answer.is_success,
-            "The host reaches every Tang server",
-            "The host does not reach every Tang server; check their URLs and thumbprints and the network",
-        ),
-        Err(_) => Verdict::fail(format!("The Tang servers could not be tried: {text}")),
-    }
 }

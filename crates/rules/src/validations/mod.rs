@@ -4,10 +4,14 @@
 //! cluster is hidden: no entry is sent for it.
 
 pub mod cluster;
+mod cluster_networks;
+mod cluster_vips;
 mod conclude;
+mod host_disks;
 pub mod host_hardware;
 pub mod host_network;
 pub mod host_operators;
+mod host_reach;
 mod subject;
 #[cfg(test)]
 mod tests;

@@ -152,6 +152,10 @@ fn chosen(snapshot: &mut Snapshot, name: &str) {
 }
 
 /// Id, outcome, what brings it about on the first host.
+#[expect(
+    clippy::semicolon_if_nothing_returned,
+    reason = "a change is one expression"
+)]
 static HOSTS: &[(&str, &str, Change)] = &[
     ("connected", "failure", |all| {
         all.hosts[0].record.checked_in_at = later(-4).into()
@@ -514,6 +518,10 @@ static HOSTS: &[(&str, &str, Change)] = &[
 ];
 
 /// Id, outcome, what brings it about for the cluster.
+#[expect(
+    clippy::semicolon_if_nothing_returned,
+    reason = "a change is one expression"
+)]
 static CLUSTERS: &[(&str, &str, Change)] = &[
     ("machine-cidr-defined", "failure", |all| {
         all.cluster.api_vips.clear()

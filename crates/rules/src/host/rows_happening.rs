@@ -1,0 +1,481 @@
+//! Rows for what happens to a host: what agents and installers report, what users do.
+
+use model::Error;
+use model::host::{HostStage, HostStatus};
+
+use HostStatus::{
+    AddedToExistingCluster, Binding, Cancelled, Disconnected, DisconnectedUnbound, Discovering,
+    DiscoveringUnbound, Error as Failed, Installed, Installing, InstallingInProgress,
+    InstallingPendingUserAction, Insufficient, InsufficientUnbound, Known, KnownUnbound,
+    PendingForInput, PreparingFailed, PreparingForInstallation, PreparingSuccessful, Resetting,
+    ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
+};
+
+use super::effects::Effect;
+use super::facts::{Facts, StageMove};
+use super::table::{EARLY, NO_INVENTORY, READY, Rule, media_text};
+use super::trigger::On;
+use crate::table::To;
+
+/// Tried from the top; a status without a row refuses.
+pub(super) static HAPPENING: &[Rule] = &[
+    // Registering again.
+    Rule {
+        name: "registers while preparing",
+        on: On::Register,
+        from: &[PreparingForInstallation, PreparingSuccessful],
+        when: |_| true,
+        to: To::Go(Known),
+        info: Some(|_| "The host registered again while it was being prepared".to_owned()),
+        then: &[
+            Effect::Register,
+            Effect::ClearProgress,
+            Effect::ClearImages,
+            Effect::ClearLogs,
+        ],
+        doc: "Inventory and bootstrap role survive; preparation begins anew.",
+    },
+    Rule {
+        name: "registers",
+        on: On::Register,
+        from: &[
+            Discovering,
+            Known,
+            Disconnected,
+            Insufficient,
+            PreparingFailed,
+            ResettingPendingUserAction,
+            Binding,
+            PendingForInput,
+        ],
+        when: |_| true,
+        to: To::Go(Discovering),
+        info: Some(|_| NO_INVENTORY.to_owned()),
+        then: &[
+            Effect::Register,
+            Effect::ClearInventory,
+            Effect::ClearBootstrap,
+            Effect::ClearImages,
+            Effect::ClearProgress,
+            Effect::ClearLogs,
+            Effect::ClearNtp,
+        ],
+        doc: "A fresh start of the agent: everything is learnt again. Role, disk choice and disk speed survive.",
+    },
+    Rule {
+        name: "registers while resetting",
+        on: On::Register,
+        from: &[Resetting],
+        when: |facts| facts.stage == Some(HostStage::Rebooting),
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "The reboot of the reset is still under way.",
+    },
+    Rule {
+        name: "registers after a reset",
+        on: On::Register,
+        from: &[Resetting],
+        when: |_| true,
+        to: To::Go(Discovering),
+        info: Some(|_| NO_INVENTORY.to_owned()),
+        then: &[
+            Effect::Register,
+            Effect::ClearInventory,
+            Effect::ClearBootstrap,
+            Effect::ClearProgress,
+        ],
+        doc: "The reset is complete.",
+    },
+    Rule {
+        name: "boots the image again",
+        on: On::Register,
+        from: &[InstallingInProgress, AddedToExistingCluster],
+        when: |facts| {
+            facts.stage == Some(HostStage::Rebooting)
+                || (facts.day2 && facts.stage == Some(HostStage::Done))
+        },
+        to: To::Go(InstallingPendingUserAction),
+        info: Some(wrong_boot),
+        then: &[Effect::Register],
+        doc: "The firmware booted the image instead of the disk that was written.",
+    },
+    Rule {
+        name: "boots the image yet again",
+        on: On::Register,
+        from: &[InstallingPendingUserAction],
+        when: |_| true,
+        to: To::Refuse(|facts| Error::Forbidden {
+            reason: wrong_boot(facts),
+        }),
+        info: None,
+        then: &[],
+        doc: "The agent stops asking when it is forbidden to: only a boot from disk helps.",
+    },
+    Rule {
+        name: "reboots unexpectedly",
+        on: On::Register,
+        from: &[Installing, InstallingInProgress],
+        when: |_| true,
+        to: To::Go(Failed),
+        info: Some(|facts| {
+            let stage = facts
+                .stage
+                .map_or("before the first stage".to_owned(), |stage| {
+                    format!("in stage {stage}")
+                });
+            format!("The host rebooted unexpectedly during its installation, {stage}")
+        }),
+        then: &[Effect::Register],
+        doc: "What was being installed is lost.",
+    },
+    Rule {
+        name: "registers after a failure",
+        on: On::Register,
+        from: &[Failed],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::Register],
+        doc: "The failure stays until the cluster is reset.",
+    },
+    Rule {
+        name: "registers though installed",
+        on: On::Register,
+        from: &[Installed],
+        when: |_| true,
+        to: To::Refuse(|facts| {
+            Error::conflict(format!(
+                "the host is installed already; boot it from its disk {}, or reset the cluster to install it anew",
+                facts.disk
+            ))
+        }),
+        info: None,
+        then: &[],
+        doc: "An installed host that boots the image must not be taken for a new one.",
+    },
+    Rule {
+        name: "registers unbound",
+        on: On::Register,
+        from: &[
+            DiscoveringUnbound,
+            DisconnectedUnbound,
+            InsufficientUnbound,
+            KnownUnbound,
+            Unbinding,
+            UnbindingPendingUserAction,
+        ],
+        when: |_| true,
+        to: To::Go(DiscoveringUnbound),
+        info: Some(|_| NO_INVENTORY.to_owned()),
+        then: &[
+            Effect::Register,
+            Effect::ClearInventory,
+            Effect::ClearProgress,
+            Effect::ClearNtp,
+        ],
+        doc: "A fresh start of the agent of a host without cluster.",
+    },
+    // Progress reports.
+    Rule {
+        name: "reports failure",
+        on: On::Progress,
+        from: &[
+            Installing,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+        ],
+        when: |facts| reported(facts, HostStage::Failed),
+        to: To::Go(Failed),
+        info: Some(|facts| format!("Failed: {}", said(facts))),
+        then: &[],
+        doc: "The installer gave up.",
+    },
+    Rule {
+        name: "reports what it cannot",
+        on: On::Progress,
+        from: &[
+            Installing,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+        ],
+        when: |facts| matches!(step(facts), Some(StageMove::Back | StageMove::Foreign)),
+        to: To::Refuse(|facts| {
+            let stage = facts.report.as_ref().map(|report| report.stage);
+            Error::conflict(format!(
+                "stage {} cannot follow stage {}: stages go forward in the order of the host's progress_stages",
+                stage.map_or("(none)", HostStage::as_str),
+                facts.stage.map_or("(none)", HostStage::as_str),
+            ))
+        }),
+        info: None,
+        then: &[],
+        doc: "Stages only go forward, and each role has its own.",
+    },
+    Rule {
+        name: "joined a cluster",
+        on: On::Progress,
+        from: &[
+            Installing,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+        ],
+        when: |facts| {
+            facts.day2
+                && (reported(facts, HostStage::Done) || reported(facts, HostStage::Rebooting))
+        },
+        to: To::Go(AddedToExistingCluster),
+        info: Some(|_| {
+            "The host has rebooted and joins the cluster; its certificate requests must be approved"
+                .to_owned()
+        }),
+        then: &[Effect::StoreStage],
+        doc: "After its reboot such a host is out of sight.",
+    },
+    Rule {
+        name: "is done",
+        on: On::Progress,
+        from: &[
+            Installing,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+        ],
+        when: |facts| reported(facts, HostStage::Done),
+        to: To::Go(Installed),
+        info: Some(stage_text),
+        then: &[Effect::StoreStage],
+        doc: "The node is part of its cluster.",
+    },
+    Rule {
+        name: "reports a stage",
+        on: On::Progress,
+        from: &[
+            Installing,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+        ],
+        when: |_| true,
+        to: To::Go(InstallingInProgress),
+        info: Some(stage_text),
+        then: &[Effect::StoreStage],
+        doc: "The installation moves on; also a host that booted wrongly has come back from its disk.",
+    },
+    Rule {
+        name: "reports late",
+        on: On::Progress,
+        from: &[Installed, ResettingPendingUserAction],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "A last word of an installer that has not heard yet.",
+    },
+    Rule {
+        name: "cannot run the installer",
+        on: On::InstallationFailed,
+        from: &[Installing, InstallingInProgress],
+        when: |_| true,
+        to: To::Go(Failed),
+        info: Some(|facts| format!("The installation command failed: {}", facts.reason)),
+        then: &[],
+        doc: "The install step ended with an error.",
+    },
+    // The boot medium.
+    Rule {
+        name: "loses its medium",
+        on: On::MediaDisconnected,
+        from: &[
+            Discovering,
+            Insufficient,
+            Known,
+            PendingForInput,
+            Disconnected,
+            Binding,
+            PreparingFailed,
+        ],
+        when: |_| true,
+        to: To::Go(Disconnected),
+        info: Some(media_text),
+        then: &[Effect::LoseMedia],
+        doc: "Virtual media was unplugged: nothing can be read from the live system any more.",
+    },
+    Rule {
+        name: "loses its medium while installing",
+        on: On::MediaDisconnected,
+        from: &[
+            PreparingForInstallation,
+            PreparingSuccessful,
+            Installing,
+            InstallingInProgress,
+            Failed,
+        ],
+        when: |_| true,
+        to: To::Go(Failed),
+        info: Some(media_text),
+        then: &[Effect::LoseMedia],
+        doc: "The installer runs from the medium, so it cannot go on.",
+    },
+    Rule {
+        name: "loses its medium unbound",
+        on: On::MediaDisconnected,
+        from: &[
+            DiscoveringUnbound,
+            InsufficientUnbound,
+            KnownUnbound,
+            DisconnectedUnbound,
+            Unbinding,
+        ],
+        when: |_| true,
+        to: To::Go(DisconnectedUnbound),
+        info: Some(media_text),
+        then: &[Effect::LoseMedia],
+        doc: "As for a host of a cluster.",
+    },
+    // Cancelling and resetting.
+    Rule {
+        name: "is cancelled",
+        on: On::Cancel,
+        from: &[
+            InstallingPendingUserAction,
+            Installing,
+            InstallingInProgress,
+            Installed,
+            Failed,
+        ],
+        when: |_| true,
+        to: To::Go(Cancelled),
+        info: Some(|_| "The installation was cancelled".to_owned()),
+        then: &[Effect::TellCancelled],
+        doc: "The agent is told to stop and to gather logs.",
+    },
+    Rule {
+        name: "is cancelled before it began",
+        on: On::Cancel,
+        from: &[
+            PreparingForInstallation,
+            PreparingSuccessful,
+            PreparingFailed,
+            Known,
+        ],
+        when: |_| true,
+        to: To::Go(Known),
+        info: Some(|_| READY.to_owned()),
+        then: &[],
+        doc: "Nothing was written yet.",
+    },
+    Rule {
+        name: "is reset",
+        on: On::Reset,
+        from: &[
+            Resetting,
+            Discovering,
+            Known,
+            InstallingPendingUserAction,
+            Installing,
+            PreparingForInstallation,
+            PreparingSuccessful,
+            PreparingFailed,
+            PendingForInput,
+            ResettingPendingUserAction,
+            InstallingInProgress,
+            Installed,
+            Failed,
+            Cancelled,
+            AddedToExistingCluster,
+        ],
+        when: |_| true,
+        to: To::Go(ResettingPendingUserAction),
+        info: Some(|_| {
+            "To complete the reset, boot the host from the discovery image again".to_owned()
+        }),
+        then: &[
+            Effect::ClearProgress,
+            Effect::ClearImages,
+            Effect::ClearLogs,
+            Effect::TellReset,
+        ],
+        doc: "The service cannot reboot a host: its user must.",
+    },
+    // Joining and leaving a cluster.
+    Rule {
+        name: "is bound",
+        on: On::Bind,
+        from: &[KnownUnbound],
+        when: |_| true,
+        to: To::Go(Binding),
+        info: Some(|_| "Waiting for the agent to register for its new cluster".to_owned()),
+        then: &[Effect::ClearCluster, Effect::ClearInventory, Effect::Bind],
+        doc: "The agent is told to exit and registers again, which brings everything fresh.",
+    },
+    Rule {
+        name: "is unbound",
+        on: On::Unbind,
+        from: EARLY,
+        when: |_| true,
+        to: To::Go(Unbinding),
+        info: Some(|_| "Waiting for the agent to register without a cluster".to_owned()),
+        then: &[Effect::ClearCluster],
+        doc: "The agent still runs: it exits and registers again.",
+    },
+    Rule {
+        name: "is unbound after installing",
+        on: On::Unbind,
+        from: &[
+            PreparingForInstallation,
+            PreparingSuccessful,
+            PreparingFailed,
+            Installing,
+            InstallingInProgress,
+            InstallingPendingUserAction,
+            Installed,
+            AddedToExistingCluster,
+            Failed,
+            Cancelled,
+        ],
+        when: |_| true,
+        to: To::Go(UnbindingPendingUserAction),
+        info: Some(|_| {
+            "To complete the unbinding, boot the host from the discovery image again".to_owned()
+        }),
+        then: &[Effect::ClearCluster],
+        doc: "No agent runs that could register again.",
+    },
+];
+
+fn reported(facts: &Facts, stage: HostStage) -> bool {
+    facts
+        .report
+        .as_ref()
+        .is_some_and(|report| report.stage == stage)
+}
+
+fn step(facts: &Facts) -> Option<StageMove> {
+    facts.report.as_ref().map(|report| report.step)
+}
+
+fn said(facts: &Facts) -> &str {
+    facts
+        .report
+        .as_ref()
+        .map_or("", |report| report.info.as_str())
+}
+
+fn stage_text(facts: &Facts) -> String {
+    facts
+        .report
+        .as_ref()
+        .map(|report| report.stage.to_string())
+        .unwrap_or_default()
+}
+
+fn wrong_boot(facts: &Facts) -> String {
+    let machine = if facts.machine.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", facts.machine)
+    };
+    format!(
+        "The host{machine} booted the installation image instead of its installation disk {}; boot it from that disk",
+        facts.disk
+    )
+}

@@ -1,0 +1,509 @@
+//! Rows for what a look at a host finds.
+//!
+//! Rows of the preparing statuses ask for the connection first, so that a host that vanished is not waited for.
+
+use model::cluster::ClusterStatus as C;
+use model::host::{HostStage, HostStatus};
+
+use HostStatus::{
+    AddedToExistingCluster, Binding, Cancelled, Disconnected, DisconnectedUnbound, Discovering,
+    DiscoveringUnbound, Error as Failed, Installed, Installing, InstallingInProgress,
+    InstallingPendingUserAction, Insufficient, InsufficientUnbound, Known, KnownUnbound,
+    PendingForInput, PreparingFailed, PreparingForInstallation, PreparingSuccessful, Resetting,
+    ResettingPendingUserAction, Unbinding, UnbindingPendingUserAction,
+};
+
+use super::effects::Effect;
+use super::facts::{Facts, Outcome};
+use super::table::{EARLY, NO_INVENTORY, READY, Rule, media_text};
+use super::trigger::On;
+use crate::table::To;
+
+/// Hosts without cluster.
+const POOL: &[HostStatus] = &[
+    DiscoveringUnbound,
+    InsufficientUnbound,
+    KnownUnbound,
+    DisconnectedUnbound,
+];
+
+/// Tried from the top; every status that a host can have has a last row that always fits.
+pub(super) static LOOKING: &[Rule] = &[
+    // Preparing.
+    Rule {
+        name: "vanishes while preparing",
+        on: On::Refresh,
+        from: &[PreparingForInstallation, PreparingSuccessful],
+        when: |facts| !facts.connected && !facts.cluster_is(C::Installing),
+        to: To::Go(Disconnected),
+        info: Some(contact_text),
+        then: &[],
+        doc: "A host that does not call cannot be prepared.",
+    },
+    Rule {
+        name: "starts preparing",
+        on: On::Refresh,
+        from: &[Known],
+        when: |facts| {
+            facts.role_valid && facts.connected && facts.cluster_is(C::PreparingForInstallation)
+        },
+        to: To::Go(PreparingForInstallation),
+        info: Some(|_| {
+            "Preparing: testing the installation disk and pulling container images".to_owned()
+        }),
+        then: &[Effect::ClearFailedImages, Effect::ClearLogs],
+        doc: "The user ordered the installation.",
+    },
+    Rule {
+        name: "is prepared",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| facts.prepared() && facts.cluster_is(C::PreparingForInstallation),
+        to: To::Go(PreparingSuccessful),
+        info: Some(|_| {
+            "Prepared: disk and container images are fit for the installation".to_owned()
+        }),
+        then: &[],
+        doc: "Both checks came back good.",
+    },
+    Rule {
+        name: "waits for the others",
+        on: On::Refresh,
+        from: &[PreparingSuccessful],
+        when: |facts| facts.cluster_is(C::PreparingForInstallation),
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Installation starts when every host is prepared.",
+    },
+    Rule {
+        name: "starts installing",
+        on: On::Refresh,
+        from: &[PreparingSuccessful],
+        when: |facts| facts.cluster_is(C::Installing),
+        to: To::Go(Installing),
+        info: Some(|_| "Installation starts".to_owned()),
+        then: &[Effect::ClearProgress],
+        doc: "The cluster's files are there and every host is prepared.",
+    },
+    Rule {
+        name: "disk is too slow",
+        on: On::Refresh,
+        from: &[PreparingForInstallation, PreparingFailed, Known],
+        when: |facts| facts.disk_speed == Outcome::Failed,
+        to: To::Go(Insufficient),
+        info: Some(|facts| {
+            format!(
+                "The speed test of installation disk {} failed; choose another disk or replace it",
+                facts.disk
+            )
+        }),
+        then: &[],
+        doc: "The test of the installation disk failed.",
+    },
+    Rule {
+        name: "images cannot be pulled",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| {
+            facts.images == Outcome::Failed && facts.cluster_is(C::PreparingForInstallation)
+        },
+        to: To::Go(PreparingFailed),
+        info: Some(|facts| {
+            format!(
+                "Container images could not be pulled: {}; check that the registry is reachable from the host and that the pull secret fits",
+                facts.bad_images
+            )
+        }),
+        then: &[],
+        doc: "The host could not use them later either.",
+    },
+    Rule {
+        name: "prepares too long",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| {
+            facts.prepare_expired
+                && facts.prepare_pending()
+                && facts.cluster_is(C::PreparingForInstallation)
+        },
+        to: To::Go(PreparingFailed),
+        info: Some(|facts| {
+            let mut missing = Vec::new();
+            if facts.disk_speed == Outcome::Unknown {
+                missing.push("the speed of the installation disk");
+            }
+            if facts.images == Outcome::Unknown {
+                missing.push("the check of container images");
+            }
+            format!(
+                "Preparation took too long: no result of {}",
+                missing.join(" and ")
+            )
+        }),
+        then: &[],
+        doc: "Results that never come must not hold the cluster up.",
+    },
+    Rule {
+        name: "is being prepared",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |facts| facts.cluster_is(C::PreparingForInstallation),
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Results are awaited.",
+    },
+    Rule {
+        name: "need not prepare any more",
+        on: On::Refresh,
+        from: &[PreparingForInstallation],
+        when: |_| true,
+        to: To::Go(Known),
+        info: Some(|_| READY.to_owned()),
+        then: &[],
+        doc: "The cluster gave the preparation up.",
+    },
+    Rule {
+        name: "cluster gave up with it",
+        on: On::Refresh,
+        from: &[PreparingFailed],
+        when: |facts| !facts.cluster_is(C::PreparingForInstallation) && facts.connected,
+        to: To::Go(Known),
+        info: Some(|_| READY.to_owned()),
+        then: &[],
+        doc: "The cluster's text keeps the reason; the next order tries again.",
+    },
+    Rule {
+        name: "prepared in vain",
+        on: On::Refresh,
+        from: &[PreparingSuccessful],
+        when: |_| true,
+        to: To::Go(Known),
+        info: Some(|_| READY.to_owned()),
+        then: &[],
+        doc: "The cluster gave the preparation up.",
+    },
+    // Losing contact.
+    Rule {
+        name: "vanishes",
+        on: On::Refresh,
+        from: &[
+            Discovering,
+            Insufficient,
+            Known,
+            PendingForInput,
+            Disconnected,
+            PreparingFailed,
+        ],
+        when: |facts| !facts.connected,
+        to: To::Go(Disconnected),
+        info: Some(contact_text),
+        then: &[],
+        doc: "The agent stopped calling, or lost its medium.",
+    },
+    Rule {
+        name: "waits for its user",
+        on: On::Refresh,
+        from: &[PreparingFailed],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "The cluster decides next.",
+    },
+    // Installing.
+    Rule {
+        name: "fails with its cluster",
+        on: On::Refresh,
+        from: &[
+            Installing,
+            InstallingInProgress,
+            Installed,
+            ResettingPendingUserAction,
+            InstallingPendingUserAction,
+        ],
+        when: |facts| facts.cluster_is(C::Error) && !facts.day2,
+        to: To::Go(Failed),
+        info: Some(|_| "The host is part of a cluster whose installation failed".to_owned()),
+        then: &[],
+        doc: "Its work is of no use without the rest.",
+    },
+    Rule {
+        name: "never starts",
+        on: On::Refresh,
+        from: &[Installing],
+        when: |facts| facts.start_expired,
+        to: To::Go(Failed),
+        info: Some(|_| "The host did not start its installation within 20 minutes".to_owned()),
+        then: &[],
+        doc: "The install step was never taken.",
+    },
+    Rule {
+        name: "vanishes while installing",
+        on: On::Refresh,
+        from: &[Installing, InstallingInProgress],
+        when: |facts| !facts.connected && !facts.soft_timeouts,
+        to: To::Go(Failed),
+        info: Some(|facts| {
+            let stage = facts.stage.map_or("the first stage", HostStage::as_str);
+            format!("The host lost contact during its installation, at {stage}")
+        }),
+        then: &[],
+        doc: "Before its reboot the host is expected to call.",
+    },
+    Rule {
+        name: "is out of sight",
+        on: On::Refresh,
+        from: &[Installing, InstallingInProgress],
+        when: |facts| !facts.connected,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::NoteConnection],
+        doc: "With soft timeouts it is only shown.",
+    },
+    Rule {
+        name: "waits for another host",
+        on: On::Refresh,
+        from: &[InstallingInProgress],
+        when: |facts| {
+            facts.cluster_is(C::InstallingPendingUserAction)
+                && matches!(
+                    facts.stage,
+                    Some(
+                        HostStage::WaitingForControlPlane
+                            | HostStage::WaitingForController
+                            | HostStage::WaitingForBootkube
+                            | HostStage::Rebooting
+                    )
+                )
+        },
+        to: To::Stay,
+        info: None,
+        then: &[Effect::KeepStageFresh, Effect::NoteConnection],
+        doc: "Another host booted wrongly: the waiting is not this host's fault.",
+    },
+    Rule {
+        name: "does not come back",
+        on: On::Refresh,
+        from: &[InstallingInProgress],
+        when: |facts| facts.stage == Some(HostStage::Rebooting) && facts.stage_expired,
+        to: To::Go(InstallingPendingUserAction),
+        info: Some(|facts| {
+            format!(
+                "The host did not come back from its reboot within {} minutes; see that it boots from its installation disk {}",
+                facts.stage_limit_min, facts.disk
+            )
+        }),
+        then: &[],
+        doc: "Mostly a matter of the boot order, which its user can set right.",
+    },
+    Rule {
+        name: "stage takes too long",
+        on: On::Refresh,
+        from: &[InstallingInProgress],
+        when: |facts| facts.stage_expired && !facts.soft_timeouts,
+        to: To::Go(Failed),
+        info: Some(|facts| {
+            let stage = facts.stage.map_or("(none)", HostStage::as_str);
+            format!(
+                "The host failed to install because stage {stage} took longer than {} minutes",
+                facts.stage_limit_min
+            )
+        }),
+        then: &[],
+        doc: "Nothing was heard of the stage for its limit.",
+    },
+    Rule {
+        name: "stage is slow",
+        on: On::Refresh,
+        from: &[InstallingInProgress],
+        when: |facts| facts.stage_expired,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::StageTimedOut, Effect::NoteConnection],
+        doc: "With soft timeouts it is only told.",
+    },
+    Rule {
+        name: "is left behind",
+        on: On::Refresh,
+        from: &[InstallingPendingUserAction],
+        when: |facts| {
+            facts.action_expired
+                && !facts.cluster_lacks_it
+                && !facts.cluster_is(C::Installed)
+                && !facts.cluster_is(C::AddingHosts)
+        },
+        to: To::Go(Failed),
+        info: Some(|facts| {
+            format!(
+                "The host was not booted from its installation disk {} in time; the cluster goes on without it",
+                facts.disk
+            )
+        }),
+        then: &[],
+        doc: "One host must not hold up a cluster that can do without it.",
+    },
+    Rule {
+        name: "goes on",
+        on: On::Refresh,
+        from: &[Installing, InstallingInProgress],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::NoteConnection],
+        doc: "The installer moves it on.",
+    },
+    Rule {
+        name: "rests",
+        on: On::Refresh,
+        from: &[
+            InstallingPendingUserAction,
+            ResettingPendingUserAction,
+            Installed,
+        ],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Others move it on.",
+    },
+    // Being looked at.
+    Rule {
+        name: "waits for an inventory",
+        on: On::Refresh,
+        from: &[Disconnected, Discovering],
+        when: |facts| !facts.inventory,
+        to: To::Go(Discovering),
+        info: Some(|_| NO_INVENTORY.to_owned()),
+        then: &[],
+        doc: "Nothing can be judged yet.",
+    },
+    Rule {
+        name: "lacks hardware",
+        on: On::Refresh,
+        from: EARLY,
+        when: |facts| !facts.hardware_ok && !facts.inventory_truncated,
+        to: To::Go(Insufficient),
+        info: Some(blocking_text),
+        then: &[],
+        doc: "It is of no use for any role.",
+    },
+    Rule {
+        name: "waits for input",
+        on: On::Refresh,
+        from: EARLY,
+        when: |facts| facts.hardware_ok && facts.vsphere_ok && !facts.input_ok,
+        to: To::Go(PendingForInput),
+        info: Some(blocking_text),
+        then: &[],
+        doc: "What the user enters for the cluster decides the rest.",
+    },
+    Rule {
+        name: "is insufficient",
+        on: On::Refresh,
+        from: EARLY,
+        when: |facts| !facts.vsphere_ok || !facts.hardware_ok || !facts.sufficient,
+        to: To::Go(Insufficient),
+        info: Some(blocking_text),
+        then: &[],
+        doc: "Something that blocks its installation fails or is awaited.",
+    },
+    Rule {
+        name: "is known",
+        on: On::Refresh,
+        from: EARLY,
+        when: |_| true,
+        to: To::Go(Known),
+        info: Some(|_| READY.to_owned()),
+        then: &[],
+        doc: "Everything that blocks passes.",
+    },
+    // After the end.
+    Rule {
+        name: "logs do not come",
+        on: On::Refresh,
+        from: &[Failed, Cancelled],
+        when: |facts| facts.logs_overdue,
+        to: To::Stay,
+        info: None,
+        then: &[Effect::LogsTimeOut],
+        doc: "Nobody should wait for them any longer.",
+    },
+    Rule {
+        name: "is at its end",
+        on: On::Refresh,
+        from: &[Failed, Cancelled, AddedToExistingCluster, Resetting],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "Only its user moves it on.",
+    },
+    Rule {
+        name: "is on its way",
+        on: On::Refresh,
+        from: &[Binding, Unbinding, UnbindingPendingUserAction],
+        when: |_| true,
+        to: To::Stay,
+        info: None,
+        then: &[],
+        doc: "The next registration moves it on.",
+    },
+    // Without a cluster.
+    Rule {
+        name: "vanishes unbound",
+        on: On::Refresh,
+        from: POOL,
+        when: |facts| !facts.connected,
+        to: To::Go(DisconnectedUnbound),
+        info: Some(contact_text),
+        then: &[],
+        doc: "As for a host of a cluster.",
+    },
+    Rule {
+        name: "waits for an inventory unbound",
+        on: On::Refresh,
+        from: POOL,
+        when: |facts| !facts.inventory,
+        to: To::Go(DiscoveringUnbound),
+        info: Some(|_| NO_INVENTORY.to_owned()),
+        then: &[],
+        doc: "Nothing can be judged yet.",
+    },
+    Rule {
+        name: "is insufficient unbound",
+        on: On::Refresh,
+        from: POOL,
+        when: |facts| !facts.hardware_ok || !facts.sufficient,
+        to: To::Go(InsufficientUnbound),
+        info: Some(blocking_text),
+        then: &[],
+        doc: "It is of no use for any role.",
+    },
+    Rule {
+        name: "is known unbound",
+        on: On::Refresh,
+        from: POOL,
+        when: |_| true,
+        to: To::Go(KnownUnbound),
+        info: Some(|_| "The host is ready to be bound to a cluster".to_owned()),
+        then: &[],
+        doc: "Everything that can be judged without a cluster passes.",
+    },
+];
+
+fn contact_text(facts: &Facts) -> String {
+    if facts.media_lost {
+        return media_text(facts);
+    }
+    "The host has not called for longer than it may; see that it runs and reaches the service"
+        .to_owned()
+}
+
+fn blocking_text(facts: &Facts) -> String {
+    if facts.blocking.is_empty() {
+        return "The host is not ready to be installed".to_owned();
+    }
+    facts.blocking.clone()
+}

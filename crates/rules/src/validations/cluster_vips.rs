@@ -1,0 +1,141 @@
+//! Checks of clusters about their virtual addresses.
+
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use model::network::VipVerification;
+
+use super::{ClusterSubject, Verdict};
+use crate::networks::is_v4;
+
+/// A virtual address, for the API or for ingress.
+pub(super) struct Vip {
+    pub(super) ip: String,
+    verification: Option<VipVerification>,
+}
+
+pub(super) fn api_vips(cluster: &ClusterSubject<'_>) -> Vec<Vip> {
+    let vips = cluster.cluster.api_vips.iter();
+    vips.map(|vip| Vip {
+        ip: vip.ip.clone(),
+        verification: vip.verification,
+    })
+    .collect()
+}
+
+fn ingress_vips(cluster: &ClusterSubject<'_>) -> Vec<Vip> {
+    let vips = cluster.cluster.ingress_vips.iter();
+    vips.map(|vip| Vip {
+        ip: vip.ip.clone(),
+        verification: vip.verification,
+    })
+    .collect()
+}
+
+pub(super) fn api_vips_defined(cluster: &ClusterSubject<'_>) -> Verdict {
+    vips_defined(cluster, "api_vips", &api_vips(cluster))
+}
+
+pub(super) fn ingress_vips_defined(cluster: &ClusterSubject<'_>) -> Verdict {
+    vips_defined(cluster, "ingress_vips", &ingress_vips(cluster))
+}
+
+/// Nobody needs a VIP where the user brings the load balancer, or one host is everything.
+pub(super) fn needs_no_vips(cluster: &ClusterSubject<'_>) -> bool {
+    cluster.user_managed || cluster.single_node || cluster.day2
+}
+
+fn vips_defined(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdict {
+    if needs_no_vips(cluster) {
+        return Verdict::ok("No virtual address is needed");
+    }
+    if vips.is_empty() && cluster.cluster.vip_dhcp_allocation == Some(true) {
+        return Verdict::wait("a DHCP lease for the virtual addresses");
+    }
+    Verdict::of(
+        !vips.is_empty(),
+        format!("{field} is set"),
+        format!("{field}: none is set; set a free address of the hosts' network"),
+    )
+}
+
+pub(super) fn api_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {
+    vips_valid(cluster, "api_vips", &api_vips(cluster))
+}
+
+pub(super) fn ingress_vips_valid(cluster: &ClusterSubject<'_>) -> Verdict {
+    vips_valid(cluster, "ingress_vips", &ingress_vips(cluster))
+}
+
+fn vips_valid(cluster: &ClusterSubject<'_>, field: &str, vips: &[Vip]) -> Verdict {
+    if needs_no_vips(cluster) {
+        return Verdict::ok("No virtual address is needed");
+    }
+    if vips.is_empty() {
+        return Verdict::wait(format!("{field} to be set"));
+    }
+    let mut awaited = None;
+    for vip in vips {
+        match vip_valid(cluster, field, vip) {
+            Verdict::Success(_) => {}
+            pending @ Verdict::Pending(_) => awaited = Some(pending),
+            bad => return bad,
+        }
+    }
+    awaited.unwrap_or_else(|| Verdict::ok(format!("{field} can be used")))
+}
+
+fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
+    let ip = &vip.ip;
+    let Ok(address) = ip.parse::<IpAddr>() else {
+        return Verdict::fail(format!("{field}: {ip} is not an IP address"));
+    };
+    let machine = &cluster.networks.machine;
+    if machine.is_empty() {
+        return Verdict::wait("the machine network");
+    }
+    let Some(network) = machine.iter().find(|net| net.contains(&address)) else {
+        let nets: Vec<String> = machine.iter().map(ToString::to_string).collect();
+        return Verdict::fail(format!(
+            "{field}: {ip} is not in machine network {}; choose an address of it",
+            nets.join(", ")
+        ));
+    };
+    let reserved = is_v4(network) && network.prefix_len() < 31;
+    if reserved && (address == network.network() || address == network.broadcast()) {
+        return Verdict::fail(format!(
+            "{field}: {ip} is the network or broadcast address of {network}; choose another address"
+        ));
+    }
+    if cluster.user_load_balancer {
+        return Verdict::ok("The load balancer answers there");
+    }
+    let taken = || {
+        Verdict::fail(format!(
+            "{field}: {ip} is in use already; choose a free address of {network}"
+        ))
+    };
+    match vip.verification {
+        Some(VipVerification::Succeeded) => Verdict::ok("It is free"),
+        Some(VipVerification::Failed) => taken(),
+        Some(VipVerification::Unverified) | None => match is_free(cluster, network, ip) {
+            Some(true) => Verdict::ok("It is free"),
+            Some(false) => taken(),
+            None => Verdict::wait(format!("the hosts to try whether {ip} is free")),
+        },
+    }
+}
+
+/// Whether every host that looked found the address free; none when nobody looked.
+fn is_free(cluster: &ClusterSubject<'_>, network: &IpNet, ip: &str) -> Option<bool> {
+    let name = network.to_string();
+    let mut lists = cluster
+        .texts
+        .iter()
+        .filter_map(|texts| texts.free.as_ref())
+        .flatten()
+        .filter(|list| list.network == name)
+        .peekable();
+    lists.peek()?;
+    Some(lists.all(|list| list.free_addresses.iter().any(|free| free == ip)))
+}

@@ -1,0 +1,178 @@
+//! Checks of the hardware group about disks and their encryption.
+
+use model::cluster::{DiskEncryptionMode, DiskEncryptionTarget};
+use model::host::HostRole;
+use model::inventory::TpmVersion;
+use model::steps::TangConnectivityResponse;
+
+use super::host_hardware::{VMWARE, maker};
+use super::subject::is_cut;
+use super::{HostSubject, Verdict};
+use crate::disks::{self, Speed};
+use crate::host::installation_disk;
+
+pub(super) fn disk_speed(subject: &HostSubject<'_>) -> Verdict {
+    let disk = || installation_disk(subject.host).map_or("", |disk| disk.name.as_str());
+    match disks::speed(subject.host) {
+        Speed::Failed(code) => Verdict::fail(format!(
+            "Disk speed: the test of {} ended with exit code {code}; choose another installation disk",
+            disk()
+        )),
+        Speed::Measured(ms) => {
+            Verdict::ok(format!("A flush of the installation disk takes {ms} ms"))
+        }
+        Speed::Unknown => {
+            Verdict::ok("The speed of the installation disk has not been measured yet")
+        }
+    }
+}
+
+pub(super) fn vsphere_disk_ids(subject: &HostSubject<'_>) -> Verdict {
+    let Some(inventory) = &subject.host.inventory else {
+        return Verdict::Hidden;
+    };
+    if maker(inventory) != VMWARE {
+        return Verdict::Hidden;
+    }
+    let without: Vec<&str> = subject
+        .eligible_disks()
+        .filter(|disk| !disk.has_uuid)
+        .map(|disk| disk.name.as_str())
+        .collect();
+    Verdict::of(
+        without.is_empty(),
+        "Every disk has an id",
+        format!(
+            "Disks without id: {}; set disk.EnableUUID to TRUE in the virtual machine's settings",
+            without.join(", ")
+        ),
+    )
+}
+
+pub(super) fn no_skip_installation_disk(subject: &HostSubject<'_>) -> Verdict {
+    let wanted = &subject.host.record.installation_disk_id;
+    let kept = subject.kept_disks().any(|id| id == wanted);
+    Verdict::of(
+        !kept,
+        "The installation disk may be formatted",
+        format!(
+            "Disk {wanted} is the installation disk and cannot be kept unformatted; choose another installation disk or let it be formatted"
+        ),
+    )
+}
+
+pub(super) fn no_skip_missing_disk(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let missing: Vec<&str> = subject
+        .kept_disks()
+        .filter(|id| !inventory.disks.iter().any(|disk| disk.id == *id))
+        .collect();
+    Verdict::of(
+        missing.is_empty(),
+        "Every disk to be kept is there",
+        format!(
+            "Disks to be kept are not there: {}; take them off the list",
+            missing.join(", ")
+        ),
+    )
+}
+
+pub(super) fn disk_encryption(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) if !cluster.day2 => cluster,
+        _ => return Verdict::Hidden,
+    };
+    let Some(encryption) = &cluster.cluster.disk_encryption else {
+        return Verdict::Hidden;
+    };
+    let target = encryption.enable_on.unwrap_or_default();
+    if target == DiskEncryptionTarget::None {
+        return Verdict::Hidden;
+    }
+    if target != DiskEncryptionTarget::All {
+        let Some(role) = subject.role() else {
+            return Verdict::wait("a role for the host");
+        };
+        if !covers(target, role) {
+            return Verdict::Hidden;
+        }
+    }
+    match encryption.mode.unwrap_or_default() {
+        DiskEncryptionMode::Tpmv2 => tpm(subject),
+        DiskEncryptionMode::Tang => tang(subject),
+    }
+}
+
+fn covers(target: DiskEncryptionTarget, role: HostRole) -> bool {
+    let word = match role {
+        HostRole::Master | HostRole::Bootstrap => "masters",
+        HostRole::Arbiter => "arbiters",
+        HostRole::Worker | HostRole::AutoAssign => "workers",
+    };
+    target == DiskEncryptionTarget::All || target.as_str().split(',').any(|one| one == word)
+}
+
+fn tpm(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    let has = inventory.tpm_version.unwrap_or_default();
+    Verdict::of(
+        has == TpmVersion::V20,
+        "The host has a TPM 2.0",
+        format!(
+            "Disk encryption needs a TPM 2.0, the host's TPM is {has}; switch it on in the firmware or encrypt with Tang servers"
+        ),
+    )
+}
+
+fn tang(subject: &HostSubject<'_>) -> Verdict {
+    let text = &subject.host.record.tang_connectivity;
+    if text.is_empty() {
+        return Verdict::wait("the Tang servers to be tried");
+    }
+    match serde_json::from_str::<TangConnectivityResponse>(text) {
+        Ok(answer) => Verdict::of(
+            answer.is_success,
+            "The host reaches every Tang server",
+            "The host does not reach every Tang server; check their URLs and thumbprints and the network",
+        ),
+        Err(_) => Verdict::fail(format!("The Tang servers could not be tried: {text}")),
+    }
+}
+
+pub(super) fn has_min_valid_disks(subject: &HostSubject<'_>) -> Verdict {
+    let inventory = match subject.inventory() {
+        Ok(inventory) if is_cut(inventory) => {
+            return Verdict::Error(
+                "Disks: the inventory was cut, its disks are not known".to_owned(),
+            );
+        }
+        Ok(inventory) => inventory,
+        Err(pending) => return pending,
+    };
+    if inventory.disks.is_empty() {
+        return Verdict::Error("Disks: the host reports none; attach one to install to".to_owned());
+    }
+    let eligible = subject.eligible_disks().count();
+    if eligible > 0 {
+        return Verdict::ok(format!("Disks that can be installed to: {eligible}"));
+    }
+    let problems: Vec<String> = inventory
+        .disks
+        .iter()
+        .map(|disk| {
+            let reasons = &disk.installation_eligibility.not_eligible_reasons;
+            format!("{}: {}", disk.name, reasons.join(", "))
+        })
+        .collect();
+    Verdict::fail(format!(
+        "Disks: none of {} can be installed to ({}); attach a fit one",
+        inventory.disks.len(),
+        problems.join("; ")
+    ))
+}

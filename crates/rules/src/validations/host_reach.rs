@@ -1,0 +1,336 @@
+//! Checks of the network group about whom a host reaches, and which names it resolves.
+
+use std::net::IpAddr;
+
+use model::host::HostRole;
+use model::steps::{ConnectivityRemoteHost, DomainResolutionResponseResolutionsItem};
+
+use super::{HostSubject, Verdict};
+use crate::networks::is_v4;
+
+/// What is awaited before the network between hosts can be judged.
+const TRIAL: &str = "the hosts to try whether they reach each other";
+
+pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) => cluster,
+        Err(verdict) => return verdict,
+    };
+    if cluster.single_node || cluster.day2 {
+        return Verdict::ok("The host need not reach other hosts now");
+    }
+    if let Err(pending) = subject.inventory() {
+        return pending;
+    }
+    if cluster.snapshot.hosts.len() < cluster.group_size {
+        return Verdict::wait(format!(
+            "{} hosts that can reach each other",
+            cluster.group_size
+        ));
+    }
+    let Some(groups) = &cluster.groups else {
+        return Verdict::wait(TRIAL);
+    };
+    if subject.texts.reports.is_none() {
+        return Verdict::wait(TRIAL);
+    }
+    let keys: Vec<String> = if cluster.user_managed || cluster.user_load_balancer {
+        let mut families: Vec<bool> = subject
+            .texts
+            .addresses
+            .iter()
+            .filter(|address| cluster.networks.speaks(&address.net))
+            .map(|address| is_v4(&address.net))
+            .collect();
+        families.sort_unstable();
+        families.dedup();
+        families
+            .iter()
+            .map(|v4| if *v4 { "IPv4" } else { "IPv6" }.to_owned())
+            .collect()
+    } else {
+        cluster
+            .networks
+            .machine
+            .iter()
+            .map(ToString::to_string)
+            .collect()
+    };
+    if keys.is_empty() {
+        return Verdict::wait("the machine network");
+    }
+    let id = subject.host.record.id;
+    let missing: Vec<&str> = keys
+        .iter()
+        .filter(|key| {
+            !groups
+                .groups
+                .get(*key)
+                .is_some_and(|group| group.contains(&id))
+        })
+        .map(String::as_str)
+        .collect();
+    let tried = cluster.tried.get(&id).copied().unwrap_or_default();
+    if !missing.is_empty() && tried + 1 < cluster.trying {
+        return Verdict::wait(TRIAL);
+    }
+    Verdict::of(
+        missing.is_empty(),
+        "The host reaches the majority of hosts",
+        format!(
+            "The host does not reach the majority of hosts in {}; check its cabling, VLAN and firewall",
+            missing.join(", ")
+        ),
+    )
+}
+
+/// Reports about other hosts of the same role, when the role asks for it.
+fn peers<'a>(
+    subject: &HostSubject<'a>,
+    threshold: Option<f64>,
+) -> Result<(f64, Vec<&'a ConnectivityRemoteHost>), Verdict> {
+    let cluster = subject.cluster()?;
+    let role = subject.host.record.role.unwrap_or_default();
+    let Some(threshold) = threshold else {
+        return Err(Verdict::ok("Nothing is required of this role"));
+    };
+    if role == HostRole::AutoAssign || cluster.day2 {
+        return Err(Verdict::ok(
+            "Nothing is required before the role is assigned",
+        ));
+    }
+    let own = subject.host.record.id;
+    let same = |at: usize| cluster.snapshot.hosts[at].record.role == Some(role);
+    let alone = !(0..cluster.snapshot.hosts.len())
+        .any(|at| same(at) && cluster.snapshot.hosts[at].record.id != own);
+    if alone {
+        return Err(Verdict::ok("There is no other host of this role"));
+    }
+    let Some(reports) = &subject.texts.reports else {
+        return Err(Verdict::wait(TRIAL));
+    };
+    let remotes = reports
+        .remote_hosts
+        .iter()
+        .filter(|remote| {
+            remote
+                .host_id
+                .and_then(|id| cluster.index.get(&id))
+                .is_some_and(|at| same(*at))
+        })
+        .collect();
+    Ok((threshold, remotes))
+}
+
+fn threshold(
+    subject: &HostSubject<'_>,
+    get: fn(&model::hardware::ClusterHostRequirementsDetails) -> Option<f64>,
+) -> Option<f64> {
+    let role = subject.host.record.role.unwrap_or_default();
+    get(&subject.requirements.role(role, subject.single_node()))
+}
+
+fn remote_name(subject: &HostSubject<'_>, remote: &ConnectivityRemoteHost) -> String {
+    let Some(cluster) = subject.cluster else {
+        return String::new();
+    };
+    let at = remote.host_id.and_then(|id| cluster.index.get(&id));
+    at.map(|at| cluster.snapshot.hosts[*at].name())
+        .unwrap_or_default()
+}
+
+pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
+    let threshold = threshold(subject, |needs| needs.network_latency_threshold_ms);
+    let (limit, remotes) = match peers(subject, threshold) {
+        Ok(all) => all,
+        Err(verdict) => return verdict,
+    };
+    let mut slow = Vec::new();
+    for remote in remotes {
+        let times: Vec<f64> = remote
+            .l3_connectivity
+            .iter()
+            .filter(|link| link.successful)
+            .map(|link| link.average_rtt_ms)
+            .collect();
+        let count = u32::try_from(times.len()).map_or(f64::MAX, f64::from);
+        let average = times.iter().sum::<f64>() / count;
+        if !times.is_empty() && average > limit {
+            slow.push(format!("{} {average:.2} ms", remote_name(subject, remote)));
+        }
+    }
+    Verdict::of(
+        slow.is_empty(),
+        "Round trips to hosts of the same role are short enough",
+        format!(
+            "Latency: at most {limit} ms to hosts of the same role are allowed, measured {}; mend the network",
+            slow.join(", ")
+        ),
+    )
+}
+
+pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
+    let threshold = threshold(subject, |needs| needs.packet_loss_percentage);
+    let (limit, remotes) = match peers(subject, threshold) {
+        Ok(all) => all,
+        Err(verdict) => return verdict,
+    };
+    let mut lossy = Vec::new();
+    for remote in remotes {
+        let worst = remote
+            .l3_connectivity
+            .iter()
+            .filter(|link| link.successful)
+            .map(|link| link.packet_loss_percentage)
+            .fold(0.0, f64::max);
+        if worst > limit {
+            lossy.push(format!("{} {worst:.2} %", remote_name(subject, remote)));
+        }
+    }
+    Verdict::of(
+        lossy.is_empty(),
+        "Few enough packets to hosts of the same role get lost",
+        format!(
+            "Packet loss: at most {limit} % to hosts of the same role are allowed, measured {}; mend the network",
+            lossy.join(", ")
+        ),
+    )
+}
+
+pub(super) fn api_resolved(subject: &HostSubject<'_>) -> Verdict {
+    resolved(subject, "api")
+}
+
+pub(super) fn api_int_resolved(subject: &HostSubject<'_>) -> Verdict {
+    resolved(subject, "api-int")
+}
+
+pub(super) fn apps_resolved(subject: &HostSubject<'_>) -> Verdict {
+    resolved(subject, "console-openshift-console.apps")
+}
+
+fn resolved(subject: &HostSubject<'_>, prefix: &str) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) => cluster,
+        Err(verdict) => return verdict,
+    };
+    if !cluster.user_managed || cluster.day2 {
+        return Verdict::ok("The cluster resolves this name itself");
+    }
+    if cluster.single_node && subject.policy.single_node_dnsmasq {
+        return Verdict::ok("The node resolves this name itself");
+    }
+    let Some(domain) = cluster.domain() else {
+        return Verdict::Error(
+            "Base domain: it is not set, so names of the cluster cannot be resolved".to_owned(),
+        );
+    };
+    let name = format!("{prefix}.{domain}");
+    let Some(answer) = answer(subject, &name) else {
+        return Verdict::wait(format!("the host to resolve {name}"));
+    };
+    let addresses = found(answer);
+    if addresses.is_empty() {
+        return Verdict::fail(format!("DNS: {name} does not resolve; add a record for it"));
+    }
+    let own: Vec<String> = addresses
+        .iter()
+        .filter(|one| {
+            subject
+                .texts
+                .addresses
+                .iter()
+                .any(|address| address.net.addr() == **one)
+        })
+        .map(ToString::to_string)
+        .collect();
+    Verdict::of(
+        own.is_empty() || cluster.single_node,
+        format!("{name} resolves"),
+        format!(
+            "DNS: {name} resolves to {}, an address of this host; it must resolve to the load balancer",
+            own.join(", ")
+        ),
+    )
+}
+
+fn answer<'a>(
+    subject: &HostSubject<'a>,
+    name: &str,
+) -> Option<&'a DomainResolutionResponseResolutionsItem> {
+    let answers = &subject.texts.domains.as_ref()?.resolutions;
+    answers.iter().find(|answer| answer.domain_name == name)
+}
+
+fn found(answer: &DomainResolutionResponseResolutionsItem) -> Vec<IpAddr> {
+    let texts = answer.ipv4_addresses.iter().chain(&answer.ipv6_addresses);
+    texts.filter_map(|text| text.parse().ok()).collect()
+}
+
+pub(super) fn no_wildcard(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) => cluster,
+        Err(verdict) => return verdict,
+    };
+    if cluster.day2 {
+        return Verdict::ok("The cluster is installed already");
+    }
+    let Some(domain) = cluster.domain() else {
+        return Verdict::wait("the base domain");
+    };
+    let name = format!("validateNoWildcardDNS.{domain}");
+    let answers = [answer(subject, &name), answer(subject, &format!("{name}."))];
+    let [Some(plain), Some(dotted)] = answers else {
+        return Verdict::wait(format!("the host to resolve names in {domain}"));
+    };
+    Verdict::of(
+        found(plain).is_empty() && found(dotted).is_empty(),
+        format!("No wildcard record for {domain} is in the way"),
+        format!("DNS: a wildcard record resolves every name in {domain}; remove *.{domain}"),
+    )
+}
+
+pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
+    let cluster = match subject.cluster() {
+        Ok(cluster) => cluster,
+        Err(verdict) => return verdict,
+    };
+    if cluster.single_node {
+        return Verdict::Hidden;
+    }
+    let Some(reports) = &subject.texts.reports else {
+        return Verdict::wait(TRIAL);
+    };
+    let counts = |nic: &str| {
+        cluster.user_managed
+            || subject
+                .texts
+                .addresses
+                .iter()
+                .filter(|address| address.interface == nic)
+                .any(|address| {
+                    cluster
+                        .networks
+                        .machine
+                        .iter()
+                        .any(|net| net.contains(&address.net.addr()))
+                })
+    };
+    let mut broken: Vec<String> = reports
+        .remote_hosts
+        .iter()
+        .flat_map(|remote| &remote.mtu_report)
+        .filter(|report| !report.mtu_successful && counts(&report.outgoing_nic))
+        .map(|report| format!("{} to {}", report.outgoing_nic, report.remote_ip_address))
+        .collect();
+    broken.sort();
+    broken.dedup();
+    Verdict::of(
+        broken.is_empty(),
+        "Packets of full size get through",
+        format!(
+            "MTU: packets of full size get lost from {}; set the same MTU along the way",
+            broken.join(", ")
+        ),
+    )
+}
