@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn damaged_layers_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let whole = Layer::new().file("a", &[1; 100_000], 0o644).gzip();
+        let whole = Layer::new().file("a", &vec![1; 100_000], 0o644).gzip();
         for wrong in [
             &whole[..whole.len() / 2],
             &b"not a tar archive, although it is long enough".repeat(30),

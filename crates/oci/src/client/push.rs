@@ -381,9 +381,10 @@ fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
         .and_then(|text| response.url().join(text).ok())
         .ok_or_else(|| error::strange(&scope.registry, "it does not say where to upload to"))?;
     if url.host_str() != response.url().host_str() {
-        return Err(error::strange(
-            &scope.registry,
-            "it wants the upload to go to another host",
+        let registry = &scope.registry;
+        return Err(Error::invalid(
+            "upload location",
+            format!("{registry} wants the upload to go to another host"),
         ));
     }
     Ok(url.to_string())
