@@ -1,6 +1,6 @@
 //! Who reaches whom: groups of hosts that all see each other, and addresses that two machines claim.
 //!
-//! Every host's report is parsed once by the caller; the work is linear in what the reports hold.
+//! The work is linear in what the reports hold.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -10,6 +10,7 @@ use model::ids::HostId;
 use serde::{Deserialize, Serialize};
 
 use crate::networks::{self, is_v4};
+use crate::reach::Mac;
 use crate::roles;
 use crate::snapshot::Snapshot;
 use crate::validations::HostTexts;
@@ -57,27 +58,22 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
         .map(|(at, host)| (host.record.id, at))
         .collect();
     let mut graphs = Graphs::new(texts, least);
-    let mut reached: BTreeMap<usize, BTreeMap<IpAddr, Reach>> = BTreeMap::new();
+    let mut reached: BTreeMap<usize, BTreeMap<IpAddr, Tally>> = BTreeMap::new();
     for (from, one) in texts.iter().enumerate() {
-        for remote in one.reports.iter().flat_map(|report| &report.remote_hosts) {
-            let Some(to) = remote.host_id.and_then(|id| index.get(&id)).copied() else {
+        for reach in one.reaches.iter().flat_map(|reaches| reaches.iter()) {
+            let Some(to) = index.get(&reach.host).copied() else {
                 continue;
             };
-            for link in remote.l2_connectivity.iter().filter(|link| link.successful) {
-                if let Ok(address) = link.remote_ip_address.parse() {
-                    graphs.layer2(from, to, address);
-                }
+            for (address, _, _) in reach.layer2.iter().filter(|link| link.1) {
+                graphs.layer2(from, to, *address);
             }
-            for link in &remote.l3_connectivity {
-                let Ok(address) = link.remote_ip_address.parse() else {
-                    continue;
-                };
-                let reach = reached.entry(to).or_default().entry(address).or_default();
-                if link.successful {
+            for &(address, answered) in &reach.layer3 {
+                let tally = reached.entry(to).or_default().entry(address).or_default();
+                if answered {
                     graphs.layer3(from, to, address);
-                    reach.good += 1;
+                    tally.good += 1;
                 } else {
-                    reach.bad += 1;
+                    tally.bad += 1;
                 }
             }
         }
@@ -89,7 +85,7 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
             .map(|(to, addresses)| {
                 let good = addresses
                     .into_iter()
-                    .filter(|(_, reach)| reach.good > 0 && reach.bad == 0);
+                    .filter(|(_, tally)| tally.good > 0 && tally.bad == 0);
                 (
                     snapshot.hosts[to].record.id,
                     good.map(|(address, _)| address.to_string()).collect(),
@@ -99,8 +95,9 @@ pub(crate) fn groups(snapshot: &Snapshot, texts: &[HostTexts]) -> Groups {
     }
 }
 
+/// How many hosts reach an address, and how many do not.
 #[derive(Default)]
-struct Reach {
+struct Tally {
     good: usize,
     bad: usize,
 }
@@ -244,47 +241,41 @@ impl Graph {
 }
 
 /// Addresses that several machines claim, with the MACs that answer for them.
-pub(crate) fn ip_collisions(
-    snapshot: &Snapshot,
-    texts: &[HostTexts],
-) -> BTreeMap<String, Vec<String>> {
-    let mut owners: HashMap<&str, usize> = HashMap::new();
-    let mut claims: BTreeMap<IpAddr, BTreeSet<String>> = BTreeMap::new();
+pub(crate) fn ip_collisions(texts: &[HostTexts]) -> BTreeMap<String, Vec<String>> {
+    let mut owners: HashMap<Mac, usize> = HashMap::new();
+    let mut claims: BTreeMap<IpAddr, BTreeSet<Mac>> = BTreeMap::new();
     for (at, one) in texts.iter().enumerate() {
         for address in &one.addresses {
-            owners.insert(&address.mac, at);
-            claims
-                .entry(address.net.addr())
-                .or_default()
-                .insert(address.mac.clone());
+            if let Some(mac) = address.mac {
+                owners.insert(mac, at);
+                claims.entry(address.net.addr()).or_default().insert(mac);
+            }
         }
     }
-    for one in texts {
-        for remote in one.reports.iter().flat_map(|report| &report.remote_hosts) {
-            let known = remote.host_id.is_some_and(|id| snapshot.host(id).is_some());
-            for link in remote.l2_connectivity.iter().filter(|_| known) {
-                if let Ok(address) = link.remote_ip_address.parse::<IpAddr>()
-                    && networks::is_routable(address)
-                    && !link.remote_mac.is_empty()
-                {
-                    claims
-                        .entry(address)
-                        .or_default()
-                        .insert(link.remote_mac.to_lowercase());
-                }
-            }
+    let reaches = texts.iter().flat_map(|one| &one.reaches);
+    let links = reaches
+        .flat_map(|reaches| reaches.iter())
+        .flat_map(|reach| &reach.layer2);
+    for (address, _, mac) in links {
+        if let Some(mac) = mac
+            && networks::is_routable(*address)
+        {
+            claims.entry(*address).or_default().insert(*mac);
         }
     }
     claims
         .into_iter()
         .filter(|(_, macs)| {
             // One machine may answer on several of its own interfaces.
-            let machines: BTreeSet<Result<usize, &str>> = macs
+            let machines: BTreeSet<Result<usize, &Mac>> = macs
                 .iter()
-                .map(|mac| owners.get(mac.as_str()).copied().ok_or(mac.as_str()))
+                .map(|mac| owners.get(mac).copied().ok_or(mac))
                 .collect();
             machines.len() > 1
         })
-        .map(|(address, macs)| (address.to_string(), macs.into_iter().collect()))
+        .map(|(address, macs)| {
+            let macs = macs.iter().map(ToString::to_string);
+            (address.to_string(), macs.collect())
+        })
         .collect()
 }

@@ -27,6 +27,7 @@ mod networks;
 pub mod offer;
 pub mod policy;
 pub mod progress;
+mod reach;
 pub mod refresh;
 pub mod replies;
 pub mod roles;

@@ -7,6 +7,8 @@ use ipnet::IpNet;
 use model::cluster::Cluster;
 use model::inventory::{Inventory, Route};
 
+use crate::reach::Mac;
+
 /// The networks of a cluster; texts that are none are counted apart.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Networks {
@@ -70,7 +72,7 @@ pub(crate) struct Address {
     /// The address with its prefix length.
     pub(crate) net: IpNet,
     pub(crate) interface: String,
-    pub(crate) mac: String,
+    pub(crate) mac: Option<Mac>,
 }
 
 /// Every address of the machine by which others can reach it.
@@ -83,7 +85,7 @@ pub(crate) fn addresses(inventory: &Inventory) -> Vec<Address> {
         nets.map(|net| Address {
             net,
             interface: nic.name.clone(),
-            mac: nic.mac_address.to_lowercase(),
+            mac: Mac::parse(&nic.mac_address),
         })
         .collect::<Vec<_>>()
     };

@@ -139,7 +139,7 @@ fn store_connectivity(
         return;
     }
     let (groups, collisions) = reached.get_or_insert_with(|| {
-        let collisions = connectivity::ip_collisions(snapshot, texts);
+        let collisions = connectivity::ip_collisions(texts);
         // Maps of texts cannot fail to be printed.
         let groups = serde_json::to_string(&connectivity::groups(snapshot, texts));
         let collisions = if collisions.is_empty() {

@@ -175,7 +175,11 @@ fn succeeded(
                 vips: Vec::new(),
             })
         }
-        StepType::ConnectivityCheck => store::<ConnectivityReport>(&mut record.connectivity, reply),
+        StepType::ConnectivityCheck => {
+            let accepted = store::<ConnectivityReport>(&mut record.connectivity, reply)?;
+            host.forget_reaches();
+            Ok(accepted)
+        }
         StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => Ok(Accepted::default()),
         StepType::FreeNetworkAddresses => {
             store::<Vec<FreeNetworkAddresses>>(&mut record.free_addresses, reply)

@@ -1,9 +1,13 @@
 //! A cluster with its hosts, as they stand in the database at one instant.
 
+use std::sync::{Arc, OnceLock};
+
 use model::cluster::Cluster;
 use model::host::Host;
 use model::ids::HostId;
 use model::inventory::Inventory;
+
+use crate::reach::{self, Reach};
 
 /// What every decision about a cluster looks at, and what it changes.
 ///
@@ -27,20 +31,37 @@ pub struct StoredFiles {
     pub user_manifests: bool,
 }
 
-/// A host and what its texts hold when parsed.
+/// A host and what its texts hold when parsed. Whoever changes a text of the record makes a new one of it.
 #[derive(Debug, Clone, Default)]
 pub struct HostState {
     /// The host's record.
     pub record: Host,
     /// The parsed `record.inventory`; none before the first reply or when it does not parse.
     pub inventory: Option<Inventory>,
+    /// What `record.connectivity` says, once somebody asked.
+    reaches: OnceLock<Option<Arc<[Reach]>>>,
 }
 
 impl HostState {
     /// Parses what the record holds as text.
     pub fn new(record: Host) -> Self {
         let inventory = serde_json::from_str(&record.inventory).ok();
-        Self { record, inventory }
+        Self {
+            record,
+            inventory,
+            reaches: OnceLock::new(),
+        }
+    }
+
+    /// Whom the host reaches; none before its first report. Read once, however often the record is looked at.
+    pub(crate) fn reaches(&self) -> Option<Arc<[Reach]>> {
+        let read = || reach::read(&self.record.connectivity).map(Arc::from);
+        self.reaches.get_or_init(read).clone()
+    }
+
+    /// To be called whenever `record.connectivity` has changed.
+    pub(crate) fn forget_reaches(&mut self) {
+        self.reaches = OnceLock::new();
     }
 
     /// The name the host goes by: the requested one, else the inventory's, else its id.

@@ -135,6 +135,7 @@ fn clear_cluster(host: &mut HostState) {
     record.installation_disk_path.clear();
     record.machine_config_pool_name.clear();
     record.api_vip_connectivity.clear();
+    host.forget_reaches();
 }
 
 fn register(host: &mut HostState, cluster: Option<&Cluster>, facts: &Facts) {

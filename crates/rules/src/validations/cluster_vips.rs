@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use model::network::VipVerification;
+use model::steps::FreeNetworkAddresses;
 
+use super::subject::parse;
 use super::{ClusterSubject, Verdict};
 use crate::networks::is_v4;
 
@@ -129,13 +131,17 @@ fn vip_valid(cluster: &ClusterSubject<'_>, field: &str, vip: &Vip) -> Verdict {
 /// Whether every host that looked found the address free; none when nobody looked.
 fn is_free(cluster: &ClusterSubject<'_>, network: &IpNet, ip: &str) -> Option<bool> {
     let name = network.to_string();
-    let mut lists = cluster
-        .texts
+    let lists: Vec<FreeNetworkAddresses> = cluster
+        .snapshot
+        .hosts
         .iter()
-        .filter_map(|texts| texts.free.as_ref())
+        .filter_map(|host| parse::<Vec<FreeNetworkAddresses>>(&host.record.free_addresses))
         .flatten()
         .filter(|list| list.network == name)
-        .peekable();
-    lists.peek()?;
-    Some(lists.all(|list| list.free_addresses.iter().any(|free| free == ip)))
+        .collect();
+    if lists.is_empty() {
+        return None;
+    }
+    let found = |list: &FreeNetworkAddresses| list.free_addresses.iter().any(|free| free == ip);
+    Some(lists.iter().all(found))
 }

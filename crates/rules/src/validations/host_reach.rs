@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use model::host::HostRole;
-use model::steps::{ConnectivityRemoteHost, DomainResolutionResponseResolutionsItem};
+use model::steps::DomainResolutionResponseResolutionsItem;
 
 use super::{HostSubject, Verdict};
 use crate::networks::is_v4;
+use crate::reach::Reach;
 
 /// What is awaited before the network between hosts can be judged.
 const TRIAL: &str = "the hosts to try whether they reach each other";
@@ -31,7 +32,7 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
     let Some(groups) = &cluster.groups else {
         return Verdict::wait(TRIAL);
     };
-    if subject.texts.reports.is_none() {
+    if subject.texts.reaches.is_none() {
         return Verdict::wait(TRIAL);
     }
     let keys: Vec<String> = if cluster.user_managed || cluster.user_load_balancer {
@@ -88,7 +89,7 @@ pub(super) fn belongs_to_majority_group(subject: &HostSubject<'_>) -> Verdict {
 fn peers<'a>(
     subject: &HostSubject<'a>,
     threshold: Option<f64>,
-) -> Result<(f64, Vec<&'a ConnectivityRemoteHost>), Verdict> {
+) -> Result<(f64, Vec<&'a Reach>), Verdict> {
     let cluster = subject.cluster()?;
     let role = subject.host.record.role.unwrap_or_default();
     let Some(threshold) = threshold else {
@@ -106,18 +107,12 @@ fn peers<'a>(
     if alone {
         return Err(Verdict::ok("There is no other host of this role"));
     }
-    let Some(reports) = &subject.texts.reports else {
+    let Some(reaches) = &subject.texts.reaches else {
         return Err(Verdict::wait(TRIAL));
     };
-    let remotes = reports
-        .remote_hosts
+    let remotes = reaches
         .iter()
-        .filter(|remote| {
-            remote
-                .host_id
-                .and_then(|id| cluster.index.get(&id))
-                .is_some_and(|at| same(*at))
-        })
+        .filter(|reach| cluster.index.get(&reach.host).is_some_and(|at| same(*at)))
         .collect();
     Ok((threshold, remotes))
 }
@@ -130,11 +125,11 @@ fn threshold(
     get(&subject.requirements.role(role, subject.single_node()))
 }
 
-fn remote_name(subject: &HostSubject<'_>, remote: &ConnectivityRemoteHost) -> String {
+fn remote_name(subject: &HostSubject<'_>, reach: &Reach) -> String {
     let Some(cluster) = subject.cluster else {
         return String::new();
     };
-    let at = remote.host_id.and_then(|id| cluster.index.get(&id));
+    let at = cluster.index.get(&reach.host);
     at.map(|at| cluster.snapshot.hosts[*at].name())
         .unwrap_or_default()
 }
@@ -145,20 +140,11 @@ pub(super) fn latency(subject: &HostSubject<'_>) -> Verdict {
         Ok(all) => all,
         Err(verdict) => return verdict,
     };
-    let mut slow = Vec::new();
-    for remote in remotes {
-        let times: Vec<f64> = remote
-            .l3_connectivity
-            .iter()
-            .filter(|link| link.successful)
-            .map(|link| link.average_rtt_ms)
-            .collect();
-        let count = u32::try_from(times.len()).map_or(f64::MAX, f64::from);
-        let average = times.iter().sum::<f64>() / count;
-        if !times.is_empty() && average > limit {
-            slow.push(format!("{} {average:.2} ms", remote_name(subject, remote)));
-        }
-    }
+    let slow: Vec<String> = remotes
+        .into_iter()
+        .filter_map(|reach| Some((reach, reach.rtt_ms.filter(|rtt| *rtt > limit)?)))
+        .map(|(reach, rtt)| format!("{} {rtt:.2} ms", remote_name(subject, reach)))
+        .collect();
     Verdict::of(
         slow.is_empty(),
         "Round trips to hosts of the same role are short enough",
@@ -175,18 +161,11 @@ pub(super) fn packet_loss(subject: &HostSubject<'_>) -> Verdict {
         Ok(all) => all,
         Err(verdict) => return verdict,
     };
-    let mut lossy = Vec::new();
-    for remote in remotes {
-        let worst = remote
-            .l3_connectivity
-            .iter()
-            .filter(|link| link.successful)
-            .map(|link| link.packet_loss_percentage)
-            .fold(0.0, f64::max);
-        if worst > limit {
-            lossy.push(format!("{} {worst:.2} %", remote_name(subject, remote)));
-        }
-    }
+    let lossy: Vec<String> = remotes
+        .into_iter()
+        .filter(|reach| reach.loss > limit)
+        .map(|reach| format!("{} {:.2} %", remote_name(subject, reach), reach.loss))
+        .collect();
     Verdict::of(
         lossy.is_empty(),
         "Few enough packets to hosts of the same role get lost",
@@ -298,7 +277,7 @@ pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
     if cluster.single_node {
         return Verdict::Hidden;
     }
-    let Some(reports) = &subject.texts.reports else {
+    let Some(reaches) = &subject.texts.reaches else {
         return Verdict::wait(TRIAL);
     };
     let counts = |nic: &str| {
@@ -316,12 +295,11 @@ pub(super) fn mtu_valid(subject: &HostSubject<'_>) -> Verdict {
                         .any(|net| net.contains(&address.net.addr()))
                 })
     };
-    let mut broken: Vec<String> = reports
-        .remote_hosts
+    let mut broken: Vec<String> = reaches
         .iter()
-        .flat_map(|remote| &remote.mtu_report)
-        .filter(|report| !report.mtu_successful && counts(&report.outgoing_nic))
-        .map(|report| format!("{} to {}", report.outgoing_nic, report.remote_ip_address))
+        .flat_map(|reach| &reach.narrow)
+        .filter(|(nic, _)| counts(nic))
+        .map(|(nic, address)| format!("{nic} to {address}"))
         .collect();
     broken.sort();
     broken.dedup();

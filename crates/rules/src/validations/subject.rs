@@ -1,15 +1,13 @@
 //! What checks look at: records, and what their texts hold when parsed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 use model::cluster::Cluster;
 use model::host::{HostKind, HostRole, HostStage, HostStatus};
 use model::ids::HostId;
 use model::inventory::{Disk, Inventory, MemoryMethod};
-use model::steps::{
-    ApiVipConnectivityResponse, ConnectivityReport, DomainResolutionResponse, FreeNetworkAddresses,
-    NtpSource,
-};
+use model::steps::{ApiVipConnectivityResponse, DomainResolutionResponse, NtpSource};
 use model::time::Timestamp;
 use serde::de::DeserializeOwned;
 
@@ -21,6 +19,7 @@ use crate::networking;
 use crate::networks::{self, Address, Networks};
 use crate::policy::Policy;
 use crate::progress;
+use crate::reach::Reach;
 use crate::roles;
 use crate::snapshot::{HostState, Snapshot};
 
@@ -28,10 +27,9 @@ use crate::snapshot::{HostState, Snapshot};
 #[derive(Debug, Clone, Default)]
 pub struct HostTexts {
     pub(crate) addresses: Vec<Address>,
-    pub(crate) reports: Option<ConnectivityReport>,
+    pub(crate) reaches: Option<Arc<[Reach]>>,
     pub(crate) domains: Option<DomainResolutionResponse>,
     pub(crate) ntp: Option<Vec<NtpSource>>,
-    pub(crate) free: Option<Vec<FreeNetworkAddresses>>,
     pub(crate) api_vip: Option<ApiVipConnectivityResponse>,
 }
 
@@ -45,16 +43,15 @@ impl HostTexts {
                 .iter()
                 .flat_map(networks::addresses)
                 .collect(),
-            reports: parse(&record.connectivity),
+            reaches: host.reaches(),
             domains: parse(&record.domain_name_resolutions),
             ntp: parse(&record.ntp_sources),
-            free: parse(&record.free_addresses),
             api_vip: parse(&record.api_vip_connectivity),
         }
     }
 }
 
-fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
+pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Option<T> {
     if text.is_empty() {
         return None;
     }
@@ -99,9 +96,8 @@ impl<'a> ClusterSubject<'a> {
                 continue;
             }
             trying += 1;
-            let remotes = texts.reports.iter().flat_map(|report| &report.remote_hosts);
-            for id in remotes.filter_map(|remote| remote.host_id) {
-                *tried.entry(id).or_default() += 1;
+            for reach in texts.reaches.iter().flat_map(|reaches| reaches.iter()) {
+                *tried.entry(reach.host).or_default() += 1;
             }
         }
         Self {

@@ -1,0 +1,130 @@
+//! What a host's connectivity report says, boiled down to what decisions look at.
+//!
+//! Reports grow with the square of the number of hosts. Each is read once and then kept beside its record.
+
+use std::net::IpAddr;
+
+use model::ids::HostId;
+use model::steps::{ConnectivityRemoteHost, ConnectivityReport};
+
+/// A hardware address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Mac([u8; 6]);
+
+impl Mac {
+    /// Reads six bytes in hexadecimal, separated by colons or hyphens.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 6];
+        let mut parts = text.split([':', '-']);
+        for byte in &mut bytes {
+            *byte = u8::from_str_radix(parts.next()?, 16).ok()?;
+        }
+        parts.next().is_none().then_some(Self(bytes))
+    }
+}
+
+impl std::fmt::Display for Mac {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, byte) in self.0.iter().enumerate() {
+            let separator = if at == 0 { "" } else { ":" };
+            write!(f, "{separator}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How a host reaches another one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reach {
+    pub(crate) host: HostId,
+    /// Addresses asked for on the wire: whether an answer came, and from which hardware address.
+    pub(crate) layer2: Vec<(IpAddr, bool, Option<Mac>)>,
+    /// Addresses that were pinged, and whether they answered.
+    pub(crate) layer3: Vec<(IpAddr, bool)>,
+    /// Mean round trip of the addresses that answered. Units: ms.
+    pub(crate) rtt_ms: Option<f64>,
+    /// Worst loss among the addresses that answered. Units: percent.
+    pub(crate) loss: f64,
+    /// Interfaces from which packets of full size get lost, and where to.
+    pub(crate) narrow: Vec<(String, String)>,
+}
+
+/// Reads a report; none when it is empty or does not parse.
+pub(crate) fn read(text: &str) -> Option<Vec<Reach>> {
+    if text.is_empty() {
+        return None;
+    }
+    let report: ConnectivityReport = serde_json::from_str(text).ok()?;
+    Some(report.remote_hosts.iter().filter_map(boil).collect())
+}
+
+fn boil(remote: &ConnectivityRemoteHost) -> Option<Reach> {
+    let answered = || remote.l3_connectivity.iter().filter(|link| link.successful);
+    let count = u32::try_from(answered().count()).unwrap_or(u32::MAX);
+    let sum: f64 = answered().map(|link| link.average_rtt_ms).sum();
+    Some(Reach {
+        host: remote.host_id?,
+        layer2: remote
+            .l2_connectivity
+            .iter()
+            .filter_map(|link| {
+                let address = link.remote_ip_address.parse().ok()?;
+                Some((address, link.successful, Mac::parse(&link.remote_mac)))
+            })
+            .collect(),
+        layer3: remote
+            .l3_connectivity
+            .iter()
+            .filter_map(|link| Some((link.remote_ip_address.parse().ok()?, link.successful)))
+            .collect(),
+        rtt_ms: (count > 0).then(|| sum / f64::from(count)),
+        loss: answered()
+            .map(|link| link.packet_loss_percentage)
+            .fold(0.0, f64::max),
+        narrow: remote
+            .mtu_report
+            .iter()
+            .filter(|report| !report.mtu_successful)
+            .map(|report| {
+                (
+                    report.outgoing_nic.clone(),
+                    report.remote_ip_address.clone(),
+                )
+            })
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_addresses_are_read_and_printed() {
+        let mac = Mac::parse("52:54:00:AB:cd:0f").unwrap();
+        assert_eq!(mac.to_string(), "52:54:00:ab:cd:0f");
+        assert_eq!(Mac::parse("52-54-00-ab-cd-0f"), Some(mac));
+        for text in [
+            "",
+            "52:54:00:ab:cd",
+            "52:54:00:ab:cd:0f:01",
+            "zz:54:00:ab:cd:0f",
+        ] {
+            assert_eq!(Mac::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_answers_count_for_round_trips() {
+        let text = r#"{"remote_hosts":[{"host_id":"00000000-0000-0000-0000-000000000001","l3_connectivity":[
+            {"remote_ip_address":"10.0.0.1","successful":true,"average_rtt_ms":2,"packet_loss_percentage":5},
+            {"remote_ip_address":"10.0.0.2","successful":true,"average_rtt_ms":4},
+            {"remote_ip_address":"10.0.0.3","packet_loss_percentage":100}]}]}"#;
+        let reach = read(text).unwrap();
+        assert_eq!(reach[0].rtt_ms, Some(3.0));
+        assert!((reach[0].loss - 5.0).abs() < f64::EPSILON);
+        assert_eq!(reach[0].layer3.len(), 3);
+        assert_eq!(read(""), None);
+        assert_eq!(read("{"), None);
+    }
+}
