@@ -8,6 +8,11 @@ use serde_json::{Value, json};
 use crate::args::Load;
 use crate::{Error, Stats, sim};
 
+/// The first answers are through when none came for this long.
+const SETTLE_TIME: Duration = Duration::from_secs(3);
+/// Hosts whose answers change all the time never settle.
+const SETTLE_LIMIT: Duration = Duration::from_mins(1);
+
 /// Registers all hosts, polls for the asked time and reports durations and failures.
 ///
 /// Errors: as [`sim::run`]; an agent that freezes ends the run early and is reported.
@@ -24,6 +29,7 @@ pub async fn run(load: &Load) -> Result<Value, Error> {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let registration = started.elapsed();
+    settle(&stats, load.hosts).await;
     let before = stats.durations();
     if !simulation.is_finished() {
         tokio::time::sleep(Duration::from_secs_f64(load.duration.clamp(0.0, 86_400.0))).await;
@@ -50,6 +56,23 @@ pub async fn run(load: &Load) -> Result<Value, Error> {
         simulation.abort();
     }
     Ok(report)
+}
+
+/// Waits until every host has asked once and the first answers are through: what follows is the steady state.
+async fn settle(stats: &Stats, hosts: usize) {
+    let count = |kind: &str| stats.durations().get(kind).map_or(0, Vec::len);
+    let (mut replies, mut changed) = (0, Instant::now());
+    let started = Instant::now();
+    while started.elapsed() < SETTLE_LIMIT {
+        let now = count("reply");
+        if now != replies {
+            (replies, changed) = (now, Instant::now());
+        }
+        if count("instructions") >= hosts && changed.elapsed() >= SETTLE_TIME {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 fn requests(durations: &std::collections::BTreeMap<&'static str, Vec<u32>>) -> Value {

@@ -62,7 +62,7 @@ pub(super) async fn ram(
     journey.console.step(format!(
         "installing is refused as well: {} {}",
         answer.status,
-        first_line(&answer.reason())
+        words(&answer.reason())
     ));
     Ok(())
 }
@@ -107,7 +107,7 @@ pub(super) async fn registry(
     );
     journey.console.step(format!(
         "preparing failed, the cluster is ready again: {}",
-        first_line(&reason)
+        words(&reason)
     ));
     stop.start(journey).await?;
     journey.console.step("the registry is back");
@@ -126,8 +126,10 @@ fn names_registry(reason: &str, registry: &str) -> bool {
     reason.contains(registry)
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+/// The words of a reason, without the JSON that follows them for programs.
+fn words(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    line.split(" {\"").next().unwrap_or(line)
 }
 
 /// The order to the supervisor to keep the registry stopped: a file. Given back when this is dropped.
@@ -180,6 +182,11 @@ impl Drop for RegistryStop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_validations_behind_a_reason_are_left_out() {
+        assert_eq!(words("not ready: RAM {\"network\":[]}"), "not ready: RAM");
+    }
 
     #[test]
     fn a_clear_reason_names_the_registry() {
