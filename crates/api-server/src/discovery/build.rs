@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::agent::SERVICE_CA_PATH;
 use super::context::{Context, Secrets};
-use super::{agent, ntp, proxy};
+use super::{agent, network, ntp, proxy};
 
 /// Room for the compressed archive in a live image. Units: bytes.
 pub const LIMIT_BYTES: usize = archive::EMBED_AREA;
@@ -21,7 +21,7 @@ const PRIVATE: u32 = 0o600;
 ///
 /// Errors: `Invalid` – the override does not parse or cannot be merged, or the whole does not fit a live image.
 pub fn ignition(infra_env: &InfraEnv, secrets: &Secrets, ctx: &Context) -> Result<Config, Error> {
-    let own = base(infra_env, secrets, ctx);
+    let own = network::add(base(infra_env, secrets, ctx), infra_env)?;
     let text = infra_env.ignition_config_override.trim();
     if text.is_empty() {
         check_size(&own, "infra_env")?;

@@ -6,6 +6,7 @@
 mod agent;
 mod build;
 mod context;
+mod network;
 mod ntp;
 mod proxy;
 

@@ -202,3 +202,42 @@ fn okd_has_no_storage_daemons() {
     let config = ignition(&infra_env, &secrets(), &context()).unwrap();
     assert!(config.find_unit("iscsistart.service").is_none());
 }
+
+#[test]
+fn static_networks_are_chosen_on_the_host() {
+    let mut infra_env = infra_env();
+    infra_env.static_network_config = r#"[{"network_yaml":"interfaces: []","mac_interface_map":[
+        {"mac_address":"52:54:00:00:00:02","logical_nic_name":"eth1"},
+        {"mac_address":"52:54:00:00:00:01","logical_nic_name":"eth0"}]}]"#
+        .to_owned();
+    let config = ignition(&infra_env, &secrets(), &context()).unwrap();
+    assert_eq!(
+        text(&config, "/etc/assisted/network/host0/mac_interface.ini"),
+        "52:54:00:00:00:01=eth0\n52:54:00:00:00:02=eth1\n"
+    );
+    assert_eq!(
+        text(&config, "/etc/assisted/network/host0/ymlFile0.yml"),
+        "interfaces: []"
+    );
+    assert!(
+        config
+            .find_unit("pre-network-manager-config.service")
+            .is_some()
+    );
+
+    infra_env.r#type = model::infra_env::ImageType::MinimalIso;
+    let config = ignition(&infra_env, &secrets(), &context()).unwrap();
+    assert!(
+        config
+            .find_unit("pre-network-manager-config.service")
+            .is_none()
+    );
+
+    infra_env.r#type = model::infra_env::ImageType::FullIso;
+    infra_env.openshift_version = "4.17".to_owned();
+    let error = ignition(&infra_env, &secrets(), &context()).unwrap_err();
+    assert!(
+        error.to_string().starts_with("static_network_config: "),
+        "{error}"
+    );
+}

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rules::versions::at_least;
 use secrecy::SecretString;
 use serde_json::Value;
 
@@ -62,7 +63,8 @@ pub(super) async fn installer(
 
 /// Which image holds the right installer: the plain one when it can do the job, else the one for bare metal.
 fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), Failure> {
-    let order = if version(&release.version) >= PLAIN_SINCE && !fips {
+    let (major, minor) = PLAIN_SINCE;
+    let order = if at_least(&release.version, major, minor) && !fips {
         ["installer", "baremetal-installer"]
     } else {
         ["baremetal-installer", "installer"]
@@ -78,12 +80,6 @@ fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), Failure> {
 fn needs_fips(install_config: &str) -> bool {
     let config: Value = serde_json::from_str(install_config).unwrap_or_default();
     config.get("fips").and_then(Value::as_bool).unwrap_or_default()
-}
-
-fn version(text: &str) -> (u64, u64) {
-    let mut numbers = text.split('.').map(|part| part.parse().unwrap_or_default());
-    let mut next = || numbers.next().unwrap_or_default();
-    (next(), next())
 }
 
 /// Moves the taken program into place, whole and executable.
