@@ -1,4 +1,6 @@
 //! Content of the testkit against the crates that it is made for.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 mod prepare;
 mod registry;

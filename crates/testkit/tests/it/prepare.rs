@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_server::files::Store;
 use api_server::install::{
-    Context, Failure, Input, Options, Outcome, RegistryAccess, file_name, prepare,
+    Context, Failure, Input, Mirrors, Options, Outcome, RegistryAccess, file_name, prepare,
 };
 use ignition::Config;
 use model::cluster::{Cluster, Platform};
@@ -14,7 +14,6 @@ use model::ids::{ClusterId, HostId};
 use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
 };
-use oci::{Client, ClientOptions, Credentials};
 use rules::{HostState, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;
@@ -34,16 +33,16 @@ struct World {
 impl World {
     async fn new() -> Self {
         let registry = Registry::start().await;
-        let client = Client::new(ClientOptions {
-            credentials: Credentials::from_pull_secret(&registry.pull_secret()).unwrap(),
-            ca_pem: None,
-            insecure: true,
-        })
-        .unwrap();
         let program = Path::new(env!("CARGO_BIN_EXE_openshift-baremetal-install"));
-        let published = publish(&client, &registry.address, "ocp", program, "4.18.7")
-            .await
-            .unwrap();
+        let published = publish(
+            &registry.client(),
+            &registry.address,
+            "ocp",
+            program,
+            "4.18.7",
+        )
+        .await
+        .unwrap();
         Self {
             folder: tempfile::tempdir().unwrap(),
             registry,
@@ -57,8 +56,8 @@ impl World {
             dummy_ignition: false,
             invoker: "tests".to_owned(),
             registry: RegistryAccess {
-                ca_pem: None,
-                insecure: true,
+                ca_pem: Some(self.registry.ca.clone()),
+                insecure: false,
                 mirrors: None,
             },
             service_ca: None,
@@ -222,56 +221,30 @@ async fn a_release_becomes_the_files_of_an_installation() {
 
 #[tokio::test]
 async fn the_extracted_installer_serves_again_without_the_registry() {
-    let world = World::new().await;
+    let mut world = World::new().await;
     let ctx = world.context().await;
     let first = prepare(&ctx, world.input()).await.unwrap();
-    let requests = world.registry.requests();
-    world.registry.set_away(true);
+    world.registry.stop().await;
     let second = prepare(&ctx, world.input()).await.unwrap();
-    assert_eq!(world.registry.requests(), requests);
     assert_ne!(first.openshift_cluster_id, second.openshift_cluster_id);
 }
 
 #[tokio::test]
 async fn a_registry_that_is_away_fails_and_a_retry_works() {
-    let world = World::new().await;
-    world.registry.set_away(true);
+    let mut world = World::new().await;
+    world.registry.stop().await;
     let failure = world.prepare(world.input()).await.unwrap_err();
     let reason = &failure.reason;
     assert!(reason.contains(&world.registry.address), "{reason}");
     assert!(reason.contains(&world.published.release), "{reason}");
+    assert!(reason.contains("refused"), "{reason}");
     assert!(!reason.contains(PASSWORD), "{reason}");
     assert!(world.stored().await.is_empty());
     assert_eq!(world.leftovers(), 0);
 
-    world.registry.set_away(false);
+    world.registry.resume().await;
     world.prepare(world.input()).await.unwrap();
     assert!(world.stored().await.contains(&"bootstrap.ign".to_owned()));
-}
-
-#[tokio::test]
-async fn a_registry_that_does_not_listen_is_named() {
-    let world = World::new().await;
-    let mut input = world.input();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    drop(listener);
-    let release = world
-        .published
-        .release
-        .replace(&world.registry.address, &address);
-    input
-        .snapshot
-        .cluster
-        .ocp_release_image
-        .clone_from(&release);
-    let failure = world.prepare(input).await.unwrap_err();
-    let reason = &failure.reason;
-    assert!(
-        reason.contains(&address) && reason.contains(&release),
-        "{reason}"
-    );
-    assert!(reason.contains("refused"), "{reason}");
 }
 
 #[tokio::test]
@@ -292,6 +265,20 @@ async fn wrong_credentials_are_told_apart() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_nobody_vouches_for_is_refused() {
+    let world = World::new().await;
+    let mut options = world.context().await.options().clone();
+    options.registry.ca_pem = None;
+    let ctx = Context::new(options.clone());
+    let failure = prepare(&ctx, world.input()).await.unwrap_err();
+    assert!(failure.reason.contains("certificate"), "{failure}");
+    options.registry.insecure = true;
+    prepare(&Context::new(options), world.input())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
 async fn what_the_installer_refuses_is_the_reason() {
     let world = World::new().await;
     let mut input = world.input();
@@ -301,6 +288,37 @@ async fn what_the_installer_refuses_is_the_reason() {
     assert!(failure.reason.contains("create manifests"), "{failure}");
     assert!(world.stored().await.is_empty());
     assert_eq!(world.leftovers(), 0);
+}
+
+#[tokio::test]
+async fn mirrors_stand_in_for_where_the_release_came_from() {
+    let world = World::new().await;
+    let mut options = world.context().await.options().clone();
+    let conf = format!(
+        "[[registry]]\nlocation = \"quay.invalid/platform\"\n[[registry.mirror]]\nlocation = \"{}/ocp\"\n",
+        world.registry.address
+    );
+    let bundle = String::from_utf8(world.registry.ca.clone()).unwrap();
+    options.registry.ca_pem = None;
+    options.registry.mirrors = Some(Mirrors::parse(&conf, Some(bundle)).unwrap());
+    let mut input = world.input();
+    let there = format!("{}/ocp", world.registry.address);
+    let release = world
+        .published
+        .release
+        .replace(&there, "quay.invalid/platform");
+    input
+        .snapshot
+        .cluster
+        .ocp_release_image
+        .clone_from(&release);
+    let outcome = prepare(&Context::new(options), input).await.unwrap();
+    assert_eq!(outcome.release.release_image, release);
+    let config = String::from_utf8(world.read("install-config.yaml").await).unwrap();
+    assert!(
+        config.contains("imageDigestSources") && config.contains("quay.invalid/platform"),
+        "{config}"
+    );
 }
 
 #[tokio::test]

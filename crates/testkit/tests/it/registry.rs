@@ -1,122 +1,84 @@
-//! The least that a registry has to do, in memory, with one user; and a switch that takes it away.
+//! The real registry with TLS and one user, that can be stopped and started again.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::fs;
+use std::net::SocketAddr;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse, Response};
-use axum::routing::any;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use oci::Digest;
+use oci::{Client, ClientOptions, Credentials};
+use registry::{HttpAddr, Settings};
+use service::CancellationToken;
+use service::server::Running;
 
-pub(crate) const USER: &str = "installer";
+const USER: &str = "installer";
 pub(crate) const PASSWORD: &str = "not-to-be-seen";
 
-#[derive(Default)]
-struct Content {
-    /// Manifests by `repository/manifests/target`, blobs by digest.
-    objects: BTreeMap<String, (Bytes, String)>,
-    requests: usize,
-    is_away: bool,
-}
-
-#[derive(Clone, Default)]
 pub(crate) struct Registry {
-    content: Arc<Mutex<Content>>,
     pub(crate) address: String,
+    pub(crate) ca: Vec<u8>,
+    folder: tempfile::TempDir,
+    serving: Option<(Running, CancellationToken)>,
 }
 
 impl Registry {
     pub(crate) async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let registry = Self {
-            address: listener.local_addr().unwrap().to_string(),
-            ..Self::default()
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let line = registry::htpasswd::line(USER, PASSWORD).unwrap();
+        for (name, text) in [
+            ("cert.pem", &certificate),
+            ("key.pem", &key),
+            ("htpasswd", &line),
+        ] {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut registry = Self {
+            address: "127.0.0.1:0".to_owned(),
+            ca: certificate.into_bytes(),
+            folder,
+            serving: None,
         };
-        let router = Router::new()
-            .route("/v2/{*rest}", any(serve))
-            .layer(DefaultBodyLimit::disable())
-            .layer(from_fn_with_state(registry.clone(), guard))
-            .with_state(registry.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        registry.resume().await;
         registry
     }
 
-    pub(crate) fn set_away(&self, is_away: bool) {
-        self.content.lock().unwrap().is_away = is_away;
+    /// Stops it and waits until nobody listens.
+    pub(crate) async fn stop(&mut self) {
+        let (running, shutdown) = self.serving.take().unwrap();
+        shutdown.cancel();
+        running.wait().await.unwrap();
     }
 
-    pub(crate) fn requests(&self) -> usize {
-        self.content.lock().unwrap().requests
+    /// Starts it with the address and the content it had.
+    pub(crate) async fn resume(&mut self) {
+        let path = |name: &str| self.folder.path().join(name);
+        let address: SocketAddr = self.address.parse().unwrap();
+        let settings = Settings {
+            registry_http_addr: HttpAddr(address),
+            registry_http_tls_certificate: Some(path("cert.pem")),
+            registry_http_tls_key: Some(path("key.pem")),
+            registry_auth_htpasswd_path: Some(path("htpasswd")),
+            registry_storage_filesystem_rootdirectory: path("content"),
+            ..Settings::default()
+        };
+        let shutdown = CancellationToken::new();
+        let running = registry::start(settings, shutdown.clone()).await.unwrap();
+        self.address = running.address().to_string();
+        self.serving = Some((running, shutdown));
     }
 
     pub(crate) fn pull_secret(&self) -> String {
         let auth = STANDARD.encode(format!("{USER}:{PASSWORD}"));
         serde_json::json!({ "auths": { &self.address: { "auth": auth } } }).to_string()
     }
-}
 
-async fn guard(State(registry): State<Registry>, request: Request, next: Next) -> Response {
-    let is_away = {
-        let mut content = registry.content.lock().unwrap();
-        content.requests += 1;
-        content.is_away
-    };
-    if is_away {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    }
-    let expected = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
-    let given = request.headers().get(header::AUTHORIZATION);
-    if given.is_some_and(|value| value == expected.as_str()) {
-        return next.run(request).await;
-    }
-    let challenge = [(header::WWW_AUTHENTICATE, "Basic realm=\"Registry\"")];
-    (StatusCode::UNAUTHORIZED, challenge).into_response()
-}
-
-async fn serve(
-    State(registry): State<Registry>,
-    method: Method,
-    Path(rest): Path<String>,
-    Query(query): Query<BTreeMap<String, String>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    let objects = &mut registry.content.lock().unwrap().objects;
-    if method == Method::POST {
-        let location = [(header::LOCATION, format!("/v2/{rest}upload"))];
-        return (StatusCode::ACCEPTED, location).into_response();
-    }
-    if method == Method::PUT {
-        let kind = headers.get(header::CONTENT_TYPE);
-        let kind = kind.map_or("", |kind| kind.to_str().unwrap()).to_owned();
-        if let Some(digest) = query.get("digest") {
-            objects.insert(digest.clone(), (body, kind));
-        } else {
-            let (repository, _) = rest.split_once("/manifests/").unwrap();
-            let pinned = format!("{repository}/manifests/{}", Digest::sha256(&body));
-            objects.insert(pinned, (body.clone(), kind.clone()));
-            objects.insert(rest, (body, kind));
-        }
-        return StatusCode::CREATED.into_response();
-    }
-    let key = match rest.split_once("/blobs/") {
-        Some((_, digest)) => digest,
-        None => &rest,
-    };
-    match objects.get(key) {
-        Some((bytes, kind)) => {
-            let headers = [
-                (header::CONTENT_TYPE, kind.clone()),
-                (header::CONTENT_LENGTH, bytes.len().to_string()),
-            ];
-            (headers, bytes.clone()).into_response()
-        }
-        None => StatusCode::NOT_FOUND.into_response(),
+    pub(crate) fn client(&self) -> Client {
+        Client::new(ClientOptions {
+            credentials: Credentials::from_pull_secret(&self.pull_secret()).unwrap(),
+            ca_pem: Some(self.ca.clone()),
+            insecure: false,
+        })
+        .unwrap()
     }
 }
