@@ -16,7 +16,7 @@ use futures_util::stream;
 
 /// Units: bytes. Read at once and held for each stream. Larger ones were not faster on loopback, and with the
 /// highest number of streams this is what memory is spent on.
-pub const CHUNK: u64 = 256 * 1024;
+pub const CHUNK: u64 = 64 * 1024;
 
 /// One piece.
 #[derive(Clone)]
