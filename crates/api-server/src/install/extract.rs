@@ -73,13 +73,21 @@ fn choose(release: &ReleaseInfo, fips: bool) -> Result<(&str, &str), Failure> {
         .iter()
         .find_map(|tag| release.installers.get_key_value(*tag))
         .map(|(tag, image)| (tag.as_str(), image.as_str()))
-        .ok_or_else(|| Failure::new(format!("release {} names no installer image", release.version)))
+        .ok_or_else(|| {
+            Failure::new(format!(
+                "release {} names no installer image",
+                release.version
+            ))
+        })
 }
 
 /// The plain installer is not built against validated cryptography.
 fn needs_fips(install_config: &str) -> bool {
     let config: Value = serde_json::from_str(install_config).unwrap_or_default();
-    config.get("fips").and_then(Value::as_bool).unwrap_or_default()
+    config
+        .get("fips")
+        .and_then(Value::as_bool)
+        .unwrap_or_default()
 }
 
 /// Moves the taken program into place, whole and executable.

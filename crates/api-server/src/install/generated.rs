@@ -16,7 +16,12 @@ pub(super) fn manifests(snapshot: &Snapshot) -> BTreeMap<String, String> {
     let sources = time_sources(snapshot);
     if !sources.is_empty() {
         let mut roles = vec![HostRole::Master, HostRole::Worker];
-        let has_arbiter = |role| snapshot.hosts.iter().any(|host| nodes::role(&host.record) == role);
+        let has_arbiter = |role| {
+            snapshot
+                .hosts
+                .iter()
+                .any(|host| nodes::role(&host.record) == role)
+        };
         if has_arbiter(HostRole::Arbiter) {
             roles.push(HostRole::Arbiter);
         }
@@ -28,7 +33,9 @@ pub(super) fn manifests(snapshot: &Snapshot) -> BTreeMap<String, String> {
         }
     }
     let cluster = &snapshot.cluster;
-    if cluster.schedulable_masters == Some(true) || cluster.schedulable_masters_forced_true == Some(true) {
+    if cluster.schedulable_masters == Some(true)
+        || cluster.schedulable_masters_forced_true == Some(true)
+    {
         let patch = json!([{ "op": "replace", "path": "/spec/mastersSchedulable", "value": true }]);
         manifests.insert(
             "cluster-scheduler-02-config.yml.patch_ai_set_masters_schedulable".to_owned(),
@@ -112,13 +119,20 @@ mod tests {
         let names: Vec<&str> = made.keys().map(String::as_str).collect();
         assert_eq!(
             names,
-            ["50-masters-chrony-configuration.yaml", "50-workers-chrony-configuration.yaml"]
+            [
+                "50-masters-chrony-configuration.yaml",
+                "50-workers-chrony-configuration.yaml"
+            ]
         );
-        let manifest: Value = serde_yaml::from_str(&made["50-masters-chrony-configuration.yaml"]).unwrap();
+        let manifest: Value =
+            serde_yaml::from_str(&made["50-masters-chrony-configuration.yaml"]).unwrap();
         let source = &manifest["spec"]["config"]["storage"]["files"][0]["contents"]["source"];
         let text = ignition::data_url::decode(source.as_str().unwrap()).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.starts_with("server a.lab iburst\nserver b.lab iburst\nserver c.lab iburst\n"), "{text}");
+        assert!(
+            text.starts_with("server a.lab iburst\nserver b.lab iburst\nserver c.lab iburst\n"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -126,7 +140,10 @@ mod tests {
         let mut snapshot = Snapshot::default();
         snapshot.cluster.schedulable_masters_forced_true = Some(true);
         let made = manifests(&snapshot);
-        assert!(made.keys().all(|name| name.starts_with("cluster-scheduler-02-config.yml.patch")));
+        assert!(
+            made.keys()
+                .all(|name| name.starts_with("cluster-scheduler-02-config.yml.patch"))
+        );
         assert_eq!(made.len(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Running the installer.
 
+use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -14,7 +15,7 @@ use super::masks::Masks;
 
 /// Lines of output kept for the failure's text and the log.
 const KEPT_LINES: usize = 200;
-/// Longest line that is kept whole. Units: bytes.
+/// What is kept of a line. Units: bytes.
 const KEPT_LINE_BYTES: usize = 4096;
 /// What helpers of the installer are looked for in.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -119,20 +120,33 @@ async fn tail(output: Option<impl AsyncRead + Unpin>) -> Vec<String> {
         return Vec::new();
     };
     let mut reader = BufReader::new(output);
-    let mut lines = std::collections::VecDeque::with_capacity(KEPT_LINES);
+    let mut lines = VecDeque::with_capacity(KEPT_LINES);
     let mut line = Vec::new();
-    while let Ok(count) = reader.read_until(b'\n', &mut line).await {
-        if count == 0 {
+    while let Ok(chunk) = reader.fill_buf().await {
+        if chunk.is_empty() {
             break;
         }
-        line.truncate(KEPT_LINE_BYTES);
-        if lines.len() == KEPT_LINES {
-            lines.pop_front();
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let part = &chunk[..end.unwrap_or(chunk.len())];
+        let room = KEPT_LINE_BYTES - line.len();
+        line.extend_from_slice(&part[..part.len().min(room)]);
+        let used = part.len() + usize::from(end.is_some());
+        reader.consume(used);
+        if end.is_some() {
+            keep(&mut lines, &mut line);
         }
-        lines.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
-        line.clear();
     }
+    keep(&mut lines, &mut line);
     lines.into()
+}
+
+/// Moves `line` behind `lines`, of which the oldest gives way.
+fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>) {
+    if lines.len() == KEPT_LINES {
+        lines.pop_front();
+    }
+    lines.push_back(String::from_utf8_lossy(line).trim_end().to_owned());
+    line.clear();
 }
 
 /// What the program itself said last about its failure.
@@ -230,6 +244,15 @@ mod tests {
         let installer = installer(folder.path(), "exit 7", LONG);
         let failure = installer.create("manifests").await.unwrap_err();
         assert!(failure.reason.contains("exit status: 7"), "{failure}");
+    }
+
+    #[tokio::test]
+    async fn endless_output_is_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "head -c 1000000 /dev/zero | tr '\\0' x\nseq 5000\nexit 1";
+        let installer = installer(folder.path(), script, LONG);
+        let failure = installer.create("manifests").await.unwrap_err();
+        assert!(failure.reason.ends_with(": 5000"), "{failure}");
     }
 
     #[tokio::test]

@@ -32,7 +32,11 @@ impl Images {
     pub(super) fn new(ctx: &Context, pull_secret: &SecretString) -> Result<Self, Failure> {
         let access = &ctx.options().registry;
         let mut ca = access.ca_pem.clone().unwrap_or_default();
-        if let Some(bundle) = access.mirrors.as_ref().and_then(|mirrors| mirrors.ca_bundle.as_ref()) {
+        if let Some(bundle) = access
+            .mirrors
+            .as_ref()
+            .and_then(|mirrors| mirrors.ca_bundle.as_ref())
+        {
             ca.push(b'\n');
             ca.extend_from_slice(bundle.as_bytes());
         }
@@ -62,7 +66,9 @@ impl Images {
     /// they were. So that place comes before another registry, which may be out of reach.
     pub(super) fn component_candidates(&self, image: &str, release: &str) -> Vec<String> {
         let mut candidates = self.candidates(image);
-        let (Some((repository, _)), Some((_, digest))) = (release.split_once('@'), image.split_once('@')) else {
+        let (Some((repository, _)), Some((_, digest))) =
+            (release.split_once('@'), image.split_once('@'))
+        else {
             return candidates;
         };
         if registry_of(image) != registry_of(release) {
@@ -88,14 +94,22 @@ impl Images {
                 Ok(taken) => return Ok(taken),
                 Err(error) => {
                     let registry = registry_of(candidate);
-                    reasons.push(format!("registry {registry}, image {candidate}: {}", error.chain()));
+                    reasons.push(format!(
+                        "registry {registry}, image {candidate}: {}",
+                        error.chain()
+                    ));
                 }
             }
         }
         Err(reasons.join("; "))
     }
 
-    async fn take_from(&self, image: &str, paths: &[&str], destination: &Path) -> Result<Taken, Error> {
+    async fn take_from(
+        &self,
+        image: &str,
+        paths: &[&str],
+        destination: &Path,
+    ) -> Result<Taken, Error> {
         let reference: Reference = image.parse()?;
         let manifest = self.client.pull_manifest(&reference).await?;
         let pinned = reference.with_digest(manifest.digest);
@@ -104,7 +118,12 @@ impl Images {
             let fetched =
                 image::fetch_file(&self.client, &pinned, &self.platform, path, destination).await;
             match fetched {
-                Ok(()) => return Ok(Taken { image: pinned, index }),
+                Ok(()) => {
+                    return Ok(Taken {
+                        image: pinned,
+                        index,
+                    });
+                }
                 Err(error @ Error::NotFound { kind: "file", .. }) => last = error,
                 Err(error) => return Err(error),
             }

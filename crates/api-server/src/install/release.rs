@@ -101,7 +101,9 @@ fn pinned(image: &str, taken: &Taken) -> String {
         (None, Some(digest)) => {
             // A colon behind the last slash starts a tag, one before it a port.
             let name = image.rfind('/').map_or(0, |slash| slash + 1);
-            let end = image[name..].find(':').map_or(image.len(), |colon| name + colon);
+            let end = image[name..]
+                .find(':')
+                .map_or(image.len(), |colon| name + colon);
             format!("{}@{digest}", &image[..end])
         }
         _ => image.to_owned(),
