@@ -1,1 +1,46 @@
+//! The container registry: distribution's protocol over a store in distribution's layout.
+//!
+//! Clusters are unknown here. The one invariant: what was acknowledged is durable, and nothing is visible before
+//! it is whole.
 
+mod app;
+mod auth;
+pub mod htpasswd;
+mod http;
+mod settings;
+
+use oci::store::DiskStore;
+use service::health::{self, Health};
+use service::program::ServerSettings as _;
+use service::server::{self, Running};
+use service::{CancellationToken, Error};
+
+use app::App;
+use auth::Gate;
+
+pub use settings::{HttpAddr, Settings};
+
+/// Opens the store, binds the address and serves there until `shutdown`.
+///
+/// Errors: a storage folder, password file or certificate that cannot be used; an address in use.
+pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
+    let root = &settings.registry_storage_filesystem_rootdirectory;
+    let store = DiskStore::open(root)
+        .await
+        .map_err(|e| Error::new(format!("opening the storage in {}", root.display()), e))?;
+    let gate = match &settings.registry_auth_htpasswd_path {
+        Some(path) => Some(Gate::open(path, &settings.registry_auth_htpasswd_realm).await?),
+        None => None,
+    };
+    let app = App::new(store, &settings);
+    let router = http::router(app, gate).merge(health::routes(Health::new()));
+    let router = service::layers::apply(router, "registry");
+    server::start(settings.listen(), router, shutdown).await
+}
+
+/// [`start`], then until the server has ended.
+///
+/// Errors: as [`start`], or when the listener breaks.
+pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+    start(settings, shutdown).await?.wait().await
+}

@@ -1,0 +1,58 @@
+//! What every handler shares.
+
+use std::sync::Arc;
+
+use oci::store::DiskStore;
+
+use crate::Settings;
+
+/// The store that requests are answered from.
+pub(crate) type Store = DiskStore;
+
+/// What every handler shares; clones are cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) is_delete_enabled: bool,
+    pub(crate) is_tls: bool,
+    /// Base of Location headers: nothing for paths.
+    pub(crate) base: Base,
+}
+
+/// What stands before the path in a Location header.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// Nothing.
+    Relative,
+    /// Always this URL.
+    Fixed(String),
+    /// Scheme and host of the request.
+    Request,
+}
+
+impl App {
+    pub(crate) fn new(store: Store, settings: &Settings) -> Self {
+        let base = match &settings.registry_http_host {
+            _ if settings.registry_http_relativeurls => Base::Relative,
+            Some(url) => Base::Fixed(url.trim_end_matches('/').to_owned()),
+            None => Base::Request,
+        };
+        Self(Arc::new(Inner {
+            store,
+            is_delete_enabled: settings.registry_storage_delete_enabled,
+            is_tls: settings.tls().is_some(),
+            base,
+        }))
+    }
+}
+
+impl std::ops::Deref for App {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}

@@ -1,0 +1,110 @@
+//! Blobs on their way out.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use oci::store::{Blob, BlobStore as _};
+use oci::{Digest, Repository};
+use tokio::io::AsyncReadExt as _;
+use tokio_util::io::ReaderStream;
+
+use super::range::{self, Wanted};
+use super::{Answer, CONTENT_DIGEST};
+use crate::app::App;
+
+/// Units: bytes. Read from the disk at once; each open download holds two of them at most.
+const BUFFER_BYTES: usize = 128 * 1024;
+
+pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {
+    let headers = &head.headers;
+    let size = app.store.blob_size(name, digest).await?;
+    if is_known(headers, digest) {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        describe(response.headers_mut(), digest);
+        return Ok(response);
+    }
+    let wanted = match headers.get(header::IF_RANGE) {
+        Some(tag) if tag.as_bytes() != etag(digest).as_bytes() => Wanted::Whole,
+        _ => range::wanted(text(headers, header::RANGE), size),
+    };
+    let (status, first, length) = match wanted {
+        Wanted::Whole => (StatusCode::OK, 0, size),
+        Wanted::Part(first, last) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
+        Wanted::Nothing => {
+            let unsatisfied = format!("bytes */{size}");
+            return Ok((
+                StatusCode::RANGE_NOT_SATISFIABLE,
+                [(header::CONTENT_RANGE, unsatisfied)],
+            )
+                .into_response());
+        }
+    };
+    let body = if head.method == Method::HEAD {
+        Body::empty()
+    } else {
+        let Blob { reader, .. } = app.store.open_blob(name, digest, first).await?;
+        Body::from_stream(ReaderStream::with_capacity(
+            reader.take(length),
+            BUFFER_BYTES,
+        ))
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    describe(headers, digest);
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/octet-stream"),
+    );
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if status == StatusCode::PARTIAL_CONTENT
+        && let Ok(range) =
+            HeaderValue::from_str(&format!("bytes {first}-{}/{size}", first + length - 1))
+    {
+        headers.insert(header::CONTENT_RANGE, range);
+    }
+    Ok(response)
+}
+
+pub(super) async fn delete(app: &App, name: &Repository, digest: &Digest) -> Answer {
+    app.store.delete_blob(name, digest).await?;
+    Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
+}
+
+fn describe(headers: &mut HeaderMap, digest: &Digest) {
+    headers.insert(CONTENT_DIGEST, digest_header(digest));
+    headers.insert(header::ETAG, etag(digest));
+    // Content under a digest never changes.
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("max-age=31536000"),
+    );
+}
+
+/// Whether the client says that it has the content already.
+pub(super) fn is_known(headers: &HeaderMap, digest: &Digest) -> bool {
+    let Some(tags) = text(headers, header::IF_NONE_MATCH) else {
+        return false;
+    };
+    let digest = digest.to_string();
+    tags.split(',').any(|tag| {
+        let tag = tag.trim().trim_start_matches("W/").trim_matches('"');
+        tag == digest || tag == "*"
+    })
+}
+
+pub(super) fn etag(digest: &Digest) -> HeaderValue {
+    HeaderValue::from_str(&format!("\"{digest}\""))
+        .expect("a digest is ASCII without control characters")
+}
+
+pub(super) fn digest_header(digest: &Digest) -> HeaderValue {
+    HeaderValue::from_str(&digest.to_string())
+        .expect("a digest is ASCII without control characters")
+}
+
+fn text(headers: &HeaderMap, name: header::HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}

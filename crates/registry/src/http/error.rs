@@ -1,0 +1,314 @@
+//! The error bodies of the protocol, and the one place where errors become statuses.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use oci::store::StoreError;
+use serde_json::{Value, json};
+
+/// An error as clients see it: a status and a list of codes.
+#[derive(Debug)]
+pub(crate) struct RegistryError {
+    status: StatusCode,
+    items: Vec<Value>,
+    /// For the log only.
+    cause: Option<String>,
+}
+
+impl RegistryError {
+    fn new(status: StatusCode, code: &str, message: impl Into<String>, detail: &Value) -> Self {
+        let message: String = message.into();
+        let item = json!({ "code": code, "message": message, "detail": detail });
+        Self {
+            status,
+            items: vec![item],
+            cause: None,
+        }
+    }
+
+    pub(crate) fn unauthorized() -> Self {
+        Self::new(
+            StatusCode::UNAUTHORIZED,
+            "UNAUTHORIZED",
+            "authentication required",
+            &Value::Null,
+        )
+    }
+
+    pub(crate) fn unsupported(message: &str) -> Self {
+        Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "UNSUPPORTED",
+            message,
+            &Value::Null,
+        )
+    }
+
+    /// No route leads there.
+    pub(super) fn no_route() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "NAME_UNKNOWN",
+            "no such address in this registry",
+            &Value::Null,
+        )
+    }
+
+    pub(super) fn name(error: &model::Error) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "NAME_INVALID",
+            error.to_string(),
+            &Value::Null,
+        )
+    }
+
+    pub(super) fn digest(message: impl Into<String>) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "DIGEST_INVALID",
+            message,
+            &Value::Null,
+        )
+    }
+
+    pub(super) fn tag(error: &model::Error) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "TAG_INVALID",
+            error.to_string(),
+            &Value::Null,
+        )
+    }
+
+    /// A tag that nobody can have pushed.
+    pub(super) fn manifest_unknown(target: impl std::fmt::Display) -> Self {
+        let detail = json!(target.to_string());
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "MANIFEST_UNKNOWN",
+            "manifest unknown",
+            &detail,
+        )
+    }
+
+    pub(super) fn upload_unknown() -> Self {
+        StoreError::UnknownUpload.into()
+    }
+
+    pub(super) fn page(text: &str) -> Self {
+        let message = "invalid number of results requested: n has to be 0 or more";
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "PAGINATION_NUMBER_INVALID",
+            message,
+            &json!({ "n": text }),
+        )
+    }
+
+    pub(super) fn too_many_tags(limit: usize) -> Self {
+        let message =
+            format!("more than {limit} tags for one manifest; push them in several requests");
+        Self::new(
+            StatusCode::URI_TOO_LONG,
+            "TAG_INVALID",
+            message,
+            &Value::Null,
+        )
+    }
+
+    /// A Content-Range that does not fit the upload.
+    pub(super) fn range(message: &str) -> Self {
+        Self::new(
+            StatusCode::RANGE_NOT_SATISFIABLE,
+            "RANGE_INVALID",
+            message,
+            &Value::Null,
+        )
+    }
+
+    pub(super) fn size(message: &str) -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "SIZE_INVALID",
+            message,
+            &Value::Null,
+        )
+    }
+
+    /// What was sent as a manifest is none, or too large.
+    pub(super) fn manifest(error: &model::Error) -> Self {
+        let status = match error {
+            model::Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            _ => StatusCode::BAD_REQUEST,
+        };
+        Self::new(status, "MANIFEST_INVALID", error.to_string(), &Value::Null)
+    }
+
+    /// The body with its status; server errors go into the log here.
+    pub(crate) fn answer(self) -> Response {
+        if self.status.is_server_error() {
+            tracing::error!(status = self.status.as_u16(), cause = self.cause, errors = ?self.items, "answered an error");
+        } else {
+            tracing::debug!(status = self.status.as_u16(), errors = ?self.items, "refused");
+        }
+        let mut response = (self.status, Json(json!({ "errors": self.items }))).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+        }
+        response
+    }
+}
+
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> Self {
+        let text = error.to_string();
+        let is_full = error.is_full();
+        match error {
+            StoreError::UnknownRepository(name) => {
+                let detail = json!({ "name": name.as_str() });
+                Self::new(StatusCode::NOT_FOUND, "NAME_UNKNOWN", "repository name not known to registry", &detail)
+            }
+            StoreError::UnknownBlob(digest) => {
+                Self::new(StatusCode::NOT_FOUND, "BLOB_UNKNOWN", "blob unknown to registry", &json!(digest))
+            }
+            StoreError::UnknownManifest(id) => Self::manifest_unknown(id),
+            StoreError::UnknownUpload => {
+                Self::new(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", &Value::Null)
+            }
+            StoreError::WrongDigest { claimed, actual } => {
+                let message = "provided digest did not match uploaded content";
+                let detail = json!({ "claimed": claimed, "actual": actual });
+                Self::new(StatusCode::BAD_REQUEST, "DIGEST_INVALID", message, &detail)
+            }
+            StoreError::OutOfOrder { .. } => Self::range(&text),
+            StoreError::Interrupted(cause) => Self {
+                cause: Some(cause.to_string()),
+                ..Self::new(StatusCode::BAD_REQUEST, "BLOB_UPLOAD_INVALID", text, &Value::Null)
+            },
+            StoreError::MissingContent(digests) => Self {
+                status: StatusCode::BAD_REQUEST,
+                items: digests
+                    .iter()
+                    .map(|digest| json!({ "code": "MANIFEST_BLOB_UNKNOWN", "message": "blob unknown to registry", "detail": digest }))
+                    .collect(),
+                cause: None,
+            },
+            StoreError::Io { doing, source } => {
+                let (status, message) = if is_full {
+                    (StatusCode::INSUFFICIENT_STORAGE, "the registry's disk is full; make room and try again")
+                } else {
+                    (StatusCode::INTERNAL_SERVER_ERROR, "unknown error")
+                };
+                let cause = Some(format!("{doing}: {source}"));
+                Self { cause, ..Self::new(status, "UNKNOWN", message, &Value::Null) }
+            }
+            StoreError::Damaged { .. } => Self {
+                cause: Some(text),
+                ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, "UNKNOWN", "the stored content is damaged", &Value::Null)
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use oci::Digest;
+
+    use super::*;
+
+    fn io(kind: std::io::ErrorKind) -> StoreError {
+        StoreError::Io {
+            doing: "writing /secret/path",
+            source: kind.into(),
+        }
+    }
+
+    #[test]
+    fn each_error_has_its_status_and_code() {
+        let digest = Digest::sha256(b"");
+        let table: [(RegistryError, u16, &str); 18] = [
+            (
+                StoreError::UnknownRepository("a".parse().unwrap()).into(),
+                404,
+                "NAME_UNKNOWN",
+            ),
+            (
+                StoreError::UnknownBlob(digest.clone()).into(),
+                404,
+                "BLOB_UNKNOWN",
+            ),
+            (
+                StoreError::UnknownManifest("t".to_owned()).into(),
+                404,
+                "MANIFEST_UNKNOWN",
+            ),
+            (StoreError::UnknownUpload.into(), 404, "BLOB_UPLOAD_UNKNOWN"),
+            (
+                StoreError::WrongDigest {
+                    claimed: digest.clone(),
+                    actual: digest.clone(),
+                }
+                .into(),
+                400,
+                "DIGEST_INVALID",
+            ),
+            (
+                StoreError::OutOfOrder { received: 1 }.into(),
+                416,
+                "RANGE_INVALID",
+            ),
+            (
+                StoreError::Interrupted("gone".into()).into(),
+                400,
+                "BLOB_UPLOAD_INVALID",
+            ),
+            (
+                StoreError::MissingContent(vec![digest.clone(), digest]).into(),
+                400,
+                "MANIFEST_BLOB_UNKNOWN",
+            ),
+            (io(std::io::ErrorKind::StorageFull).into(), 507, "UNKNOWN"),
+            (io(std::io::ErrorKind::Other).into(), 500, "UNKNOWN"),
+            (
+                StoreError::Damaged {
+                    what: "x".to_owned(),
+                    why: "y".to_owned(),
+                }
+                .into(),
+                500,
+                "UNKNOWN",
+            ),
+            (RegistryError::unauthorized(), 401, "UNAUTHORIZED"),
+            (RegistryError::unsupported("x"), 405, "UNSUPPORTED"),
+            (RegistryError::page("-1"), 400, "PAGINATION_NUMBER_INVALID"),
+            (RegistryError::size("x"), 400, "SIZE_INVALID"),
+            (
+                RegistryError::manifest(&model::Error::TooLarge {
+                    what: "manifest",
+                    limit: 1,
+                }),
+                413,
+                "MANIFEST_INVALID",
+            ),
+            (
+                RegistryError::manifest(&model::Error::invalid("a", "b")),
+                400,
+                "MANIFEST_INVALID",
+            ),
+            (RegistryError::no_route(), 404, "NAME_UNKNOWN"),
+        ];
+        for (error, status, code) in table {
+            assert!(
+                error.items.iter().all(|item| item["code"] == code),
+                "{error:?}"
+            );
+            assert!(
+                !json!(error.items).to_string().contains("/secret"),
+                "{error:?}"
+            );
+            assert_eq!(error.answer().status().as_u16(), status);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Manifests, in and out as the same bytes.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use oci::store::{BlobStore as _, StoreError};
+use oci::{
+    Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform, Repository, Tag, Target, media_type,
+};
+
+use super::location::Origin;
+use super::{Answer, CONTENT_DIGEST, RegistryError, blobs, query};
+use crate::app::App;
+
+/// A manifest has to arrive within this time: it is small, and it is held in memory.
+const RECEIVE_LIMIT: Duration = Duration::from_mins(2);
+/// Tags of one push. Source: distribution-spec, at least 10; beyond that 414.
+const TAGS_LIMIT: usize = 64;
+const OCI_TAG: header::HeaderName = header::HeaderName::from_static("oci-tag");
+
+pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
+    let digest = match target {
+        Target::Digest(digest) => digest.clone(),
+        Target::Tag(tag) => app.store.resolve_tag(name, tag).await?,
+    };
+    let mut manifest = app.store.manifest(name, &digest).await?;
+    let mut digest = digest;
+    if let Target::Tag(_) = target
+        && let Some(child) = child_for_old_client(&manifest, &head.headers)
+    {
+        manifest = app.store.manifest(name, &child).await?;
+        digest = child;
+    }
+    let mut response = if blobs::is_known(&head.headers, &digest) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        let length = manifest.bytes.len() as u64;
+        let mut response = Response::new(Body::from(manifest.bytes));
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(manifest.media_type),
+        );
+        headers.insert(header::CONTENT_LENGTH, length.into());
+        response
+    };
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_DIGEST, blobs::digest_header(&digest));
+    headers.insert(header::ETAG, blobs::etag(&digest));
+    Ok(response)
+}
+
+pub(super) async fn put(
+    app: &App,
+    name: &Repository,
+    target: &Target,
+    head: &Parts,
+    body: Body,
+) -> Answer {
+    let origin = Origin::of(app, head);
+    let tags = tags(target, &head.uri)?;
+    let content_type = head
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| Some(value.to_str().ok()?.to_owned()));
+    let bytes = receive(body).await?;
+    // Hashing four megabytes takes longer than other requests should wait.
+    let parsed =
+        tokio::task::spawn_blocking(move || Manifest::parse(bytes, content_type.as_deref())).await;
+    let manifest = parsed
+        .unwrap_or_else(|e| Err(model::Error::internal("reading a manifest", e)))
+        .map_err(|e| RegistryError::manifest(&e))?;
+    let digest = match target {
+        Target::Tag(_) => manifest.digest.clone(),
+        Target::Digest(claimed) => checked(claimed, &manifest)?,
+    };
+    app.store
+        .put_manifest(name, &manifest, &digest, &tags)
+        .await?;
+    let headers = [
+        (header::LOCATION, origin.manifest(name, &digest)),
+        (CONTENT_DIGEST, blobs::digest_header(&digest)),
+        (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
+    ];
+    let mut response = (StatusCode::CREATED, headers).into_response();
+    if let Target::Digest(_) = target {
+        for tag in &tags {
+            response
+                .headers_mut()
+                .extend(HeaderValue::from_str(tag.as_str()).map(|value| (OCI_TAG, value)));
+        }
+    }
+    Ok(response)
+}
+
+pub(super) async fn delete(app: &App, name: &Repository, target: &Target) -> Answer {
+    match target {
+        Target::Tag(tag) => app.store.delete_tag(name, tag).await?,
+        Target::Digest(digest) => app.store.delete_manifest(name, digest).await?,
+    }
+    Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
+}
+
+/// The tag of the address, or those of the parameters `tag` beside a digest.
+fn tags(target: &Target, uri: &Uri) -> Result<Vec<Tag>, RegistryError> {
+    let named: Vec<String> = query::pairs(uri)
+        .into_iter()
+        .filter(|(name, _)| name == "tag")
+        .map(|(_, value)| value)
+        .collect();
+    match target {
+        Target::Tag(tag) if named.is_empty() => Ok(vec![tag.clone()]),
+        Target::Tag(_) => Err(RegistryError::tag(&model::Error::invalid(
+            "tag",
+            "the parameter goes with a digest only",
+        ))),
+        Target::Digest(_) if named.len() > TAGS_LIMIT => {
+            Err(RegistryError::too_many_tags(TAGS_LIMIT))
+        }
+        Target::Digest(_) => named
+            .iter()
+            .map(|text| text.parse().map_err(|e| RegistryError::tag(&e)))
+            .collect(),
+    }
+}
+
+async fn receive(body: Body) -> Result<Bytes, RegistryError> {
+    let body = Limited::new(body, MANIFEST_LIMIT_BYTES).collect();
+    let too_large = || model::Error::TooLarge {
+        what: "manifest",
+        limit: MANIFEST_LIMIT_BYTES as u64,
+    };
+    match tokio::time::timeout(RECEIVE_LIMIT, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(RegistryError::manifest(&too_large()))
+        }
+        Ok(Err(error)) => Err(StoreError::Interrupted(error).into()),
+        Err(elapsed) => Err(StoreError::Interrupted(elapsed.into()).into()),
+    }
+}
+
+fn checked(claimed: &Digest, manifest: &Manifest) -> Result<Digest, RegistryError> {
+    let actual = Digest::of(claimed.algorithm(), &manifest.bytes);
+    if actual == *claimed {
+        return Ok(actual);
+    }
+    Err(StoreError::WrongDigest {
+        claimed: claimed.clone(),
+        actual,
+    }
+    .into())
+}
+
+/// The linux/amd64 entry of a Docker list, for a client that says it can read single Docker manifests only.
+fn child_for_old_client(manifest: &Manifest, headers: &HeaderMap) -> Option<Digest> {
+    let Kind::Index { manifests } = &manifest.kind else {
+        return None;
+    };
+    let accepted: Vec<&str> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(|item| item.split(';').next().unwrap_or_default().trim())
+        .collect();
+    let has = |media_type: &str| accepted.contains(&media_type);
+    let is_old = has(media_type::DOCKER_MANIFEST)
+        && !has(media_type::DOCKER_LIST)
+        && !has(media_type::OCI_INDEX)
+        && !has("*/*");
+    if manifest.media_type != media_type::DOCKER_LIST || !is_old {
+        return None;
+    }
+    let wanted = Platform::linux("amd64");
+    let entry = manifests
+        .iter()
+        .find(|entry| entry.platform.as_ref() == Some(&wanted))?;
+    Some(entry.digest.clone())
+}

@@ -1,0 +1,119 @@
+//! The routes. Names hold slashes, so everything below `/v2/` is taken apart here and not by the router.
+
+mod blobs;
+mod error;
+mod lists;
+mod location;
+mod manifests;
+mod query;
+mod range;
+mod route;
+mod uploads;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+
+use crate::app::App;
+use crate::auth::{self, Gate};
+pub(crate) use error::RegistryError;
+use route::Route;
+
+type Answer = Result<Response, RegistryError>;
+
+/// Tells clients which protocol is spoken. Source: distribution, on every answer.
+const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
+const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+const UPLOAD_UUID: HeaderName = HeaderName::from_static("docker-upload-uuid");
+
+/// Every route; those below `/v2/` behind `gate`, if there is one.
+pub(crate) fn router(app: App, gate: Option<Gate>) -> Router {
+    let mut registry = Router::new()
+        .route("/v2/", any(dispatch))
+        .route("/v2/{*path}", any(dispatch))
+        .with_state(app);
+    if let Some(gate) = gate {
+        registry = registry.layer(middleware::from_fn_with_state(gate, auth::check));
+    }
+    registry
+        .route(
+            "/v2",
+            any(async || (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, "/v2/")])),
+        )
+        .layer(middleware::from_fn(name_version))
+        // Without credentials: load balancers ask here whether the registry lives.
+        .route("/", get(async || StatusCode::OK))
+}
+
+async fn name_version(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    response
+        .headers_mut()
+        .insert(API_VERSION, HeaderValue::from_static("registry/2.0"));
+    response
+}
+
+async fn dispatch(State(app): State<App>, request: Request) -> Response {
+    let is_head = request.method() == Method::HEAD;
+    let mut response = answer(&app, request)
+        .await
+        .unwrap_or_else(RegistryError::answer);
+    if is_head {
+        *response.body_mut() = axum::body::Body::empty();
+    }
+    response
+}
+
+async fn answer(app: &App, request: Request) -> Answer {
+    // Apart, since a body may not be looked at by two threads, and handlers wait with the head in hand.
+    let (head, body) = request.into_parts();
+    let route = Route::parse(head.uri.path())?;
+    let method = head.method.clone();
+    let allowed = route.methods();
+    if !allowed.contains(&method) {
+        return Ok(not_allowed(&allowed));
+    }
+    let is_delete = method == Method::DELETE && !matches!(route, Route::Upload { .. });
+    if is_delete && !app.is_delete_enabled {
+        return Err(RegistryError::unsupported(
+            "deleting is switched off: REGISTRY_STORAGE_DELETE_ENABLED",
+        ));
+    }
+    match (route, method) {
+        (Route::Base, _) => {
+            Ok(([(header::CONTENT_TYPE, "application/json")], "{}").into_response())
+        }
+        (Route::Catalog, _) => lists::catalog(app, &head).await,
+        (Route::Tags { name }, _) => lists::tags(app, &name, &head).await,
+        (Route::Manifest { name, target }, Method::PUT) => {
+            manifests::put(app, &name, &target, &head, body).await
+        }
+        (Route::Manifest { name, target }, Method::DELETE) => {
+            manifests::delete(app, &name, &target).await
+        }
+        (Route::Manifest { name, target }, _) => manifests::get(app, &name, &target, &head).await,
+        (Route::Blob { name, digest }, Method::DELETE) => blobs::delete(app, &name, &digest).await,
+        (Route::Blob { name, digest }, _) => blobs::get(app, &name, &digest, &head).await,
+        (Route::Uploads { name }, _) => uploads::start(app, &name, &head, body).await,
+        (Route::Upload { name, id }, Method::PATCH) => {
+            uploads::append(app, &name, id, &head, body).await
+        }
+        (Route::Upload { name, id }, Method::PUT) => {
+            uploads::finish(app, &name, id, &head, body).await
+        }
+        (Route::Upload { name, id }, Method::DELETE) => uploads::cancel(app, &name, id).await,
+        (Route::Upload { name, id }, _) => uploads::status(app, &name, id, &head).await,
+    }
+}
+
+fn not_allowed(allowed: &[Method]) -> Response {
+    let allow: Vec<_> = allowed.iter().map(Method::as_str).collect();
+    let mut response = RegistryError::unsupported("this address does not take the method").answer();
+    if let Ok(value) = HeaderValue::from_str(&allow.join(", ")) {
+        response.headers_mut().insert(header::ALLOW, value);
+    }
+    response
+}

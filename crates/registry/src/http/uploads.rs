@@ -1,0 +1,224 @@
+//! Blobs on their way in.
+
+use std::io;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use oci::store::BlobStore as _;
+use oci::{Algorithm, Digest, Repository};
+use uuid::Uuid;
+
+use super::location::Origin;
+use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, query, range};
+use crate::app::App;
+
+/// A client that sends nothing for this long has gone; what it sent stays.
+const IDLE_LIMIT: Duration = Duration::from_mins(5);
+
+pub(super) async fn start(app: &App, name: &Repository, head: &Parts, body: Body) -> Answer {
+    let origin = Origin::of(app, head);
+    let uri = &head.uri;
+    if let Some(algorithm) = query::value(uri, "digest-algorithm") {
+        // Only a hint, but one that cannot be followed has to be told.
+        algorithm
+            .parse::<Algorithm>()
+            .map_err(|e| RegistryError::digest(e.to_string()))?;
+    }
+    if let Some(digest) = query::value(uri, "mount") {
+        let from = query::value(uri, "from")
+            .map(|from| from.parse::<Repository>())
+            .transpose();
+        // What cannot be mounted is uploaded instead: never an error.
+        if let (Ok(digest), Ok(from)) = (digest.parse::<Digest>(), from)
+            && app.store.mount_blob(name, from.as_ref(), &digest).await?
+        {
+            return Ok(created(&origin, name, &digest));
+        }
+    }
+    let digest = match query::value(uri, "digest") {
+        Some(text) => Some(parse_digest(&text)?),
+        None => None,
+    };
+    let id = app.store.start_upload(name, service::clock::now()).await?;
+    let Some(digest) = digest else {
+        return Ok(pending(StatusCode::ACCEPTED, &origin, name, id, 0));
+    };
+    let result = match receive(app, name, id, None, body).await {
+        Ok(_) => app
+            .store
+            .finish_upload(name, id, &digest)
+            .await
+            .map_err(Into::into),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = result {
+        // Nobody was told the id of this upload.
+        app.store.cancel_upload(name, id).await.ok();
+        return Err(error);
+    }
+    Ok(created(&origin, name, &digest))
+}
+
+pub(super) async fn append(
+    app: &App,
+    name: &Repository,
+    id: Uuid,
+    head: &Parts,
+    body: Body,
+) -> Answer {
+    let origin = Origin::of(app, head);
+    let offset = offset(&head.headers)?;
+    let size = receive(app, name, id, offset, body).await?;
+    Ok(pending(StatusCode::ACCEPTED, &origin, name, id, size))
+}
+
+pub(super) async fn finish(
+    app: &App,
+    name: &Repository,
+    id: Uuid,
+    head: &Parts,
+    body: Body,
+) -> Answer {
+    let origin = Origin::of(app, head);
+    let digest = query::value(&head.uri, "digest")
+        .ok_or_else(|| RegistryError::digest("the parameter digest is missing"))?;
+    let digest = parse_digest(&digest)?;
+    let offset = offset(&head.headers)?;
+    receive(app, name, id, offset, body).await?;
+    app.store.finish_upload(name, id, &digest).await?;
+    Ok(created(&origin, name, &digest))
+}
+
+pub(super) async fn status(app: &App, name: &Repository, id: Uuid, head: &Parts) -> Answer {
+    let size = app.store.upload_size(name, id).await?;
+    Ok(pending(
+        StatusCode::NO_CONTENT,
+        &Origin::of(app, head),
+        name,
+        id,
+        size,
+    ))
+}
+
+pub(super) async fn cancel(app: &App, name: &Repository, id: Uuid) -> Answer {
+    app.store.cancel_upload(name, id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Appends the body; fewer bytes than announced stay, but are an error.
+async fn receive(
+    app: &App,
+    name: &Repository,
+    id: Uuid,
+    offset: Option<u64>,
+    body: Body,
+) -> Result<u64, RegistryError> {
+    let bytes = Box::pin(patient(body));
+    Ok(app.store.append_upload(name, id, offset, bytes).await?)
+}
+
+/// The body, ended by an error when nothing comes for too long.
+fn patient(body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    futures_util::stream::unfold(Some(body.into_data_stream()), |body| async move {
+        let mut body = body?;
+        match tokio::time::timeout(IDLE_LIMIT, body.next()).await {
+            Ok(None) => None,
+            Ok(Some(Ok(chunk))) => Some((Ok(chunk), Some(body))),
+            Ok(Some(Err(error))) => Some((Err(io::Error::other(error)), None)),
+            Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
+        }
+    })
+}
+
+/// Where a piece says it begins; its length has to fit its range.
+fn offset(headers: &HeaderMap) -> Result<Option<u64>, RegistryError> {
+    let Some(value) = headers.get(header::CONTENT_RANGE) else {
+        return Ok(None);
+    };
+    let (first, last) =
+        value.to_str().ok().and_then(range::piece).ok_or_else(|| {
+            RegistryError::range("expected a Content-Range of the form first-last")
+        })?;
+    let length = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| last - first != length.wrapping_sub(1)) {
+        return Err(RegistryError::size(
+            "Content-Range and Content-Length do not fit",
+        ));
+    }
+    Ok(Some(first))
+}
+
+fn parse_digest(text: &str) -> Result<Digest, RegistryError> {
+    text.parse()
+        .map_err(|e: model::Error| RegistryError::digest(e.to_string()))
+}
+
+fn created(origin: &Origin, name: &Repository, digest: &Digest) -> Response {
+    let headers = [
+        (header::LOCATION, origin.blob(name, digest)),
+        (CONTENT_DIGEST, blobs::digest_header(digest)),
+        (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
+    ];
+    (StatusCode::CREATED, headers).into_response()
+}
+
+fn pending(
+    status: StatusCode,
+    origin: &Origin,
+    name: &Repository,
+    id: Uuid,
+    size: u64,
+) -> Response {
+    // `0-0` for none as for one byte: clients know it from distribution.
+    let range = format!("0-{}", size.saturating_sub(1));
+    let mut response = (
+        status,
+        [(header::RANGE, range), (UPLOAD_UUID, id.to_string())],
+    )
+        .into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, origin.upload(name, id));
+    if status != StatusCode::NO_CONTENT {
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_begin_where_they_say() {
+        let headers = |range: &'static str, length: &'static str| {
+            HeaderMap::from_iter([
+                (header::CONTENT_RANGE, HeaderValue::from_static(range)),
+                (header::CONTENT_LENGTH, HeaderValue::from_static(length)),
+            ])
+        };
+        assert_eq!(offset(&HeaderMap::new()).unwrap(), None);
+        assert_eq!(offset(&headers("5-9", "5")).unwrap(), Some(5));
+        for (wrong, length, status) in [
+            ("5-9", "4", 400),
+            ("5-9", "0", 400),
+            ("9-5", "5", 416),
+            ("x", "5", 416),
+        ] {
+            assert_eq!(
+                offset(&headers(wrong, length))
+                    .unwrap_err()
+                    .answer()
+                    .status()
+                    .as_u16(),
+                status
+            );
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What the registry reads, under the names that distribution gave.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use service::program::ServerSettings;
+use service::server::Listen;
+use service::settings::{Problem, Setting};
+use service::tls;
+
+service::settings! {
+    /// Settings of the registry.
+    pub struct Settings {
+        /// Where to listen: `host:port`, or `:port` for every address.
+        registry_http_addr: HttpAddr = ":5000",
+        /// PEM certificate chain; together with the key it switches TLS on.
+        registry_http_tls_certificate: Option<PathBuf> = "",
+        /// PEM private key.
+        registry_http_tls_key: Option<PathBuf> = "",
+        /// URL under which clients reach the registry, for Location headers; unset: what the request says.
+        registry_http_host: Option<String> = "",
+        /// Whether Location headers are paths instead of URLs.
+        registry_http_relativeurls: bool = "false",
+        /// Password file of `user:bcrypt` lines; unset: anybody may do anything.
+        registry_auth_htpasswd_path: Option<PathBuf> = "",
+        /// Realm that clients show when they ask for a password.
+        registry_auth_htpasswd_realm: String = "Registry",
+        /// Folder of the content, in distribution's layout.
+        registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
+        /// Whether manifests, tags and blobs can be deleted.
+        registry_storage_delete_enabled: bool = "true",
+    }
+}
+
+/// An address as Go writes it, where the host may be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpAddr(pub SocketAddr);
+
+impl Setting for HttpAddr {
+    const EXPECTED: &'static str = "address and port, as in :5000, 127.0.0.1:5000 or [::1]:5000";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if let Ok(address) = text.parse() {
+            return Ok(Self(address));
+        }
+        let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
+        let port = port
+            .parse()
+            .map_err(|_| "the port is no number from 0 to 65535")?;
+        let ip: IpAddr = match host {
+            "" => every_address(),
+            "localhost" => Ipv4Addr::LOCALHOST.into(),
+            _ => return Err("the host is no IP address".to_owned()),
+        };
+        Ok(Self(SocketAddr::new(ip, port)))
+    }
+}
+
+/// Both families on one socket, where the machine has IPv6 at all.
+fn every_address() -> IpAddr {
+    if Path::new("/proc/net/if_inet6").exists() {
+        Ipv6Addr::UNSPECIFIED.into()
+    } else {
+        Ipv4Addr::UNSPECIFIED.into()
+    }
+}
+
+impl Settings {
+    pub(crate) fn tls(&self) -> Option<tls::Files> {
+        let cert = self.registry_http_tls_certificate.clone()?;
+        let key = self.registry_http_tls_key.clone()?;
+        Some(tls::Files { cert, key })
+    }
+}
+
+impl ServerSettings for Settings {
+    fn listen(&self) -> Vec<Listen> {
+        vec![Listen {
+            address: self.registry_http_addr.0,
+            tls: self.tls(),
+        }]
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let (cert, key) = ("REGISTRY_HTTP_TLS_CERTIFICATE", "REGISTRY_HTTP_TLS_KEY");
+        let files = [
+            (cert, &self.registry_http_tls_certificate),
+            (key, &self.registry_http_tls_key),
+            (
+                "REGISTRY_AUTH_HTPASSWD_PATH",
+                &self.registry_auth_htpasswd_path,
+            ),
+        ];
+        match (files[0].1, files[1].1) {
+            (Some(_), None) => {
+                problems.push(Problem::new(key, format!("missing although {cert} is set")));
+            }
+            (None, Some(_)) => {
+                problems.push(Problem::new(cert, format!("missing although {key} is set")));
+            }
+            _ => {}
+        }
+        for (variable, path) in files {
+            if let Some(path) = path
+                && !path.is_file()
+            {
+                problems.push(Problem::new(
+                    variable,
+                    format!("{} is not a file", path.display()),
+                ));
+            }
+        }
+        if let Some(host) = &self.registry_http_host
+            && !host.starts_with("http://")
+            && !host.starts_with("https://")
+        {
+            problems.push(Problem::new(
+                "REGISTRY_HTTP_HOST",
+                format!("{host:?} does not begin with http:// or https://"),
+            ));
+        }
+        problems
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_as_go_writes_them() {
+        let address = |text: &str| HttpAddr::parse(text).map(|address| address.0.to_string());
+        assert_eq!(address("127.0.0.1:5000").unwrap(), "127.0.0.1:5000");
+        assert_eq!(address("localhost:1").unwrap(), "127.0.0.1:1");
+        assert_eq!(address("[::1]:5000").unwrap(), "[::1]:5000");
+        assert!(HttpAddr::parse(":5000").unwrap().0.ip().is_unspecified());
+        for wrong in ["", "5000", ":", ":70000", "example.org:5000"] {
+            assert!(address(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn half_a_pair_and_absent_files_are_told_together() {
+        let settings = Settings {
+            registry_http_tls_key: Some("/none/key".into()),
+            registry_auth_htpasswd_path: Some("/none/htpasswd".into()),
+            registry_http_host: Some("registry.example".to_owned()),
+            ..Settings::default()
+        };
+        let variables: Vec<_> = settings
+            .problems()
+            .into_iter()
+            .map(|problem| problem.variable)
+            .collect();
+        assert_eq!(
+            variables,
+            [
+                "REGISTRY_HTTP_TLS_CERTIFICATE",
+                "REGISTRY_HTTP_TLS_KEY",
+                "REGISTRY_AUTH_HTPASSWD_PATH",
+                "REGISTRY_HTTP_HOST"
+            ]
+        );
+        assert!(Settings::default().problems().is_empty());
+    }
+}
