@@ -17,6 +17,18 @@ struct Cli {
     phase: Option<Phase>,
     #[command(flatten)]
     run: Option<Run>,
+    #[command(flatten)]
+    environment: Environment,
+}
+
+/// What the environment says; apart from [`Run`], which is absent when nothing of it is given.
+#[derive(Debug, Args)]
+struct Environment {
+    /// The real coreos-installer [default: the cached one or one on PATH, if any]
+    #[arg(long, env = "COREOS_INSTALLER", global = true)]
+    coreos_installer: Option<PathBuf>,
+    #[arg(long, env = "PATH", hide = true, default_value = "", global = true)]
+    search_path: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -65,11 +77,6 @@ struct Run {
     /// The program of the simulated machines [default: host-sim beside this program]
     #[arg(long)]
     host_sim: Option<PathBuf>,
-    /// The real coreos-installer [default: the cached one or one on PATH, if any]
-    #[arg(long, env = "COREOS_INSTALLER")]
-    coreos_installer: Option<PathBuf>,
-    #[arg(long, env = "PATH", hide = true, default_value = "")]
-    search_path: String,
     /// Only the numbered lines
     #[arg(long)]
     quiet: bool,
@@ -86,7 +93,7 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match (cli.phase, cli.run) {
         (Some(Phase::Content(make)), _) => content(make).await.map(drop),
-        (Some(Phase::Run(run)), _) | (None, Some(run)) => journey(run).await,
+        (Some(Phase::Run(run)), _) | (None, Some(run)) => journey(run, cli.environment).await,
         (None, None) => {
             use clap::CommandFactory as _;
             Cli::command()
@@ -132,7 +139,7 @@ async fn content(make: Make) -> Result<()> {
         .map(drop)
 }
 
-async fn journey(run: Run) -> Result<()> {
+async fn journey(run: Run, environment: Environment) -> Result<()> {
     let data = run.state.parent().unwrap_or(Path::new("."));
     let console = Console::new(run.quiet);
     let registry = State::read(&run.state)?.registry();
@@ -149,7 +156,10 @@ async fn journey(run: Run) -> Result<()> {
     let options = Options {
         work: run.work.unwrap_or_else(|| Content::directory(data)),
         host_sim: beside(run.host_sim, "host-sim")?,
-        coreos_installer: find_coreos_installer(run.coreos_installer, &run.search_path),
+        coreos_installer: find_coreos_installer(
+            environment.coreos_installer,
+            &environment.search_path,
+        ),
         broken: run.broken.map(|broken| match broken {
             Broken::Ram => Break::Ram,
             Broken::Registry => Break::Registry,
@@ -174,4 +184,25 @@ fn beside(given: Option<PathBuf>, name: &str) -> Result<PathBuf> {
         path.display()
     );
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_the_command_line_is_understood() {
+        use clap::CommandFactory as _;
+        Cli::command().debug_assert();
+        for line in [
+            "demo --state a.json",
+            "demo run --state a.json --break ram",
+            "demo content --data d --quiet",
+        ] {
+            Cli::try_parse_from(line.split(' ')).unwrap();
+        }
+        assert!(
+            Cli::try_parse_from(["demo", "content", "--data", "d", "--registry", "r:1"]).is_err()
+        );
+    }
 }
