@@ -9,9 +9,6 @@ use host_sim::args::{Cli, Mode, Simulate};
 use host_sim::{Error, Stats, image, load};
 use tracing_subscriber::EnvFilter;
 
-const FROZEN: u8 = 3;
-const PROTOCOL_BROKEN: u8 = 4;
-
 #[tokio::main]
 async fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -45,24 +42,8 @@ async fn run(simulate: Simulate) -> Result<ExitCode, Error> {
     let plan = simulate.plan()?;
     tracing::info!(url = plan.boot.url, infra_env = %plan.boot.infra_env_id, "the image says whom to call");
     let outcome = host_sim::run(&plan, Arc::new(Stats::default())).await?;
-    for (name, why) in &outcome.frozen {
-        tracing::error!(host = name, why, "frozen");
-    }
-    for fault in &outcome.faults {
-        tracing::error!(fault, "the server broke the agent protocol");
-    }
-    if let Some(why) = &outcome.given_up {
-        tracing::error!(why, "the cluster was not installed");
-    }
-    Ok(if !outcome.faults.is_empty() {
-        ExitCode::from(PROTOCOL_BROKEN)
-    } else if !outcome.frozen.is_empty() {
-        ExitCode::from(FROZEN)
-    } else if outcome.given_up.is_some() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    outcome.log();
+    Ok(ExitCode::from(outcome.exit_code()))
 }
 
 #[expect(clippy::print_stdout, reason = "the answer of a command")]

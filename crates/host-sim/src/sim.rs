@@ -53,6 +53,32 @@ pub struct Outcome {
     pub faults: Vec<String>,
 }
 
+impl Outcome {
+    /// Tells everything that went wrong.
+    pub fn log(&self) {
+        for (host, why) in &self.frozen {
+            tracing::error!(host, why, "frozen");
+        }
+        for fault in &self.faults {
+            tracing::error!(fault, "the server broke the agent protocol");
+        }
+        if let Some(why) = &self.given_up {
+            tracing::error!(why, "the cluster was not installed");
+        }
+    }
+
+    /// The exit code that the command line documents: the gravest of what happened.
+    pub fn exit_code(&self) -> u8 {
+        if !self.faults.is_empty() {
+            4
+        } else if !self.frozen.is_empty() {
+            3
+        } else {
+            u8::from(self.given_up.is_some())
+        }
+    }
+}
+
 impl Plan {
     /// The machines of this plan.
     ///
@@ -199,6 +225,18 @@ mod tests {
         assert_eq!(machines[0].ip.to_string(), "192.168.126.10");
         assert_eq!(machines[0].gateway.to_string(), "192.168.126.1");
         assert!(machines[4].has(Weakness::Ram) && !machines[3].has(Weakness::Ram));
+    }
+
+    #[test]
+    fn the_exit_code_tells_the_gravest_thing() {
+        let mut outcome = Outcome::default();
+        assert_eq!(outcome.exit_code(), 0);
+        outcome.given_up = Some("error".into());
+        assert_eq!(outcome.exit_code(), 1);
+        outcome.frozen.push(("worker-0".into(), "404".into()));
+        assert_eq!(outcome.exit_code(), 3);
+        outcome.faults.push("no arguments".into());
+        assert_eq!(outcome.exit_code(), 4);
     }
 
     #[test]
