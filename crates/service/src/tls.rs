@@ -50,7 +50,9 @@ pub fn self_signed(names: &[String]) -> Result<Pem, Error> {
     params.not_before = start.into();
     params.not_after =
         (start + Duration::from_secs(VALIDITY_DAYS.unsigned_abs() * 24 * 3600)).into();
-    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Constrained(0));
+    // Not an authority: rustls refuses a server that presents one, even when it is trusted itself.
+    params.is_ca = rcgen::IsCa::ExplicitNoCa;
+    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
     params.distinguished_name = rcgen::DistinguishedName::new();
     if let Some(name) = names.first() {
         params
