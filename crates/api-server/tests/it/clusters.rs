@@ -1,0 +1,126 @@
+//! Clusters: create, list, read, change, delete.
+
+use serde_json::json;
+
+use crate::harness::{Server, cluster_params, merged};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_cluster_has_the_defaults() {
+    let server = Server::start().await;
+    let answer = server.post("/v2/clusters", &cluster_params()).await;
+    let cluster = answer.expect(201);
+    assert_eq!(cluster["kind"], "Cluster");
+    assert_eq!(cluster["openshift_version"], "4.18.7");
+    assert_eq!(cluster["control_plane_count"], 3);
+    assert_eq!(cluster["cluster_networks"][0]["cidr"], "10.128.0.0/14");
+    assert_eq!(cluster["service_networks"][0]["cidr"], "172.30.0.0/16");
+    assert_eq!(cluster["pull_secret_set"], true);
+    assert_eq!(cluster["install_completed_at"], "0001-01-01T00:00:00.000Z");
+    assert_eq!(cluster["hosts"], json!([]));
+    assert!(!cluster.to_string().contains("dXNlcjpwYXNzd29yZA"), "the pull secret stays here");
+    assert!(cluster["validations_info"].as_str().unwrap().contains("sufficient-masters-count"));
+
+    let id = cluster["id"].as_str().unwrap();
+    let read = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
+    assert_eq!(read, cluster);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clusters_are_listed_by_age_with_counters() {
+    let server = Server::start().await;
+    assert_eq!(server.get("/v2/clusters").await.expect(200), json!([]));
+    let first = server.cluster(json!({ "name": "first" })).await;
+    server.cluster(json!({ "name": "second" })).await;
+    let infra_env = server.infra_env(Some(&first)).await;
+    server.host(&infra_env, 1).await;
+
+    let list = server.get("/v2/clusters/").await.expect(200);
+    assert_eq!((list[0]["name"].as_str(), list[1]["name"].as_str()), (Some("first"), Some("second")));
+    assert_eq!(list[0]["total_host_count"], 1);
+    assert_eq!(list[0]["hosts"], json!([]));
+    let list = server.get("/v2/clusters?with_hosts=true").await.expect(200);
+    assert_eq!(list[0]["hosts"].as_array().unwrap().len(), 1);
+    let cluster = server.get(&format!("/v2/clusters/{first}?exclude-hosts=true")).await.expect(200);
+    assert_eq!((&cluster["hosts"], &cluster["total_host_count"]), (&json!([]), &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_checked_and_stored() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}");
+    let changed = server.patch(&path, &json!({ "name": "other", "tags": "blue,green" })).await.expect(201);
+    assert_eq!((changed["name"].as_str(), changed["tags"].as_str()), (Some("other"), Some("blue,green")));
+    let refused = server.patch(&path, &json!({ "name": "Not Good" })).await.expect(400);
+    assert_eq!((refused["kind"].as_str(), refused["id"].as_i64()), (Some("Error"), Some(400)));
+    assert!(refused["reason"].as_str().unwrap().contains("name"), "{refused}");
+    assert_eq!(server.get(&path).await.expect(200)["name"], "other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_cluster_is_gone_and_its_infra_env_free() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let infra_env = server.infra_env(Some(&id)).await;
+    let host = server.host(&infra_env, 1).await;
+    server.delete(&format!("/v2/clusters/{id}")).await.expect(204);
+    server.get(&format!("/v2/clusters/{id}")).await.expect(404);
+    server.delete(&format!("/v2/clusters/{id}")).await.expect(404);
+    server.get(&host).await.expect(404);
+    let infra_env = server.get(&format!("/v2/infra-envs/{infra_env}")).await.expect(200);
+    assert!(infra_env.get("cluster_id").is_none(), "{infra_env}");
+    assert_eq!(server.get(&format!("/v2/clusters/{id}/hosts")).await.expect(200), json!([]));
+    let list = server.request(reqwest::Method::GET, "/v2/clusters").header("get_unregistered_clusters", "true");
+    assert_ne!(Server::send(list).await.expect(200)[0]["deleted_at"], json!(null));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_created_is_told_with_its_field() {
+    let server = Server::start().await;
+    for (more, field) in [
+        (json!({ "openshift_version": "4.1" }), "openshift_version"),
+        (json!({ "pull_secret": "{}" }), "pull_secret"),
+        (json!({ "ssh_public_key": "nonsense" }), "ssh_public_key"),
+        (json!({ "base_dns_domain": "-bad-" }), "base_dns_domain"),
+    ] {
+        let answer = server.post("/v2/clusters", &merged(cluster_params(), more)).await.expect(400);
+        assert!(answer["reason"].as_str().unwrap().contains(field), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_keeps_its_settings_here() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}/ui-settings");
+    assert_eq!(server.get(&path).await.expect(200), json!(""));
+    let text = json!("AI_UI:{\"addCustomManifests\":false}");
+    assert_eq!(server.put(&path, &text).await.expect(200), text);
+    assert_eq!(server.get(&path).await.expect(200), text);
+    server.put("/v2/clusters/00000000-0000-4000-8000-000000000000/ui-settings", &text).await.expect(404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn validations_can_be_ignored_as_text_or_list() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}/ignored-validations");
+    assert_eq!(server.get(&path).await.expect(200), json!({}));
+    let set = json!({ "host-validation-ids": "[\"ntp-synced\"]", "cluster-validation-ids": ["ntp-server-configured"] });
+    let answer = server.put(&path, &set).await.expect(201);
+    assert_eq!(answer["host-validation-ids"], "[\"ntp-synced\"]");
+    assert_eq!(answer["cluster-validation-ids"], "[\"ntp-server-configured\"]");
+    server.put(&path, &json!({ "host-validation-ids": "[\"connected\"]" })).await.expect(400);
+    assert_eq!(server.get(&path).await.expect(200), answer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn concurrent_changes_are_all_kept() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let infra_env = server.infra_env(Some(&id)).await;
+    let register = async |number| server.host(&infra_env, number).await;
+    tokio::join!(register(1), register(2), register(3), register(4), register(5));
+    let cluster = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
+    assert_eq!(cluster["total_host_count"], 5);
+}

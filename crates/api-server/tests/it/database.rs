@@ -1,0 +1,67 @@
+//! A database that is not there: told, waited for, and found again.
+
+use serde_json::json;
+use testkit::postgres::{self, TestDatabase};
+
+use crate::harness::{Server, cluster_params};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_database_clients_are_told_to_come_again() {
+    let nowhere = TestDatabase {
+        host: "127.0.0.1".to_owned(),
+        port: 1,
+        user: "somebody".to_owned(),
+        password: "hidden".to_owned(),
+        name: "installer".to_owned(),
+    };
+    let server = Server::on(nowhere, |_| {}).await;
+    assert_eq!((server.plain("/health").await, server.plain("/ready").await), (200, 503));
+    for answer in [
+        server.get("/v2/clusters").await,
+        server.get("/v2/openshift-versions").await,
+        server.post("/v2/clusters", &cluster_params()).await,
+        server.get("/v2/infra-envs/00000000-0000-4000-8000-000000000000/hosts/00000000-0000-4000-8000-000000000001/instructions").await,
+    ] {
+        assert_eq!(answer.header("retry-after"), "5");
+        let body = answer.expect(503);
+        assert_eq!((body["code"].as_str(), body["kind"].as_str()), (Some("503"), Some("Error")));
+        let reason = body["reason"].as_str().unwrap();
+        assert!(!reason.contains("somebody") && !reason.contains("127.0.0.1"), "{reason}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_database_is_waited_for() {
+    let mut database = postgres::Server::start().await.unwrap();
+    let server = Server::on(database.database().await.unwrap(), |_| {}).await;
+    server.wait_ready().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}");
+    database.stop();
+    let answer = server.get(&path).await;
+    assert_eq!(answer.header("retry-after"), "5");
+    answer.expect(503);
+    server.until("/ready tells", async || (server.plain("/ready").await == 503).then_some(())).await;
+    assert_eq!(server.plain("/health").await, 200);
+    database.start_again().await.unwrap();
+    let cluster = server
+        .until("the database is used again", async || {
+            let answer = server.get(&path).await;
+            (answer.status == 200).then_some(answer.body)
+        })
+        .await;
+    assert_eq!(cluster["name"], "demo", "what was acknowledged is still there");
+    server.until("/ready tells", async || (server.plain("/ready").await == 200).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_share_one_database() {
+    let first = Server::start().await;
+    let second = Server::on(first.database.clone(), |_| {}).await;
+    second.wait_ready().await;
+    let id = first.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}");
+    assert_eq!(second.get(&path).await.expect(200)["name"], "demo");
+    second.patch(&path, &json!({ "name": "renamed" })).await.expect(201);
+    assert_eq!(first.get(&path).await.expect(200)["name"], "renamed", "no stale memory");
+}

@@ -1,0 +1,46 @@
+//! Versions under both spellings, components, defaults.
+
+use api_server::settings::PlatformVersions;
+use serde_json::json;
+use service::settings::Setting as _;
+
+use crate::harness::{AGENT, Server};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn both_spellings_list_the_versions() {
+    let server = Server::start().await;
+    let versions = server.get("/v2/openshift-versions").await.expect(200);
+    assert_eq!(
+        versions["4.18.7"],
+        json!({ "display_name": "4.18.7", "support_level": "production", "default": true, "cpu_architectures": ["x86_64"] })
+    );
+    assert_eq!(versions["4.19.0-ec.2"]["support_level"], "beta");
+    assert_eq!(server.get("/v2/platform-versions").await.expect(200), versions);
+    let narrowed = server.get("/v2/openshift-versions?version=4.19").await.expect(200);
+    assert_eq!(narrowed.as_object().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operators_list_is_shown() {
+    let server = Server::with(|settings| {
+        let text = r#"{"4.18":{"cpu_architectures":["x86_64"],"display_name":"4.18.7","support_level":"production","default":true}}"#;
+        settings.platform_versions = PlatformVersions::parse(text).unwrap();
+    })
+    .await;
+    let versions = server.get("/v2/platform-versions").await.expect(200);
+    let defaults: Vec<_> = versions.as_object().unwrap().iter().filter(|(_, one)| one["default"] == true).collect();
+    assert_eq!((defaults.len(), defaults[0].0.as_str()), (1, "4.18"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn components_and_defaults() {
+    let server = Server::start().await;
+    let components = server.get("/v2/component-versions").await.expect(200);
+    assert_eq!(components["versions"]["discovery-agent"], AGENT);
+    let defaults = server.get("/v2/clusters/default-config").await.expect(200);
+    assert_eq!(defaults["cluster_networks_ipv4"][0]["host_prefix"], 23);
+    assert_eq!(server.get("/v2/domains").await.expect(200), json!([]));
+    let id = server.cluster(json!({})).await;
+    let needs = server.get(&format!("/v2/clusters/{id}/preflight-requirements")).await.expect(200);
+    assert_eq!(needs["ocp"]["master"]["quantitative"]["disk_size_gb"], 120);
+}
