@@ -14,6 +14,7 @@ pub mod media_type;
 mod name;
 mod reference;
 pub mod store;
+pub mod trust;
 
 pub use client::{Client, ClientOptions};
 pub use credentials::{Credentials, Login};

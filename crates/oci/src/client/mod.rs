@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use model::Error;
 
-use crate::Credentials;
+use crate::{Credentials, trust};
 use access::Access;
 
 pub use push::BlobSource;
@@ -58,37 +58,19 @@ struct Shared {
 impl Client {
     /// A client with `options`.
     ///
-    /// Errors: Invalid – `ca_pem` holds no certificate; Internal – no TLS on this machine.
+    /// Errors: Invalid – `ca_pem` holds no certificate; Internal – the HTTP client cannot be built.
     pub fn new(options: ClientOptions) -> Result<Self, Error> {
-        // ring is the one provider of the workspace; installing it twice does no harm.
-        rustls::crypto::ring::default_provider()
-            .install_default()
-            .ok();
-        let pem = options.ca_pem.as_deref().unwrap_or_default();
-        let certificates = reqwest::Certificate::from_pem_bundle(pem)
-            .map_err(|e| Error::invalid("CA certificates", format!("expected PEM: {e}")))?;
-        if options.ca_pem.is_some() && certificates.is_empty() {
-            return Err(Error::invalid(
-                "CA certificates",
-                "expected PEM with at least one certificate",
-            ));
-        }
+        let tls = trust::client_config(options.ca_pem.as_deref(), options.insecure)?;
         let build = |timeout: Option<Duration>| {
-            let builder = || {
-                let builder = reqwest::Client::builder()
-                    .connect_timeout(CONNECT_TIMEOUT)
-                    .tls_danger_accept_invalid_certs(options.insecure);
-                match timeout {
-                    Some(timeout) => builder.read_timeout(timeout),
-                    None => builder,
-                }
-            };
-            builder()
-                .tls_certs_merge(certificates.clone())
-                .build()
-                // A container from scratch has no roots of its own: then only the given ones count.
-                .or_else(|_| builder().tls_certs_only(certificates.clone()).build())
-                .map_err(|e| Error::internal("building the registry client", e))
+            let builder = reqwest::Client::builder()
+                .connect_timeout(CONNECT_TIMEOUT)
+                .tls_backend_preconfigured(tls.clone());
+            match timeout {
+                Some(timeout) => builder.read_timeout(timeout),
+                None => builder,
+            }
+            .build()
+            .map_err(|e| Error::internal("building the registry client", e))
         };
         Ok(Self(Arc::new(Shared {
             http: build(Some(READ_TIMEOUT))?,

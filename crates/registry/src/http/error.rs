@@ -225,90 +225,79 @@ mod tests {
         }
     }
 
+    fn check(table: Vec<(RegistryError, u16, &str)>) {
+        for (error, status, code) in table {
+            let shown = json!(error.items).to_string();
+            assert!(
+                error.items.iter().all(|item| item["code"] == code),
+                "{shown}"
+            );
+            assert!(!shown.contains("/secret"), "{shown}");
+            assert_eq!(error.answer().status().as_u16(), status, "{shown}");
+        }
+    }
+
     #[test]
-    fn each_error_has_its_status_and_code() {
+    fn each_error_of_the_store_has_its_status_and_code() {
         let digest = Digest::sha256(b"");
-        let table: [(RegistryError, u16, &str); 18] = [
+        let wrong = StoreError::WrongDigest {
+            claimed: digest.clone(),
+            actual: digest.clone(),
+        };
+        let damaged = StoreError::Damaged {
+            what: "/secret".to_owned(),
+            why: "x".to_owned(),
+        };
+        let unknown = StoreError::UnknownRepository("a".parse().unwrap());
+        let missing = StoreError::MissingContent(vec![digest.clone(), digest.clone()]);
+        let table = [
+            (unknown, 404, "NAME_UNKNOWN"),
+            (StoreError::UnknownBlob(digest), 404, "BLOB_UNKNOWN"),
             (
-                StoreError::UnknownRepository("a".parse().unwrap()).into(),
-                404,
-                "NAME_UNKNOWN",
-            ),
-            (
-                StoreError::UnknownBlob(digest.clone()).into(),
-                404,
-                "BLOB_UNKNOWN",
-            ),
-            (
-                StoreError::UnknownManifest("t".to_owned()).into(),
+                StoreError::UnknownManifest("t".to_owned()),
                 404,
                 "MANIFEST_UNKNOWN",
             ),
-            (StoreError::UnknownUpload.into(), 404, "BLOB_UPLOAD_UNKNOWN"),
+            (StoreError::UnknownUpload, 404, "BLOB_UPLOAD_UNKNOWN"),
+            (wrong, 400, "DIGEST_INVALID"),
+            (StoreError::OutOfOrder { received: 1 }, 416, "RANGE_INVALID"),
             (
-                StoreError::WrongDigest {
-                    claimed: digest.clone(),
-                    actual: digest.clone(),
-                }
-                .into(),
-                400,
-                "DIGEST_INVALID",
-            ),
-            (
-                StoreError::OutOfOrder { received: 1 }.into(),
-                416,
-                "RANGE_INVALID",
-            ),
-            (
-                StoreError::Interrupted("gone".into()).into(),
+                StoreError::Interrupted("x".into()),
                 400,
                 "BLOB_UPLOAD_INVALID",
             ),
-            (
-                StoreError::MissingContent(vec![digest.clone(), digest]).into(),
-                400,
-                "MANIFEST_BLOB_UNKNOWN",
-            ),
-            (io(std::io::ErrorKind::StorageFull).into(), 507, "UNKNOWN"),
-            (io(std::io::ErrorKind::Other).into(), 500, "UNKNOWN"),
-            (
-                StoreError::Damaged {
-                    what: "x".to_owned(),
-                    why: "y".to_owned(),
-                }
-                .into(),
-                500,
-                "UNKNOWN",
-            ),
+            (missing, 400, "MANIFEST_BLOB_UNKNOWN"),
+            (io(std::io::ErrorKind::StorageFull), 507, "UNKNOWN"),
+            (io(std::io::ErrorKind::Other), 500, "UNKNOWN"),
+            (damaged, 500, "UNKNOWN"),
+        ];
+        check(
+            table
+                .into_iter()
+                .map(|(error, status, code)| (error.into(), status, code))
+                .collect(),
+        );
+    }
+
+    #[test]
+    fn each_refusal_of_a_request_has_its_status_and_code() {
+        let invalid = model::Error::invalid("a", "b");
+        let too_large = model::Error::TooLarge {
+            what: "manifest",
+            limit: 1,
+        };
+        check(vec![
             (RegistryError::unauthorized(), 401, "UNAUTHORIZED"),
             (RegistryError::unsupported("x"), 405, "UNSUPPORTED"),
             (RegistryError::page("-1"), 400, "PAGINATION_NUMBER_INVALID"),
             (RegistryError::size("x"), 400, "SIZE_INVALID"),
-            (
-                RegistryError::manifest(&model::Error::TooLarge {
-                    what: "manifest",
-                    limit: 1,
-                }),
-                413,
-                "MANIFEST_INVALID",
-            ),
-            (
-                RegistryError::manifest(&model::Error::invalid("a", "b")),
-                400,
-                "MANIFEST_INVALID",
-            ),
+            (RegistryError::range("x"), 416, "RANGE_INVALID"),
+            (RegistryError::manifest(&too_large), 413, "MANIFEST_INVALID"),
+            (RegistryError::manifest(&invalid), 400, "MANIFEST_INVALID"),
+            (RegistryError::name(&invalid), 400, "NAME_INVALID"),
+            (RegistryError::tag(&invalid), 400, "TAG_INVALID"),
+            (RegistryError::too_many_tags(1), 414, "TAG_INVALID"),
             (RegistryError::no_route(), 404, "NAME_UNKNOWN"),
-        ];
-        for (error, status, code) in table {
-            assert!(
-                error.items.iter().all(|item| item["code"] == code),
-                "{error:?}"
-            );
-            assert!(
-                !json!(error.items).to_string().contains("/secret"),
-                "{error:?}"
-            );
-            assert_eq!(error.answer().status().as_u16(), status);
-        }
+        ]);
     }
 }

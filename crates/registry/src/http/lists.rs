@@ -170,7 +170,7 @@ mod tests {
                     None => break,
                 }
             }
-            prop_assert_eq!(seen, list);
+            prop_assert_eq!(&seen, &list);
         }
     }
 }

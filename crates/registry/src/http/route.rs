@@ -25,7 +25,7 @@ impl Route {
         let path = path
             .strip_prefix("/v2/")
             .ok_or_else(RegistryError::no_route)?;
-        // Decoded piece by piece: an encoded slash stays inside its component, where no grammar allows it.
+        // Decoded piece by piece, so that an encoded slash does not separate anything.
         let parts: Vec<String> = path
             .split('/')
             .map(|part| {
@@ -96,6 +96,13 @@ impl Route {
 fn repository(parts: &[&str]) -> Result<Repository, RegistryError> {
     if parts.is_empty() {
         return Err(RegistryError::no_route());
+    }
+    if let Some(part) = parts.iter().find(|part| part.contains('/')) {
+        let reason = format!("{part:?}: an encoded slash separates nothing");
+        return Err(RegistryError::name(&model::Error::invalid(
+            "repository name",
+            reason,
+        )));
     }
     parts.join("/").parse().map_err(|e| RegistryError::name(&e))
 }
@@ -184,7 +191,7 @@ mod tests {
             ("/v2/a/manifests/.x", 400),
             ("/v2/a/manifests/sha256:1", 400),
             ("/v2/a/blobs/latest", 400),
-            ("/v2/a/blobs/uploads/../x", 400),
+            ("/v2/a/blobs/uploads/../x", 404),
             ("/v2/a/blobs/uploads/not-a-uuid", 404),
             (
                 "/v2/a/blobs/uploads/00000000-0000-0000-0000-00000000000A",

@@ -100,3 +100,49 @@ async fn certificates_count() {
             .is_err()
     );
 }
+
+/// `openssl req -x509` marks what it makes as an authority, and such certificates are everywhere.
+#[tokio::test]
+async fn a_given_certificate_may_call_itself_an_authority() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = (dir.path().join("cert"), dir.path().join("key"));
+    let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let pem = params.self_signed(&pair).unwrap().pem();
+    std::fs::write(&cert, &pem).unwrap();
+    std::fs::write(&key, pair.serialize_pem()).unwrap();
+    let server = Server::with(|settings| {
+        settings.registry_http_tls_certificate = Some(cert.clone());
+        settings.registry_http_tls_key = Some(key.clone());
+    })
+    .await;
+    let client = |ca: &str| {
+        oci::Client::new(oci::ClientOptions {
+            ca_pem: Some(ca.as_bytes().to_vec()),
+            ..oci::ClientOptions::default()
+        })
+        .unwrap()
+    };
+    let port = server.address().port();
+    assert!(
+        client(&pem)
+            .catalog(&format!("127.0.0.1:{port}"))
+            .await
+            .is_ok()
+    );
+    let other = service::tls::self_signed(&["127.0.0.1".to_owned()])
+        .unwrap()
+        .cert;
+    for (ca, host) in [(&other, "127.0.0.1"), (&pem, "localhost")] {
+        let refused = client(ca)
+            .catalog(&format!("{host}:{port}"))
+            .await
+            .unwrap_err();
+        assert!(
+            refused.chain().contains("certificate"),
+            "{}",
+            refused.chain()
+        );
+    }
+}

@@ -389,7 +389,7 @@ async fn locations_follow_the_proxy_or_the_settings() {
         .unwrap();
     assert!(header(&proxied, &LOCATION).starts_with("https://out:8443/v2/a/blobs/uploads/"));
     let fixed = Server::with(|settings| {
-        settings.registry_http_host = Some("https://r.example/".to_owned())
+        settings.registry_http_host = Some("https://r.example/".to_owned());
     })
     .await;
     assert!(

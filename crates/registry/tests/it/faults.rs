@@ -212,18 +212,33 @@ fn spawn(root: &Path, port: u16) -> Process {
     Process(child)
 }
 
+/// Pushes an image without layers to the server at `base`; its manifest.
+async fn push(talker: &Server, base: &str) -> String {
+    let location = start(talker, base).await;
+    let digest = Digest::sha256(b"{}");
+    let done = talker.finish(&location, &digest.to_string(), b"{}").await;
+    assert_eq!(done.status(), StatusCode::CREATED);
+    let body = manifest(&digest, &[]);
+    let put = talker.request(Method::PUT, &format!("{base}/v2/a/manifests/t"));
+    let put = put.body(body.clone()).send().await.unwrap();
+    assert_eq!(put.status(), StatusCode::CREATED);
+    body
+}
+
+async fn start(talker: &Server, base: &str) -> String {
+    let start = talker.request(Method::POST, &format!("{base}/v2/a/blobs/uploads/"));
+    header(&start.send().await.unwrap(), &LOCATION)
+}
+
 #[tokio::test]
 async fn what_was_acknowledged_survives_kill_9_and_uploads_go_on() {
     // A server in this process is the one that knows how to talk; the killed one has its place.
     let talker = Server::plain().await;
     let root = tempfile::tempdir().unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
     let base = format!("http://127.0.0.1:{port}");
-    let process = spawn(root.path(), port);
     let is_up = async || {
         talker
             .http
@@ -232,73 +247,35 @@ async fn what_was_acknowledged_survives_kill_9_and_uploads_go_on() {
             .await
             .is_ok()
     };
+    let process = spawn(root.path(), port);
     eventually(is_up).await;
-
-    let start = talker
-        .request(Method::POST, &format!("{base}/v2/a/blobs/uploads/"))
-        .send()
-        .await
-        .unwrap();
-    let location = header(&start, &LOCATION);
-    let digest = Digest::sha256(b"{}");
-    assert_eq!(
-        talker
-            .finish(&location, &digest.to_string(), b"{}")
-            .await
-            .status(),
-        StatusCode::CREATED
-    );
-    let body = manifest(&digest, &[]);
-    let put = talker
-        .request(Method::PUT, &format!("{base}/v2/a/manifests/t"))
-        .body(body.clone())
-        .send()
-        .await
-        .unwrap();
-    assert_eq!(put.status(), StatusCode::CREATED);
-    let start = talker
-        .request(Method::POST, &format!("{base}/v2/a/blobs/uploads/"))
-        .send()
-        .await
-        .unwrap();
-    let upload = header(&start, &LOCATION);
+    let body = push(&talker, &base).await;
+    let upload = start(&talker, &base).await;
     // A piece that never ends: it is on its way when the process dies.
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Vec<u8>, std::io::Error>>(1);
     let stream = futures_util::stream::unfold(receiver, async |mut receiver| {
         Some((receiver.recv().await?, receiver))
     });
-    let patch = talker
-        .request(Method::PATCH, &upload)
-        .body(reqwest::Body::wrap_stream(stream))
-        .send();
-    let patch = tokio::spawn(patch);
+    let patch = talker.request(Method::PATCH, &upload);
+    let patch = tokio::spawn(patch.body(reqwest::Body::wrap_stream(stream)).send());
     sender.send(Ok(vec![1; 600_000])).await.unwrap();
-    let data = root
-        .path()
-        .join("docker/registry/v2/repositories/a/_uploads");
-    let data = data.join(upload.rsplit('/').next().unwrap()).join("data");
+    let id = upload.rsplit('/').next().unwrap();
+    let data = format!("docker/registry/v2/repositories/a/_uploads/{id}/data");
+    let data = root.path().join(data);
     eventually(async || std::fs::metadata(&data).is_ok_and(|metadata| metadata.len() > 0)).await;
     drop(process);
     assert!(patch.await.unwrap().is_err());
 
     let _process = spawn(root.path(), port);
     eventually(is_up).await;
-    assert_eq!(
-        talker
-            .get(&format!("{base}/v2/a/manifests/t"))
-            .await
-            .text()
-            .await
-            .unwrap(),
-        body
-    );
+    let got = talker.get(&format!("{base}/v2/a/manifests/t")).await;
+    assert_eq!(got.text().await.unwrap(), body);
     let range = header(&talker.get(&upload).await, &RANGE);
-    let received: usize = range.strip_prefix("0-").unwrap().parse::<usize>().unwrap() + 1;
+    let received = range.strip_prefix("0-").unwrap().parse::<usize>().unwrap() + 1;
     assert!((1..=600_000).contains(&received), "{range}");
-    let rest = vec![1; 600_000 - received];
     let digest = Digest::sha256(&vec![1; 600_000]).to_string();
-    assert_eq!(
-        talker.finish(&upload, &digest, &rest).await.status(),
-        StatusCode::CREATED
-    );
+    let done = talker
+        .finish(&upload, &digest, &vec![1; 600_000 - received])
+        .await;
+    assert_eq!(done.status(), StatusCode::CREATED);
 }

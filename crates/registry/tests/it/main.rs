@@ -1,5 +1,10 @@
 //! The registry as clients see it: a real server on a free port, over a real disk.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where it fails, also in the functions beside the tests"
+)]
+
 mod auth;
 mod blobs;
 mod client;

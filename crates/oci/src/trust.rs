@@ -1,0 +1,148 @@
+//! Whom a client trusts: the system's roots, given certificates, or everybody.
+//!
+//! A given certificate is also trusted as the registry's own, even when it calls itself an authority: that is
+//! what `openssl req -x509` makes, and what most offline registries have.
+
+use std::sync::Arc;
+
+use model::Error;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+
+/// A TLS configuration that trusts the system's roots and the certificates in `ca_pem`, or, when `insecure`,
+/// everybody.
+///
+/// Errors: Invalid – `ca_pem` holds no certificate; Internal – ring lacks a protocol version (it does not).
+pub fn client_config(ca_pem: Option<&[u8]>, insecure: bool) -> Result<ClientConfig, Error> {
+    let provider = Arc::new(ring::default_provider());
+    let given = ca_pem.map(certificates).transpose()?.unwrap_or_default();
+    let trust = Trust {
+        roots: roots(&given, &provider)?,
+        given,
+        insecure,
+        provider: Arc::clone(&provider),
+    };
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| Error::internal("preparing TLS", e))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(trust))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    let wrong = |reason: String| Error::invalid("CA certificates", reason);
+    let found = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|e| wrong(format!("expected PEM: {e}")))?;
+    if found.is_empty() {
+        return Err(wrong(
+            "expected PEM with at least one certificate".to_owned(),
+        ));
+    }
+    if let Some(e) = found
+        .iter()
+        .find_map(|der| ParsedCertificate::try_from(der).err())
+    {
+        return Err(wrong(format!("one of them cannot be read: {e}")));
+    }
+    Ok(found)
+}
+
+/// Nothing when there is no root at all, as in a container made from scratch.
+fn roots(
+    given: &[CertificateDer<'static>],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<WebPkiServerVerifier>>, Error> {
+    let mut roots = RootCertStore::empty();
+    let system = rustls_native_certs::load_native_certs();
+    for error in &system.errors {
+        tracing::debug!(%error, "some of the system's certificates cannot be read");
+    }
+    roots.add_parsable_certificates(system.certs);
+    roots.add_parsable_certificates(given.iter().cloned());
+    if roots.is_empty() {
+        return Ok(None);
+    }
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
+        .build()
+        .map(Some)
+        .map_err(|e| Error::internal("preparing TLS", e))
+}
+
+#[derive(Debug)]
+struct Trust {
+    given: Vec<CertificateDer<'static>>,
+    roots: Option<Arc<WebPkiServerVerifier>>,
+    insecure: bool,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Trust {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.insecure {
+            return Ok(ServerCertVerified::assertion());
+        }
+        // As for any root, trusting it was decided when it was given: only the name is left to check.
+        if self.given.contains(end_entity) {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        match &self.roots {
+            Some(roots) => {
+                roots.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+            }
+            None => Err(CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            cert,
+            dss,
+            &self.provider.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
+    }
+}
