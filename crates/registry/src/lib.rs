@@ -7,6 +7,7 @@ mod app;
 mod auth;
 pub mod htpasswd;
 mod http;
+mod purge;
 mod settings;
 
 use oci::store::DiskStore;
@@ -32,10 +33,20 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         Some(path) => Some(Gate::open(path, &settings.registry_auth_htpasswd_realm).await?),
         None => None,
     };
-    let app = App::new(store, &settings);
+    let app = App::new(store.clone(), &settings);
     let router = http::router(app, gate).merge(health::routes(Health::new()));
     let router = service::layers::apply(router, "registry");
-    server::start(settings.listen(), router, shutdown).await
+    let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
+    tracing::info!(address = %running.address(), storage = %root.display(), "the registry listens");
+    if settings.registry_storage_maintenance_uploadpurging_enabled {
+        running.also(async move {
+            shutdown
+                .run_until_cancelled(purge::run(store, &settings))
+                .await;
+            Ok(())
+        });
+    }
+    Ok(running)
 }
 
 /// [`start`], then until the server has ended.

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use service::program::ServerSettings;
 use service::server::Listen;
@@ -27,6 +28,12 @@ service::settings! {
         registry_auth_htpasswd_realm: String = "Registry",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
+        /// Whether uploads that nobody finishes are dropped.
+        registry_storage_maintenance_uploadpurging_enabled: bool = "true",
+        /// How long an upload may stay without a byte.
+        registry_storage_maintenance_uploadpurging_age: Duration = "168h",
+        /// How often abandoned uploads are looked for.
+        registry_storage_maintenance_uploadpurging_interval: Duration = "24h",
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
     }

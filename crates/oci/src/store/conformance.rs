@@ -15,6 +15,7 @@ pub async fn all<S: BlobStore>(store: &S) {
     blobs_come_back_whole(store).await;
     uploads_resume_and_keep_order(store).await;
     wrong_digests_leave_nothing(store).await;
+    abandoned_uploads_are_purged(store).await;
     blobs_belong_to_repositories(store).await;
     long_digests_name_the_same_content(store).await;
     manifests_need_their_content(store).await;
@@ -126,6 +127,22 @@ pub async fn wrong_digests_leave_nothing<S: BlobStore>(store: &S) {
         let gone = store.upload_size(&repository, upload).await;
         assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
     }
+}
+
+/// Uploads without a byte since a moment go; later ones stay.
+pub async fn abandoned_uploads_are_purged<S: BlobStore>(store: &S) {
+    let repository = repository("abandoned");
+    let upload = start(store, &repository).await;
+    append(store, &repository, upload, None, b"x")
+        .await
+        .expect("append");
+    let purge = async |before| store.purge_uploads(before).await.expect("purge");
+    purge(Timestamp::UNIX_EPOCH).await;
+    let size = store.upload_size(&repository, upload).await.expect("size");
+    assert_eq!(size, 1);
+    assert!(purge(Timestamp::MAX_UTC).await >= 1);
+    let gone = store.upload_size(&repository, upload).await;
+    assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
 }
 
 /// A blob is seen only where it was pushed or mounted, and goes only where it is deleted.

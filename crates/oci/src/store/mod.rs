@@ -111,6 +111,9 @@ pub trait BlobStore: Send + Sync + 'static {
         upload: Uuid,
     ) -> impl Future<Output = Result<()>> + Send;
 
+    /// Drops the uploads that got no byte since `before` and that nobody writes to; how many.
+    fn purge_uploads(&self, before: Timestamp) -> impl Future<Output = Result<usize>> + Send;
+
     /// The digest that `tag` points at. Errors: UnknownManifest.
     fn resolve_tag(
         &self,

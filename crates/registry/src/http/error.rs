@@ -1,7 +1,7 @@
 //! The error bodies of the protocol, and the one place where errors become statuses.
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use oci::store::StoreError;
 use serde_json::{Value, json};
@@ -147,17 +147,13 @@ impl RegistryError {
 
     /// The body with its status; server errors go into the log here.
     pub(crate) fn answer(self) -> Response {
+        let (status, body) = (self.status.as_u16(), json!({ "errors": self.items }));
         if self.status.is_server_error() {
-            tracing::error!(status = self.status.as_u16(), cause = self.cause, errors = ?self.items, "answered an error");
+            tracing::error!(status, cause = self.cause, %body, "answered an error");
         } else {
-            tracing::debug!(status = self.status.as_u16(), errors = ?self.items, "refused");
+            tracing::debug!(status, cause = self.cause, %body, "refused");
         }
-        let mut response = (self.status, Json(json!({ "errors": self.items }))).into_response();
-        if self.status == StatusCode::SERVICE_UNAVAILABLE {
-            let headers = response.headers_mut();
-            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
-        }
-        response
+        (self.status, Json(body)).into_response()
     }
 }
 

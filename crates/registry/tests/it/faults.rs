@@ -112,6 +112,23 @@ async fn everything_survives_a_restart() {
 }
 
 #[tokio::test]
+async fn abandoned_uploads_do_not_stay() {
+    let server = Server::with(|settings| {
+        settings.registry_storage_maintenance_uploadpurging_age = std::time::Duration::ZERO;
+        settings.registry_storage_maintenance_uploadpurging_interval = std::time::Duration::ZERO;
+    })
+    .await;
+    let location = server.upload("a").await;
+    eventually(async || server.get(&location).await.status() == StatusCode::NOT_FOUND).await;
+    assert!(
+        !server
+            .content("repositories/a/_uploads")
+            .join(location.rsplit('/').next().unwrap())
+            .exists()
+    );
+}
+
+#[tokio::test]
 async fn a_full_disk_is_a_clean_error_and_reads_go_on() {
     let server = Server::plain().await;
     let body = server.push_image("a", "t", "x").await;

@@ -166,7 +166,11 @@ impl Inner {
             fs::write(dir.join("startedat"), now.to_rfc3339())?;
             File::create_new(dir.join("data")).map(drop)
         };
-        create().map_err(StoreError::io("opening an upload"))?;
+        if let Err(error) = create() {
+            // On a full disk, not even an empty folder should stay.
+            fs::remove_dir_all(&dir).ok();
+            return Err(StoreError::io("opening an upload")(error));
+        }
         let hasher = Some(Hasher::new(Algorithm::Sha256));
         self.sessions.insert(upload, Session { size: 0, hasher });
         Ok(upload)

@@ -87,10 +87,12 @@ impl Layout {
         self.tag(repository, tag).join("index").join(link(digest))
     }
 
+    pub(super) fn uploads(&self, repository: &Repository) -> PathBuf {
+        self.repository(repository).join("_uploads")
+    }
+
     pub(super) fn upload(&self, repository: &Repository, upload: Uuid) -> PathBuf {
-        self.repository(repository)
-            .join("_uploads")
-            .join(upload.to_string())
+        self.uploads(repository).join(upload.to_string())
     }
 
     fn repository(&self, repository: &Repository) -> PathBuf {

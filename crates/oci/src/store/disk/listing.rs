@@ -3,6 +3,10 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
+
+use model::time::Timestamp;
+use uuid::Uuid;
 
 use super::durable;
 use super::inner::Inner;
@@ -30,13 +34,46 @@ impl Inner {
     }
 
     pub(super) fn repositories(&self) -> Result<Vec<Repository>> {
+        let mut found = self
+            .having("_manifests")
+            .map_err(StoreError::io("listing repositories"))?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
+    pub(super) fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
+        let before = SystemTime::from(before);
+        let failed = || StoreError::io("looking for abandoned uploads");
+        let mut purged = 0;
+        for repository in self.having("_uploads").map_err(failed())? {
+            for name in folders(&self.layout.uploads(&repository)).map_err(failed())? {
+                let Ok(upload) = name.parse::<Uuid>() else {
+                    continue;
+                };
+                let session = self.sessions.get(upload);
+                // Whoever writes holds the lock, however long ago the last byte was.
+                let Ok(_guard) = session.try_lock() else {
+                    continue;
+                };
+                let dir = self.layout.upload(&repository, upload);
+                if is_older(&dir, before).map_err(failed())? {
+                    self.drop_upload(&repository, upload)?;
+                    self.sessions.forget(upload);
+                    purged += 1;
+                }
+            }
+        }
+        Ok(purged)
+    }
+
+    /// Repositories with a folder of this name.
+    fn having(&self, folder: &str) -> io::Result<Vec<Repository>> {
         let root = self.layout.repositories();
         let mut found = Vec::new();
         let mut open = vec![String::new()];
         while let Some(parent) = open.pop() {
-            let dir = root.join(&parent);
-            for name in folders(&dir).map_err(StoreError::io("listing repositories"))? {
-                if name == "_manifests" {
+            for name in folders(&root.join(&parent))? {
+                if name == folder {
                     found.extend(parent.parse::<Repository>());
                 } else if !name.starts_with('_') {
                     let path = if parent.is_empty() {
@@ -49,9 +86,21 @@ impl Inner {
                 }
             }
         }
-        found.sort_unstable();
         Ok(found)
     }
+}
+
+/// Whether nothing in an upload's folder changed since `before`; one that vanishes meanwhile is not.
+fn is_older(dir: &Path, before: SystemTime) -> io::Result<bool> {
+    for path in [dir.join("data"), dir.to_owned()] {
+        match fs::metadata(path).and_then(|metadata| metadata.modified()) {
+            Ok(changed_at) if changed_at >= before => return Ok(false),
+            Ok(_) => {}
+            Err(error) if durable::is_absent(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 /// Names of the folders in `dir`; none when it is absent.

@@ -152,6 +152,10 @@ impl BlobStore for DiskStore {
         .await
     }
 
+    async fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
+        self.run(move |inner| inner.purge_uploads(before)).await
+    }
+
     async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
         let (repository, tag) = (repository.clone(), tag.clone());
         self.run(move |inner| inner.resolve_tag(&repository, &tag))
