@@ -52,7 +52,7 @@ async function refresh() {
   try {
     const data = await view.load({ parameters, id }, signal);
     if (signal.aborted) return;
-    show(main, [view.draw(data, { parameters, go })].flat(Infinity));
+    show(main, [view.draw(data, { parameters, id, go })].flat(Infinity));
     shown = location.pathname;
     document.title = `${data.cluster?.name ?? view.title} · Atoll`;
     notice.hidden = true;

@@ -34,7 +34,7 @@ export function draw(data, { parameters, go }) {
 }
 
 /** The filter, the events and the pages. */
-export function panel({ events, counts, total }, { parameters, go }) {
+export function panel({ events, counts, total }, { parameters, id, go }) {
   const { severities, page } = choice(parameters);
   const change = (next) => go({ severities: (next.severities ?? severities).join(","), page: next.page ?? 1 });
   const toggle = (severity) => change({
@@ -44,15 +44,16 @@ export function panel({ events, counts, total }, { parameters, go }) {
     h("fieldset", { class: "filter" }, h("legend", {}, "Severity"), SEVERITIES.map((severity) =>
       h("label", {}, h("input", { type: "checkbox", checked: severities.includes(severity), onchange: () => toggle(severity) }),
         words(severity), Number.isNaN(counts[severity]) ? "" : h("span", { class: "count" }, counts[severity])))),
-    events.length === 0 ? empty("No events.", "Nothing has happened that fits.") : list(events),
+    events.length === 0 ? empty("No events.", "Nothing has happened that fits.") : list(events, id),
     pages(page, total, events.length, (next) => change({ page: next })));
 }
 
-function list(events) {
+// On the page of a cluster there is no need to lead there.
+function list(events, id) {
   return h("ol", { class: "events" }, events.map((event) => h("li", {},
     time(event.event_time), badge(event.severity),
     h("span", { class: "message" }, event.message, " ",
-      event.cluster_id && h("a", { class: "small", href: `/clusters/${event.cluster_id}` }, "cluster")))));
+      event.cluster_id && event.cluster_id !== id && h("a", { class: "small", href: `/clusters/${event.cluster_id}` }, "cluster")))));
 }
 
 function pages(page, total, count, open) {

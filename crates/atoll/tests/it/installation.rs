@@ -1,0 +1,164 @@
+//! An `atoll up` for one test.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Long enough for a busy machine; a test that reaches it has failed.
+const DEADLINE: Duration = Duration::from_mins(2);
+/// Units: ports. What `up` needs.
+const PORTS: u16 = 6;
+
+/// A data directory with its ports.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+    ports_from: u16,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Postgres runs as another user when the tests run as root.
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        Self {
+            folder,
+            ports_from: free_ports(),
+        }
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The command, before it is started.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+        command
+            .args(["up", "--supervised", "--data"])
+            .arg(self.data());
+        command.args(["--ports-from", &self.ports_from.to_string()]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts it and waits until everything is ready.
+    pub(crate) fn up(&self) -> Up {
+        self.up_with(&mut self.command())
+    }
+
+    pub(crate) fn up_with(&self, command: &mut Command) -> Up {
+        // What it prints would fill a pipe that nobody reads.
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut up = Up {
+            child,
+            state: self.data().join("atoll.json"),
+        };
+        until("everything is ready", || {
+            assert_eq!(up.child.try_wait().unwrap(), None, "atoll up ended");
+            up.state.exists() && up.pid("webui").is_some()
+        });
+        up
+    }
+}
+
+/// A running `atoll up`; ends with the test.
+pub(crate) struct Up {
+    child: Child,
+    state: PathBuf,
+}
+
+impl Up {
+    pub(crate) fn state(&self) -> Value {
+        fs::read(&self.state)
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn pid(&self, name: &str) -> Option<i32> {
+        self.state()["pids"][name].as_i64()?.try_into().ok()
+    }
+
+    pub(crate) fn kill(&self, name: &str) {
+        let pid = Pid::from_raw(self.pid(name).unwrap()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+    }
+
+    /// Waits for another process under `name` that says it is ready.
+    pub(crate) fn wait_new(&self, name: &str, old: Option<i32>) {
+        until(&format!("{name} runs anew"), || {
+            self.pid(name).is_some_and(|pid| Some(pid) != old)
+        });
+    }
+
+    /// Kills the supervisor as a power cut would.
+    pub(crate) fn kill_supervisor(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Ends everything in order.
+    pub(crate) fn stop(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+        assert!(!self.state.exists());
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        self.child.wait().ok();
+    }
+}
+
+/// Waits for a condition.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what}: not in time");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process lives.
+pub(crate) fn lives(pid: i32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Tests run at the same time: each gets ports that no other has got.
+fn free_ports() -> u16 {
+    static NEXT: Mutex<u16> = Mutex::new(0);
+    let mut next = NEXT.lock().unwrap();
+    if *next == 0 {
+        let offset = u16::try_from(std::process::id() % 1000).unwrap();
+        *next = 12_000 + offset * PORTS;
+    }
+    loop {
+        let first = *next;
+        *next += PORTS;
+        let are_free = (first..first + PORTS)
+            .all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok());
+        if are_free {
+            return first;
+        }
+    }
+}
