@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 
 /// How long a server may take to accept connections.
-const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 /// How often another port is tried when somebody else took it first.
 const START_ATTEMPTS: u32 = 5;
 /// Superuser of a server that was started here.
@@ -84,15 +84,25 @@ struct Process {
 impl Server {
     /// The server that `DATABASE_URL` names, else a new one.
     async fn open() -> Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "tests have no settings; this variable is sqlx's own")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "tests have no settings; this variable is sqlx's own"
+        )]
         let url = std::env::var("DATABASE_URL").unwrap_or_default();
         if url.is_empty() {
             return Self::start().await;
         }
         let url = url::Url::parse(&url).context("DATABASE_URL is no URL")?;
-        let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let decode = |text: &str| {
+            percent_encoding::percent_decode_str(text)
+                .decode_utf8_lossy()
+                .into_owned()
+        };
         let admin = TestDatabase {
-            host: url.host_str().context("DATABASE_URL names no host")?.to_owned(),
+            host: url
+                .host_str()
+                .context("DATABASE_URL names no host")?
+                .to_owned(),
             port: url.port().unwrap_or(5432),
             user: decode(url.username()),
             password: decode(url.password().unwrap_or_default()),
@@ -116,14 +126,24 @@ impl Server {
 
     async fn with_template(admin: TestDatabase, process: Option<Process>) -> Result<Self> {
         let template = format!("{PREFIX}{}_template", std::process::id());
-        let server = Self { admin, template, process };
+        let server = Self {
+            admin,
+            template,
+            process,
+        };
         let mut connection = server.connect().await?;
         sweep(&mut connection).await?;
         create(&mut connection, &server.template, "template1").await?;
         let options = server.admin.options().database(&server.template);
         // A pool, because the migrator wants one connection that it may lose.
-        let pool = PgPoolOptions::new().max_connections(1).connect_with(options).await?;
-        MIGRATIONS.run(&pool).await.context("migrating the template database")?;
+        let pool = PgPoolOptions::new()
+            .max_connections(1)
+            .connect_with(options)
+            .await?;
+        MIGRATIONS
+            .run(&pool)
+            .await
+            .context("migrating the template database")?;
         pool.close().await;
         Ok(server)
     }
@@ -131,10 +151,17 @@ impl Server {
     /// A database of its own.
     pub async fn database(&self) -> Result<TestDatabase> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let name = format!("{PREFIX}{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "{PREFIX}{}_{}",
+            std::process::id(),
+            NUMBER.fetch_add(1, Ordering::Relaxed)
+        );
         let mut connection = self.connect().await?;
         create(&mut connection, &name, &self.template).await?;
-        Ok(TestDatabase { name, ..self.admin.clone() })
+        Ok(TestDatabase {
+            name,
+            ..self.admin.clone()
+        })
     }
 
     /// Ends a server that was started here, as a power cut would; its data stays.
@@ -170,27 +197,39 @@ impl Server {
 /// Names cannot be bound; these are made of our prefix and numbers.
 async fn create(connection: &mut PgConnection, name: &str, template: &str) -> Result<()> {
     let statement = format!("create database {name} template {template}");
-    sqlx::query(AssertSqlSafe(statement)).execute(connection).await.with_context(|| format!("creating {name}"))?;
+    sqlx::query(AssertSqlSafe(statement))
+        .execute(connection)
+        .await
+        .with_context(|| format!("creating {name}"))?;
     Ok(())
 }
 
 /// Drops what processes that are gone have left on a server that outlives them.
 async fn sweep(connection: &mut PgConnection) -> Result<()> {
-    let names: Vec<String> =
-        sqlx::query_scalar("select datname::text from pg_database where starts_with(datname::text, $1)")
-            .bind(PREFIX)
-            .fetch_all(&mut *connection)
-            .await?;
+    let names: Vec<String> = sqlx::query_scalar(
+        "select datname::text from pg_database where starts_with(datname::text, $1)",
+    )
+    .bind(PREFIX)
+    .fetch_all(&mut *connection)
+    .await?;
     for name in names {
-        let process = name.trim_start_matches(PREFIX).split('_').next().and_then(|text| text.parse::<u32>().ok());
-        let is_ours = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let process = name
+            .trim_start_matches(PREFIX)
+            .split('_')
+            .next()
+            .and_then(|text| text.parse::<u32>().ok());
+        let is_ours = name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         if let Some(process) = process
             && is_ours
             && (process == std::process::id() || !Path::new(&format!("/proc/{process}")).exists())
         {
             // Another sweeper may have been first.
             let statement = format!("drop database if exists {name} with (force)");
-            let _ = sqlx::query(AssertSqlSafe(statement)).execute(&mut *connection).await;
+            let _ = sqlx::query(AssertSqlSafe(statement))
+                .execute(&mut *connection)
+                .await;
         }
     }
     Ok(())
@@ -211,20 +250,34 @@ impl Process {
             chown(&folder, Some(user), Some(group))?;
         }
         let output = command(&binary("initdb")?)?
-            .args(["--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "--username", USER, "--pgdata"])
+            .args([
+                "--auth=trust",
+                "--no-sync",
+                "--encoding=UTF8",
+                "--locale=C",
+                "--username",
+                USER,
+                "--pgdata",
+            ])
             .arg(&data)
             .output()?;
         if !output.status.success() {
             bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
         }
-        let mut process = Self { folder, port: 0, child: None };
+        let mut process = Self {
+            folder,
+            port: 0,
+            child: None,
+        };
         process.spawn_on_free_port()?;
         Ok(process)
     }
 
     fn spawn_on_free_port(&mut self) -> Result<()> {
         for _ in 0..START_ATTEMPTS {
-            self.port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+            self.port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
+                .local_addr()?
+                .port();
             self.spawn()?;
             let deadline = Instant::now() + START_TIMEOUT;
             while Instant::now() < deadline {
@@ -269,7 +322,8 @@ impl Process {
             .arg("-k")
             .arg(&self.folder)
             .args(["-h", "127.0.0.1", "-p", &self.port.to_string()])
-            .args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"])
+            // A killed server keeps what it acknowledged, as a real one does; only a power cut would lose it.
+            .args(["-c", "fsync=off", "-c", "full_page_writes=off"])
             .args(["-c", "max_connections=200", "-c", "shared_buffers=32MB"])
             .stdin(Stdio::piped())
             .spawn()
@@ -320,14 +374,25 @@ fn unprivileged() -> io::Result<Option<(u32, u32)>> {
     }
     let passwd = fs::read_to_string("/etc/passwd")?;
     let find = |name: &str| {
-        passwd.lines().map(|line| line.split(':').collect::<Vec<_>>()).find_map(|fields| match fields[..] {
-            [found, _, user, group, ..] if found == name => Some((user.parse().ok()?, group.parse().ok()?)),
-            _ => None,
-        })
+        passwd
+            .lines()
+            .map(|line| line.split(':').collect::<Vec<_>>())
+            .find_map(|fields| match fields[..] {
+                [found, _, user, group, ..] if found == name => {
+                    Some((user.parse().ok()?, group.parse().ok()?))
+                }
+                _ => None,
+            })
     };
-    find("postgres").or_else(|| find("nobody")).map(Some).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "neither user postgres nor nobody exists to run the test database")
-    })
+    find("postgres")
+        .or_else(|| find("nobody"))
+        .map(Some)
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "neither user postgres nor nobody exists to run the test database",
+            )
+        })
 }
 
 /// The newest server program of that name: Debian's versioned folders, then PATH.
@@ -347,7 +412,12 @@ fn binary(name: &str) -> Result<PathBuf> {
         return Ok(path);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file()).with_context(|| {
-        format!("no {name} found: install the package postgresql, or name a server in DATABASE_URL")
-    })
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+        .with_context(|| {
+            format!(
+                "no {name} found: install the package postgresql, or name a server in DATABASE_URL"
+            )
+        })
 }

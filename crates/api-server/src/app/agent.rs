@@ -8,6 +8,7 @@ use model::host::{Host, HostCreateParams, HostProgress, HostStatus};
 use model::ids::{HostId, InfraEnvId};
 use model::infra_env::InfraEnv;
 use model::steps::{StepReply, Steps};
+use model::time::Timestamp;
 use rules::host::Trigger;
 use rules::{HostState, NewEvent, Snapshot};
 
@@ -111,7 +112,7 @@ impl App {
         let other_version = poll.agent_version.filter(|version| {
             !version.is_empty() && *version != host.record.discovery_agent_version
         });
-        if is_back || other_version.is_some() {
+        if is_back || other_version.is_some() || tells_another_time(&host.record, poll, now) {
             let decide = |work: &mut Work| {
                 if let Some(version) = other_version {
                     version.clone_into(&mut work.host(id)?.0.record.discovery_agent_version);
@@ -234,8 +235,50 @@ impl App {
     }
 }
 
+/// Units: seconds by which a host's clock has moved against ours before that is looked at.
+const CLOCK_MOVED_S: i64 = 60;
+
+/// Whether the host's clock stands otherwise than when it was last looked at.
+fn tells_another_time(known: &Host, poll: Poll<'_>, now: Timestamp) -> bool {
+    let Some(host_time_s) = poll.host_time_s else {
+        return false;
+    };
+    let Some(seen) = known.checked_in_at.0.filter(|_| known.timestamp != 0) else {
+        return true;
+    };
+    let before = seen.timestamp().saturating_sub(known.timestamp);
+    let after = now.timestamp().saturating_sub(host_time_s);
+    before.saturating_sub(after).saturating_abs() > CLOCK_MOVED_S
+}
+
 fn find(snapshot: &Snapshot, id: HostId) -> Result<&HostState, Error> {
     snapshot
         .host(id)
         .ok_or_else(|| Error::not_found("host", id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clock_that_moved_is_looked_at() {
+        let at = |seconds| chrono::DateTime::from_timestamp(seconds, 0).unwrap();
+        let poll = |host_time_s| Poll {
+            host_time_s,
+            agent_version: None,
+        };
+        let known = Host {
+            checked_in_at: at(1000).into(),
+            timestamp: 990,
+            ..Host::default()
+        };
+        assert!(!tells_another_time(&known, poll(Some(1052)), at(1060)));
+        assert!(!tells_another_time(&known, poll(None), at(1060)));
+        assert!(tells_another_time(&known, poll(Some(5000)), at(1060)));
+        assert!(
+            tells_another_time(&Host::default(), poll(Some(1052)), at(1060)),
+            "never looked at"
+        );
+    }
 }

@@ -2,11 +2,11 @@
 
 use model::Error;
 use model::cluster::{Cluster, ClusterStatus};
-use model::host::HostRole;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 
 use super::App;
 use crate::files::Object;
+use crate::install;
 
 /// Trusts the API and the ingress.
 pub(crate) const KUBECONFIG: &str = "kubeconfig";
@@ -92,12 +92,7 @@ impl App {
                 "host {id} is not bound to a cluster"
             )));
         };
-        let role = match host.role {
-            Some(HostRole::Master | HostRole::Bootstrap) => "master",
-            Some(HostRole::Arbiter) => "arbiter",
-            _ => "worker",
-        };
-        let name = format!("{role}-{id}.ign");
+        let name = install::file_name(&host);
         match self.store.get(cluster, &name).await {
             Ok(object) => Ok((name, object)),
             Err(Error::NotFound { .. }) => Err(Error::conflict(format!(

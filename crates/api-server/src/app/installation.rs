@@ -1,7 +1,5 @@
 //! Use cases about an installation: its order, its end, and what the controller reports.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use model::Error;
 use model::cluster::{
     Cluster, ClusterFinalizingProgress, ClusterProgressInfo, ClusterStatus, CompletionParams,
@@ -17,6 +15,7 @@ use serde_json::Value;
 use super::files::{self, KUBEADMIN_PASSWORD, KUBECONFIG, KUBECONFIG_NOINGRESS};
 use super::{App, Scope, Work, render};
 use crate::files::{KEPT_BY_RESET, LOGS};
+use crate::install::kubeconfig;
 
 /// Member of a completion's data in which the controller reports operators.
 const OPERATORS_REPORT: &str = "CLUSTER_OPERATORS_REPORT";
@@ -169,20 +168,16 @@ impl App {
                 ),
             ));
         }
-        let pem = rules::input::ca_certificates("ingress-cert-params", pem)?;
-        if pem.is_empty() {
+        if pem.trim().is_empty() {
             return Err(Error::invalid(
                 "ingress-cert-params",
                 "is empty: send the PEM certificates of the ingress",
             ));
         }
-        let kubeconfig = self
-            .store
-            .get(id, KUBECONFIG_NOINGRESS)
-            .await?
-            .bytes()
-            .await?;
-        let kubeconfig = with_authority(&kubeconfig, &pem)?;
+        let stored = self.store.get(id, KUBECONFIG_NOINGRESS).await?;
+        let text = String::from_utf8(stored.bytes().await?)
+            .map_err(|error| Error::internal("reading the stored kubeconfig", error))?;
+        let kubeconfig = kubeconfig::with_ingress_ca(&text, pem)?;
         self.store.put(id, KUBECONFIG, kubeconfig).await?;
         let decide = |work: &mut Work| {
             work.snapshot.files.kubeconfig = true;
@@ -243,61 +238,9 @@ fn failed_operators(params: &CompletionParams) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
-/// Appends `pem` to the authorities of every cluster of a kubeconfig.
-fn with_authority(kubeconfig: &[u8], pem: &str) -> Result<Vec<u8>, Error> {
-    const MEMBER: &str = "certificate-authority-data";
-    let broken = |what: String| Error::internal("reading the stored kubeconfig", what);
-    let text = std::str::from_utf8(kubeconfig).map_err(|error| broken(error.to_string()))?;
-    let mut config: Value =
-        serde_yaml::from_str(text).map_err(|error| broken(error.to_string()))?;
-    let clusters = config["clusters"]
-        .as_array_mut()
-        .ok_or_else(|| broken("it lists no clusters".to_owned()))?;
-    for entry in clusters {
-        let known = entry["cluster"][MEMBER].as_str().unwrap_or_default();
-        let known = BASE64
-            .decode(known)
-            .map_err(|error| broken(error.to_string()))?;
-        let mut authorities =
-            String::from_utf8(known).map_err(|error| broken(error.to_string()))?;
-        if authorities.contains(pem.trim()) {
-            continue;
-        }
-        if !authorities.is_empty() && !authorities.ends_with('\n') {
-            authorities.push('\n');
-        }
-        authorities.push_str(pem.trim());
-        authorities.push('\n');
-        entry["cluster"][MEMBER] = BASE64.encode(authorities).into();
-    }
-    serde_yaml::to_string(&config)
-        .map(String::into_bytes)
-        .map_err(|error| Error::internal("writing the kubeconfig", error.to_string()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_authority_is_added_once() {
-        let kubeconfig = format!(
-            "apiVersion: v1\nclusters:\n- name: demo\n  cluster:\n    certificate-authority-data: {}\n    server: https://api.demo.test:6443\n",
-            BASE64.encode("FIRST")
-        );
-        let once = with_authority(kubeconfig.as_bytes(), "SECOND\n").unwrap();
-        let twice = with_authority(&once, "SECOND\n").unwrap();
-        assert_eq!(once, twice);
-        let read: Value = serde_yaml::from_str(std::str::from_utf8(&twice).unwrap()).unwrap();
-        let data = read["clusters"][0]["cluster"]["certificate-authority-data"]
-            .as_str()
-            .unwrap();
-        assert_eq!(BASE64.decode(data).unwrap(), b"FIRST\nSECOND\n");
-        assert_eq!(
-            read["clusters"][0]["cluster"]["server"],
-            "https://api.demo.test:6443"
-        );
-    }
 
     #[test]
     fn only_failed_operators_are_named() {

@@ -24,14 +24,11 @@ impl Turns {
             if queues.len() > SWEEP_ABOVE {
                 queues.retain(|_, queue| queue.strong_count() > 0);
             }
-            match queues.get(&id).and_then(Weak::upgrade) {
-                Some(queue) => queue,
-                None => {
-                    let queue = Arc::new(tokio::sync::Mutex::new(()));
-                    queues.insert(id, Arc::downgrade(&queue));
-                    queue
-                }
-            }
+            queues.get(&id).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let queue = Arc::new(tokio::sync::Mutex::new(()));
+                queues.insert(id, Arc::downgrade(&queue));
+                queue
+            })
         };
         queue.lock_owned().await
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use model::Error as Domain;
 use sqlx::PgPool;
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 
 use super::Error;
 use crate::settings::Settings;
@@ -15,6 +15,8 @@ use crate::settings::Settings;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a transaction is run again when the database asks for it.
 const ATTEMPTS: u32 = 5;
+/// On which replicas tell each other of ordered installations.
+const PREPARATION_CHANNEL: &str = "atoll_preparation";
 /// Histogram: how long a transaction took, by name.
 const TX_DURATION: &str = "atoll_api_transaction_duration_seconds";
 
@@ -75,6 +77,13 @@ impl Database {
             .fetch_one(&self.pool)
             .await
             .map(drop)
+    }
+
+    /// Hears of preparations that other replicas have ordered.
+    pub(crate) async fn listen_for_preparations(&self) -> Result<PgListener, sqlx::Error> {
+        let mut listener = PgListener::connect_with(&self.pool).await?;
+        listener.listen(PREPARATION_CHANNEL).await?;
+        Ok(listener)
     }
 
     /// Ends every connection.

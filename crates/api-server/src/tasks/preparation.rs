@@ -7,6 +7,7 @@ use model::ids::ClusterId;
 use service::CancellationToken;
 use tokio::task::JoinSet;
 
+use super::pause;
 use crate::app::App;
 
 /// Without being woken: another replica may have died in the middle.
@@ -16,6 +17,34 @@ const AT_ONCE: usize = 16;
 
 /// Runs until `shutdown`. A preparation that is running then is left to the next process.
 pub(super) async fn run(app: &App, shutdown: &CancellationToken) {
+    tokio::join!(prepare(app, shutdown), listen(app, shutdown));
+}
+
+/// Wakes this process for what other replicas have ordered.
+async fn listen(app: &App, shutdown: &CancellationToken) {
+    loop {
+        let Ok(mut listener) = app.db.listen_for_preparations().await else {
+            if pause(LOOK_EVERY, shutdown).await {
+                continue;
+            }
+            return;
+        };
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                told = listener.recv() => match told {
+                    Ok(_) => app.preparation.notify_one(),
+                    Err(_) => break,
+                }
+            }
+        }
+        if !pause(LOOK_EVERY, shutdown).await {
+            return;
+        }
+    }
+}
+
+async fn prepare(app: &App, shutdown: &CancellationToken) {
     let mut running: JoinSet<ClusterId> = JoinSet::new();
     let mut clusters: HashSet<ClusterId> = HashSet::new();
     loop {

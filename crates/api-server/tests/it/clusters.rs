@@ -17,8 +17,16 @@ async fn a_new_cluster_has_the_defaults() {
     assert_eq!(cluster["pull_secret_set"], true);
     assert_eq!(cluster["install_completed_at"], "0001-01-01T00:00:00.000Z");
     assert_eq!(cluster["hosts"], json!([]));
-    assert!(!cluster.to_string().contains("dXNlcjpwYXNzd29yZA"), "the pull secret stays here");
-    assert!(cluster["validations_info"].as_str().unwrap().contains("sufficient-masters-count"));
+    assert!(
+        !cluster.to_string().contains("dXNlcjpwYXNzd29yZA"),
+        "the pull secret stays here"
+    );
+    assert!(
+        cluster["validations_info"]
+            .as_str()
+            .unwrap()
+            .contains("sufficient-masters-count")
+    );
 
     let id = cluster["id"].as_str().unwrap();
     let read = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
@@ -35,13 +43,22 @@ async fn clusters_are_listed_by_age_with_counters() {
     server.host(&infra_env, 1).await;
 
     let list = server.get("/v2/clusters/").await.expect(200);
-    assert_eq!((list[0]["name"].as_str(), list[1]["name"].as_str()), (Some("first"), Some("second")));
+    assert_eq!(
+        (list[0]["name"].as_str(), list[1]["name"].as_str()),
+        (Some("first"), Some("second"))
+    );
     assert_eq!(list[0]["total_host_count"], 1);
     assert_eq!(list[0]["hosts"], json!([]));
     let list = server.get("/v2/clusters?with_hosts=true").await.expect(200);
     assert_eq!(list[0]["hosts"].as_array().unwrap().len(), 1);
-    let cluster = server.get(&format!("/v2/clusters/{first}?exclude-hosts=true")).await.expect(200);
-    assert_eq!((&cluster["hosts"], &cluster["total_host_count"]), (&json!([]), &json!(1)));
+    let cluster = server
+        .get(&format!("/v2/clusters/{first}?exclude-hosts=true"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&cluster["hosts"], &cluster["total_host_count"]),
+        (&json!([]), &json!(1))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,11 +66,26 @@ async fn a_change_is_checked_and_stored() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}");
-    let changed = server.patch(&path, &json!({ "name": "other", "tags": "blue,green" })).await.expect(201);
-    assert_eq!((changed["name"].as_str(), changed["tags"].as_str()), (Some("other"), Some("blue,green")));
-    let refused = server.patch(&path, &json!({ "name": "Not Good" })).await.expect(400);
-    assert_eq!((refused["kind"].as_str(), refused["id"].as_i64()), (Some("Error"), Some(400)));
-    assert!(refused["reason"].as_str().unwrap().contains("name"), "{refused}");
+    let changed = server
+        .patch(&path, &json!({ "name": "other", "tags": "blue,green" }))
+        .await
+        .expect(201);
+    assert_eq!(
+        (changed["name"].as_str(), changed["tags"].as_str()),
+        (Some("other"), Some("blue,green"))
+    );
+    let refused = server
+        .patch(&path, &json!({ "name": "Not Good" }))
+        .await
+        .expect(400);
+    assert_eq!(
+        (refused["kind"].as_str(), refused["id"].as_i64()),
+        (Some("Error"), Some(400))
+    );
+    assert!(
+        refused["reason"].as_str().unwrap().contains("name"),
+        "{refused}"
+    );
     assert_eq!(server.get(&path).await.expect(200)["name"], "other");
 }
 
@@ -63,15 +95,35 @@ async fn a_deleted_cluster_is_gone_and_its_infra_env_free() {
     let id = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&id)).await;
     let host = server.host(&infra_env, 1).await;
-    server.delete(&format!("/v2/clusters/{id}")).await.expect(204);
+    server
+        .delete(&format!("/v2/clusters/{id}"))
+        .await
+        .expect(204);
     server.get(&format!("/v2/clusters/{id}")).await.expect(404);
-    server.delete(&format!("/v2/clusters/{id}")).await.expect(404);
+    server
+        .delete(&format!("/v2/clusters/{id}"))
+        .await
+        .expect(404);
     server.get(&host).await.expect(404);
-    let infra_env = server.get(&format!("/v2/infra-envs/{infra_env}")).await.expect(200);
+    let infra_env = server
+        .get(&format!("/v2/infra-envs/{infra_env}"))
+        .await
+        .expect(200);
     assert!(infra_env.get("cluster_id").is_none(), "{infra_env}");
-    assert_eq!(server.get(&format!("/v2/clusters/{id}/hosts")).await.expect(200), json!([]));
-    let list = server.request(reqwest::Method::GET, "/v2/clusters").header("get_unregistered_clusters", "true");
-    assert_ne!(Server::send(list).await.expect(200)[0]["deleted_at"], json!(null));
+    assert_eq!(
+        server
+            .get(&format!("/v2/clusters/{id}/hosts"))
+            .await
+            .expect(200),
+        json!([])
+    );
+    let list = server
+        .request(reqwest::Method::GET, "/v2/clusters")
+        .header("get_unregistered_clusters", "true");
+    assert_ne!(
+        Server::send(list).await.expect(200)[0]["deleted_at"],
+        json!(null)
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,8 +135,14 @@ async fn what_cannot_be_created_is_told_with_its_field() {
         (json!({ "ssh_public_key": "nonsense" }), "ssh_public_key"),
         (json!({ "base_dns_domain": "-bad-" }), "base_dns_domain"),
     ] {
-        let answer = server.post("/v2/clusters", &merged(cluster_params(), more)).await.expect(400);
-        assert!(answer["reason"].as_str().unwrap().contains(field), "{answer}");
+        let answer = server
+            .post("/v2/clusters", &merged(cluster_params(), more))
+            .await
+            .expect(400);
+        assert!(
+            answer["reason"].as_str().unwrap().contains(field),
+            "{answer}"
+        );
     }
 }
 
@@ -97,7 +155,13 @@ async fn the_page_keeps_its_settings_here() {
     let text = json!("AI_UI:{\"addCustomManifests\":false}");
     assert_eq!(server.put(&path, &text).await.expect(200), text);
     assert_eq!(server.get(&path).await.expect(200), text);
-    server.put("/v2/clusters/00000000-0000-4000-8000-000000000000/ui-settings", &text).await.expect(404);
+    server
+        .put(
+            "/v2/clusters/00000000-0000-4000-8000-000000000000/ui-settings",
+            &text,
+        )
+        .await
+        .expect(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,8 +173,14 @@ async fn validations_can_be_ignored_as_text_or_list() {
     let set = json!({ "host-validation-ids": "[\"ntp-synced\"]", "cluster-validation-ids": ["ntp-server-configured"] });
     let answer = server.put(&path, &set).await.expect(201);
     assert_eq!(answer["host-validation-ids"], "[\"ntp-synced\"]");
-    assert_eq!(answer["cluster-validation-ids"], "[\"ntp-server-configured\"]");
-    server.put(&path, &json!({ "host-validation-ids": "[\"connected\"]" })).await.expect(400);
+    assert_eq!(
+        answer["cluster-validation-ids"],
+        "[\"ntp-server-configured\"]"
+    );
+    server
+        .put(&path, &json!({ "host-validation-ids": "[\"connected\"]" }))
+        .await
+        .expect(400);
     assert_eq!(server.get(&path).await.expect(200), answer);
 }
 
@@ -120,7 +190,13 @@ async fn concurrent_changes_are_all_kept() {
     let id = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&id)).await;
     let register = async |number| server.host(&infra_env, number).await;
-    tokio::join!(register(1), register(2), register(3), register(4), register(5));
+    tokio::join!(
+        register(1),
+        register(2),
+        register(3),
+        register(4),
+        register(5)
+    );
     let cluster = server.get(&format!("/v2/clusters/{id}")).await.expect(200);
     assert_eq!(cluster["total_host_count"], 5);
 }

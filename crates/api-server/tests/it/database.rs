@@ -15,7 +15,10 @@ async fn without_a_database_clients_are_told_to_come_again() {
         name: "installer".to_owned(),
     };
     let server = Server::on(nowhere, |_| {}).await;
-    assert_eq!((server.plain("/health").await, server.plain("/ready").await), (200, 503));
+    assert_eq!(
+        (server.plain("/health").await, server.plain("/ready").await),
+        (200, 503)
+    );
     for answer in [
         server.get("/v2/clusters").await,
         server.get("/v2/openshift-versions").await,
@@ -41,17 +44,24 @@ async fn a_stopped_database_is_waited_for() {
     let answer = server.get(&path).await;
     assert_eq!(answer.header("retry-after"), "5");
     answer.expect(503);
-    server.until("/ready tells", async || (server.plain("/ready").await == 503).then_some(())).await;
+    wait_status(&server, 503).await;
     assert_eq!(server.plain("/health").await, 200);
     database.start_again().await.unwrap();
     let cluster = server
         .until("the database is used again", async || {
             let answer = server.get(&path).await;
-            (answer.status == 200).then_some(answer.body)
+            if answer.status == 200 {
+                Ok(answer.body)
+            } else {
+                Err(answer.text)
+            }
         })
         .await;
-    assert_eq!(cluster["name"], "demo", "what was acknowledged is still there");
-    server.until("/ready tells", async || (server.plain("/ready").await == 200).then_some(())).await;
+    assert_eq!(
+        cluster["name"], "demo",
+        "what was acknowledged is still there"
+    );
+    wait_status(&server, 200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,6 +72,26 @@ async fn two_servers_share_one_database() {
     let id = first.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}");
     assert_eq!(second.get(&path).await.expect(200)["name"], "demo");
-    second.patch(&path, &json!({ "name": "renamed" })).await.expect(201);
-    assert_eq!(first.get(&path).await.expect(200)["name"], "renamed", "no stale memory");
+    second
+        .patch(&path, &json!({ "name": "renamed" }))
+        .await
+        .expect(201);
+    assert_eq!(
+        first.get(&path).await.expect(200)["name"],
+        "renamed",
+        "no stale memory"
+    );
+}
+
+async fn wait_status(server: &Server, wanted: u16) {
+    server
+        .until("/ready tells", async || {
+            let status = server.plain("/ready").await;
+            if status == wanted {
+                Ok(())
+            } else {
+                Err(status)
+            }
+        })
+        .await;
 }

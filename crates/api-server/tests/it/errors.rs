@@ -12,30 +12,53 @@ async fn handlers_answer_in_the_shape_error() {
     let server = Server::start().await;
     let body = server.get(NOWHERE).await.expect(404);
     let reason = body["reason"].as_str().unwrap().to_owned();
-    assert!(reason.contains("00000000-0000-4000-8000-000000000000"), "{reason}");
-    assert_eq!(body, json!({ "code": "404", "href": "", "id": 404, "kind": "Error", "reason": reason }));
+    assert!(
+        reason.contains("00000000-0000-4000-8000-000000000000"),
+        "{reason}"
+    );
+    assert_eq!(
+        body,
+        json!({ "code": "404", "href": "", "id": 404, "kind": "Error", "reason": reason })
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_paths_and_methods() {
     let server = Server::start().await;
     let body = server.get("/v2/nothing").await.expect(404);
-    assert_eq!(body, json!({ "code": 404, "message": "path /api/assisted-install/v2/nothing was not found" }));
+    assert_eq!(
+        body,
+        json!({ "code": 404, "message": "path /api/assisted-install/v2/nothing was not found" })
+    );
     let answer = Server::send(server.request(Method::PUT, "/v2/clusters")).await;
     assert_eq!(answer.header("allow"), "POST,GET");
     let body = answer.expect(405);
-    assert_eq!(body, json!({ "code": 405, "message": "method PUT is not allowed, but [POST,GET] are" }));
+    assert_eq!(
+        body,
+        json!({ "code": 405, "message": "method PUT is not allowed, but [POST,GET] are" })
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_kinds_of_content() {
     let server = Server::start().await;
-    let request = server.request(Method::POST, "/v2/clusters").header("content-type", "text/plain").body("x");
+    let request = server
+        .request(Method::POST, "/v2/clusters")
+        .header("content-type", "text/plain")
+        .body("x");
     let body = Server::send(request).await.expect(400);
-    assert_eq!(body["message"], "unsupported media type \"text/plain\", only [application/json] are allowed");
-    let request = server.request(Method::GET, "/v2/clusters").header("accept", "text/html");
+    assert_eq!(
+        body["message"],
+        "unsupported media type \"text/plain\", only [application/json] are allowed"
+    );
+    let request = server
+        .request(Method::GET, "/v2/clusters")
+        .header("accept", "text/html");
     let body = Server::send(request).await.expect(400);
-    assert_eq!(body["message"], "unsupported media type requested, only [application/json] are available");
+    assert_eq!(
+        body["message"],
+        "unsupported media type requested, only [application/json] are available"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,31 +66,59 @@ async fn bodies_are_refused_with_the_field() {
     let server = Server::start().await;
     for (body, message) in [
         (json!({}), "name in body is required"),
-        (merged(cluster_params(), json!({ "colour": "red" })), "unknown field `colour`"),
-        (merged(cluster_params(), json!({ "control_plane_count": "three" })), "control_plane_count: invalid type"),
-        (merged(cluster_params(), json!({ "network_type": "Carrier" })), "network_type"),
+        (
+            merged(cluster_params(), json!({ "colour": "red" })),
+            "unknown field `colour`",
+        ),
+        (
+            merged(cluster_params(), json!({ "control_plane_count": "three" })),
+            "control_plane_count: invalid type",
+        ),
+        (
+            merged(cluster_params(), json!({ "network_type": "Carrier" })),
+            "network_type",
+        ),
     ] {
         let answer = server.post("/v2/clusters", &body).await.expect(400);
         assert_eq!(answer["code"], 400);
-        assert!(answer["message"].as_str().unwrap().contains(message), "{answer}");
+        assert!(
+            answer["message"].as_str().unwrap().contains(message),
+            "{answer}"
+        );
     }
-    let empty = server.request(Method::POST, "/v2/clusters").header("content-type", "application/json");
-    assert_eq!(Server::send(empty).await.expect(400)["message"], "new-cluster-params in body is required");
+    let empty = server
+        .request(Method::POST, "/v2/clusters")
+        .header("content-type", "application/json");
+    assert_eq!(
+        Server::send(empty).await.expect(400)["message"],
+        "new-cluster-params in body is required"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_have_to_be_ids() {
     let server = Server::start().await;
     let body = server.get("/v2/clusters/demo").await.expect(400);
-    assert_eq!(body, json!({ "code": 400, "message": "cluster_id in path must be of type uuid: \"demo\"" }));
+    assert_eq!(
+        body,
+        json!({ "code": 400, "message": "cluster_id in path must be of type uuid: \"demo\"" })
+    );
     let body = server.get("/v2/events?limit=many").await.expect(400);
-    assert_eq!(body["message"], "limit in query must be of type int64: \"many\"");
+    assert_eq!(
+        body["message"],
+        "limit in query must be of type int64: \"many\""
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slashes_do_not_matter() {
     let server = Server::start().await;
-    for path in ["/v2/clusters", "/v2/clusters/", "//v2//clusters//", "/v2/clusters//default-config"] {
+    for path in [
+        "/v2/clusters",
+        "/v2/clusters/",
+        "//v2//clusters//",
+        "/v2/clusters//default-config",
+    ] {
         server.get(path).await.expect(200);
     }
 }
@@ -75,16 +126,31 @@ async fn slashes_do_not_matter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_done_says_so() {
     let server = Server::start().await;
-    let body = server.get("/v2/support-levels/architectures?openshift_version=4.18").await.expect(501);
-    assert_eq!((body["id"].as_i64(), body["kind"].as_str()), (Some(501), Some("Error")));
-    assert!(body["reason"].as_str().unwrap().contains("GetSupportedArchitectures"), "{body}");
+    let body = server
+        .get("/v2/support-levels/architectures?openshift_version=4.18")
+        .await
+        .expect(501);
+    assert_eq!(
+        (body["id"].as_i64(), body["kind"].as_str()),
+        (Some(501), Some("Error"))
+    );
+    assert!(
+        body["reason"]
+            .as_str()
+            .unwrap()
+            .contains("GetSupportedArchitectures"),
+        "{body}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_character_nul_is_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
-    server.put(&format!("/v2/clusters/{id}/ui-settings"), &json!("a\u{0}b")).await.expect(400);
+    server
+        .put(&format!("/v2/clusters/{id}/ui-settings"), &json!("a\u{0}b"))
+        .await
+        .expect(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,19 +15,37 @@ async fn what_happens_is_recorded_with_its_request() {
         .json(&json!({ "name": "rack", "pull_secret": crate::harness::PULL_SECRET, "cluster_id": id }));
     Server::send(change).await.expect(201);
     let answer = server.get(&format!("/v2/events?cluster_id={id}")).await;
-    assert_eq!(answer.header("event-count"), answer.body.as_array().unwrap().len().to_string());
+    assert_eq!(
+        answer.header("event-count"),
+        answer.body.as_array().unwrap().len().to_string()
+    );
     let events = answer.expect(200);
-    let names: Vec<_> = events.as_array().unwrap().iter().map(|event| event["name"].as_str().unwrap()).collect();
-    assert_eq!(names.first(), Some(&"cluster_registration_succeeded"), "{names:?}");
+    let names: Vec<_> = events
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names.first(),
+        Some(&"cluster_registration_succeeded"),
+        "{names:?}"
+    );
     let last = events.as_array().unwrap().last().unwrap();
-    assert_eq!((last["name"].as_str(), last["request_id"].as_str()), (Some("infra_env_registered"), Some(request_id)));
+    assert_eq!(
+        (last["name"].as_str(), last["request_id"].as_str()),
+        (Some("infra_env_registered"), Some(request_id))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn listings_are_narrowed_paged_and_counted() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
-    for (number, severity) in ["info", "warning", "warning", "critical"].into_iter().enumerate() {
+    for (number, severity) in ["info", "warning", "warning", "critical"]
+        .into_iter()
+        .enumerate()
+    {
         let event = json!({
             "name": "reboots_for_node", "cluster_id": id, "severity": severity, "category": "user",
             "message": format!("Trial number {number}"), "event_time": "2001-01-01T00:00:00.000Z",
@@ -35,20 +53,58 @@ async fn listings_are_narrowed_paged_and_counted() {
         server.post("/v2/events", &event).await.expect(201);
     }
     let base = format!("/v2/events?cluster_id={id}&message=trial");
-    let answer = server.get(&format!("{base}&severities=warning&limit=1&order=descending")).await;
+    let answer = server
+        .get(&format!(
+            "{base}&severities=warning&limit=1&order=descending"
+        ))
+        .await;
     assert_eq!(
-        ["info", "warning", "error", "critical"].map(|name| answer.header(&format!("severity-count-{name}")).to_owned()),
+        ["info", "warning", "error", "critical"]
+            .map(|name| answer.header(&format!("severity-count-{name}")).to_owned()),
         ["1", "2", "0", "1"]
     );
     assert_eq!(answer.header("event-count"), "2");
     let events = answer.expect(200);
-    assert_eq!((events.as_array().unwrap().len(), events[0]["message"].as_str()), (1, Some("Trial number 2")));
-    assert!(events[0]["event_time"].as_str().unwrap() > "2026", "the time is ours");
-    let page = server.get(&format!("{base}&offset=1&limit=2")).await.expect(200);
-    assert_eq!((page[0]["message"].as_str(), page[1]["message"].as_str()), (Some("Trial number 1"), Some("Trial number 2")));
-    assert_eq!(server.get(&format!("{base}&limit=0")).await.expect(200), json!([]));
-    assert_eq!(server.get(&format!("{base}&limit=-1")).await.expect(200).as_array().unwrap().len(), 4);
-    assert_eq!(server.get(&format!("{base}&categories=metrics")).await.expect(200), json!([]));
+    assert_eq!(
+        (
+            events.as_array().unwrap().len(),
+            events[0]["message"].as_str()
+        ),
+        (1, Some("Trial number 2"))
+    );
+    assert!(
+        events[0]["event_time"].as_str().unwrap() > "2026",
+        "the time is ours"
+    );
+    let page = server
+        .get(&format!("{base}&offset=1&limit=2"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (page[0]["message"].as_str(), page[1]["message"].as_str()),
+        (Some("Trial number 1"), Some("Trial number 2"))
+    );
+    assert_eq!(
+        server.get(&format!("{base}&limit=0")).await.expect(200),
+        json!([])
+    );
+    assert_eq!(
+        server
+            .get(&format!("{base}&limit=-1"))
+            .await
+            .expect(200)
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
+    assert_eq!(
+        server
+            .get(&format!("{base}&categories=metrics"))
+            .await
+            .expect(200),
+        json!([])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,9 +116,26 @@ async fn events_of_gone_hosts_are_found_on_demand() {
     let path = format!("/v2/events?cluster_id={id}&deleted_hosts=true");
     assert_eq!(server.get(&path).await.expect(200), json!([]));
     server.delete(&host).await.expect(204);
-    assert!(!server.get(&path).await.expect(200).as_array().unwrap().is_empty());
-    let of_cluster = server.get(&format!("/v2/events?cluster_id={id}&cluster_level=true")).await.expect(200);
-    assert!(of_cluster.as_array().unwrap().iter().all(|event| event.get("host_id").is_none()));
+    assert!(
+        !server
+            .get(&path)
+            .await
+            .expect(200)
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    let of_cluster = server
+        .get(&format!("/v2/events?cluster_id={id}&cluster_level=true"))
+        .await
+        .expect(200);
+    assert!(
+        of_cluster
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|event| event.get("host_id").is_none())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,7 +14,8 @@ use tempfile::TempDir;
 use testkit::postgres::TestDatabase;
 
 pub(crate) const BASE: &str = "/api/assisted-install";
-pub(crate) const PULL_SECRET: &str = r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
+pub(crate) const PULL_SECRET: &str =
+    r#"{"auths":{"registry.example.com:5000":{"auth":"dXNlcjpwYXNzd29yZA=="}}}"#;
 /// How long a condition may take to come true.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -46,7 +47,10 @@ impl Answer {
     }
 
     pub(crate) fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 }
 
@@ -140,31 +144,45 @@ impl Server {
 
     pub(crate) async fn wait_ready(&self) {
         self.until("the server is ready", async || {
-            let answer = self.plain("/ready").await;
-            (answer == 200).then_some(())
+            let status = self.plain("/ready").await;
+            if status == 200 { Ok(()) } else { Err(status) }
         })
         .await;
     }
 
-    /// Asks until the answer is there.
-    pub(crate) async fn until<T>(&self, what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    /// Asks until the answer is the wanted one; the others tell what was found instead.
+    pub(crate) async fn until<T, E: std::fmt::Display>(
+        &self,
+        what: &str,
+        mut ask: impl AsyncFnMut() -> Result<T, E>,
+    ) -> T {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            if let Some(found) = ask().await {
-                return found;
+            match ask().await {
+                Ok(found) => return found,
+                Err(found) => assert!(
+                    Instant::now() < deadline,
+                    "waited too long until {what}: {found}"
+                ),
             }
-            assert!(Instant::now() < deadline, "waited too long: {what}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 
     /// Status of a path outside of the API.
     pub(crate) async fn plain(&self, path: &str) -> u16 {
-        self.client.get(format!("{}{path}", self.url)).send().await.unwrap().status().as_u16()
+        self.client
+            .get(format!("{}{path}", self.url))
+            .send()
+            .await
+            .unwrap()
+            .status()
+            .as_u16()
     }
 
     pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
-        self.client.request(method, format!("{}{BASE}{path}", self.url))
+        self.client
+            .request(method, format!("{}{BASE}{path}", self.url))
     }
 
     pub(crate) async fn send(request: reqwest::RequestBuilder) -> Answer {
@@ -172,7 +190,12 @@ impl Server {
         let (status, headers) = (response.status(), response.headers().clone());
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or(Value::Null);
-        Answer { status, headers, text, body }
+        Answer {
+            status,
+            headers,
+            text,
+            body,
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -197,13 +220,16 @@ impl Server {
 
     /// A new cluster's id.
     pub(crate) async fn cluster(&self, more: Value) -> String {
-        let answer = self.post("/v2/clusters", &merged(cluster_params(), more)).await;
+        let answer = self
+            .post("/v2/clusters", &merged(cluster_params(), more))
+            .await;
         answer.expect(201)["id"].as_str().unwrap().to_owned()
     }
 
     /// A new infra-env's id, bound to that cluster when one is given.
     pub(crate) async fn infra_env(&self, cluster: Option<&str>) -> String {
-        let mut params = json!({ "name": "rack-1", "pull_secret": PULL_SECRET, "openshift_version": "4.18" });
+        let mut params =
+            json!({ "name": "rack-1", "pull_secret": PULL_SECRET, "openshift_version": "4.18" });
         if let Some(cluster) = cluster {
             params["cluster_id"] = json!(cluster);
         }
@@ -215,7 +241,9 @@ impl Server {
     pub(crate) async fn host(&self, infra_env: &str, number: u32) -> String {
         let id = host_id(number);
         let params = json!({ "host_id": id, "discovery_agent_version": AGENT });
-        self.post(&format!("/v2/infra-envs/{infra_env}/hosts"), &params).await.expect(201);
+        self.post(&format!("/v2/infra-envs/{infra_env}/hosts"), &params)
+            .await
+            .expect(201);
         format!("/v2/infra-envs/{infra_env}/hosts/{id}")
     }
 

@@ -5,8 +5,13 @@ use serde_json::{Value, json};
 use crate::harness::{AGENT, Server, host_id, inventory};
 
 fn steps(answer: &Value) -> Vec<&str> {
-    let list = answer["instructions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    list.iter().map(|step| step["step_type"].as_str().unwrap()).collect()
+    let list = answer["instructions"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    list.iter()
+        .map(|step| step["step_type"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,16 +21,35 @@ async fn registration_answers_with_the_next_program() {
     let infra_env = server.infra_env(Some(&cluster)).await;
     let id = host_id(1);
     let params = json!({ "host_id": id, "discovery_agent_version": AGENT });
-    let answer = server.post(&format!("/v2/infra-envs/{infra_env}/hosts"), &params).await.expect(201);
-    assert_eq!((answer["status"].as_str(), answer["cluster_id"].as_str()), (Some("discovering"), Some(&*cluster)));
+    let answer = server
+        .post(&format!("/v2/infra-envs/{infra_env}/hosts"), &params)
+        .await
+        .expect(201);
+    assert_eq!(
+        (answer["status"].as_str(), answer["cluster_id"].as_str()),
+        (Some("discovering"), Some(&*cluster))
+    );
     assert_eq!(answer["requested_hostname"], id);
-    let command: Value =
-        serde_json::from_str(answer["next_step_runner_command"]["args"][0].as_str().unwrap()).unwrap();
-    assert_eq!(command, json!({ "infra_env_id": infra_env, "host_id": id, "agent_version": AGENT }));
+    let command: Value = serde_json::from_str(
+        answer["next_step_runner_command"]["args"][0]
+            .as_str()
+            .unwrap(),
+    )
+    .unwrap();
+    assert_eq!(
+        command,
+        json!({ "infra_env_id": infra_env, "host_id": id, "agent_version": AGENT })
+    );
 
-    let again = server.post(&format!("/v2/infra-envs/{infra_env}/hosts"), &params).await.expect(201);
+    let again = server
+        .post(&format!("/v2/infra-envs/{infra_env}/hosts"), &params)
+        .await
+        .expect(201);
     assert_eq!(again["created_at"], answer["created_at"], "the same host");
-    let hosts = server.get(&format!("/v2/infra-envs/{infra_env}/hosts/")).await.expect(200);
+    let hosts = server
+        .get(&format!("/v2/infra-envs/{infra_env}/hosts/"))
+        .await
+        .expect(200);
     assert_eq!(hosts.as_array().unwrap().len(), 1);
 }
 
@@ -34,12 +58,22 @@ async fn an_inventory_moves_a_host_of_the_pool_on() {
     let server = Server::start().await;
     let infra_env = server.infra_env(None).await;
     let host = server.host(&infra_env, 1).await;
-    let answer = server.get(&format!("{host}/instructions")).await.expect(200);
+    let answer = server
+        .get(&format!("{host}/instructions"))
+        .await
+        .expect(200);
     assert_eq!(answer["next_instruction_seconds"], 60);
     assert!(steps(&answer).contains(&"inventory"), "{answer}");
-    server.reply(&host, "inventory", &inventory(1)).await.expect(204);
+    server
+        .reply(&host, "inventory", &inventory(1))
+        .await
+        .expect(204);
     let record = server.get(&host).await.expect(200);
-    assert_eq!(record["status"], "known-unbound", "{}", record["status_info"]);
+    assert_eq!(
+        record["status"], "known-unbound",
+        "{}",
+        record["status_info"]
+    );
     assert_eq!(record["requested_hostname"], "host-1");
 }
 
@@ -54,11 +88,22 @@ async fn a_bound_host_with_too_little_memory_is_insufficient() {
     server.reply(&host, "inventory", &small).await.expect(204);
     let record = server.get(&host).await.expect(200);
     assert_eq!(record["status"], "insufficient");
-    assert!(record["validations_info"].as_str().unwrap().contains("has-min-memory"));
-    let hosts = server.get(&format!("/v2/clusters/{cluster}/hosts?status=insufficient")).await.expect(200);
+    assert!(
+        record["validations_info"]
+            .as_str()
+            .unwrap()
+            .contains("has-min-memory")
+    );
+    let hosts = server
+        .get(&format!("/v2/clusters/{cluster}/hosts?status=insufficient"))
+        .await
+        .expect(200);
     assert_eq!(hosts.as_array().unwrap().len(), 1);
     assert!(hosts[0].get("inventory").is_none(), "only when asked for");
-    let hosts = server.get(&format!("/v2/clusters/{cluster}/hosts?with-inventory=true")).await.expect(200);
+    let hosts = server
+        .get(&format!("/v2/clusters/{cluster}/hosts?with-inventory=true"))
+        .await
+        .expect(200);
     assert!(hosts[0]["inventory"].as_str().unwrap().contains("host-1"));
 }
 
@@ -68,15 +113,25 @@ async fn polls_are_seen_without_a_change_of_the_record() {
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
     let host = server.host(&infra_env, 1).await;
+    let now = service::clock::now().timestamp();
+    let poll = async |time: i64| {
+        let path = format!("{host}/instructions?timestamp={time}");
+        server.get(&path).await.expect(200);
+    };
+    // The first one tells how the host's clock stands, and that is looked at.
+    poll(now).await;
     let before = server.get(&host).await.expect(200);
-    server.get(&format!("{host}/instructions?timestamp=1700000000")).await.expect(200);
+    poll(now + 2).await;
     let after = server.get(&host).await.expect(200);
-    assert_eq!(after["timestamp"], 1_700_000_000);
+    assert_eq!(after["timestamp"], now + 2);
     assert_ne!(after["checked_in_at"], before["checked_in_at"]);
     assert_eq!(after["updated_at"], before["updated_at"]);
     let server = server.restart().await;
     let kept = server.get(&host).await.expect(200);
-    assert_eq!(kept["checked_in_at"], after["checked_in_at"], "written at the latest when the server ended");
+    assert_eq!(
+        kept["checked_in_at"], after["checked_in_at"],
+        "written at the latest when the server ended"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,12 +145,22 @@ async fn a_silent_host_is_disconnected_and_a_poll_brings_it_back() {
     server
         .until("the host is disconnected", async || {
             let status = server.get(&host).await.expect(200)["status"].clone();
-            (status == "disconnected-unbound").then_some(())
+            if status == "disconnected-unbound" {
+                Ok(())
+            } else {
+                Err(status)
+            }
         })
         .await;
-    let answer = server.get(&format!("{host}/instructions")).await.expect(200);
+    let answer = server
+        .get(&format!("{host}/instructions"))
+        .await
+        .expect(200);
     assert!(steps(&answer).contains(&"inventory"), "{answer}");
-    let events = server.get("/v2/events?message=disconnected-unbound").await.expect(200);
+    let events = server
+        .get("/v2/events?message=disconnected-unbound")
+        .await
+        .expect(200);
     assert!(!events.as_array().unwrap().is_empty());
 }
 
@@ -107,9 +172,13 @@ async fn replies_that_cannot_be_read_are_refused() {
     let path = format!("{host}/instructions");
     let broken = json!({ "step_type": "inventory", "step_id": "inventory-1", "exit_code": 0, "output": "{" });
     server.post(&path, &broken).await.expect(400);
-    let unknown = json!({ "step_type": "dance", "step_id": "dance-1", "exit_code": 0, "output": "{}" });
+    let unknown =
+        json!({ "step_type": "dance", "step_id": "dance-1", "exit_code": 0, "output": "{}" });
     let refused = server.post(&path, &unknown).await.expect(400);
-    assert!(refused["message"].as_str().unwrap().contains("step_type"), "{refused}");
+    assert!(
+        refused["message"].as_str().unwrap().contains("step_type"),
+        "{refused}"
+    );
     let failed = json!({ "step_type": "inventory", "step_id": "inventory-1", "exit_code": 1, "error": "no" });
     server.post(&path, &failed).await.expect(204);
 }
@@ -120,18 +189,45 @@ async fn users_change_and_remove_hosts() {
     let cluster = server.cluster(json!({})).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
     let host = server.host(&infra_env, 1).await;
-    server.reply(&host, "inventory", &inventory(1)).await.expect(204);
-    let changed = server.patch(&host, &json!({ "host_name": "alpha", "host_role": "master" })).await.expect(201);
-    assert_eq!((changed["requested_hostname"].as_str(), changed["role"].as_str()), (Some("alpha"), Some("master")));
-    server.patch(&host, &json!({ "host_name": "localhost" })).await.expect(400);
-    server.patch(&host, &json!({ "host_role": "king" })).await.expect(400);
-    server.patch(&host, &json!({ "ignition_endpoint_token": "secret-token" })).await.expect(201);
+    server
+        .reply(&host, "inventory", &inventory(1))
+        .await
+        .expect(204);
+    let changed = server
+        .patch(
+            &host,
+            &json!({ "host_name": "alpha", "host_role": "master" }),
+        )
+        .await
+        .expect(201);
+    assert_eq!(
+        (
+            changed["requested_hostname"].as_str(),
+            changed["role"].as_str()
+        ),
+        (Some("alpha"), Some("master"))
+    );
+    server
+        .patch(&host, &json!({ "host_name": "localhost" }))
+        .await
+        .expect(400);
+    server
+        .patch(&host, &json!({ "host_role": "king" }))
+        .await
+        .expect(400);
+    server
+        .patch(&host, &json!({ "ignition_endpoint_token": "secret-token" }))
+        .await
+        .expect(201);
     let record = server.get(&host).await;
     assert!(!record.text.contains("secret-token"));
     assert_eq!(record.expect(200)["ignition_endpoint_token_set"], true);
     server.delete(&host).await.expect(204);
     server.get(&host).await.expect(404);
-    server.get(&format!("{host}/instructions")).await.expect(404);
+    server
+        .get(&format!("{host}/instructions"))
+        .await
+        .expect(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,9 +237,21 @@ async fn progress_of_a_host_that_is_not_installing_is_refused() {
     let bound = server.infra_env(Some(&cluster)).await;
     let host = server.host(&bound, 1).await;
     let progress = json!({ "current_stage": "Rebooting" });
-    server.put(&format!("{host}/progress"), &progress).await.expect(409);
-    server.put(&format!("{host}/progress"), &json!({ "current_stage": "Flying" })).await.expect(400);
+    server
+        .put(&format!("{host}/progress"), &progress)
+        .await
+        .expect(409);
+    server
+        .put(
+            &format!("{host}/progress"),
+            &json!({ "current_stage": "Flying" }),
+        )
+        .await
+        .expect(400);
     let pool = server.infra_env(None).await;
     let host = server.host(&pool, 2).await;
-    server.put(&format!("{host}/progress"), &progress).await.expect(400);
+    server
+        .put(&format!("{host}/progress"), &progress)
+        .await
+        .expect(400);
 }

@@ -7,17 +7,27 @@ use crate::harness::{PULL_SECRET, Server};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_infra_env_tells_where_its_image_is() {
     let server = Server::with(|settings| {
-        settings.image_service_base_url = api_server::settings::BaseUrl("http://images.example.com:8888".to_owned());
+        settings.image_service_base_url =
+            api_server::settings::BaseUrl("http://images.example.com:8888".to_owned());
     })
     .await;
     let id = server.infra_env(None).await;
-    let infra_env = server.get(&format!("/v2/infra-envs/{id}/")).await.expect(200);
+    let infra_env = server
+        .get(&format!("/v2/infra-envs/{id}/"))
+        .await
+        .expect(200);
     let url = format!("http://images.example.com:8888/byid/{id}/4.18/x86_64/full.iso");
     assert_eq!(infra_env["download_url"], url);
     assert_eq!(infra_env["type"], "full-iso");
     assert_eq!(infra_env["proxy"], json!({}));
-    let answer = server.get(&format!("/v2/infra-envs/{id}/downloads/image-url")).await.expect(200);
-    assert_eq!(answer, json!({ "url": url, "expires_at": "0001-01-01T00:00:00.000Z" }));
+    let answer = server
+        .get(&format!("/v2/infra-envs/{id}/downloads/image-url"))
+        .await
+        .expect(200);
+    assert_eq!(
+        answer,
+        json!({ "url": url, "expires_at": "0001-01-01T00:00:00.000Z" })
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,9 +36,24 @@ async fn the_listing_can_be_narrowed_to_a_cluster() {
     let cluster = server.cluster(json!({})).await;
     let bound = server.infra_env(Some(&cluster)).await;
     server.infra_env(None).await;
-    assert_eq!(server.get("/v2/infra-envs/").await.expect(200).as_array().unwrap().len(), 2);
-    let list = server.get(&format!("/v2/infra-envs/?cluster_id={cluster}")).await.expect(200);
-    assert_eq!((list.as_array().unwrap().len(), list[0]["id"].as_str()), (1, Some(bound.as_str())));
+    assert_eq!(
+        server
+            .get("/v2/infra-envs/")
+            .await
+            .expect(200)
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+    let list = server
+        .get(&format!("/v2/infra-envs/?cluster_id={cluster}"))
+        .await
+        .expect(200);
+    assert_eq!(
+        (list.as_array().unwrap().len(), list[0]["id"].as_str()),
+        (1, Some(bound.as_str()))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,9 +69,20 @@ async fn a_change_is_stored_and_static_networks_come_back_as_text() {
     let change = json!({ "static_network_config": network, "image_type": "minimal-iso" });
     let changed = server.patch(&path, &change).await.expect(201);
     let text = changed["static_network_config"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<serde_json::Value>(text).unwrap()[0]["network_yaml"], yaml);
-    assert!(changed["download_url"].as_str().unwrap().ends_with("/minimal.iso"));
-    server.patch(&path, &json!({ "proxy": { "http_proxy": "ftp://x" } })).await.expect(400);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(text).unwrap()[0]["network_yaml"],
+        yaml
+    );
+    assert!(
+        changed["download_url"]
+            .as_str()
+            .unwrap()
+            .ends_with("/minimal.iso")
+    );
+    server
+        .patch(&path, &json!({ "proxy": { "http_proxy": "ftp://x" } }))
+        .await
+        .expect(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -54,26 +90,56 @@ async fn an_infra_env_with_hosts_stays() {
     let server = Server::start().await;
     let id = server.infra_env(None).await;
     let host = server.host(&id, 1).await;
-    let refused = server.delete(&format!("/v2/infra-envs/{id}")).await.expect(400);
-    assert!(refused["reason"].as_str().unwrap().contains("hosts"), "{refused}");
+    let refused = server
+        .delete(&format!("/v2/infra-envs/{id}"))
+        .await
+        .expect(400);
+    assert!(
+        refused["reason"].as_str().unwrap().contains("hosts"),
+        "{refused}"
+    );
     server.delete(&host).await.expect(204);
-    server.delete(&format!("/v2/infra-envs/{id}")).await.expect(204);
-    server.get(&format!("/v2/infra-envs/{id}")).await.expect(404);
+    server
+        .delete(&format!("/v2/infra-envs/{id}"))
+        .await
+        .expect(204);
+    server
+        .get(&format!("/v2/infra-envs/{id}"))
+        .await
+        .expect(404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_discovery_ignition_calls_back_by_name() {
     let server = Server::start().await;
     let id = server.infra_env(None).await;
-    let answer = server.get(&format!("/v2/infra-envs/{id}/downloads/files?file_name=discovery.ign")).await;
-    assert_eq!(answer.header("content-disposition"), "attachment; filename=\"discovery.ign\"");
+    let answer = server
+        .get(&format!(
+            "/v2/infra-envs/{id}/downloads/files?file_name=discovery.ign"
+        ))
+        .await;
+    assert_eq!(
+        answer.header("content-disposition"),
+        "attachment; filename=\"discovery.ign\""
+    );
     assert_eq!(answer.header("content-type"), "application/octet-stream");
     assert!(!answer.header("last-modified").is_empty());
     let text = answer.expect(200).to_string();
     assert!(text.contains("http://installer.example.com:8090"), "{text}");
     assert!(text.contains(&id));
-    let wrong = server.get(&format!("/v2/infra-envs/{id}/downloads/files?file_name=other")).await.expect(400);
-    assert!(wrong["message"].as_str().unwrap().contains("file_name in query should be one of"), "{wrong}");
+    let wrong = server
+        .get(&format!(
+            "/v2/infra-envs/{id}/downloads/files?file_name=other"
+        ))
+        .await
+        .expect(400);
+    assert!(
+        wrong["message"]
+            .as_str()
+            .unwrap()
+            .contains("file_name in query should be one of"),
+        "{wrong}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,12 +148,24 @@ async fn boot_scripts() {
     let id = server.infra_env(None).await;
     let path = format!("/v2/infra-envs/{id}/downloads/files?file_name=ipxe-script");
     let script = server.get(&path).await.text;
-    assert!(script.starts_with("#!ipxe") && script.contains("pxe-initrd"), "{script}");
-    let script = server.get(&format!("{path}&ipxe_script_type=boot-order-control")).await.text;
+    assert!(
+        script.starts_with("#!ipxe") && script.contains("pxe-initrd"),
+        "{script}"
+    );
+    let script = server
+        .get(&format!("{path}&ipxe_script_type=boot-order-control"))
+        .await
+        .text;
     assert!(script.contains("mac=${net0/mac}"), "{script}");
     let path = format!("/v2/infra-envs/{id}/downloads/files-presigned?file_name=ipxe-script");
-    let url = server.get(&path).await.expect(200)["url"].as_str().unwrap().to_owned();
-    assert!(url.starts_with("http://192.0.2.10:8090/api/assisted-install/v2/infra-envs/"), "{url}");
+    let url = server.get(&path).await.expect(200)["url"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        url.starts_with("http://192.0.2.10:8090/api/assisted-install/v2/infra-envs/"),
+        "{url}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

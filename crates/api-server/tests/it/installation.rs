@@ -8,10 +8,15 @@ const CERTIFICATE_KIND: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A ready single-node cluster: its id, its host's path, the instructions answered so far.
 async fn ready(server: &Server) -> (String, String) {
-    let cluster = server.cluster(json!({ "control_plane_count": 1, "high_availability_mode": "None" })).await;
+    let cluster = server
+        .cluster(json!({ "control_plane_count": 1, "high_availability_mode": "None" }))
+        .await;
     let infra_env = server.infra_env(Some(&cluster)).await;
     let host = server.host(&infra_env, 1).await;
-    server.reply(&host, "inventory", &inventory(1)).await.expect(204);
+    server
+        .reply(&host, "inventory", &inventory(1))
+        .await
+        .expect(204);
     answer_until(server, &host, "known").await;
     let path = format!("/v2/clusters/{cluster}");
     wait_status(server, &path, "ready").await;
@@ -24,25 +29,38 @@ async fn answer_until(server: &Server, host: &str, status: &str) {
         .until(&format!("the host is {status}"), async || {
             let record = server.get(host).await.expect(200);
             if record["status"] == status {
-                return Some(());
+                return Ok(());
             }
-            let steps = server.get(&format!("{host}/instructions")).await.expect(200);
+            let now = service::clock::now().timestamp();
+            let steps = server
+                .get(&format!("{host}/instructions?timestamp={now}"))
+                .await
+                .expect(200);
             for step in steps["instructions"].as_array().into_iter().flatten() {
                 if let Some(output) = output(step) {
-                    server.reply(host, step["step_type"].as_str().unwrap(), &output).await.expect(204);
+                    server
+                        .reply(host, step["step_type"].as_str().unwrap(), &output)
+                        .await
+                        .expect(204);
                 }
             }
-            None
+            Err(format!(
+                "{} {} {steps} {}",
+                record["status"], record["status_info"], record["validations_info"]
+            ))
         })
         .await;
 }
 
 /// What a healthy machine finds.
 fn output(step: &Value) -> Option<Value> {
-    let request = || -> Value { serde_json::from_str(step["args"][0].as_str().unwrap()).unwrap_or_default() };
+    let request =
+        || -> Value { serde_json::from_str(step["args"][0].as_str().unwrap()).unwrap_or_default() };
     match step["step_type"].as_str().unwrap() {
         "inventory" => Some(inventory(1)),
-        "ntp-synchronizer" => Some(json!({ "ntp_sources": [{ "source_name": "192.0.2.1", "source_state": "synced" }] })),
+        "ntp-synchronizer" => Some(
+            json!({ "ntp_sources": [{ "source_name": "192.0.2.1", "source_state": "synced" }] }),
+        ),
         "domain-resolution" => {
             let names = request()["domains"].as_array().cloned().unwrap_or_default();
             let resolutions: Vec<Value> = names
@@ -68,18 +86,27 @@ fn output(step: &Value) -> Option<Value> {
 }
 
 async fn wait_status(server: &Server, path: &str, status: &str) -> Value {
-    let mut last = Value::Null;
     server
         .until(&format!("{path} is {status}"), async || {
-            last = server.get(path).await.expect(200);
-            (last["status"] == status).then(|| last.clone())
+            let cluster = server.get(path).await.expect(200);
+            if cluster["status"] == status {
+                Ok(cluster)
+            } else {
+                Err(cluster)
+            }
         })
         .await
 }
 
 async fn progress(server: &Server, host: &str, stages: &[&str]) {
     for stage in stages {
-        server.put(&format!("{host}/progress"), &json!({ "current_stage": stage })).await.expect(200);
+        server
+            .put(
+                &format!("{host}/progress"),
+                &json!({ "current_stage": stage }),
+            )
+            .await
+            .expect(200);
     }
 }
 
@@ -88,68 +115,156 @@ async fn a_single_node_is_installed() {
     let server = Server::start().await;
     let (id, host) = ready(&server).await;
     let path = format!("/v2/clusters/{id}");
-    let ordered = server.post(&format!("{path}/actions/install"), &json!({})).await.expect(202);
+    let ordered = server
+        .post(&format!("{path}/actions/install"), &json!({}))
+        .await
+        .expect(202);
     assert_eq!(ordered["status"], "preparing-for-installation");
     assert_eq!(ordered["hosts"][0]["bootstrap"], true);
-    server.post(&format!("{path}/actions/install"), &json!({})).await.expect(409);
+    server
+        .post(&format!("{path}/actions/install"), &json!({}))
+        .await
+        .expect(409);
     answer_until(&server, &host, "installing").await;
     let cluster = wait_status(&server, &path, "installing").await;
     assert!(cluster["openshift_cluster_id"].is_string(), "{cluster}");
 
-    let steps = server.get(&format!("{host}/instructions")).await.expect(200);
-    let install = steps["instructions"].as_array().unwrap().iter().find(|step| step["step_type"] == "install").unwrap();
+    let steps = server
+        .get(&format!("{host}/instructions"))
+        .await
+        .expect(200);
+    let install = steps["instructions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|step| step["step_type"] == "install")
+        .unwrap();
     let request: Value = serde_json::from_str(install["args"][0].as_str().unwrap()).unwrap();
-    assert_eq!((request["role"].as_str(), request["cluster_id"].as_str()), (Some("bootstrap"), Some(id.as_str())));
+    assert_eq!(
+        (request["role"].as_str(), request["cluster_id"].as_str()),
+        (Some("bootstrap"), Some(id.as_str()))
+    );
     server.delete(&host).await.expect(409);
     server.delete(&path).await.expect(409);
 
     let ignition_path = host.replace("/infra-envs/", "/infra-env/");
-    let ignition = server.get(&format!("{ignition_path}/downloads/ignition")).await;
-    assert_eq!(ignition.header("content-disposition"), format!("attachment; filename=\"master-{}.ign\"", host_id(1)));
+    let ignition = server
+        .get(&format!("{ignition_path}/downloads/ignition"))
+        .await;
+    assert_eq!(
+        ignition.header("content-disposition"),
+        format!("attachment; filename=\"master-{}.ign\"", host_id(1))
+    );
     assert!(ignition.expect(200)["ignition"]["version"].is_string());
-    server.get(&format!("{path}/downloads/files?file_name=bootstrap.ign")).await.expect(200);
-    let early = server.get(&format!("{path}/downloads/credentials?file_name=kubeconfig")).await;
+    server
+        .get(&format!("{path}/downloads/files?file_name=bootstrap.ign"))
+        .await
+        .expect(200);
+    let early = server
+        .get(&format!(
+            "{path}/downloads/credentials?file_name=kubeconfig"
+        ))
+        .await;
     assert_eq!(early.status, 200, "without the ingress: {}", early.text);
     server.get(&format!("{path}/credentials")).await.expect(409);
 
-    let stages = [
-        "Starting installation", "Installing", "Waiting for bootkube", "Writing image to disk", "Rebooting", "Joined",
-        "Done",
+    let first = [
+        "Starting installation",
+        "Installing",
+        "Waiting for bootkube",
+        "Writing image to disk",
     ];
-    progress(&server, &host, &stages).await;
-    server.put(&format!("{host}/progress"), &json!({ "current_stage": "Installing" })).await.expect(409);
+    progress(&server, &host, &first).await;
+    server
+        .put(
+            &format!("{host}/progress"),
+            &json!({ "current_stage": "Installing" }),
+        )
+        .await
+        .expect(409);
+    progress(&server, &host, &["Rebooting", "Joined", "Done"]).await;
     let cluster = wait_status(&server, &path, "finalizing").await;
-    assert_eq!(cluster["progress"]["installing_stage_percentage"], 100, "{}", cluster["progress"]);
+    assert_eq!(
+        cluster["progress"]["installing_stage_percentage"], 100,
+        "{}",
+        cluster["progress"]
+    );
     finish(&server, &path).await;
 }
 
 /// What the controller does.
 async fn finish(server: &Server, path: &str) {
     let stage = json!({ "finalizing_stage": "Waiting for cluster operators" });
-    server.put(&format!("{path}/progress"), &stage).await.expect(200);
-    server.put(&format!("{path}/monitored-operators"), &json!({ "name": "nothing", "status": "available" })).await.expect(404);
-    for operator in server.get(&format!("{path}/monitored-operators")).await.expect(200).as_array().unwrap() {
-        let report = json!({ "name": operator["name"], "status": "available", "version": "4.18.7" });
-        server.put(&format!("{path}/monitored-operators"), &report).await.expect(200);
+    server
+        .put(&format!("{path}/progress"), &stage)
+        .await
+        .expect(200);
+    server
+        .put(
+            &format!("{path}/monitored-operators"),
+            &json!({ "name": "nothing", "status": "available" }),
+        )
+        .await
+        .expect(404);
+    for operator in server
+        .get(&format!("{path}/monitored-operators"))
+        .await
+        .expect(200)
+        .as_array()
+        .unwrap()
+    {
+        let report =
+            json!({ "name": operator["name"], "status": "available", "version": "4.18.7" });
+        server
+            .put(&format!("{path}/monitored-operators"), &report)
+            .await
+            .expect(200);
     }
-    server.post(&format!("{path}/uploads/ingress-cert"), &json!("no certificate")).await.expect(400);
-    let pem = service::tls::self_signed(&["ingress.example.com".to_owned()]).unwrap().cert;
+    server
+        .post(
+            &format!("{path}/uploads/ingress-cert"),
+            &json!("no certificate"),
+        )
+        .await
+        .expect(400);
+    let pem = service::tls::self_signed(&["ingress.example.com".to_owned()])
+        .unwrap()
+        .cert;
     assert!(pem.starts_with(CERTIFICATE_KIND));
-    server.post(&format!("{path}/uploads/ingress-cert"), &json!(pem)).await.expect(201);
-    server.post(&format!("{path}/uploads/ingress-cert"), &json!(pem)).await.expect(201);
+    server
+        .post(&format!("{path}/uploads/ingress-cert"), &json!(pem))
+        .await
+        .expect(201);
+    server
+        .post(&format!("{path}/uploads/ingress-cert"), &json!(pem))
+        .await
+        .expect(201);
     let done = json!({ "is_success": true });
-    server.post(&format!("{path}/actions/complete-installation"), &done).await.expect(202);
+    server
+        .post(&format!("{path}/actions/complete-installation"), &done)
+        .await
+        .expect(202);
     let cluster = wait_status(server, path, "installed").await;
     assert_eq!(cluster["progress"]["total_percentage"], 100);
     assert_ne!(cluster["install_completed_at"], "0001-01-01T00:00:00.000Z");
 
-    let kubeconfig = server.get(&format!("{path}/downloads/credentials?file_name=kubeconfig")).await;
-    assert_eq!(kubeconfig.header("content-disposition"), "attachment; filename=\"kubeconfig\"");
+    let kubeconfig = server
+        .get(&format!(
+            "{path}/downloads/credentials?file_name=kubeconfig"
+        ))
+        .await;
+    assert_eq!(
+        kubeconfig.header("content-disposition"),
+        "attachment; filename=\"kubeconfig\""
+    );
     assert!(kubeconfig.text.contains("certificate-authority-data"));
     let credentials = server.get(&format!("{path}/credentials")).await.expect(200);
     assert_eq!(credentials["username"], "kubeadmin");
     assert!(!credentials["password"].as_str().unwrap().is_empty());
-    assert_eq!(credentials["console_url"], "https://console-openshift-console.apps.demo.example.com");
+    assert_eq!(
+        credentials["console_url"],
+        "https://console-openshift-console.apps.demo.example.com"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,13 +272,31 @@ async fn a_cluster_without_hosts_is_not_installed() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}");
-    let refused = server.post(&format!("{path}/actions/install"), &json!({})).await.expect(409);
-    assert!(refused["reason"].as_str().unwrap().contains("not ready"), "{refused}");
-    server.post(&format!("{path}/actions/cancel"), &json!({})).await.expect(409);
-    let events = server.get(&format!("/v2/events?cluster_id={id}&severities=error")).await.expect(200);
+    let refused = server
+        .post(&format!("{path}/actions/install"), &json!({}))
+        .await
+        .expect(409);
+    assert!(
+        refused["reason"].as_str().unwrap().contains("not ready"),
+        "{refused}"
+    );
+    server
+        .post(&format!("{path}/actions/cancel"), &json!({}))
+        .await
+        .expect(409);
+    let events = server
+        .get(&format!("/v2/events?cluster_id={id}&severities=error"))
+        .await
+        .expect(200);
     assert_eq!(events[0]["name"], "cancel_installation_failed");
-    server.get(&format!("{path}/downloads/files?file_name=bootstrap.ign")).await.expect(409);
-    server.get(&format!("{path}/downloads/files?file_name=passwords")).await.expect(400);
+    server
+        .get(&format!("{path}/downloads/files?file_name=bootstrap.ign"))
+        .await
+        .expect(409);
+    server
+        .get(&format!("{path}/downloads/files?file_name=passwords"))
+        .await
+        .expect(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,16 +304,31 @@ async fn cancelled_and_reset_a_cluster_starts_over() {
     let server = Server::start().await;
     let (id, host) = ready(&server).await;
     let path = format!("/v2/clusters/{id}");
-    server.post(&format!("{path}/actions/install"), &json!({})).await.expect(202);
+    server
+        .post(&format!("{path}/actions/install"), &json!({}))
+        .await
+        .expect(202);
     answer_until(&server, &host, "installing").await;
     wait_status(&server, &path, "installing").await;
-    let cancelled = server.post(&format!("{path}/actions/cancel"), &json!({})).await.expect(202);
-    assert_eq!((&cancelled["status"], &cancelled["hosts"][0]["status"]), (&json!("cancelled"), &json!("cancelled")));
-    let reset = server.post(&format!("{path}/actions/reset"), &json!({})).await.expect(202);
+    let cancelled = server
+        .post(&format!("{path}/actions/cancel"), &json!({}))
+        .await
+        .expect(202);
+    assert_eq!(
+        (&cancelled["status"], &cancelled["hosts"][0]["status"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
+    let reset = server
+        .post(&format!("{path}/actions/reset"), &json!({}))
+        .await
+        .expect(202);
     assert_eq!(reset["status"], "insufficient");
     assert_eq!(reset["hosts"][0]["status"], "resetting-pending-user-action");
     assert!(reset.get("openshift_cluster_id").is_none());
-    server.get(&format!("{path}/downloads/files?file_name=bootstrap.ign")).await.expect(409);
+    server
+        .get(&format!("{path}/downloads/files?file_name=bootstrap.ign"))
+        .await
+        .expect(409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -188,7 +336,10 @@ async fn an_ordered_installation_survives_a_restart() {
     let server = Server::start().await;
     let (id, host) = ready(&server).await;
     let path = format!("/v2/clusters/{id}");
-    server.post(&format!("{path}/actions/install"), &json!({})).await.expect(202);
+    server
+        .post(&format!("{path}/actions/install"), &json!({}))
+        .await
+        .expect(202);
     let server = server.restart().await;
     answer_until(&server, &host, "installing").await;
     wait_status(&server, &path, "installing").await;
@@ -199,7 +350,10 @@ async fn logs_are_kept_and_given_back() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/logs");
-    server.get(&format!("{path}?logs_type=controller")).await.expect(409);
+    server
+        .get(&format!("{path}?logs_type=controller"))
+        .await
+        .expect(409);
     let body = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l.tgz\"\r\n\r\nBYTES\r\n--b--\r\n";
     let upload = |path: String, body: &'static str| {
         server
@@ -208,13 +362,28 @@ async fn logs_are_kept_and_given_back() {
             .body(body)
     };
     let other = "--b\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\nBYTES\r\n--b--\r\n";
-    Server::send(upload(format!("{path}?logs_type=controller"), other)).await.expect(400);
-    Server::send(upload(format!("{path}?logs_type=host"), body)).await.expect(400);
-    Server::send(upload(format!("{path}?logs_type=controller"), body)).await.expect(204);
+    Server::send(upload(format!("{path}?logs_type=controller"), other))
+        .await
+        .expect(400);
+    Server::send(upload(format!("{path}?logs_type=host"), body))
+        .await
+        .expect(400);
+    Server::send(upload(format!("{path}?logs_type=controller"), body))
+        .await
+        .expect(204);
     let answer = server.get(&format!("{path}?logs_type=controller")).await;
-    assert_eq!(answer.header("content-disposition"), format!("attachment; filename=\"demo_{id}_controller.tar.gz\""));
+    assert_eq!(
+        answer.header("content-disposition"),
+        format!("attachment; filename=\"demo_{id}_controller.tar.gz\"")
+    );
     assert_eq!(answer.text, "BYTES");
     let progress = json!({ "logs_state": "completed" });
-    server.put(&format!("/v2/clusters/{id}/logs-progress"), &progress).await.expect(204);
-    assert_eq!(server.get(&format!("/v2/clusters/{id}")).await.expect(200)["logs_info"], "completed");
+    server
+        .put(&format!("/v2/clusters/{id}/logs-progress"), &progress)
+        .await
+        .expect(204);
+    assert_eq!(
+        server.get(&format!("/v2/clusters/{id}")).await.expect(200)["logs_info"],
+        "completed"
+    );
 }

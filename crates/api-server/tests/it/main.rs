@@ -1,5 +1,7 @@
 //! The real router over HTTP, with a real Postgres.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
 mod clusters;
 mod database;
 mod errors;

@@ -15,17 +15,30 @@ async fn manifests_come_change_and_go() {
     assert_eq!(server.get(&path).await.expect(200), json!([]));
     let params = json!({ "folder": "openshift", "file_name": "mine.yaml", "content": CONTENT });
     let made = server.post(&path, &params).await.expect(201);
-    assert_eq!(made, json!({ "folder": "openshift", "file_name": "mine.yaml", "manifest_source": "user" }));
+    assert_eq!(
+        made,
+        json!({ "folder": "openshift", "file_name": "mine.yaml", "manifest_source": "user" })
+    );
     assert_eq!(server.get(&path).await.expect(200), json!([made]));
-    let file = server.get(&format!("{path}/files?folder=openshift&file_name=mine.yaml")).await;
+    let file = server
+        .get(&format!(
+            "{path}/files?folder=openshift&file_name=mine.yaml"
+        ))
+        .await;
     assert_eq!(file.text, "kind: ConfigMap\n");
 
     let same_name = json!({ "folder": "manifests", "file_name": "mine.yaml", "content": CONTENT });
     server.post(&path, &same_name).await.expect(400);
     let change = json!({ "folder": "openshift", "file_name": "mine.yaml", "updated_folder": "manifests", "updated_file_name": "ours.yml" });
     server.patch(&path, &change).await.expect(200);
-    server.delete(&format!("{path}?folder=openshift&file_name=mine.yaml")).await.expect(404);
-    server.delete(&format!("{path}?file_name=ours.yml")).await.expect(200);
+    server
+        .delete(&format!("{path}?folder=openshift&file_name=mine.yaml"))
+        .await
+        .expect(404);
+    server
+        .delete(&format!("{path}?file_name=ours.yml"))
+        .await
+        .expect(200);
     assert_eq!(server.get(&path).await.expect(200), json!([]));
 }
 
@@ -34,8 +47,23 @@ async fn what_is_no_manifest_is_refused() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/manifests");
-    server.post(&path, &json!({ "file_name": "a.txt", "content": CONTENT })).await.expect(422);
-    server.post(&path, &json!({ "file_name": "../a.yaml", "content": CONTENT })).await.expect(422);
-    server.post(&path, &json!({ "file_name": "a.yaml", "content": "***" })).await.expect(400);
-    server.post(&path, &json!({ "file_name": "a.yaml" })).await.expect(400);
+    server
+        .post(&path, &json!({ "file_name": "a.txt", "content": CONTENT }))
+        .await
+        .expect(422);
+    server
+        .post(
+            &path,
+            &json!({ "file_name": "../a.yaml", "content": CONTENT }),
+        )
+        .await
+        .expect(422);
+    server
+        .post(&path, &json!({ "file_name": "a.yaml", "content": "***" }))
+        .await
+        .expect(400);
+    server
+        .post(&path, &json!({ "file_name": "a.yaml" }))
+        .await
+        .expect(400);
 }

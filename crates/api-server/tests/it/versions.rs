@@ -15,8 +15,14 @@ async fn both_spellings_list_the_versions() {
         json!({ "display_name": "4.18.7", "support_level": "production", "default": true, "cpu_architectures": ["x86_64"] })
     );
     assert_eq!(versions["4.19.0-ec.2"]["support_level"], "beta");
-    assert_eq!(server.get("/v2/platform-versions").await.expect(200), versions);
-    let narrowed = server.get("/v2/openshift-versions?version=4.19").await.expect(200);
+    assert_eq!(
+        server.get("/v2/platform-versions").await.expect(200),
+        versions
+    );
+    let narrowed = server
+        .get("/v2/openshift-versions?version=4.19")
+        .await
+        .expect(200);
     assert_eq!(narrowed.as_object().unwrap().len(), 1);
 }
 
@@ -28,7 +34,12 @@ async fn the_operators_list_is_shown() {
     })
     .await;
     let versions = server.get("/v2/platform-versions").await.expect(200);
-    let defaults: Vec<_> = versions.as_object().unwrap().iter().filter(|(_, one)| one["default"] == true).collect();
+    let defaults: Vec<_> = versions
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, one)| one["default"] == true)
+        .collect();
     assert_eq!((defaults.len(), defaults[0].0.as_str()), (1, "4.18"));
 }
 
@@ -41,6 +52,9 @@ async fn components_and_defaults() {
     assert_eq!(defaults["cluster_networks_ipv4"][0]["host_prefix"], 23);
     assert_eq!(server.get("/v2/domains").await.expect(200), json!([]));
     let id = server.cluster(json!({})).await;
-    let needs = server.get(&format!("/v2/clusters/{id}/preflight-requirements")).await.expect(200);
+    let needs = server
+        .get(&format!("/v2/clusters/{id}/preflight-requirements"))
+        .await
+        .expect(200);
     assert_eq!(needs["ocp"]["master"]["quantitative"]["disk_size_gb"], 120);
 }
