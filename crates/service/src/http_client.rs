@@ -13,18 +13,12 @@ const READ_TIMEOUT: Duration = Duration::from_mins(1);
 ///
 /// Errors: when `ca_pem` is no PEM certificate.
 pub fn http_client(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::Client, Error> {
-    crate::tls::install_provider();
-    let mut builder = reqwest::Client::builder()
+    let tls = oci::trust::client_config(ca_pem, insecure)
+        .map_err(|e| Error::new("reading the trusted certificates", e))?;
+    reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
-        .tls_danger_accept_invalid_certs(insecure);
-    if let Some(pem) = ca_pem {
-        let doing = "reading the CA certificates (PEM expected)";
-        let certificates =
-            reqwest::Certificate::from_pem_bundle(pem).map_err(|e| Error::new(doing, e))?;
-        builder = builder.tls_certs_merge(certificates);
-    }
-    builder
+        .tls_backend_preconfigured(tls)
         .build()
         .map_err(|e| Error::new("building the HTTP client", e))
 }
