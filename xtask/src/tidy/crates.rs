@@ -50,7 +50,7 @@ static DENIED: &[Deny] = &[
     },
     Deny {
         from: &["service"],
-        on: &["sqlx", "rules", "oci", "ignition"],
+        on: &["sqlx", "rules", "ignition"],
         but: &[],
         why: "service knows nothing about clusters",
     },
