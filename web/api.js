@@ -22,6 +22,14 @@ const MEANINGS = {
   504: "The service did not answer in time.",
 };
 
+// What the service's clock is ahead of this computer's: ages stay true where clocks differ.
+let ahead = 0;
+
+/** The service's time, in milliseconds. */
+export function now() {
+  return Date.now() + ahead;
+}
+
 /** Where the answer to `path` with `query` is found. */
 export function address(path, query = {}) {
   const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
@@ -38,6 +46,8 @@ export async function ask(path, { query, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new Failure("This page cannot reach its own server.", { isAway: true });
   }
+  const date = Date.parse(response.headers.get("date"));
+  if (!Number.isNaN(date)) ahead = date - Date.now();
   const text = await response.text();
   const body = parsed(text);
   if (response.ok) {

@@ -1,17 +1,18 @@
 // Which view an address shows, and keeping it fresh.
 
+import { Failure } from "./api.js";
 import { show } from "./dom.js";
 import { empty } from "./format.js";
 import * as cluster from "./views/cluster.js";
 import * as clusters from "./views/clusters.js";
 import * as events from "./views/events.js";
-import * as hosts from "./views/hosts.js";
+import * as infraEnvs from "./views/infra_envs.js";
 import * as versions from "./views/versions.js";
 
 const ROUTES = [
   [/^\/(?:clusters\/?)?$/, clusters],
   [/^\/clusters\/(?<id>[0-9a-f-]{36})\/?$/, cluster],
-  [/^\/hosts\/?$/, hosts],
+  [/^\/infra-envs\/?$/, infraEnvs],
   [/^\/events\/?$/, events],
   [/^\/versions\/?$/, versions],
 ];
@@ -25,8 +26,8 @@ const notice = document.getElementById("notice");
 
 let timer;
 let pending = new AbortController();
-// The address whose data the page shows: failures replace another page's data, and only warn over one's own.
-let shown;
+// What the page shows, of which address: failures replace another page's data, and only warn over one's own.
+let shown = {};
 
 function route() {
   for (const [pattern, view] of ROUTES) {
@@ -42,21 +43,22 @@ async function refresh() {
   pending = new AbortController();
   const { signal } = pending;
   const { view, id } = route();
+  if (shown.path !== location.pathname) shown.view?.leave?.();
   if (!view) {
-    shown = undefined;
+    shown = {};
+    notice.hidden = true;
+    live.textContent = "";
     show(main, empty("There is no such page.", "The menu above has everything there is."));
     return;
   }
   let wait = REFRESH;
-  const parameters = new URLSearchParams(location.search);
   try {
-    const data = await view.load({ parameters, id }, signal);
+    const data = await view.load({ parameters: new URLSearchParams(location.search), id }, signal);
     if (signal.aborted) return;
-    show(main, [view.draw(data, { parameters, id, go })].flat(Infinity));
-    shown = location.pathname;
-    document.title = `${data.cluster?.name ?? view.title} · Atoll`;
+    shown = { view, data, path: location.pathname };
+    redraw();
     notice.hidden = true;
-    live.textContent = `Updated ${new Date().toLocaleTimeString()}`;
+    live.textContent = `Updated ${new Date().toLocaleTimeString([], { hourCycle: "h23" })}`;
   } catch (error) {
     if (error.name === "AbortError" || signal.aborted) return;
     wait = error.isAway ? REFRESH_AWAY : REFRESH;
@@ -65,11 +67,26 @@ async function refresh() {
   timer = setTimeout(refresh, wait);
 }
 
+/** Shows the data once more, after something else than the data has changed. */
+function redraw() {
+  const { view, data, path } = shown;
+  if (path !== location.pathname) return;
+  const page = { parameters: new URLSearchParams(location.search), go, redraw };
+  show(main, [view.draw(data, page)].flat(Infinity));
+  document.title = `${view.name?.(data) ?? view.title} · Atoll`;
+}
+
 function complain(error) {
+  // A defect of this page is told to who looks for it, and does not look like one of the service.
+  if (!(error instanceof Failure)) console.error(error);
+  const text = error instanceof Failure ? error.message : `This page failed: ${error.message}`;
+  const age = shown.path === location.pathname ? " What is shown may be old." : "";
+  const message = `${text}${/[.!?]$/.test(text) ? "" : "."}${age}${error.isAway ? " Trying again…" : ""}`;
   live.textContent = "Not updated";
-  notice.textContent = error.isAway ? `${error.message} Trying again…` : error.message;
+  // Screen readers say it again with each change.
+  if (notice.textContent !== message) notice.textContent = message;
   notice.hidden = false;
-  if (shown !== location.pathname) show(main, empty("Nothing to show.", "The line above says why."));
+  if (shown.path !== location.pathname) show(main, empty("Nothing to show.", "The line above says why."));
 }
 
 /** Changes the query of the address: filters and pages survive a reload and can be sent to somebody. */

@@ -1,6 +1,8 @@
 // Building elements, and changing a page into its next version without losing focus, scroll or open details.
 
 const HANDLERS = ["onclick", "onchange", "ontoggle"];
+// A link out of a record must not become a script.
+const LINK = /^(?:https?:\/\/|\/(?!\/)|#)/i;
 // What the person at the page decides, not the data.
 const KEPT = new Set(["open"]);
 
@@ -9,6 +11,7 @@ export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === undefined || value === null || value === false) continue;
+    if (name === "href" && !LINK.test(value)) continue;
     if (name.startsWith("on")) element[name] = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }

@@ -1,17 +1,19 @@
 // Values as people read them.
 
-import { inner } from "./api.js";
+import { now } from "./api.js";
 import { h } from "./dom.js";
 
-const GOOD = ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "production"];
+const GOOD = ["ready", "known", "installed", "known-unbound", "added-to-existing-cluster", "success", "production", "available"];
 const BUSY = ["installing", "installing-in-progress", "finalizing", "preparing-for-installation",
   "preparing-successful", "discovering", "discovering-unbound", "binding", "unbinding", "resetting",
-  "reclaiming", "reclaiming-rebooting", "adding-hosts", "info"];
-const BAD = ["error", "preparing-failed", "critical", "failure"];
+  "reclaiming", "reclaiming-rebooting", "adding-hosts", "progressing"];
+const QUIET = ["info"];
+const BAD = ["error", "preparing-failed", "critical", "failure", "failed"];
 
 /** A status as a badge: the word says it, the colour repeats it. */
 export function badge(status) {
-  const kind = GOOD.includes(status) ? "good" : BUSY.includes(status) ? "busy" : BAD.includes(status) ? "bad" : "warn";
+  if (!status) return null;
+  const kind = GOOD.includes(status) ? "good" : BUSY.includes(status) ? "busy" : BAD.includes(status) ? "bad" : QUIET.includes(status) ? "quiet" : "warn";
   return h("span", { class: `badge ${kind}` }, words(status));
 }
 
@@ -35,13 +37,47 @@ export function gigabytes(count) {
   return count ? `${Math.round(count / 1e9)} GB` : "–";
 }
 
-/** A time of the wire; the zero time is no time. */
+/** The milliseconds of a time of the wire; undefined for the zero time. */
+export function instant(text) {
+  return !text || text.startsWith("0001-") ? undefined : Date.parse(text);
+}
+
+/** A time of the wire, by the reader's clock and calendar. */
 export function time(text) {
-  if (!text || text.startsWith("0001-")) return h("span", { class: "muted" }, "–");
+  if (instant(text) === undefined) return h("span", { class: "muted" }, "–");
   const date = new Date(text);
+  const clock = date.toLocaleTimeString([], { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const isToday = date.toDateString() === new Date().toDateString();
-  const shown = isToday ? date.toLocaleTimeString() : date.toLocaleString();
-  return h("time", { datetime: text, title: date.toISOString() }, shown);
+  return stamp(text, isToday ? clock : `${date.toLocaleDateString([], { dateStyle: "medium" })}, ${clock}`);
+}
+
+/** How long ago something was. */
+export function ago(text) {
+  return instant(text) === undefined ? h("span", { class: "muted" }, "–") : stamp(text, `${since(text)} ago`);
+}
+
+/** The time from then to now. */
+export function since(text) {
+  return span(now() - instant(text));
+}
+
+function stamp(text, shown) {
+  return h("time", { datetime: text, title: new Date(text).toISOString() }, shown);
+}
+
+/** A length of time in its two largest units. */
+export function span(milliseconds) {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`;
+}
+
+/** A number of things. */
+export function count(number, one, many = `${one}s`) {
+  return `${number} ${number === 1 ? one : many}`;
 }
 
 /** A share of a whole, as a bar with its number. */
@@ -49,21 +85,6 @@ export function progress(percentage, label) {
   const value = Math.max(0, Math.min(100, Number(percentage) || 0));
   return h("span", { class: "progress" },
     h("progress", { max: 100, value, "aria-label": label }), h("span", { class: "number" }, `${value} %`));
-}
-
-/** The validations that do not hold, of a record's `validations_info`. */
-export function failing(record) {
-  const groups = inner(record.validations_info, {});
-  return Object.entries(groups).flatMap(([group, list]) => (Array.isArray(list) ? list : [])
-    .filter(({ status }) => status === "failure" || status === "error")
-    .map((validation) => ({ group, ...validation })));
-}
-
-/** Failing validations as a list, or nothing. */
-export function failures(record) {
-  const list = failing(record);
-  return list.length > 0 && h("ul", { class: "failures" }, list.map(({ group, id, message }) =>
-    h("li", { "data-key": id }, h("strong", {}, words(id)), h("span", { class: "muted" }, ` (${words(group)}) `), message)));
 }
 
 /** A record without entries. */

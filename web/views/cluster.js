@@ -1,14 +1,21 @@
-// One cluster: where it stands, what holds it up, its hosts, images, files and events.
+// One cluster: where it stands, what holds it up, the way in, its hosts, images and events.
 
-import { address, get } from "../api.js";
+import { get } from "../api.js";
+import { failing, isMoving, isUndecided, ofCluster, reasons, stuck, waiting } from "../checks.js";
 import { h } from "../dom.js";
-import { badge, failures, progress, time, words } from "../format.js";
+import { badge, count, instant, progress, since, span, time, words } from "../format.js";
+import * as credentials from "./credentials.js";
 import * as events from "./events.js";
 import * as hosts from "./hosts.js";
+import { image } from "./infra_envs.js";
 
-const STARTED = ["installing", "finalizing", "installed", "error", "adding-hosts", "cancelled", "installing-pending-user-action"];
+// More would push the rest of the page out of sight; the table has them all.
+const STUCK_SHOWN = 10;
 
 export const title = "Cluster";
+
+/** What must not stay in the page when it is left. */
+export const leave = credentials.forget;
 
 export async function load({ parameters, id }, signal) {
   const [cluster, infraEnvs, happened] = await Promise.all([
@@ -19,83 +26,100 @@ export async function load({ parameters, id }, signal) {
   return { cluster, infraEnvs, happened };
 }
 
+/** What the window is called. */
+export function name({ cluster }) {
+  return cluster.name || cluster.id;
+}
+
 export function draw({ cluster, infraEnvs, happened }, page) {
+  const list = cluster.hosts ?? [];
+  const images = section("Discovery image", infraEnvs.length > 0
+    ? infraEnvs.map(image)
+    : h("p", { class: "muted" }, "No infra-env belongs to this cluster yet; without one there is no image to boot hosts from."));
+  const table = section("Hosts", list.length > 0
+    ? [h("p", { class: "muted" }, `${count(list.length, "host")}: ${hosts.summary(list)}`), hosts.table(list)]
+    : h("p", { class: "muted" }, "No hosts yet: boot them from the discovery image."));
+  const hasFiles = credentials.exist(cluster);
+  const access = section("Access", hasFiles
+    ? credentials.panel(cluster, page.redraw)
+    : h("p", { class: "muted" }, "Kubeconfig and kubeadmin password are here once the installation has begun."));
   return [
-    h("p", { class: "small" }, h("a", { href: "/" }, "Clusters"), " / ", cluster.name),
-    h("h1", {}, cluster.name || cluster.id, " ", badge(cluster.status)),
-    h("p", { class: "lead" }, cluster.status_info),
+    h("p", { class: "small" }, h("a", { href: "/" }, "Clusters"), " / ", name({ cluster })),
+    h("h1", {}, name({ cluster }), " ", badge(cluster.status)),
+    holdup(cluster),
     overview(cluster),
-    problems(cluster),
-    section("Hosts", cluster.hosts?.length > 0
-      ? hosts.table(cluster.hosts)
-      : h("p", { class: "muted" }, "No hosts yet: boot them from the discovery image below.")),
-    section("Discovery images", infraEnvs.length > 0
-      ? infraEnvs.map(image)
-      : h("p", { class: "muted" }, "No infra-env belongs to this cluster yet.")),
-    files(cluster),
-    h("h2", {}, "Events"),
+    hasFiles && access,
+    list.length > 0 ? [table, images] : [images, table],
+    !hasFiles && access,
+    h("h2", { id: "events" }, "Events"),
     events.panel(happened, page),
   ];
 }
 
 function section(heading, body) {
-  return h("section", { class: "panel" }, h("h2", {}, heading), body);
+  return h("section", { class: "panel", "data-key": heading }, h("h2", {}, heading), body);
+}
+
+function holdup(cluster) {
+  const held = stuck(cluster)
+    .map((entry) => ({ ...entry, name: hosts.name(entry.host) }))
+    .sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
+  const checks = isUndecided(cluster) ? ofCluster(cluster, held) : [];
+  const pending = isUndecided(cluster) ? waiting(cluster) : [];
+  if (held.length + checks.length + pending.length === 0) {
+    return reasons(cluster).map((text) => h("p", { class: cluster.status === "error" ? "lead bad-text" : "lead" }, text));
+  }
+  const preparation = reasons(cluster).filter((text) => !failing(cluster).some(({ message }) => message === text));
+  return h("section", { class: "panel holdup", "data-key": "holdup" }, h("h2", {}, "What holds it up"),
+    preparation.length > 0 && preparation.map((text) => h("p", {}, text)),
+    hosts.list(checks), h("ul", { class: "checks" }, held.slice(0, STUCK_SHOWN).map(stuckHost)),
+    held.length > STUCK_SHOWN && h("p", {}, `and ${count(held.length - STUCK_SHOWN, "more host", "more hosts")}`),
+    hosts.list(pending, "muted"));
+}
+
+function stuckHost({ host, name: hostname, sentences }) {
+  return h("li", { "data-key": host.id },
+    h("a", { href: `#${hosts.anchor(host)}` }, hostname), ` – ${sentences.join(" · ")}`);
 }
 
 function overview(cluster) {
-  const state = cluster.progress ?? {};
+  const addresses = (list, member) => (list ?? []).map((entry) => entry[member]).join(", ");
   const facts = [
-    ["Version", cluster.openshift_version],
+    ["Version", [cluster.openshift_version, cluster.cpu_architecture].filter(Boolean).join(", ")],
     ["Domain", cluster.base_dns_domain && `${cluster.name}.${cluster.base_dns_domain}`],
-    ["API addresses", (cluster.api_vips ?? []).map(({ ip }) => ip).join(", ")],
-    ["Ingress addresses", (cluster.ingress_vips ?? []).map(({ ip }) => ip).join(", ")],
-    ["Machine networks", (cluster.machine_networks ?? []).map(({ cidr }) => cidr).join(", ")],
+    ["API address", addresses(cluster.api_vips, "ip")],
+    ["Ingress address", addresses(cluster.ingress_vips, "ip")],
+    ["Machine network", addresses(cluster.machine_networks, "cidr")],
     ["Control plane hosts", cluster.control_plane_count],
     ["Created", time(cluster.created_at)],
-    ["Installation began", time(cluster.install_started_at)],
-    ["Installation ended", time(cluster.install_completed_at)],
+    ["Installation", installation(cluster)],
+    ["Id", h("span", { class: "mono whole" }, cluster.id)],
   ];
-  const bars = [
-    ["Whole", state.total_percentage],
+  return h("section", { class: "panel split", "data-key": "overview" },
+    h("dl", { class: "facts" }, facts.filter(([, value]) => value)
+      .map(([fact, value]) => [h("dt", {}, fact), h("dd", {}, value)])),
+    isMoving(cluster) && bars(cluster));
+}
+
+function installation({ status, install_started_at: started, install_completed_at: ended }) {
+  const [from, to] = [instant(started), instant(ended)];
+  if (from === undefined) return null;
+  if (to !== undefined && to >= from) return ["began ", time(started), `, took ${span(to - from)}`];
+  return ["began ", time(started), isMoving({ status }) && `, ${since(started)} ago`];
+}
+
+function bars(cluster) {
+  const state = cluster.progress ?? {};
+  const stages = [
+    ["Total", state.total_percentage],
     ["Preparing", state.preparing_for_installation_stage_percentage],
     ["Installing", state.installing_stage_percentage],
     [state.finalizing_stage ? `Finalizing: ${words(state.finalizing_stage)}` : "Finalizing", state.finalizing_stage_percentage],
   ];
-  return h("section", { class: "panel split" },
-    h("dl", { class: "facts" }, facts.filter(([, value]) => value !== undefined && value !== "")
-      .map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-    state.total_percentage ? h("div", { class: "bars" }, h("h2", {}, "Progress"),
-      bars.map(([name, value]) => h("div", {}, h("span", {}, name), progress(value, name)))) : null);
-}
-
-function problems(cluster) {
-  const list = failures(cluster);
-  return list && section("Checks that fail", list);
-}
-
-function image(infraEnv) {
-  const parts = [infraEnv.openshift_version, infraEnv.cpu_architecture, words(infraEnv.type)].filter(Boolean).join(" · ");
-  return h("p", { class: "line", "data-key": infraEnv.id },
-    infraEnv.download_url
-      ? h("a", { class: "button", href: infraEnv.download_url, download: true }, "Download ISO")
-      : h("span", { class: "muted" }, "No image yet."),
-    h("a", { class: "button plain", download: "discovery.ign",
-      href: address(`/infra-envs/${infraEnv.id}/downloads/files`, { file_name: "discovery.ign" }) }, "Ignition"),
-    h("a", { class: "button plain", download: "ipxe-script",
-      href: address(`/infra-envs/${infraEnv.id}/downloads/files`, { file_name: "ipxe-script" }) }, "iPXE script"),
-    h("span", {}, infraEnv.name, h("span", { class: "muted small" }, ` ${parts}`)));
-}
-
-function files(cluster) {
-  const path = `/clusters/${cluster.id}`;
-  const credentials = (name) => address(`${path}/downloads/credentials`, { file_name: name });
-  if (!STARTED.includes(cluster.status)) {
-    return section("Files", h("p", { class: "muted" }, "Kubeconfig and password can be downloaded once the installation has begun."));
-  }
-  return section("Files", h("p", { class: "line" },
-    h("a", { class: "button", href: credentials("kubeconfig"), download: "kubeconfig" }, "Kubeconfig"),
-    h("a", { class: "button plain", href: credentials("kubeadmin-password"), download: "kubeadmin-password" }, "kubeadmin password"),
-    h("a", { class: "button plain", download: "install-config.yaml",
-      href: address(`${path}/downloads/files`, { file_name: "install-config.yaml" }) }, "install-config.yaml"),
-    h("a", { class: "button plain", href: address(`${path}/logs`, { logs_type: "all" }), download: true }, "Logs")));
+  const operators = (cluster.monitored_operators ?? []).filter(({ status }) => status);
+  return h("div", { class: "bars" }, h("h2", {}, "Progress"),
+    stages.map(([stage, value]) => h("div", {}, h("span", {}, stage), progress(value, stage))),
+    state.finalizing_stage_timed_out && h("p", { class: "bad-text" }, "This stage takes longer than it should."),
+    operators.map((operator) => h("p", { class: "line" }, `Operator ${operator.name}`, badge(operator.status),
+      h("span", { class: "muted small" }, operator.status_info))));
 }

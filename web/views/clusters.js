@@ -1,13 +1,15 @@
 // All clusters.
 
 import { get } from "../api.js";
+import { isMoving, reasons } from "../checks.js";
 import { h } from "../dom.js";
-import { badge, empty, failing, progress, time } from "../format.js";
+import { badge, count, empty, progress, time } from "../format.js";
 
 export const title = "Clusters";
 
+// Without the hosts: their inventories would make megabytes of this list.
 export async function load(_, signal) {
-  return get("/clusters/", { signal, query: { with_hosts: true } });
+  return get("/clusters/", { signal });
 }
 
 export function draw(clusters) {
@@ -20,16 +22,15 @@ export function draw(clusters) {
 }
 
 function card(cluster) {
-  const count = cluster.total_host_count ?? cluster.hosts?.length ?? 0;
-  const problems = failing(cluster).length + (cluster.hosts ?? []).reduce((sum, host) => sum + failing(host).length, 0);
+  const [first, ...more] = reasons(cluster);
+  const total = cluster.progress?.total_percentage;
   return h("li", { class: "card", "data-key": cluster.id },
     h("h2", {}, h("a", { href: `/clusters/${cluster.id}` }, cluster.name || cluster.id)),
     h("p", { class: "line" }, badge(cluster.status), h("span", { class: "muted" }, cluster.openshift_version)),
-    h("p", {}, cluster.status_info),
-    cluster.progress?.total_percentage ? progress(cluster.progress.total_percentage, "Installation") : "",
-    h("p", { class: "muted small" },
-      `${count} ${count === 1 ? "host" : "hosts"}`,
-      problems > 0 ? ` · ${problems} failing ${problems === 1 ? "check" : "checks"}` : "",
+    isMoving(cluster) ? progress(total, "Installation") : "",
+    h("p", { class: "clamp", title: [first, ...more].join("\n") }, first),
+    more.length > 0 && h("p", { class: "muted small" }, `and ${count(more.length, "more reason")}`),
+    h("p", { class: "muted small" }, count(cluster.total_host_count ?? 0, "host"),
       cluster.base_dns_domain ? ` · ${cluster.name}.${cluster.base_dns_domain}` : ""),
     h("p", { class: "muted small" }, "Created ", time(cluster.created_at)));
 }
