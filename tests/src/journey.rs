@@ -1,0 +1,97 @@
+//! The main job, with faults on the way.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use testkit::demo::{Console, Content, Journey, Options};
+
+use crate::process::program;
+use crate::{Api, Installation, until};
+
+/// How many times faster than real time the machines are: slow enough that each fault hits in the middle.
+const SPEEDUP: f64 = 60.0;
+/// Until a stage is reached.
+const STAGE_LIMIT: Duration = Duration::from_mins(5);
+
+/// Where a cluster stands on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Hosts are discovered, or the cluster is ready.
+    Before,
+    /// The installer runs.
+    Preparing,
+    /// Hosts are being written and started.
+    Installing,
+    /// The new cluster settles.
+    Finalizing,
+    /// It is done.
+    Installed,
+}
+
+impl Stage {
+    /// The stage of a cluster.
+    ///
+    /// Errors: it is on no way to `installed`.
+    pub fn of(cluster: &Value) -> Result<Self> {
+        Ok(match cluster["status"].as_str().unwrap_or_default() {
+            "pending-for-input" | "insufficient" | "ready" => Self::Before,
+            "preparing-for-installation" => Self::Preparing,
+            "installing" => Self::Installing,
+            "finalizing" => Self::Finalizing,
+            "installed" => Self::Installed,
+            other => bail!("the cluster is {other:?}: {}", cluster["status_info"]),
+        })
+    }
+
+    /// Waits until the cluster has got there; gives it, with its hosts.
+    ///
+    /// Errors: not in time, or the cluster is on no way there.
+    pub async fn reached(self, api: &Api) -> Result<Value> {
+        until(
+            &format!("the cluster is {self:?}"),
+            STAGE_LIMIT,
+            async || {
+                let Some(id) = only_cluster(api).await? else {
+                    return Ok(None);
+                };
+                let cluster = api.get(&format!("/v2/clusters/{id}")).await?;
+                let stage = Self::of(&cluster)?;
+                Ok((stage >= self).then_some(cluster))
+            },
+        )
+        .await
+    }
+}
+
+async fn only_cluster(api: &Api) -> Result<Option<String>> {
+    let clusters = api.get("/v2/clusters").await?;
+    Ok(clusters[0]["id"].as_str().map(str::to_owned))
+}
+
+/// Goes from nothing to an installed cluster of three and two hosts, while `faults` does its worst.
+///
+/// Errors: those of either.
+pub async fn installed_in_spite_of(
+    installation: &mut Installation,
+    faults: impl AsyncFnOnce(&mut Installation) -> Result<()>,
+) -> Result<()> {
+    let console = Console::new(false);
+    let registry = installation.state()?.services.registry();
+    let installer = program("openshift-baremetal-install")?;
+    let content = Content::make(&installation.data(), &registry, &installer, &console).await?;
+    let options = Options {
+        state: installation.state_file(),
+        work: installation.data().join("demo"),
+        host_sim: program("host-sim")?,
+        coreos_installer: None,
+        broken: None,
+        speedup: SPEEDUP,
+    };
+    let journey = Journey::new(&options, &console)?;
+    tokio::try_join!(
+        async { journey.run(&content).await.context("the journey") },
+        async { faults(installation).await.context("the faults") },
+    )?;
+    Ok(())
+}

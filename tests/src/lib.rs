@@ -1,0 +1,21 @@
+//! For tests of the whole system: an installation for each test, faults, and what has to survive them.
+//!
+//! Everything is driven from outside, as users and machines do it: the real `atoll up`, its children by their
+//! process numbers, HTTP. What a test starts ends with it, also when it fails.
+
+mod api;
+mod installation;
+mod journey;
+mod ledger;
+pub mod process;
+mod scratch;
+mod snapshot;
+mod wait;
+
+pub use api::{Answer, Api};
+pub use installation::{Installation, State};
+pub use journey::{Stage, installed_in_spite_of};
+pub use ledger::Ledger;
+pub use scratch::{Scratch, free_ports};
+pub use snapshot::Snapshot;
+pub use wait::until;

@@ -1,0 +1,84 @@
+//! Folders and ports of one test.
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result};
+
+use crate::process;
+
+const PREFIX: &str = "atoll-system-test-";
+/// Below the ports that systems give to outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..32_000;
+
+/// A folder that goes with this value. Those of killed test programs go at the next run.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new folder that every user may enter: under root, Postgres runs as another one.
+    ///
+    /// Errors: it cannot be made.
+    pub fn new() -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let temp = std::env::temp_dir();
+        sweep(&temp);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = temp.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
+        Ok(Self(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    #[expect(clippy::print_stderr, reason = "shown with the failure of a test")]
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            eprintln!("{} stays: {error}", self.0.display());
+        }
+    }
+}
+
+/// Removes what test programs left that do not live any more.
+fn sweep(temp: &Path) {
+    for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        if pid.is_some_and(|pid| !process::lives(pid)) {
+            process::end_postgres_of(&entry.path().join("data"));
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
+/// The first of `count` free ports in a row on loopback, nobody else's in this process.
+///
+/// Errors: no such row is free.
+pub fn free_ports(count: u16) -> Result<u16> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let span = u32::from(PORTS.end - PORTS.start - count);
+    // Test programs that run at the same time start at different places.
+    let start = std::process::id().wrapping_mul(101) % span;
+    (0..span)
+        .map(|_| {
+            let step = NEXT.fetch_add(u32::from(count), Ordering::Relaxed);
+            PORTS.start + u16::try_from((start + step) % span).unwrap_or(0)
+        })
+        .find(|first| (*first..first + count).all(is_free))
+        .with_context(|| format!("no {count} ports in a row are free"))
+}
+
+fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
