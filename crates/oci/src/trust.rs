@@ -1,7 +1,10 @@
 //! Whom a client trusts: the system's roots, given certificates, or everybody.
 //!
 //! A given certificate is also trusted as the registry's own, even when it calls itself an authority: that is
-//! what `openssl req -x509` makes, and what most offline registries have.
+//! what `openssl req -x509` makes, and what most offline registries have. Its names, its dates and the server's
+//! proof that it has the key count all the same.
+
+mod validity;
 
 use std::sync::Arc;
 
@@ -15,6 +18,8 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
+
+use validity::Validity;
 
 /// A TLS configuration that trusts the system's roots and the certificates in `ca_pem`, or, when `insecure`,
 /// everybody.
@@ -99,9 +104,12 @@ impl ServerCertVerifier for Trust {
         if self.insecure {
             return Ok(ServerCertVerified::assertion());
         }
-        // As for any root, trusting it was decided when it was given: only the name is left to check.
+        // Trusting it was decided when it was given; webpki would not have an authority for a server.
         if self.given.contains(end_entity) {
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            Validity::of(end_entity)
+                .ok_or(CertificateError::BadEncoding)?
+                .check(now)?;
             return Ok(ServerCertVerified::assertion());
         }
         match &self.roots {

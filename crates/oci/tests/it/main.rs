@@ -1,4 +1,4 @@
-//! The store on a real disk, and the client against a server that misbehaves.
+//! The store on a real disk, the client against a server that misbehaves, and whom it trusts.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,4 +7,5 @@
 
 mod client;
 mod disk;
+mod trust;
 mod wire;
