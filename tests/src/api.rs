@@ -7,9 +7,13 @@ use anyhow::{Context as _, Result, ensure};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::Value;
 
+use crate::until;
+
 const BASE_PATH: &str = "/api/assisted-install";
 /// An answer that takes longer is none.
 const TIMEOUT: Duration = Duration::from_mins(1);
+/// While a service is restarted.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A client of the installer API.
 #[derive(Debug, Clone)]
@@ -70,25 +74,24 @@ impl Api {
             .await
     }
 
-    /// The answer to a GET, which has to be a success.
+    /// The answer to a GET, which has to be a success; waits while the service is restarted.
     ///
-    /// Errors: as [`Api::ask`], and any other status, with the body.
+    /// Errors: any other answer, with the body; no answer for long.
     pub async fn get(&self, path: &str) -> Result<Value> {
-        self.succeed(Method::GET, path, None).await
+        let answer = until(&format!("GET {path} is answered"), PATIENCE, async || {
+            let answer = self.ask(Method::GET, path, None).await.ok();
+            Ok(answer.filter(|answer| answer.status != StatusCode::SERVICE_UNAVAILABLE))
+        })
+        .await?;
+        succeeded(&answer).with_context(|| format!("GET {path}"))
     }
 
-    /// The answer to a request with a body, which has to be a success.
+    /// The answer to a request that is sent once and has to be a success.
     ///
-    /// Errors: as [`Api::get`].
-    pub async fn succeed(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
-        let answer = self.ask(method.clone(), path, body).await?;
-        let status = answer.status;
-        ensure!(
-            status.is_success(),
-            "{method} {path}: {status} {}",
-            answer.text()
-        );
-        answer.json().with_context(|| format!("{method} {path}"))
+    /// Errors: as [`Api::ask`], and any other status, with the body.
+    pub async fn succeed(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
+        let answer = self.ask(method.clone(), path, Some(body)).await?;
+        succeeded(&answer).with_context(|| format!("{method} {path}"))
     }
 
     async fn ask_url(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Answer> {
@@ -108,6 +111,12 @@ impl Api {
             body: body.to_vec(),
         })
     }
+}
+
+fn succeeded(answer: &Answer) -> Result<Value> {
+    let status = answer.status;
+    ensure!(status.is_success(), "{status} {}", answer.text());
+    answer.json()
 }
 
 /// A client that trusts the certificate in `authority` alone; without one, plain HTTP.

@@ -91,7 +91,11 @@ pub async fn installed_in_spite_of(
     let journey = Journey::new(&options, &console)?;
     tokio::try_join!(
         async { journey.run(&content).await.context("the journey") },
-        async { faults(installation).await.context("the faults") },
+        async {
+            // Until then the services are given the content.
+            Stage::Before.reached(&installation.api()?).await?;
+            faults(installation).await.context("the faults")
+        },
     )?;
     Ok(())
 }
