@@ -49,12 +49,20 @@ async fn build(settings: Settings) -> Result<App, Error> {
     let store = files::Store::open(&settings.work_dir)
         .await
         .map_err(|error| Error::new("opening WORK_DIR", error))?;
-    let service_ca = settings.service_ca_cert_path.as_deref().map(read).transpose()?;
-    let mirror_ca = match settings.mirror_ca_path.exists() {
-        true => Some(read(&settings.mirror_ca_path)?),
-        false => None,
+    let service_ca = settings
+        .service_ca_cert_path
+        .as_deref()
+        .map(read)
+        .transpose()?;
+    let mirror_ca = if settings.mirror_ca_path.exists() {
+        Some(read(&settings.mirror_ca_path)?)
+    } else {
+        None
     };
-    let bundles = [settings.mirror_ca_path.as_path(), Path::new(install::CA_BUNDLES[1])];
+    let bundles = [
+        settings.mirror_ca_path.as_path(),
+        Path::new(install::CA_BUNDLES[1]),
+    ];
     let mirrors = Mirrors::load(&settings.registries_conf_path, &bundles)
         .map_err(|error| Error::new("reading REGISTRIES_CONF_PATH", error))?;
     let discovery = discovery::Context {
@@ -70,6 +78,7 @@ async fn build(settings: Settings) -> Result<App, Error> {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
         invoker: settings.install_invoker.clone(),
+        policy: settings.policy(),
         registry: RegistryAccess {
             ca_pem: mirror_ca.map(String::into_bytes),
             insecure: settings.skip_cert_verification,
@@ -77,11 +86,19 @@ async fn build(settings: Settings) -> Result<App, Error> {
         },
         service_ca,
         concurrency: settings.install_concurrency,
+        cache_capacity_bytes: settings.installer_cache_capacity,
         time_limit: settings.prepare_for_installation_timeout,
     });
-    Ok(App::new(settings, store, discovery, install, mirrors.as_ref()))
+    Ok(App::new(
+        settings,
+        store,
+        discovery,
+        install,
+        mirrors.as_ref(),
+    ))
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(path).map_err(|error| Error::new(format!("reading {}", path.display()), error))
+    std::fs::read_to_string(path)
+        .map_err(|error| Error::new(format!("reading {}", path.display()), error))
 }

@@ -231,6 +231,8 @@ service::settings! {
         mirror_ca_path: PathBuf = "/etc/pki/ca-trust/extracted/pem/user-registry-ca-bundle.pem",
         /// Installers that run at the same time.
         install_concurrency: usize = "2",
+        /// What installers that are kept for later may take on disk; one in use always stays. In bytes, 0: no limit.
+        installer_cache_capacity: u64 = "0",
         /// Discovered hosts trust every image signature.
         force_insecure_policy_json: bool = "false",
         /// How long the agent may take to start.

@@ -4,6 +4,7 @@ use model::Error;
 use model::cluster::{ClusterStatus, PreparationStatus};
 use model::events::EventSeverity;
 use model::ids::ClusterId;
+use model::infra_env::InfraEnv;
 use model::time::DateTime;
 use rules::NewEvent;
 use serde::{Deserialize, Serialize};
@@ -88,7 +89,7 @@ impl App {
         let input = install::Input {
             snapshot: stored.snapshot.clone(),
             pull_secret: self.pull_secret(id).await?,
-            trust_bundles: self.trust_bundles(&stored).await?,
+            infra_envs: self.infra_envs_of(&stored).await?,
         };
         let outcome = install::prepare(&self.install, input).await;
         match &outcome {
@@ -100,7 +101,8 @@ impl App {
         self.finish_preparation(id, started, &outcome).await
     }
 
-    async fn trust_bundles(&self, stored: &Stored) -> Result<Vec<String>, Error> {
+    /// Where the cluster's hosts came from.
+    async fn infra_envs_of(&self, stored: &Stored) -> Result<Vec<InfraEnv>, Error> {
         let mut ids: Vec<_> = stored
             .snapshot
             .hosts
@@ -109,11 +111,11 @@ impl App {
             .collect();
         ids.sort_unstable();
         ids.dedup();
-        let mut bundles = Vec::with_capacity(ids.len());
+        let mut infra_envs = Vec::with_capacity(ids.len());
         for id in ids {
-            bundles.push(self.infra_env(id).await?.additional_trust_bundle);
+            infra_envs.push(self.infra_env(id).await?);
         }
-        Ok(bundles)
+        Ok(infra_envs)
     }
 
     async fn finish_preparation(

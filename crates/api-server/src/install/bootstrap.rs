@@ -6,6 +6,7 @@ use ignition::{Config, File, Resource};
 use ipnet::IpNet;
 use model::host::{Host, HostRole};
 use model::inventory::{Disk, DriveType, Interface, Inventory};
+use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -52,7 +53,7 @@ pub(super) fn complete(config: &mut Config, snapshot: &Snapshot) -> Result<(), F
             describe_host(file, &mut hosts, snapshot)?;
         }
     }
-    if snapshot.cluster.control_plane_count != 1 {
+    if !is_single_node(&snapshot.cluster) {
         put(config, File::text(MARKER, READABLE, ""));
         let unmanaged = "[main]\nrc-manager=unmanaged\n";
         put(config, File::text(RESOLVER, READABLE, unmanaged));

@@ -20,7 +20,12 @@ pub(super) fn build(ctx: &Context, input: &Input) -> Result<String, Failure> {
     let trust_bundles: Vec<String> = mirrors
         .and_then(|mirrors| mirrors.ca_bundle.clone())
         .into_iter()
-        .chain(input.trust_bundles.iter().cloned())
+        .chain(
+            input
+                .infra_envs
+                .iter()
+                .map(|infra_env| infra_env.additional_trust_bundle.clone()),
+        )
         .filter(|pem| !pem.trim().is_empty())
         .collect();
     let config = install_config::build(

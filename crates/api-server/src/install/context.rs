@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::infra_env::InfraEnv;
+use rules::Policy;
 use secrecy::SecretString;
 use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
@@ -21,12 +23,16 @@ pub struct Options {
     pub dummy_ignition: bool,
     /// `INSTALL_INVOKER`: who installs, as the cluster records it.
     pub invoker: String,
+    /// What the manifests of the service follow.
+    pub policy: Policy,
     /// How registries are reached.
     pub registry: RegistryAccess,
     /// Content of `SERVICE_CA_CERT_PATH`, added to what the nodes trust.
     pub service_ca: Option<String>,
     /// How many preparations run the installer at the same time; the others wait.
     pub concurrency: usize,
+    /// `INSTALLER_CACHE_CAPACITY`: what the installers kept for later may take on disk; 0 for no limit. Units: bytes.
+    pub cache_capacity_bytes: u64,
     /// What one preparation may take, waiting for its turn included. `PREPARE_FOR_INSTALLATION_TIMEOUT`.
     pub time_limit: Duration,
 }
@@ -53,7 +59,7 @@ pub(super) struct Shared {
     pub(super) turns: Semaphore,
     /// Release images read so far.
     pub(super) releases: super::release::Cache,
-    /// Guards the installer cache: one extraction at a time.
+    /// Guards the installer cache: one looks and extracts at a time.
     pub(super) extracting: Mutex<()>,
 }
 
@@ -85,7 +91,7 @@ impl Context {
         &self.0.releases
     }
 
-    /// Waits until nobody else extracts an installer.
+    /// Waits until nobody else is at the installer cache.
     pub(super) async fn extracting(&self) -> MutexGuard<'_, ()> {
         self.0.extracting.lock().await
     }
@@ -108,8 +114,8 @@ pub struct Input {
     pub snapshot: rules::Snapshot,
     /// The cluster's pull secret, as the user gave it.
     pub pull_secret: SecretString,
-    /// `additional_trust_bundle` of the infra-envs that the hosts came from; empty ones are ignored.
-    pub trust_bundles: Vec<String>,
+    /// The infra-envs that the hosts came from, each once.
+    pub infra_envs: Vec<InfraEnv>,
 }
 
 /// What a preparation found out; its files are in the store.

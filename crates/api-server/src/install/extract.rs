@@ -1,26 +1,22 @@
-//! The installer programs that were taken out of release images, kept for the next preparation.
+//! Taking the installer program out of a release's image, unless it is kept already.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rules::versions::at_least;
 use secrecy::SecretString;
 use serde_json::Value;
 
+use super::cache::{self, Kept};
 use super::context::{Context, Failure};
 use super::registry::{Images, Scratch};
 use super::release::ReleaseInfo;
-use crate::files::sync_folder;
 
 /// The program for bare metal, and the plain one; newer images for bare metal hold it under the plain name.
 const BARE_METAL: &str = "usr/bin/openshift-baremetal-install";
 const PLAIN: &str = "usr/bin/openshift-install";
 /// From this version on the plain installer knows bare metal too.
 const PLAIN_SINCE: (u64, u64) = (4, 16);
-/// What the kept program is called.
-const KEPT_NAME: &str = "openshift-install";
 
 /// The installer program of a release, from the cache or taken out of its image now.
 pub(super) async fn installer(
@@ -28,37 +24,72 @@ pub(super) async fn installer(
     release: &ReleaseInfo,
     install_config: &str,
     pull_secret: &SecretString,
-) -> Result<PathBuf, Failure> {
+) -> Result<Kept, Failure> {
     let (tag, image) = choose(release, needs_fips(install_config))?;
-    let images = Images::new(ctx, pull_secret)?;
     let cache = ctx.installer_cache();
     let digest = image.rsplit_once('@').map_or(image, |(_, digest)| digest);
     let folder = cache.join(digest.replace(['/', ':'], "-"));
-    let program = folder.join(KEPT_NAME);
     // Held for the whole extraction: a second preparation of the same release waits and finds it done.
     let _one = ctx.extracting().await;
-    if is_program(&program) {
-        return Ok(program);
+    if take(&folder).await?.is_none() {
+        let images = Images::new(ctx, pull_secret)?;
+        let candidates = images.component_candidates(image, &release.release_image);
+        extract(&images, &candidates, tag, &folder)
+            .await
+            .map_err(|failure| {
+                let (version, why) = (&release.version, failure.reason);
+                Failure::new(format!(
+                    "the installer of release {version} cannot be taken from its image: {why}"
+                ))
+            })?;
     }
-    let scratch = Scratch::make(&cache).await?;
-    let candidates = images.component_candidates(image, &release.release_image);
+    let kept = take(&folder)
+        .await?
+        .ok_or_else(|| Failure::new("the installer cache lost what was just put there"))?;
+    shrink(ctx).await?;
+    Ok(kept)
+}
+
+/// Takes the installer out of the first of `candidates` that answers, into `folder`.
+async fn extract(
+    images: &Images,
+    candidates: &[String],
+    tag: &str,
+    folder: &Path,
+) -> Result<(), Failure> {
     let paths = if tag == "installer" {
         [PLAIN, BARE_METAL]
     } else {
         [BARE_METAL, PLAIN]
     };
+    let scratch = Scratch::make(folder.parent().unwrap_or(folder)).await?;
     let taken = images
-        .take(&candidates, &paths, &scratch.0.join(KEPT_NAME))
+        .take(candidates, &paths, &scratch.0.join(cache::KEPT_NAME))
         .await
-        .map_err(|why| {
-            Failure::new(format!(
-                "the installer of release {} cannot be taken from its image: {why}",
-                release.version
-            ))
-        })?;
+        .map_err(Failure::new)?;
     tracing::info!(image = %taken.image, path = paths[taken.index], "installer extracted");
-    super::blocking(move || keep(&scratch, &folder).map_err(|error| unwritable(&error))).await?;
-    Ok(program)
+    let folder = folder.to_owned();
+    super::blocking(move || cache::keep(&scratch, &folder).map_err(|error| unusable(&error))).await
+}
+
+async fn shrink(ctx: &Context) -> Result<(), Failure> {
+    let cache = ctx.installer_cache();
+    let capacity_bytes = ctx.options().cache_capacity_bytes;
+    let now = service::clock::now().into();
+    super::blocking(move || {
+        // A cache that is too large is no reason to fail a preparation.
+        if let Err(error) = cache::shrink(&cache, capacity_bytes, now) {
+            tracing::warn!(%error, folder = %cache.display(), "the installer cache does not shrink");
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn take(folder: &Path) -> Result<Option<Kept>, Failure> {
+    let folder = folder.to_owned();
+    let now = service::clock::now().into();
+    super::blocking(move || cache::take(&folder, now).map_err(|error| unusable(&error))).await
 }
 
 /// Which image holds the right installer: the plain one when it can do the job, else the one for bare metal.
@@ -90,25 +121,8 @@ fn needs_fips(install_config: &str) -> bool {
         .unwrap_or_default()
 }
 
-/// Moves the taken program into place, whole and executable.
-fn keep(scratch: &Scratch, folder: &Path) -> io::Result<()> {
-    let program = scratch.0.join(KEPT_NAME);
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o500))?;
-    fs::File::open(&program)?.sync_all()?;
-    match fs::rename(&scratch.0, folder) {
-        // Another process on the same folder was faster; its program is the same, by digest.
-        Err(_) if is_program(&folder.join(KEPT_NAME)) => {}
-        outcome => outcome?,
-    }
-    sync_folder(folder.parent().unwrap_or(folder))
-}
-
-fn is_program(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() > 0)
-}
-
-fn unwritable(error: &io::Error) -> Failure {
-    Failure::new(format!("the installer cache cannot be written: {error}"))
+fn unusable(error: &io::Error) -> Failure {
+    Failure::new(format!("the installer cache cannot be used: {error}"))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Manifests of the user and of the service, laid over those that the installer made.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use model::ids::ClusterId;
+use rules::manifests::Manifest;
 use serde_json::{Value, json};
 
 use super::context::Failure;
@@ -21,11 +21,15 @@ const INFRASTRUCTURE: &str = "manifests/cluster-infrastructure-02-config.yml";
 pub(super) async fn lay_over(
     store: &Store,
     cluster: ClusterId,
-    generated: &BTreeMap<String, String>,
+    generated: &[Manifest],
     folder: &Path,
 ) -> Result<(), Failure> {
-    for (name, content) in generated {
-        write(folder, &format!("openshift/{name}"), content.as_bytes())?;
+    for Manifest { file_name, content } in generated {
+        write(
+            folder,
+            &format!("openshift/{file_name}"),
+            content.as_bytes(),
+        )?;
     }
     for name in store.list(cluster, USER_MANIFESTS).await? {
         let content = store.get(cluster, name.as_str()).await?.bytes().await?;
@@ -170,11 +174,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("data")).await.unwrap();
         let cluster = ClusterId(Uuid::from_u128(1));
-        let mut generated = BTreeMap::new();
+        let mut generated = Vec::new();
         for (name, content) in stored {
             match name.strip_prefix("generated/openshift/") {
                 Some(name) => {
-                    generated.insert(name.to_owned(), (*content).to_owned());
+                    generated.push(Manifest {
+                        file_name: name.to_owned(),
+                        content: (*content).to_owned(),
+                    });
                 }
                 None => store.put(cluster, name, *content).await.unwrap(),
             }

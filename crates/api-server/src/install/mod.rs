@@ -6,11 +6,11 @@
 //! preparation are stored only when all of it succeeded.
 
 mod bootstrap;
+mod cache;
 mod config_text;
 mod context;
 mod dummy;
 mod extract;
-mod generated;
 pub mod kubeconfig;
 mod manifests;
 mod masks;

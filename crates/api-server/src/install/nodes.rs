@@ -3,6 +3,7 @@
 use ignition::{Config, File};
 use ipnet::IpNet;
 use model::host::{Host, HostRole};
+use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 
 use super::bootstrap::put;
@@ -54,7 +55,7 @@ pub(super) fn of_host(
         &mut config,
         File::text("/etc/hostname", READABLE, &host.name()),
     );
-    if snapshot.cluster.control_plane_count == 1
+    if is_single_node(&snapshot.cluster)
         && let Some(hint) = machine_network_address(snapshot)
     {
         let text = format!("KUBELET_NODEIP_HINT={hint}");

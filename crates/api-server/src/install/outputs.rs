@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ignition::{Config, Version};
+use rules::roles::is_single_node;
 use rules::{HostState, Snapshot};
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ pub(super) fn complete(
     install_config: &str,
     service_ca: Option<&str>,
 ) -> Result<Outputs, Failure> {
-    let is_single = snapshot.cluster.control_plane_count == 1;
+    let is_single = is_single_node(&snapshot.cluster);
     let name = if is_single {
         "bootstrap-in-place-for-live-iso.ign"
     } else {

@@ -1,20 +1,22 @@
 //! The steps of a preparation, in order.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ipnet::IpNet;
 use model::cluster::Cluster;
-use model::host::HostRole;
 use rules::Snapshot;
+use rules::manifests::Manifest;
+use rules::roles::{is_single_node, workers};
 use tokio::time::Instant;
 
+use super::cache::Kept;
 use super::context::{Context, Failure, Input, Outcome};
 use super::masks::Masks;
 use super::outputs::{self, Outputs};
 use super::program::Installer;
 use super::release::ReleaseInfo;
 use super::work_folder::WorkFolder;
-use super::{config_text, dummy, extract, generated, manifests, nodes, release};
+use super::{config_text, dummy, extract, manifests, release};
 use crate::files::{GENERATED_MANIFESTS, KEPT_BY_RESET};
 
 /// Prepares the installation of a cluster: when this succeeds, everything its hosts boot into is in the store.
@@ -61,7 +63,7 @@ async fn make(
 async fn run(
     ctx: &Context,
     input: &Input,
-    program: PathBuf,
+    program: Kept,
     install_config: String,
     release: &ReleaseInfo,
     deadline: Instant,
@@ -77,20 +79,21 @@ async fn run(
     .await?;
     write_private(folder.path(), "install-config.yaml", &install_config).await?;
     let installer = Installer {
-        program,
+        program: program.path().to_owned(),
         folder: folder.path().to_owned(),
         environment: environment(ctx, &input.snapshot, release),
         masks: Masks::of_pull_secret(&input.pull_secret),
         deadline,
     };
     installer.create("manifests").await?;
-    let generated = generated::manifests(&input.snapshot);
+    let policy = &ctx.options().policy;
+    let generated = rules::manifests::system(&input.snapshot, &input.infra_envs, policy)?;
     let store = &ctx.options().store;
     manifests::lay_over(store, cluster.id, &generated, folder.path()).await?;
     if workers(&input.snapshot) == 1 {
         manifests::spread_routers(folder.path())?;
     }
-    let target = if cluster.control_plane_count == 1 {
+    let target = if is_single_node(cluster) {
         "single-node-ignition-config"
     } else {
         "ignition-configs"
@@ -107,8 +110,8 @@ async fn run(
         )
     })
     .await?;
-    for (name, content) in generated {
-        let name = format!("{GENERATED_MANIFESTS}/openshift/{name}");
+    for Manifest { file_name, content } in generated {
+        let name = format!("{GENERATED_MANIFESTS}/openshift/{file_name}");
         outputs.files.insert(name, content.into_bytes());
     }
     Ok(outputs)
@@ -171,14 +174,6 @@ fn bootstrap_address(snapshot: &Snapshot) -> Option<String> {
         .map(|address| address.addr())
         .find(|address| network.contains(address))
         .map(|address| address.to_string())
-}
-
-fn workers(snapshot: &Snapshot) -> usize {
-    snapshot
-        .hosts
-        .iter()
-        .filter(|host| nodes::role(&host.record) == HostRole::Worker)
-        .count()
 }
 
 async fn write_private(folder: &Path, name: &str, text: &str) -> Result<(), Failure> {

@@ -11,10 +11,11 @@ use ignition::Config;
 use model::cluster::{Cluster, Platform};
 use model::host::{Host, HostRole};
 use model::ids::{ClusterId, HostId};
+use model::infra_env::InfraEnv;
 use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
 };
-use rules::{HostState, Snapshot};
+use rules::{HostState, Policy, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;
 use testkit::release::{Published, publish};
@@ -55,6 +56,7 @@ impl World {
             store: Store::open(self.root()).await.unwrap(),
             dummy_ignition: false,
             invoker: "tests".to_owned(),
+            policy: Policy::default(),
             registry: RegistryAccess {
                 ca_pem: Some(self.registry.ca.clone()),
                 insecure: false,
@@ -62,6 +64,7 @@ impl World {
             },
             service_ca: None,
             concurrency: 2,
+            cache_capacity_bytes: 0,
             time_limit: Duration::from_mins(10),
         })
     }
@@ -74,7 +77,7 @@ impl World {
         Input {
             snapshot: snapshot(&self.published.release),
             pull_secret: SecretString::from(self.registry.pull_secret()),
-            trust_bundles: Vec::new(),
+            infra_envs: Vec::new(),
         }
     }
 
@@ -332,6 +335,82 @@ async fn two_preparations_share_one_extraction() {
     second.unwrap();
     let cache = std::fs::read_dir(world.root().join("installercache")).unwrap();
     assert_eq!(cache.count(), 1);
+}
+
+#[tokio::test]
+async fn an_older_installer_gives_way_to_a_newer_one() {
+    let world = World::new().await;
+    let mut options = world.context().await.options().clone();
+    options.cache_capacity_bytes = 1;
+    let ctx = Context::new(options);
+    prepare(&ctx, world.input()).await.unwrap();
+    let kept = || -> Vec<_> {
+        let cache = std::fs::read_dir(world.root().join("installercache")).unwrap();
+        cache.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let first = kept();
+    assert_eq!(first.len(), 1);
+
+    let mut program = std::fs::read(env!("CARGO_BIN_EXE_openshift-baremetal-install")).unwrap();
+    program.extend_from_slice(b"newer");
+    let newer = world.folder.path().join("newer");
+    std::fs::write(&newer, program).unwrap();
+    let registry = &world.registry;
+    let published = publish(
+        &registry.client(),
+        &registry.address,
+        "newer",
+        &newer,
+        "4.18.8",
+    )
+    .await
+    .unwrap();
+    let mut input = world.input();
+    input.snapshot.cluster.ocp_release_image = published.release;
+    prepare(&ctx, input).await.unwrap();
+    let second = kept();
+    assert_eq!(second.len(), 1);
+    assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn what_infra_envs_name_reaches_the_installation() {
+    let world = World::new().await;
+    let mut input = world.input();
+    let bundle = String::from_utf8(world.registry.ca.clone()).unwrap();
+    input.infra_envs = vec![InfraEnv {
+        additional_ntp_sources: "clock.lab.test".to_owned(),
+        additional_trust_bundle: bundle.clone(),
+        ..InfraEnv::default()
+    }];
+    world.prepare(input).await.unwrap();
+    let stored = world.stored().await;
+    for name in [
+        "50-masters-chrony-configuration",
+        "50-workers-iscsi-nic-reapply",
+    ] {
+        let suffix = format!("/openshift/{name}.yaml");
+        assert!(
+            stored.iter().any(|stored| stored.ends_with(&suffix)),
+            "{stored:?}"
+        );
+    }
+    let name = stored
+        .iter()
+        .find(|name| name.ends_with("masters-chrony-configuration.yaml"));
+    let manifest: serde_json::Value =
+        serde_yaml::from_slice(&world.read(name.unwrap()).await).unwrap();
+    let source = &manifest["spec"]["config"]["storage"]["files"][0]["contents"]["source"];
+    let text = ignition::data_url::decode(source.as_str().unwrap()).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.starts_with("server ntp.lab.test iburst\nserver clock.lab.test iburst\n"),
+        "{text}"
+    );
+    let config: serde_json::Value =
+        serde_json::from_slice(&world.read("install-config.yaml").await).unwrap();
+    let trusted = config["additionalTrustBundle"].as_str().unwrap();
+    assert!(trusted.contains(bundle.trim()), "{trusted}");
 }
 
 #[tokio::test]
