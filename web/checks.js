@@ -52,8 +52,9 @@ export function stuck(cluster) {
 
 function sentences(host) {
   if (STUCK.includes(host.status)) return [host.status_info || host.status];
-  if (!isUndecided(host)) return [];
-  return failing(host).map(({ message }) => message);
+  if (!isUndecided(host) && host.status !== "discovering") return [];
+  const failed = failing(host).map(({ message }) => message);
+  return failed.length > 0 ? failed : [host.status_info || host.status];
 }
 
 /** The checks of a cluster that fail, without the one that `stuck` tells better. */

@@ -40,16 +40,20 @@ export function table(hosts) {
 function row({ host, inventory, name: hostname }) {
   const disks = (inventory.disks ?? []).filter(({ is_installation_media: isMedia }) => !isMedia);
   const total = disks.reduce((sum, { size_bytes: size }) => sum + (size ?? 0), 0);
+  const cells = [
+    role(host),
+    [badge(host.status), h("div", { class: "muted small" }, information(host))],
+    stage(host, hostname),
+    inventory.cpu ? [count(inventory.cpu.count, "CPU"), h("div", { class: "muted small" }, inventory.cpu.architecture)] : "–",
+    bytes(inventory.memory?.physical_bytes),
+    disks.length > 0 ? [gigabytes(total), disks.length > 1 && h("div", { class: "muted small" }, `${disks.length} disks`)] : "–",
+    h("span", { class: "mono" }, addresses(inventory)),
+    [ago(host.checked_in_at), logs(host)],
+  ];
   return h("tr", {},
     h("th", { scope: "row" }, hostname, h("div", { class: "muted small" }, inventory.system_vendor?.product_name)),
-    h("td", {}, role(host)),
-    h("td", {}, badge(host.status), h("div", { class: "muted small" }, information(host))),
-    h("td", {}, stage(host, hostname)),
-    h("td", {}, inventory.cpu ? [count(inventory.cpu.count, "CPU"), h("div", { class: "muted small" }, inventory.cpu.architecture)] : "–"),
-    h("td", {}, bytes(inventory.memory?.physical_bytes)),
-    h("td", {}, disks.length > 0 ? [gigabytes(total), disks.length > 1 && h("div", { class: "muted small" }, `${disks.length} disks`)] : "–"),
-    h("td", { class: "mono" }, addresses(inventory)),
-    h("td", {}, ago(host.checked_in_at), logs(host)));
+    // Narrow windows have no row of headings; each cell says what it is.
+    cells.map((cell, index) => h("td", { "data-label": COLUMNS[index + 1] }, h("div", {}, cell))));
 }
 
 // What the stage or the list of failing checks says already is not said twice.

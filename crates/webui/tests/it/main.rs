@@ -2,5 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod browser;
+mod chromium;
 mod proxy;
 mod server;

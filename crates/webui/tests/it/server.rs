@@ -44,14 +44,19 @@ pub(crate) async fn api(router: Router) -> Server {
     }
 }
 
-/// The web UI server in front of `api`.
+/// The web UI server in front of `api`, with the built-in page.
 pub(crate) async fn webui(api: SocketAddr) -> Server {
+    webui_of(api, PathBuf::from("/nonexistent")).await
+}
+
+/// The web UI server in front of `api`, with the page in that folder.
+pub(crate) async fn webui_of(api: SocketAddr, static_root: PathBuf) -> Server {
     let shutdown = CancellationToken::new();
     let settings = webui::Settings {
         listen_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         webui_port: 0,
         webui_static_port: 0,
-        static_root: PathBuf::from("/nonexistent"),
+        static_root,
         api_url: Some(format!("http://{api}")),
         ..webui::Settings::default()
     };

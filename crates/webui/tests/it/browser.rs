@@ -1,0 +1,361 @@
+//! What people see: the page in a real browser, over an API that says what the test wants.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use axum::extract::{OriginalUri, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Json, Router};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::chromium::{self, Visit};
+use crate::server::{self, Server};
+
+const CLUSTER: &str = "0cfb5b40-40a4-4966-960d-75583eeb7339";
+const OTHER: &str = "2aecdc35-5327-4d08-a162-87ffc0d636a0";
+const INFRA_ENV: &str = "a5350688-072b-42a5-b8a4-f643cc02ca7e";
+const HOST: &str = "0b708afa-d843-80cb-43c2-bab67bb7ac20";
+/// A name that would load something, run something and show nothing if it were taken for HTML.
+const EVIL: &str =
+    r#"<img src="http://outside.test/x" onerror="document.body.textContent='taken'">"#;
+const TOO_LITTLE: &str = "Memory: the host has 4096 MiB, needs 8192 MiB";
+const NO_DNS: &str = "The base domain is not set";
+const PASSWORD: &str = "sEcrt-sEcrt-sEcrt-sEcrt";
+
+/// The API: its requests, and how many of them fail first.
+#[derive(Clone, Default)]
+struct Fake {
+    asked: Arc<Mutex<Vec<String>>>,
+    fails: usize,
+    is_empty: bool,
+}
+
+impl Fake {
+    fn was_asked(&self, part: &str) -> bool {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().any(|request| request.contains(part))
+    }
+}
+
+async fn answer(State(fake): State<Fake>, OriginalUri(uri): OriginalUri) -> Response {
+    let request = uri.to_string();
+    let count = {
+        let mut asked = fake.asked.lock().unwrap();
+        asked.push(request.clone());
+        asked.len()
+    };
+    if count <= fake.fails {
+        let reason = json!({ "code": "503", "reason": "the database is away" });
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(reason)).into_response();
+    }
+    let path = uri.path().strip_prefix("/api/assisted-install/v2/");
+    let one = format!("clusters/{CLUSTER}");
+    let credentials = format!("clusters/{OTHER}/credentials");
+    let body = match path.unwrap_or_default().trim_end_matches('/') {
+        "openshift-versions" if fake.is_empty => json!({}),
+        _ if fake.is_empty => json!([]),
+        "clusters" => json!([cluster(), installed()]),
+        path if path == one => cluster(),
+        path if path == format!("clusters/{OTHER}") => installed(),
+        path if path == credentials => json!({
+            "username": "kubeadmin", "password": PASSWORD, "console_url": "javascript:alert(1)",
+        }),
+        "infra-envs" => json!([infra_env()]),
+        "events" => return events().into_response(),
+        "openshift-versions" => json!({
+            "4.18.30": { "display_name": "4.18.30", "support_level": "production", "cpu_architectures": ["x86_64"] },
+        }),
+        _ => return StatusCode::NOT_FOUND.into_response(),
+    };
+    Json(body).into_response()
+}
+
+fn validations(id: &str, message: &str) -> String {
+    json!({ "group": [
+        { "id": id, "status": "failure", "message": message },
+        { "id": "fine", "status": "success", "message": "nobody needs to read this" },
+    ] })
+    .to_string()
+}
+
+fn cluster() -> Value {
+    json!({
+        "id": CLUSTER, "name": EVIL, "status": "insufficient", "status_info": "It cannot be installed",
+        "openshift_version": "4.18.30", "created_at": "2026-11-21T13:05:43Z", "total_host_count": 1,
+        "validations_info": validations("dns-domain-defined", NO_DNS),
+        "hosts": [{
+            "id": HOST, "requested_hostname": "worker-7", "status": "insufficient", "role": "worker",
+            "inventory": json!({ "hostname": "x", "memory": { "physical_bytes": 4_u64 << 30 } }).to_string(),
+            "validations_info": validations("has-min-memory", TOO_LITTLE),
+        }],
+    })
+}
+
+fn installed() -> Value {
+    json!({
+        "id": OTHER, "name": "north", "status": "installed", "status_info": "The cluster is installed",
+        "openshift_version": "4.18.30", "created_at": "2026-11-20T13:05:43Z", "hosts": [], "total_host_count": 5,
+    })
+}
+
+fn infra_env() -> Value {
+    json!({
+        "id": INFRA_ENV, "name": "rack", "cluster_id": CLUSTER, "type": "full-iso",
+        "download_url": "http://127.0.0.1:8888/byid/full.iso", "created_at": "2026-11-21T13:05:43Z",
+    })
+}
+
+fn events() -> impl IntoResponse {
+    let body = json!([{
+        "cluster_id": CLUSTER, "severity": "warning", "event_time": "2026-11-21T13:05:43Z",
+        "message": format!("Something happened to {EVIL}"),
+    }]);
+    let headers = [
+        ("event-count", "60"),
+        ("severity-count-info", "59"),
+        ("severity-count-warning", "1"),
+    ];
+    (headers, Json(body))
+}
+
+async fn serve(fake: &Fake) -> Server {
+    let router = Router::new().fallback(answer).with_state(fake.clone());
+    server::api(router).await
+}
+
+/// The built-in page at `path`; nothing without a browser.
+async fn visit(fake: &Fake, path: &str, seconds: u32) -> Option<Visit> {
+    let browser = chromium::find()?;
+    let api = serve(fake).await;
+    let webui = server::webui(api.address).await;
+    Some(chromium::visit(&browser, &webui.url(path), seconds).await)
+}
+
+/// The page with a script that does what a person would.
+async fn act(fake: &Fake, path: &str, script: &str) -> Option<Visit> {
+    let browser = chromium::find()?;
+    let root = tempfile::tempdir().unwrap();
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    copy(&web, root.path());
+    let index = std::fs::read_to_string(web.join("index.html")).unwrap();
+    let acting = r#"<script type="module" src="/act.js"></script></head>"#;
+    let index = index.replace("</head>", acting);
+    std::fs::write(root.path().join("index.html"), index).unwrap();
+    std::fs::write(root.path().join("act.js"), script).unwrap();
+    let api = serve(fake).await;
+    let webui = server::webui_of(api.address, root.path().to_owned()).await;
+    Some(chromium::visit(&browser, &webui.url(path), 8).await)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// The page shows these texts, asked nobody else, and broke no rule of its security policy.
+fn assert_shows(visit: &Visit, texts: &[&str]) {
+    for text in texts {
+        assert!(visit.dom.contains(text), "{text} is not in {}", visit.dom);
+    }
+    let nothing: [&str; 0] = [];
+    assert_eq!(visit.outside, nothing, "asked outside");
+    assert_eq!(visit.console, nothing, "said in the console");
+    assert!(!visit.dom.contains("<img src=\"http"), "{}", visit.dom);
+    assert!(!visit.dom.contains("href=\"javascript"), "{}", visit.dom);
+}
+
+const EVIL_AS_TEXT: &str = "&lt;img src=\"http://outside.test/x\"";
+const NO_NOTICE: &str = r#"role="alert" hidden="""#;
+
+#[tokio::test]
+async fn requests_to_others_would_be_seen() {
+    let fake = Fake::default();
+    let load = r#"new Image().src = "http://outside.test/x";"#;
+    let Some(refused) = act(&fake, "/", load).await else {
+        return;
+    };
+    let console = refused.console.join("\n");
+    assert!(console.contains("Content Security Policy"), "{console}");
+    let browser = chromium::find().unwrap();
+    let outside = chromium::visit(&browser, "http://outside.test/x", 1).await;
+    let asked = outside.outside.join("\n");
+    assert!(asked.contains("http://outside.test/x"), "{asked}");
+}
+
+#[tokio::test]
+async fn clusters_are_listed() {
+    let fake = Fake::default();
+    let Some(visit) = visit(&fake, "/", 4).await else {
+        return;
+    };
+    assert_shows(
+        &visit,
+        &[
+            "north",
+            "Installed",
+            "Insufficient",
+            NO_DNS,
+            "5 hosts",
+            EVIL_AS_TEXT,
+            NO_NOTICE,
+        ],
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_says_what_holds_it_up() {
+    let fake = Fake::default();
+    let Some(visit) = visit(&fake, &format!("/clusters/{CLUSTER}"), 4).await else {
+        return;
+    };
+    let image = r#"href="http://127.0.0.1:8888/byid/full.iso""#;
+    assert_shows(
+        &visit,
+        &[
+            "What holds it up",
+            NO_DNS,
+            "worker-7",
+            TOO_LITTLE,
+            "has-min-memory",
+            "4 GiB",
+            image,
+            "Something happened to",
+            "Page 1 of 3",
+            EVIL_AS_TEXT,
+            NO_NOTICE,
+        ],
+    );
+    assert!(!visit.dom.contains("nobody needs to read this"));
+    assert!(!visit.dom.contains("Download kubeconfig"));
+}
+
+#[tokio::test]
+async fn the_password_is_shown_to_who_asks() {
+    let fake = Fake::default();
+    let path = format!("/clusters/{OTHER}");
+    let Some(unasked) = visit(&fake, &path, 8).await else {
+        return;
+    };
+    assert_shows(
+        &unasked,
+        &["Download kubeconfig", "Show kubeadmin password"],
+    );
+    assert!(!unasked.dom.contains(PASSWORD));
+    assert!(!fake.was_asked("/credentials"));
+    let click = r#"
+        const find = () => [...document.querySelectorAll("button")].find(({ textContent }) => textContent.startsWith("Show"));
+        const timer = setInterval(() => { const button = find(); if (button) { clearInterval(timer); button.click(); } }, 100);
+    "#;
+    let asked = act(&fake, &path, click).await.unwrap();
+    // It stays over the refreshes that come meanwhile.
+    assert_shows(&asked, &[PASSWORD, "Hide password"]);
+}
+
+#[tokio::test]
+async fn the_password_does_not_stay_in_a_page_that_was_left() {
+    let fake = Fake::default();
+    let leave = r#"
+        let step = 0;
+        const steps = [
+            () => [...document.querySelectorAll("button")].find(({ textContent }) => textContent.startsWith("Show")),
+            () => document.body.textContent.includes("sEcrt") && document.querySelector('#nav a[href="/versions"]'),
+            () => document.body.textContent.includes("production") || document.querySelector("h1")?.textContent === "Versions"
+                ? { click: () => history.back() } : null,
+        ];
+        const timer = setInterval(() => {
+            const target = steps[step]?.();
+            if (!target) return;
+            step += 1;
+            if (step === steps.length) clearInterval(timer);
+            target.click();
+        }, 100);
+    "#;
+    let path = format!("/clusters/{OTHER}");
+    let Some(visit) = act(&fake, &path, leave).await else {
+        return;
+    };
+    assert!(fake.was_asked("/credentials") && fake.was_asked("/openshift-versions"));
+    assert_shows(&visit, &["Show kubeadmin password"]);
+    assert!(!visit.dom.contains(PASSWORD));
+}
+
+#[tokio::test]
+async fn events_are_chosen_by_severity_and_page() {
+    let fake = Fake::default();
+    let Some(visit) = visit(&fake, "/events?severities=warning&page=2", 4).await else {
+        return;
+    };
+    assert_shows(
+        &visit,
+        &["Something happened to", "Page 2 of 3", "Newer", "Older"],
+    );
+    assert!(fake.was_asked("severities=warning"));
+    assert!(fake.was_asked("offset=25"));
+}
+
+#[tokio::test]
+async fn a_choice_of_events_is_in_the_address() {
+    let fake = Fake::default();
+    let choose = r#"
+        const timer = setInterval(() => {
+            const box = document.querySelector("input[type=checkbox]");
+            if (box) { clearInterval(timer); box.click(); }
+        }, 100);
+    "#;
+    let Some(visit) = act(&fake, "/events", choose).await else {
+        return;
+    };
+    assert_shows(&visit, &["Something happened to"]);
+    assert!(fake.was_asked("severities=warning%2Cerror%2Ccritical"));
+}
+
+#[tokio::test]
+async fn every_page_says_when_it_is_empty() {
+    let fake = Fake {
+        is_empty: true,
+        ..Fake::default()
+    };
+    for (path, text) in [
+        ("/", "No clusters yet."),
+        ("/infra-envs", "No infra-envs yet."),
+        ("/events", "No events yet."),
+        ("/versions", "No versions."),
+        ("/nowhere", "There is no such page."),
+    ] {
+        let Some(visit) = visit(&fake, path, 2).await else {
+            return;
+        };
+        assert_shows(&visit, &[text]);
+    }
+}
+
+#[tokio::test]
+async fn an_api_that_is_away_is_told_and_asked_again() {
+    let away = Fake {
+        fails: usize::MAX,
+        ..Fake::default()
+    };
+    let Some(broken) = visit(&away, "/", 3).await else {
+        return;
+    };
+    for text in ["the database is away", "Trying again…", "Nothing to show."] {
+        assert!(broken.dom.contains(text), "{}", broken.dom);
+    }
+    assert!(!broken.dom.contains(NO_NOTICE));
+    let back = Fake {
+        fails: 2,
+        ..Fake::default()
+    };
+    let mended = visit(&back, "/", 10).await.unwrap();
+    assert!(mended.dom.contains("north"), "{}", mended.dom);
+    assert!(mended.dom.contains(NO_NOTICE), "{}", mended.dom);
+}

@@ -1,0 +1,129 @@
+//! Opens a page in a headless Chromium, and notes whom else the browser talks to.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, Once};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+/// What keeps the browser to the page it was given.
+const QUIET: [&str; 11] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+];
+/// Whom a browser asks on its own account, whatever page is open. Hosts by name, as pages have favourites in the same domains.
+const OF_THE_BROWSER: [&str; 9] = [
+    "accounts.google.com",
+    "clients1.google.com",
+    "clients2.google.com",
+    "clientservices.googleapis.com",
+    "content-autofill.googleapis.com",
+    "edgedl.me.gvt1.com",
+    "optimizationguide-pa.googleapis.com",
+    "redirector.gvt1.com",
+    "update.googleapis.com",
+];
+/// Long enough for a busy machine; a test that reaches it has failed.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// What a visit came to.
+pub(crate) struct Visit {
+    /// The page at its end, as HTML.
+    pub(crate) dom: String,
+    /// What the page wrote into the console: refusals of its security policy, errors.
+    pub(crate) console: Vec<String>,
+    /// First lines of requests that went to other places than this computer.
+    pub(crate) outside: Vec<String>,
+}
+
+/// The browser, or nothing with one message about it.
+pub(crate) fn find() -> Option<PathBuf> {
+    static SAID: Once = Once::new();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let found = NAMES
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .find(|program| program.is_file());
+    if found.is_none() {
+        SAID.call_once(complain);
+    }
+    found
+}
+
+#[expect(clippy::print_stderr, reason = "a test that did not test says so")]
+fn complain() {
+    eprintln!(
+        "\n*** THE PAGE WAS NOT TESTED: none of {} is on PATH ***\n",
+        NAMES.join(", ")
+    );
+}
+
+/// Opens `url` and lets `seconds` of the page's time pass, which are not ours.
+pub(crate) async fn visit(browser: &Path, url: &str, seconds: u32) -> Visit {
+    let profile = tempfile::tempdir().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = listener.local_addr().unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let recorder = tokio::spawn(record(listener, Arc::clone(&asked)));
+    let child = Command::new(browser)
+        .args(QUIET)
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        // Requests to this computer go past a proxy, all others come to it.
+        .arg(format!("--proxy-server=http://{proxy}"))
+        .arg(format!("--virtual-time-budget={}", seconds * 1000))
+        .args(["--enable-logging=stderr", "--dump-dom", url])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = tokio::time::timeout(DEADLINE, child)
+        .await
+        .unwrap()
+        .unwrap();
+    recorder.abort();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let console = errors.lines().filter(|line| line.contains("CONSOLE"));
+    let outside = asked.lock().unwrap().clone();
+    Visit {
+        dom: String::from_utf8(output.stdout).unwrap(),
+        console: console.map(str::to_owned).collect(),
+        outside,
+    }
+}
+
+async fn record(listener: TcpListener, asked: Arc<Mutex<Vec<String>>>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let mut line = String::new();
+        if BufReader::new(stream).read_line(&mut line).await.is_ok()
+            && !OF_THE_BROWSER.contains(&host_of(&line))
+        {
+            asked.lock().unwrap().push(line.trim().to_owned());
+        }
+    }
+}
+
+/// The host of `CONNECT host:443 HTTP/1.1` or `GET http://host/path HTTP/1.1`.
+fn host_of(line: &str) -> &str {
+    let target = line.split(' ').nth(1).unwrap_or_default();
+    let authority = target.split_once("://").map_or(target, |(_, rest)| rest);
+    authority.split(['/', ':']).next().unwrap_or_default()
+}
