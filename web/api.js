@@ -2,6 +2,9 @@
 
 export const BASE = "/api/assisted-install/v2";
 
+// Units: milliseconds. A service that hangs is as good as away; lists of hundreds of hosts take seconds.
+const PATIENCE = 30_000;
+
 /** A failure that can be shown to a person. */
 export class Failure extends Error {
   constructor(message, { status = 0, isAway = false } = {}) {
@@ -41,9 +44,11 @@ export function address(path, query = {}) {
 export async function ask(path, { query, signal } = {}) {
   let response;
   try {
-    response = await fetch(address(path, query), { signal, headers: { accept: "application/json" } });
+    const patience = AbortSignal.timeout(PATIENCE);
+    response = await fetch(address(path, query), { signal: signal ? AbortSignal.any([signal, patience]) : patience, headers: { accept: "application/json" } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
+    if (error.name === "TimeoutError") throw new Failure(MEANINGS[504], { isAway: true });
     throw new Failure("This page cannot reach its own server.", { isAway: true });
   }
   const date = Date.parse(response.headers.get("date"));
@@ -56,7 +61,7 @@ export async function ask(path, { query, signal } = {}) {
   }
   const status = response.status;
   const reason = body?.message ?? body?.reason ?? MEANINGS[status] ?? `The service answered ${status}.`;
-  throw new Failure(String(reason).trim(), { status, isAway: [502, 503, 504].includes(status) });
+  throw new Failure(sentence(String(reason)), { status, isAway: [502, 503, 504].includes(status) });
 }
 
 /** The answer alone. */
@@ -67,6 +72,11 @@ export async function get(path, options) {
 /** JSON that travels as text inside a record; `fallback` when it is empty or broken. */
 export function inner(text, fallback) {
   return (text && parsed(text)) ?? fallback;
+}
+
+function sentence(text) {
+  const plain = text.trim();
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
 function parsed(text) {

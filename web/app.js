@@ -19,6 +19,8 @@ const ROUTES = [
 // Units: milliseconds. Stages of an installation last seconds; a hidden page asks nothing.
 const REFRESH = 5000;
 const REFRESH_AWAY = 2000;
+// A page that takes long to ask for and to draw leaves the browser and the service this many times as long in peace.
+const REST = 4;
 
 const main = document.getElementById("main");
 const live = document.getElementById("live");
@@ -52,11 +54,13 @@ async function refresh() {
     return;
   }
   let wait = REFRESH;
+  const began = performance.now();
   try {
     const data = await view.load({ parameters: new URLSearchParams(location.search), id }, signal);
     if (signal.aborted) return;
     shown = { view, data, path: location.pathname };
     redraw();
+    wait = Math.max(REFRESH, REST * (performance.now() - began));
     notice.hidden = true;
     live.textContent = `Updated ${new Date().toLocaleTimeString([], { hourCycle: "h23" })}`;
   } catch (error) {

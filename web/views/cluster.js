@@ -65,7 +65,8 @@ function holdup(cluster) {
     .map((entry) => ({ ...entry, name: hosts.name(entry.host) }))
     .sort((a, b) => a.name.localeCompare(b.name, undefined, { numeric: true }));
   const checks = isUndecided(cluster) ? ofCluster(cluster, held) : [];
-  const pending = isUndecided(cluster) ? waiting(cluster) : [];
+  // Most of what waits, waits for what fails.
+  const pending = isUndecided(cluster) && checks.length === 0 ? waiting(cluster) : [];
   if (held.length + checks.length + pending.length === 0) {
     return reasons(cluster).map((text) => h("p", { class: cluster.status === "error" ? "lead bad-text" : "lead" }, text));
   }

@@ -128,7 +128,7 @@ fn unreachable_api(error: &hyper_util::client::legacy::Error) -> Response {
     if error.is_connect() {
         return failure(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the installer API cannot be reached: it may be starting, try again",
+            "the installer API cannot be reached: it may be starting",
         );
     }
     failure(
