@@ -35,12 +35,17 @@ export function isMoving({ status }) {
   return MOVING.includes(status);
 }
 
+/** Why the last attempt did not get as far as installing, while there is no new one. */
+export function refusal(cluster) {
+  const { status, reason } = cluster["last-installation-preparation"] ?? {};
+  const isWaiting = cluster.status === "ready" || isUndecided(cluster);
+  return isWaiting && status === "failed" && reason ? `The last preparation failed: ${reason}` : undefined;
+}
+
 /** The sentences that say what holds a cluster up, most important first. */
 export function reasons(cluster) {
-  const said = [];
-  const preparation = cluster["last-installation-preparation"];
-  if (preparation?.status === "failed" && preparation.reason) said.push(`The last preparation failed: ${preparation.reason}`);
-  if (isUndecided(cluster)) said.push(...failing(cluster).map(({ message }) => message));
+  const checks = isUndecided(cluster) ? failing(cluster).map(({ message }) => message) : [];
+  const said = [refusal(cluster), ...checks].filter(Boolean);
   return said.length > 0 ? said : [cluster.status_info].filter(Boolean);
 }
 

@@ -1,7 +1,7 @@
 // One cluster: where it stands, what holds it up, the way in, its hosts, images and events.
 
 import { get } from "../api.js";
-import { failing, isMoving, isUndecided, ofCluster, reasons, stuck, waiting } from "../checks.js";
+import { isMoving, isUndecided, ofCluster, refusal, stuck, waiting } from "../checks.js";
 import { h } from "../dom.js";
 import { badge, count, instant, progress, since, span, time, words } from "../format.js";
 import * as credentials from "./credentials.js";
@@ -67,15 +67,17 @@ function holdup(cluster) {
   const checks = isUndecided(cluster) ? ofCluster(cluster, held) : [];
   // Most of what waits, waits for what fails.
   const pending = isUndecided(cluster) && checks.length === 0 ? waiting(cluster) : [];
-  if (held.length + checks.length + pending.length === 0) {
-    return reasons(cluster).map((text) => h("p", { class: cluster.status === "error" ? "lead bad-text" : "lead" }, text));
-  }
-  const preparation = reasons(cluster).filter((text) => !failing(cluster).some(({ message }) => message === text));
-  return h("section", { class: "panel holdup", "data-key": "holdup" }, h("h2", {}, "What holds it up"),
-    preparation.length > 0 && preparation.map((text) => h("p", {}, text)),
-    hosts.list(checks), h("ul", { class: "checks" }, held.slice(0, STUCK_SHOWN).map(stuckHost)),
-    held.length > STUCK_SHOWN && h("p", {}, `and ${count(held.length - STUCK_SHOWN, "more host", "more hosts")}`),
-    hosts.list(pending, "muted"));
+  const refused = refusal(cluster);
+  // The panel says the same as the status of a cluster that its checks hold up, only better.
+  const isSaid = isUndecided(cluster) && held.length + checks.length + pending.length > 0;
+  const lead = !isSaid && cluster.status_info
+    && h("p", { class: cluster.status === "error" ? "lead bad-text" : "lead" }, cluster.status_info);
+  if (!isSaid && !refused && held.length === 0) return lead;
+  return [lead, h("section", { class: "panel holdup", "data-key": "holdup" }, h("h2", {}, "What holds it up"),
+    refused && h("p", {}, refused),
+    hosts.list(checks), held.length > 0 && h("ul", { class: "checks" }, held.slice(0, STUCK_SHOWN).map(stuckHost)),
+    held.length > STUCK_SHOWN && h("p", {}, `and ${count(held.length - STUCK_SHOWN, "more host")}`),
+    hosts.list(pending, "muted"))];
 }
 
 function stuckHost({ host, name: hostname, sentences }) {

@@ -16,6 +16,7 @@ use crate::server::{self, Server};
 
 const CLUSTER: &str = "0cfb5b40-40a4-4966-960d-75583eeb7339";
 const OTHER: &str = "2aecdc35-5327-4d08-a162-87ffc0d636a0";
+const REFUSED: &str = "6e956b78-e1de-4782-b4e1-171fa03e316f";
 const INFRA_ENV: &str = "a5350688-072b-42a5-b8a4-f643cc02ca7e";
 const HOST: &str = "0b708afa-d843-80cb-43c2-bab67bb7ac20";
 /// A name that would load something, run something and show nothing if it were taken for HTML.
@@ -58,9 +59,10 @@ async fn answer(State(fake): State<Fake>, OriginalUri(uri): OriginalUri) -> Resp
     let body = match path.unwrap_or_default().trim_end_matches('/') {
         "openshift-versions" if fake.is_empty => json!({}),
         _ if fake.is_empty => json!([]),
-        "clusters" => json!([cluster(), installed()]),
+        "clusters" => json!([cluster(), installed(), refused()]),
         path if path == one => cluster(),
         path if path == format!("clusters/{OTHER}") => installed(),
+        path if path == format!("clusters/{REFUSED}") => refused(),
         path if path == credentials => json!({
             "username": "kubeadmin", "password": PASSWORD, "console_url": "javascript:alert(1)",
         }),
@@ -99,6 +101,16 @@ fn installed() -> Value {
     json!({
         "id": OTHER, "name": "north", "status": "installed", "status_info": "The cluster is installed",
         "openshift_version": "4.18.30", "created_at": "2026-11-20T13:05:43Z", "hosts": [], "total_host_count": 5,
+    })
+}
+
+fn refused() -> Value {
+    json!({
+        "id": REFUSED, "name": "west", "status": "ready", "status_info": "It can be installed",
+        "created_at": "2026-11-19T13:05:43Z", "hosts": [{
+            "id": HOST, "requested_hostname": "worker-9", "status": "disconnected", "status_info": "It does not call",
+        }],
+        "last-installation-preparation": { "status": "failed", "reason": "the registry is away" },
     })
 }
 
@@ -243,6 +255,20 @@ async fn a_cluster_says_what_holds_it_up() {
     );
     assert!(!visit.dom.contains("nobody needs to read this"));
     assert!(!visit.dom.contains("Download kubeconfig"));
+}
+
+#[tokio::test]
+async fn a_refused_installation_and_silent_hosts_are_told() {
+    let fake = Fake::default();
+    let Some(visit) = visit(&fake, &format!("/clusters/{REFUSED}"), 4).await else {
+        return;
+    };
+    let texts = [
+        "It can be installed",
+        "The last preparation failed: the registry is away",
+        "worker-9</a> – It does not call",
+    ];
+    assert_shows(&visit, &texts);
 }
 
 #[tokio::test]
