@@ -2,3 +2,7 @@
 
 mod download;
 mod faults;
+mod registry_clients;
+mod settings;
+mod shutdown;
+mod start;
