@@ -117,18 +117,22 @@ where
 fn load<S: ServerSettings>(arguments: &Arguments) -> Result<(Common, S), Problems> {
     let values = Values::read(arguments.config.as_deref())?;
     let mut problems = Problems::default();
-    let common = Common::from_values(&values)
-        .map_err(|found| problems.0.extend(found.0))
-        .ok();
-    let settings = S::from_values(&values)
-        .map_err(|found| problems.0.extend(found.0))
-        .ok();
-    if let Some(settings) = &settings {
-        problems.0.extend(settings.problems());
+    let common = Common::read(&values, &mut problems);
+    let settings = S::read(&values, &mut problems);
+    for problem in settings.problems() {
+        // A variable that does not parse has said so already.
+        if problems
+            .0
+            .iter()
+            .all(|told| told.variable != problem.variable)
+        {
+            problems.0.push(problem);
+        }
     }
-    match (common, settings) {
-        (Some(common), Some(settings)) if problems.0.is_empty() => Ok((common, settings)),
-        _ => Err(problems),
+    if problems.0.is_empty() {
+        Ok((common, settings))
+    } else {
+        Err(problems)
     }
 }
 

@@ -29,8 +29,20 @@ pub trait FromValues: Sized {
     /// Every variable, in the order of declaration.
     const VARIABLES: &'static [Variable];
 
+    /// Parses every variable. Those that do not parse are added to `problems` and have their defaults, so that the
+    /// others can be checked as well.
+    fn read(values: &Values, problems: &mut Problems) -> Self;
+
     /// Parses every variable; all problems at once.
-    fn from_values(values: &Values) -> Result<Self, Problems>;
+    fn from_values(values: &Values) -> Result<Self, Problems> {
+        let mut problems = Problems::default();
+        let settings = Self::read(values, &mut problems);
+        if problems.0.is_empty() {
+            Ok(settings)
+        } else {
+            Err(problems)
+        }
+    }
 }
 
 /// The reference table of `S` in Markdown.
@@ -101,25 +113,21 @@ macro_rules! settings {
                 },)*
             ];
 
-            fn from_values(values: &$crate::settings::Values) -> Result<Self, $crate::settings::Problems> {
-                let mut problems = $crate::settings::Problems::default();
-                $(let $field = values.parse::<$kind>(stringify!($field), $default, &mut problems);)*
-                Ok(Self {
-                    $($field: match $field {
-                        Some(value) => value,
-                        None => return Err(problems),
-                    },)*
-                })
+            fn read(
+                values: &$crate::settings::Values,
+                problems: &mut $crate::settings::Problems,
+            ) -> Self {
+                Self {
+                    $($field: values.parse::<$kind>(stringify!($field), $default, problems),)*
+                }
             }
         }
 
         impl Default for $name {
             fn default() -> Self {
                 let values = $crate::settings::Values::default();
-                match <Self as $crate::settings::FromValues>::from_values(&values) {
-                    Ok(settings) => settings,
-                    Err(problems) => unreachable!("a default does not parse: {problems}"),
-                }
+                let mut problems = $crate::settings::Problems::default();
+                <Self as $crate::settings::FromValues>::read(&values, &mut problems)
             }
         }
     };
@@ -178,6 +186,22 @@ mod tests {
             assert!(text.contains(name), "{name} is missing in {text}");
         }
         assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn what_does_not_parse_has_its_default() {
+        let values = Values::from_pairs([("port", "eighty"), ("extra", "7")]);
+        let mut problems = Problems::default();
+        let sample = Sample::read(&values, &mut problems);
+        assert_eq!((sample.port, sample.extra), (8090, Some(7)));
+        assert_eq!(problems.0.len(), 1);
+    }
+
+    #[test]
+    fn the_variable_of_a_missing_file_is_named() {
+        let values = Values::from_pairs([("db_pass_file", "/none/x")]);
+        let text = Sample::from_values(&values).unwrap_err().to_string();
+        assert!(text.contains("DB_PASS_FILE: /none/x"), "{text}");
     }
 
     #[test]

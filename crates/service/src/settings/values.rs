@@ -42,47 +42,50 @@ impl Values {
         )
     }
 
-    /// Parses the variable of `field`; a problem is added to `problems`. An empty variable counts as unset.
-    pub fn parse<T: Setting>(
-        &self,
-        field: &str,
-        default: &str,
-        problems: &mut Problems,
-    ) -> Option<T> {
+    /// Parses the variable of `field`; of one that does not parse, a problem is added and the default taken. An
+    /// empty variable counts as unset.
+    ///
+    /// Panics: when `default` does not parse, which is a mistake in the declaration.
+    pub fn parse<T: Setting>(&self, field: &str, default: &str, problems: &mut Problems) -> T {
         let variable = field.to_uppercase();
-        let text = match self.text::<T>(field) {
-            Ok(text) => text,
-            Err(reason) => {
-                problems.0.push(Problem::new(variable, reason));
-                return None;
-            }
-        };
-        match T::parse(text.as_deref().unwrap_or(default)) {
-            Ok(value) => Some(value),
-            Err(reason) => {
-                let shown = match text {
-                    Some(text) if !T::SECRET && text.chars().count() <= SHOWN_VALUE => {
+        let text = self.text::<T>(field).unwrap_or_else(|problem| {
+            problems.0.push(problem);
+            None
+        });
+        if let Some(text) = text {
+            match T::parse(&text) {
+                Ok(value) => return value,
+                Err(reason) => {
+                    let shown = if !T::SECRET && text.chars().count() <= SHOWN_VALUE {
                         format!("{text:?}: ")
-                    }
-                    _ => String::new(),
-                };
-                problems.0.push(Problem::new(
-                    variable,
-                    format!("{shown}{reason} (expected: {})", T::EXPECTED),
-                ));
-                None
+                    } else {
+                        String::new()
+                    };
+                    problems.0.push(Problem::new(
+                        &variable,
+                        format!("{shown}{reason} (expected: {})", T::EXPECTED),
+                    ));
+                }
             }
         }
+        T::parse(default)
+            .unwrap_or_else(|reason| unreachable!("the default of {variable}: {reason}"))
     }
 
-    fn text<T: Setting>(&self, field: &str) -> Result<Option<String>, String> {
+    fn text<T: Setting>(&self, field: &str) -> Result<Option<String>, Problem> {
         if let Some(text) = self.0.get(field).filter(|text| !text.is_empty()) {
             return Ok(Some(text.clone()));
         }
-        match self.0.get(&format!("{field}_file")) {
+        let file = format!("{field}_file");
+        match self.0.get(&file) {
             Some(path) if T::SECRET && !path.is_empty() => std::fs::read_to_string(path)
                 .map(|text| Some(text.trim_end_matches(['\r', '\n']).to_owned()))
-                .map_err(|error| format!("its file {path} cannot be read: {error}")),
+                .map_err(|error| {
+                    Problem::new(
+                        file.to_uppercase(),
+                        format!("{path} cannot be read: {error}"),
+                    )
+                }),
             _ => Ok(None),
         }
     }
