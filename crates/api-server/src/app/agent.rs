@@ -101,7 +101,7 @@ impl App {
         id: HostId,
         poll: Poll<'_>,
     ) -> Result<Steps, Error> {
-        let mut stored = self.stored_host(infra_env, id).await?;
+        let (mut stored, origin) = self.stored_host(infra_env, id).await?;
         let now = service::clock::now();
         self.check_ins.note(infra_env, id, now, poll.host_time_s);
         let host = find(&stored.snapshot, id)?;
@@ -121,30 +121,35 @@ impl App {
                 Ok(())
             };
             ((), stored) = self
-                .change("poll", Scope::Host(infra_env, id), decide)
+                .change("poll with news", Scope::Host(infra_env, id), decide)
                 .await?;
         }
         let host = find(&stored.snapshot, id)?;
-        self.instructions(&stored, host, now).await
+        self.instructions(&stored, host, &origin, now).await
     }
 
-    /// A host with its cluster, from memory when that is of the right revision.
-    async fn stored_host(&self, infra_env: InfraEnvId, id: HostId) -> Result<Arc<Stored>, Error> {
-        tx("find host", async || {
+    /// A host with its cluster, from memory when that is of the right revision, and its infra-env.
+    async fn stored_host(
+        &self,
+        infra_env: InfraEnvId,
+        id: HostId,
+    ) -> Result<(Arc<Stored>, InfraEnv), Error> {
+        tx("poll", async || {
             let mut connection = self.pool()?.acquire().await?;
-            let place = hosts::place(&mut connection, infra_env, id).await?;
-            let place = place.ok_or_else(|| Error::not_found("host", id))?;
-            if let Some((cluster, revision)) = place.cluster {
+            let polled = hosts::poll(&mut connection, infra_env, id).await?;
+            let polled = polled.ok_or_else(|| Error::not_found("host", id))?;
+            let stored = if let Some((cluster, revision)) = polled.cluster {
                 let stored = self
                     .load_revision(&mut connection, cluster, revision)
                     .await?;
-                return Ok(stored.ok_or_else(|| Error::not_found("host", id))?);
-            }
-            let row = hosts::find(&mut connection, infra_env, id).await?;
-            let row = row.ok_or_else(|| Error::not_found("host", id))?;
-            let mut stored = Stored::default();
-            stored.snapshot.hosts.push(HostState::new(row.record));
-            Ok(Arc::new(stored))
+                stored.ok_or_else(|| Error::not_found("host", id))?
+            } else {
+                let mut stored = Stored::default();
+                let alone = polled.alone.map(HostState::new);
+                stored.snapshot.hosts.extend(alone);
+                Arc::new(stored)
+            };
+            Ok((stored, polled.infra_env))
         })
         .await
     }
@@ -156,7 +161,7 @@ impl App {
         id: HostId,
         reply: &StepReply,
     ) -> Result<(), Error> {
-        let stored = self.stored_host(infra_env, id).await?;
+        let (stored, _) = self.stored_host(infra_env, id).await?;
         self.check_ins
             .note(infra_env, id, service::clock::now(), None);
         if self.tells_nothing_new(&stored, id, reply) {

@@ -18,20 +18,17 @@ use crate::install::{self, ReleaseInfo};
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct KnownRelease {
-    /// The release image itself.
-    pub(crate) release_image: String,
     /// Machine config operator.
-    pub(crate) mco_image: String,
+    pub(crate) machine_config_operator: String,
     /// must-gather of the platform.
-    pub(crate) must_gather_image: String,
+    pub(crate) must_gather: String,
 }
 
 impl From<&ReleaseInfo> for KnownRelease {
     fn from(info: &ReleaseInfo) -> Self {
         Self {
-            release_image: info.release_image.clone(),
-            mco_image: info.mco_image.clone(),
-            must_gather_image: info.must_gather_image.clone(),
+            machine_config_operator: info.mco_image.clone(),
+            must_gather: info.must_gather_image.clone(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use model::Error;
 use model::host::HostKind;
 use model::ids::{HostId, InfraEnvId};
+use model::infra_env::InfraEnv;
 use model::steps::Steps;
 use model::time::Timestamp;
 use rules::HostState;
@@ -19,18 +20,18 @@ impl App {
         &self,
         stored: &Stored,
         host: &HostState,
+        infra_env: &InfraEnv,
         now: Timestamp,
     ) -> Result<Steps, Error> {
         let record = &host.record;
-        let infra_env = self.infra_env(record.infra_env_id).await?;
         let known = KnownRelease::of(stored);
         let cluster = record.cluster_id.map(|_| &stored.snapshot.cluster);
         let release = ReleaseImages {
             release: cluster
                 .map(|cluster| cluster.ocp_release_image.clone())
                 .unwrap_or_default(),
-            machine_config_operator: known.mco_image,
-            must_gather: known.must_gather_image,
+            machine_config_operator: known.machine_config_operator,
+            must_gather: known.must_gather,
             operating_system: String::new(),
         };
         let ignition = match record.kind {
@@ -42,7 +43,7 @@ impl App {
         let ctx = Context {
             policy: &self.policy,
             settings: &self.step_settings,
-            infra_env: &infra_env,
+            infra_env,
             release: &release,
             ignition: &ignition,
             boot_artifacts: None,

@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use model::Error as Domain;
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::Error;
 use crate::settings::Settings;
 
 /// How long a request waits for a connection before it is told to come again.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A connection that was used a moment ago is used again without asking whether it still works.
+const TRUSTED_FOR: Duration = Duration::from_secs(1);
 /// How often a transaction is run again when the database asks for it.
 const ATTEMPTS: u32 = 5;
 /// On which replicas tell each other of ordered installations.
@@ -44,6 +46,13 @@ impl Database {
             .max_connections(settings.db_max_open_connections)
             .max_lifetime(settings.db_connections_max_lifetime)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, used| {
+                Box::pin(async move {
+                    let is_fresh = used.idle_for < TRUSTED_FOR;
+                    Ok(is_fresh || connection.ping().await.is_ok())
+                })
+            })
             .connect_lazy_with(options);
         Self {
             pool,
@@ -71,12 +80,9 @@ impl Database {
         Ok(())
     }
 
-    /// Asks the database for a sign of life.
-    pub(crate) async fn ping(&self) -> Result<(), sqlx::Error> {
-        sqlx::query_scalar!(r#"select 1 as "one!""#)
-            .fetch_one(&self.pool)
-            .await
-            .map(drop)
+    /// A connection beside the pool, to watch the database by: a busy pool says nothing about the database.
+    pub(crate) async fn watcher(&self) -> Result<PgConnection, sqlx::Error> {
+        PgConnection::connect_with(&self.pool.connect_options()).await
     }
 
     /// Hears of preparations that other replicas have ordered.

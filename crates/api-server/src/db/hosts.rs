@@ -2,6 +2,7 @@
 
 use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
+use model::infra_env::InfraEnv;
 use model::time::Timestamp;
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -65,6 +66,51 @@ pub(crate) async fn place(
     Ok(row.map(|row| HostPlace {
         cluster: row.cluster_id.map(ClusterId).zip(row.revision),
     }))
+}
+
+/// What a poll is answered from.
+#[derive(Debug, Clone)]
+pub(crate) struct Polled {
+    /// The cluster that the host is bound to, and that cluster's revision.
+    pub(crate) cluster: Option<(ClusterId, i64)>,
+    /// The record of a host that is bound to none.
+    pub(crate) alone: Option<Host>,
+    /// The infra-env that it registered to.
+    pub(crate) infra_env: InfraEnv,
+}
+
+/// What a poll of that host is answered from, in one look.
+pub(crate) async fn poll(
+    connection: &mut PgConnection,
+    infra_env: InfraEnvId,
+    id: HostId,
+) -> Result<Option<Polled>, Error> {
+    let row = sqlx::query!(
+        r#"select hosts.cluster_id, clusters.revision as "revision?", infra_envs.record as infra_env,
+            case when hosts.cluster_id is null then hosts.record end as "alone?",
+            checks.checked_in_at as "checked_in_at?", checks.host_time_s as "host_time_s?"
+        from hosts
+        join infra_envs on infra_envs.id = hosts.infra_env_id
+        left join clusters on clusters.id = hosts.cluster_id
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.infra_env_id = $1 and hosts.id = $2"#,
+        infra_env.0,
+        id.0
+    )
+    .fetch_optional(connection)
+    .await?;
+    row.map(|row| {
+        let alone = row
+            .alone
+            .map(|value| record(id.0, value, row.checked_in_at, row.host_time_s))
+            .transpose()?;
+        Ok(Polled {
+            cluster: row.cluster_id.map(ClusterId).zip(row.revision),
+            alone,
+            infra_env: super::infra_envs::record(infra_env.0, row.infra_env)?,
+        })
+    })
+    .transpose()
 }
 
 /// One host.

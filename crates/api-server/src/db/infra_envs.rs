@@ -17,7 +17,7 @@ pub(crate) struct InfraEnvRow {
     pub(crate) pull_secret: String,
 }
 
-fn record(id: Uuid, value: serde_json::Value) -> Result<InfraEnv, Error> {
+pub(super) fn record(id: Uuid, value: serde_json::Value) -> Result<InfraEnv, Error> {
     serde_json::from_value(value).map_err(|source| Error::Record {
         what: format!("infra-env {id}"),
         source,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use service::CancellationToken;
 use service::health::Health;
+use sqlx::{Connection as _, PgConnection};
 
 use super::pause;
 use crate::app::App;
@@ -54,24 +55,31 @@ pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationT
 
 /// Keeps `/ready` true to the database's state.
 pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationToken) {
-    let mut is_there = true;
+    let mut connection = None;
+    let mut was_there = true;
     while pause(WATCH, shutdown).await {
-        let answered = matches!(
-            tokio::time::timeout(PING_TIMEOUT, app.db.ping()).await,
-            Ok(Ok(()))
-        );
-        if answered {
+        let answer = tokio::time::timeout(PING_TIMEOUT, ping(app, &mut connection)).await;
+        let is_there = matches!(answer, Ok(Ok(())));
+        if is_there {
             health.ready(DATABASE);
         } else {
+            connection = None;
             health.unready(DATABASE, "does not answer");
         }
-        if answered != is_there {
-            if answered {
+        if is_there != was_there {
+            if is_there {
                 tracing::info!("the database is back");
             } else {
                 tracing::error!("the database does not answer");
             }
-            is_there = answered;
+            was_there = is_there;
         }
+    }
+}
+
+async fn ping(app: &App, connection: &mut Option<PgConnection>) -> Result<(), sqlx::Error> {
+    match connection {
+        Some(connection) => connection.ping().await,
+        None => connection.insert(app.db.watcher().await?).ping().await,
     }
 }
