@@ -31,6 +31,7 @@ use model::ids::ClusterId;
 use rules::{Offer, Policy};
 use sqlx::PgPool;
 use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
 
 pub(crate) use cache::Stored;
 pub(crate) use work::{Scope, Work};
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) install: install::Context,
     /// Times of polls that are not written yet.
     pub(crate) check_ins: check_ins::CheckIns,
+    /// Requests that are being answered: the database stays open for them.
+    pub(crate) requests: TaskTracker,
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::Cache,
@@ -90,6 +93,7 @@ impl App {
             discovery,
             install,
             check_ins: check_ins::CheckIns::default(),
+            requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::Cache::default(),
             turns: turns::Turns::default(),

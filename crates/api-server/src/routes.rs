@@ -66,7 +66,8 @@ fn installation_handler(id: &str) -> Option<MethodRouter<App>> {
         "V2DownloadClusterFiles" => get(files::cluster_file),
         "V2DownloadClusterCredentials" => get(files::cluster_credentials),
         "v2DownloadHostIgnition" => get(files::host_ignition),
-        "V2UploadLogs" => post(logs::upload),
+        // Archives are streamed to disk and bounded there.
+        "V2UploadLogs" => post(logs::upload).layer(DefaultBodyLimit::disable()),
         "V2DownloadClusterLogs" => get(logs::download),
         "v2UpdateClusterLogsProgress" => put(logs::cluster_progress),
         "v2UpdateHostLogsProgress" => put(logs::host_progress),
@@ -183,6 +184,7 @@ async fn gate(State(app): State<App>, request: Request, next: Next) -> Response 
     if let Err(error) = app.db.pool() {
         return Refusal::Domain(error).into_response();
     }
+    let _counted = app.requests.token();
     let id = request
         .extensions()
         .get::<RequestId>()

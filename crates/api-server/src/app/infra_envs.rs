@@ -54,16 +54,34 @@ impl App {
         &self,
         cluster: Option<ClusterId>,
     ) -> Result<Vec<InfraEnv>, Error> {
-        tx("list infra-envs", async || {
+        let mut found = tx("list infra-envs", async || {
             let mut connection = self.pool()?.acquire().await?;
             infra_envs::list(&mut connection, cluster).await
         })
-        .await
+        .await?;
+        for infra_env in &mut found {
+            self.renew_download_url(infra_env);
+        }
+        Ok(found)
     }
 
     /// One infra-env.
     pub(crate) async fn infra_env(&self, id: InfraEnvId) -> Result<InfraEnv, Error> {
-        self.infra_env_row(id).await.map(|row| row.record)
+        let mut infra_env = self.infra_env_row(id).await?.record;
+        self.renew_download_url(&mut infra_env);
+        Ok(infra_env)
+    }
+
+    /// The image service may be elsewhere than when the record was written.
+    fn renew_download_url(&self, infra_env: &mut InfraEnv) {
+        let version = Some(infra_env.openshift_version.as_str()).filter(|text| !text.is_empty());
+        let architecture = infra_env.cpu_architecture.unwrap_or_default();
+        let image = rules::versions::find_os_image(&self.offer.os_images, version, architecture);
+        if let Ok(image) = image {
+            let service = &self.offer.image_service_url;
+            infra_env.download_url =
+                rules::urls::download_url(service, infra_env.id, image, infra_env.r#type);
+        }
     }
 
     pub(super) async fn infra_env_row(&self, id: InfraEnvId) -> Result<InfraEnvRow, Error> {

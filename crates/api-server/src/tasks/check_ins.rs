@@ -5,15 +5,15 @@ use service::CancellationToken;
 use super::pause;
 use crate::app::App;
 
-/// Runs until `shutdown`, and then writes what is left.
+/// Runs until `shutdown`; what is left then is written when the last request has been answered.
 pub(super) async fn run(app: &App, shutdown: &CancellationToken) {
     while pause(app.settings.check_in_flush_interval, shutdown).await {
         flush(app).await;
     }
-    flush(app).await;
 }
 
-async fn flush(app: &App) {
+/// Writes what is gathered.
+pub(super) async fn flush(app: &App) {
     if let Err(error) = app.flush_check_ins().await {
         tracing::warn!(
             error = error.chain(),

@@ -1,6 +1,7 @@
 //! A server on a port of its own, with a database of its own, and a client that reads its answers.
 
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use api_server::Settings;
@@ -54,7 +55,7 @@ impl Answer {
     }
 }
 
-pub(crate) fn settings(database: &TestDatabase, work_dir: &std::path::Path) -> Settings {
+pub(crate) fn settings(database: &TestDatabase, work_dir: &Path) -> Settings {
     let releases = json!([
         { "openshift_version": "4.18", "version": "4.18.7", "cpu_architecture": "x86_64", "default": true,
           "url": "registry.example.com:5000/openshift/release:4.18.7" },
@@ -100,9 +101,8 @@ impl Server {
     /// A server with an empty database and changed settings, ready.
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let database = testkit::postgres::database().await.unwrap();
-        let mut server = Self::on(database, change).await;
+        let server = Self::on(database, change).await;
         server.wait_ready().await;
-        server.client = service::http_client(None, false).unwrap();
         server
     }
 
@@ -123,23 +123,29 @@ impl Server {
         }
     }
 
-    /// Ends this server and starts another on its database and files.
-    pub(crate) async fn restart(mut self) -> Self {
+    /// Orders the end; the future is done when the server has ended.
+    pub(crate) fn end(&mut self) -> impl Future<Output = ()> + use<> {
         self.shutdown.cancel();
-        self.running.take().unwrap().wait().await.unwrap();
+        let running = self.running.take();
+        async { running.unwrap().wait().await.unwrap() }
+    }
+
+    pub(crate) fn work_dir(&self) -> &Path {
+        self.work_dir.path()
+    }
+
+    /// Ends this server and starts another on its database and files, with the plain settings.
+    pub(crate) async fn restart(mut self) -> Self {
+        self.end().await;
         let settings = settings(&self.database, self.work_dir.path());
-        let shutdown = CancellationToken::new();
-        let running = api_server::start(settings, shutdown.clone()).await.unwrap();
-        let server = Self {
-            url: format!("http://{}", running.address()),
-            database: self.database.clone(),
-            client: self.client.clone(),
-            shutdown,
-            running: Some(running),
-            work_dir: std::mem::replace(&mut self.work_dir, tempfile::tempdir().unwrap()),
-        };
-        server.wait_ready().await;
-        server
+        self.shutdown = CancellationToken::new();
+        let running = api_server::start(settings, self.shutdown.clone())
+            .await
+            .unwrap();
+        self.url = format!("http://{}", running.address());
+        self.running = Some(running);
+        self.wait_ready().await;
+        self
     }
 
     pub(crate) async fn wait_ready(&self) {

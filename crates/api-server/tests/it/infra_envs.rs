@@ -28,6 +28,14 @@ async fn a_new_infra_env_tells_where_its_image_is() {
         answer,
         json!({ "url": url, "expires_at": "0001-01-01T00:00:00.000Z" })
     );
+
+    let server = server.restart().await;
+    let infra_env = server
+        .get(&format!("/v2/infra-envs/{id}"))
+        .await
+        .expect(200);
+    let moved = url.replace("images.example.com", "127.0.0.1");
+    assert_eq!(infra_env["download_url"], moved, "the service has moved");
 }
 
 #[tokio::test(flavor = "multi_thread")]

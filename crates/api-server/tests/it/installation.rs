@@ -355,28 +355,37 @@ async fn logs_are_kept_and_given_back() {
         .await
         .expect(409);
     let body = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l.tgz\"\r\n\r\nBYTES\r\n--b--\r\n";
-    let upload = |path: String, body: &'static str| {
+    let upload = |path: String, body: String| {
         server
             .request(reqwest::Method::POST, &path)
             .header("content-type", "multipart/form-data; boundary=b")
             .body(body)
     };
-    let other = "--b\r\nContent-Disposition: form-data; name=\"other\"\r\n\r\nBYTES\r\n--b--\r\n";
-    Server::send(upload(format!("{path}?logs_type=controller"), other))
+    Server::send(upload(
+        format!("{path}?logs_type=controller"),
+        body.replace("upfile", "other"),
+    ))
+    .await
+    .expect(400);
+    Server::send(upload(format!("{path}?logs_type=host"), body.to_owned()))
         .await
         .expect(400);
-    Server::send(upload(format!("{path}?logs_type=host"), body))
-        .await
-        .expect(400);
-    Server::send(upload(format!("{path}?logs_type=controller"), body))
-        .await
-        .expect(204);
+    Server::send(upload(
+        format!("{path}?logs_type=controller"),
+        body.to_owned(),
+    ))
+    .await
+    .expect(204);
     let answer = server.get(&format!("{path}?logs_type=controller")).await;
     assert_eq!(
         answer.header("content-disposition"),
         format!("attachment; filename=\"demo_{id}_controller.tar.gz\"")
     );
     assert_eq!(answer.text, "BYTES");
+    let large = body.replace("BYTES", &"x".repeat(20 << 20));
+    Server::send(upload(format!("{path}?logs_type=controller"), large))
+        .await
+        .expect(204);
     let progress = json!({ "logs_state": "completed" });
     server
         .put(&format!("/v2/clusters/{id}/logs-progress"), &progress)
@@ -386,4 +395,40 @@ async fn logs_are_kept_and_given_back() {
         server.get(&format!("/v2/clusters/{id}")).await.expect(200)["logs_info"],
         "completed"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_in_flight_is_finished_when_the_server_ends() {
+    let mut server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let (parts, body) = tokio::sync::mpsc::channel::<Result<&'static str, std::io::Error>>(1);
+    let body = reqwest::Body::wrap_stream(futures_util::stream::unfold(body, async |mut body| {
+        let part = body.recv().await?;
+        Some((part, body))
+    }));
+    let upload = server
+        .request(
+            reqwest::Method::POST,
+            &format!("/v2/clusters/{id}/logs?logs_type=controller"),
+        )
+        .header("content-type", "multipart/form-data; boundary=b")
+        .body(body);
+    let upload = tokio::spawn(Server::send(upload));
+    let head = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l\"\r\n\r\nBY";
+    parts.send(Ok(head)).await.unwrap();
+    let folder = server.work_dir().join(&id).join("logs/controller");
+    server
+        .until("the upload has begun", async || {
+            if folder.exists() {
+                Ok(())
+            } else {
+                Err(folder.display())
+            }
+        })
+        .await;
+    let ended = server.end();
+    parts.send(Ok("TES\r\n--b--\r\n")).await.unwrap();
+    drop(parts);
+    upload.await.unwrap().expect(204);
+    ended.await;
 }
