@@ -34,7 +34,8 @@ pub fn on_stdin_end(token: CancellationToken) {
         let mut sink = [0_u8; 64];
         let mut stdin = std::io::stdin().lock();
         while matches!(stdin.read(&mut sink), Ok(n) if n > 0) {}
-        tracing::info!("the supervisor is gone: finishing open requests");
+        // First: the supervisor read the log, too.
         token.cancel();
+        tracing::info!("the supervisor is gone: finishing open requests");
     });
 }
