@@ -65,11 +65,18 @@ pub(crate) fn run(arguments: &UpArguments) -> Result<(), Error> {
     let layout = Layout::new(arguments.data.clone())?;
     layout.create()?;
     let lock = Lock::take(&layout)?;
+    let result = run_on(layout, arguments, lock.was_killed);
+    // Also after a failure: whoever holds a port at the next start is none of this run's children.
+    lock.release();
+    result
+}
+
+fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(), Error> {
     std::fs::remove_file(layout.state()).ok();
     if Cluster::end_stale(&layout)? {
         terminal::say("Ended the database that an earlier run had left.");
     }
-    let patience = if lock.was_killed {
+    let patience = if was_killed {
         LEFT_BEHIND
     } else {
         Duration::ZERO
@@ -103,9 +110,7 @@ pub(crate) fn run(arguments: &UpArguments) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|e| Error::new("starting the runtime", e))?;
-    runtime.block_on(supervise(environment, cluster, arguments.supervised))?;
-    lock.release();
-    Ok(())
+    runtime.block_on(supervise(environment, cluster, arguments.supervised))
 }
 
 fn announce(environment: &Environment, cluster: &Cluster, is_new: bool) {
