@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
+use testkit::demo::{Console, Content};
 
 use crate::process::{self, Signal, program};
 use crate::{Api, Scratch, free_ports, until};
@@ -59,6 +60,25 @@ impl Installation {
         fs::create_dir_all(settings.with_file_name(""))?;
         fs::write(&settings, "")?;
         installation.up().await?;
+        Ok(installation)
+    }
+
+    /// Starts one and gives it a live image and a release.
+    ///
+    /// Errors: as [`Installation::start`], and those of making the content.
+    pub async fn with_content() -> Result<Self> {
+        let installation = Self::start().await?;
+        let registry = installation.state()?.services.registry();
+        let installer = program("openshift-baremetal-install")?;
+        let old = (
+            installation.pid("api-server")?,
+            installation.pid("image-service")?,
+        );
+        let console = Console::new(true);
+        Content::make(&installation.data(), &registry, &installer, &console).await?;
+        // The services are started anew with it.
+        installation.is_back("api-server", old.0).await?;
+        installation.is_back("image-service", old.1).await?;
         Ok(installation)
     }
 

@@ -68,7 +68,7 @@ async fn skopeo_copies_there_and_back() -> Result<()> {
         .run("skopeo", &wrong)
         .expect_err("a wrong password is let in");
     ensure!(
-        format!("{refusal:#}").contains("authentication required"),
+        format!("{refusal:#}").contains("unauthorized"),
         "{refusal:#}"
     );
     installation.stop().await

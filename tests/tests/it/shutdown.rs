@@ -7,7 +7,6 @@ use reqwest::Method;
 use serde_json::json;
 use system_tests::process::{self, Signal};
 use system_tests::{Installation, Ledger, until};
-use testkit::demo::{Console, Content};
 
 use crate::download::{self, Download};
 
@@ -96,20 +95,9 @@ async fn everything_is_there_after_a_stop_and_a_start() -> Result<()> {
 
 /// An installation that has content, and an infra-env.
 async fn with_image() -> Result<Installation> {
-    let installation = Installation::start().await?;
+    let installation = Installation::with_content().await?;
     let registry = installation.state()?.services.registry();
-    let installer = process::program("openshift-baremetal-install")?;
-    let console = Console::new(true);
-    let old = installation.pid("image-service")?;
-    let content = Content::make(&installation.data(), &registry, &installer, &console).await?;
-    // The services are started anew with it.
-    installation.is_back("image-service", old).await?;
     let api = installation.api()?;
-    until("the API offers the release", DRAIN_LIMIT, async || {
-        let listing = api.get("/v2/openshift-versions").await?;
-        Ok(listing.get(content.version()).map(drop))
-    })
-    .await?;
     let body = json!({ "name": "first", "pull_secret": registry.pull_secret()?, "cpu_architecture": "x86_64" });
     api.succeed(Method::POST, "/v2/infra-envs", &body).await?;
     Ok(installation)
