@@ -8,7 +8,7 @@ const SERVERS: &[&str] = &["api-server", "image-service", "registry", "webui"];
 /// Crates below the servers.
 const LOW: &[&str] = &["model", "rules", "ignition", "oci"];
 /// Crates that only tests and tools use.
-const TOOLS: &[&str] = &["testkit", "host-sim", "xtask"];
+const TOOLS: &[&str] = &["testkit", "host-sim", "system-tests", "xtask"];
 
 /// `from` (all of these) must not depend on `on` (any of these), except `but`.
 struct Deny {
@@ -92,7 +92,7 @@ static DENIED: &[Deny] = &[
     Deny {
         from: ANY,
         on: &["anyhow"],
-        but: &["xtask", "testkit"],
+        but: &["xtask", "testkit", "system-tests"],
         why: "libraries and services have errors of their own",
     },
     Deny {

@@ -21,6 +21,7 @@ impl File {
         let path = &self.path;
         path.contains("/tests/")
             || path.ends_with("/tests.rs")
+            || path.starts_with("tests/")
             || path.starts_with("crates/testkit/")
     }
 
