@@ -311,6 +311,11 @@ impl Drop for Installation {
             child.wait().ok();
         }
         process::end_postgres_of(&self.data());
+        // Services of a supervisor that a test has killed, should they not end by themselves.
+        let data = self.data().display().to_string();
+        for pid in process::find_all("atoll", &data) {
+            process::signal(pid, Signal::KILL).ok();
+        }
     }
 }
 

@@ -53,9 +53,14 @@ pub fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The process that runs the program called `name` with an argument that contains `argument`.
+/// A process that runs the program called `name` with an argument that contains `argument`.
 pub fn find(name: &str, argument: &str) -> Option<u32> {
-    numbers().find(|pid| {
+    find_all(name, argument).next()
+}
+
+/// Every such process.
+pub fn find_all(name: &str, argument: &str) -> impl Iterator<Item = u32> {
+    numbers().filter(move |pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line);
         let mut parts = line.split('\0');
