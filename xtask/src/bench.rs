@@ -47,7 +47,7 @@ pub(crate) struct Load {
 /// Measures and prints.
 pub(crate) fn run(What::Api(load): &What) -> Result<ExitCode> {
     postgres::ensure_binaries()?;
-    let programs = build(&PACKAGES, Profile::Release)?;
+    let programs = build(&PACKAGES, Profile::Dist)?;
     let scratch = Scratch::new()?;
     let settings = scratch.path().join("settings.env");
     fs::write(&settings, "")?;

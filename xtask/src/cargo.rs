@@ -57,6 +57,8 @@ pub(crate) enum Profile {
     Dev,
     /// Quick to run.
     Release,
+    /// What is shipped.
+    Dist,
 }
 
 /// Builds `packages` and says where their programs are.
@@ -65,14 +67,13 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     for package in packages {
         arguments.extend(["--package", package]);
     }
-    if profile == Profile::Release {
-        arguments.push("--release");
-    }
-    run(cargo(&arguments).env("SQLX_OFFLINE", "true"))?;
-    let folder = match profile {
-        Profile::Dev => "debug",
-        Profile::Release => "release",
+    let (name, folder) = match profile {
+        Profile::Dev => ("dev", "debug"),
+        Profile::Release => ("release", "release"),
+        Profile::Dist => ("dist", "dist"),
     };
+    arguments.extend(["--profile", name]);
+    run(cargo(&arguments).env("SQLX_OFFLINE", "true"))?;
     Ok(target_directory()?.join(folder))
 }
 

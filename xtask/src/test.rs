@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     report.add("postgres", || {
         postgres::ensure_binaries().map(|_| Tally::default())
     });
-    report.add("tests", unit_and_integration);
+    report.add("tests", || unit_and_integration(arguments.full));
     if arguments.full {
         second_reader();
         report.add("deny", dependencies);
@@ -61,8 +61,12 @@ fn offline(command: &mut Command) -> &mut Command {
 }
 
 /// Runs all test programs, shows what they print, and counts.
-fn unit_and_integration() -> Result<Tally> {
+fn unit_and_integration(full: bool) -> Result<Tally> {
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    if full {
+        // What is ignored otherwise takes long: faults in every process.
+        command.args(["--", "--include-ignored"]);
+    }
     let mut child = offline(&mut command)
         .stdout(Stdio::piped())
         .spawn()
