@@ -76,8 +76,8 @@ create table host_check_ins (
     infra_env_id uuid not null,
     host_id uuid not null,
     checked_in_at timestamptz not null,
-    -- The host's own clock, seconds since 1970.
-    host_time_s bigint,
+    -- The host's clock minus ours in seconds, as of its last poll.
+    clock_offset_s bigint,
     primary key (infra_env_id, host_id),
     constraint host_check_ins_host_fkey foreign key (infra_env_id, host_id)
         references hosts (infra_env_id, id) on delete cascade

@@ -26,6 +26,7 @@ mod networking;
 mod networks;
 pub mod offer;
 pub mod policy;
+pub mod presence;
 pub mod progress;
 mod reach;
 pub mod refresh;

@@ -6,6 +6,7 @@ use model::cluster::Cluster;
 use model::host::Host;
 use model::ids::HostId;
 use model::inventory::Inventory;
+use model::time::Timestamp;
 
 use crate::reach::{self, Reach};
 
@@ -38,6 +39,8 @@ pub struct HostState {
     pub record: Host,
     /// The parsed `record.inventory`; none before the first reply or when it does not parse.
     pub inventory: Option<Inventory>,
+    /// Since when hosts can be heard without a break; none when they always could.
+    pub heard_since: Option<Timestamp>,
     /// What `record.connectivity` says, once somebody asked.
     reaches: OnceLock<Option<Arc<[Reach]>>>,
 }
@@ -49,6 +52,7 @@ impl HostState {
         Self {
             record,
             inventory,
+            heard_since: None,
             reaches: OnceLock::new(),
         }
     }

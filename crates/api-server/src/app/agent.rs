@@ -10,7 +10,7 @@ use model::infra_env::InfraEnv;
 use model::steps::{StepReply, Steps};
 use model::time::Timestamp;
 use rules::host::Trigger;
-use rules::{HostState, NewEvent, Snapshot};
+use rules::{HostState, NewEvent, Snapshot, presence};
 
 use super::{App, Scope, Stored, Work, render};
 use crate::db::hosts;
@@ -23,6 +23,13 @@ pub(crate) struct Poll<'a> {
     pub(crate) host_time_s: Option<i64>,
     /// Image of the agent.
     pub(crate) agent_version: Option<&'a str>,
+}
+
+impl Poll<'_> {
+    fn clock_offset_s(&self, now: Timestamp) -> Option<i64> {
+        let host_time_s = self.host_time_s?;
+        Some(host_time_s.saturating_sub(now.timestamp()))
+    }
 }
 
 impl App {
@@ -74,7 +81,7 @@ impl App {
                 };
                 let new = rules::host::apply(host, cluster, trigger, &self.policy, now)?;
                 host.record.registered_at = now.into();
-                host.record.checked_in_at = now.into();
+                presence::heard(&mut host.record, now, None);
                 work.events.extend(new);
             } else {
                 let host = rules::host::new_host(params, infra_env, work.cluster(), now)?;
@@ -103,7 +110,8 @@ impl App {
     ) -> Result<Steps, Error> {
         let (mut stored, origin) = self.stored_host(infra_env, id).await?;
         let now = service::clock::now();
-        self.check_ins.note(infra_env, id, now, poll.host_time_s);
+        let offset_s = poll.clock_offset_s(now);
+        self.check_ins.note(infra_env, id, now, offset_s);
         let host = find(&stored.snapshot, id)?;
         let is_back = matches!(
             host.record.status,
@@ -112,7 +120,7 @@ impl App {
         let other_version = poll.agent_version.filter(|version| {
             !version.is_empty() && *version != host.record.discovery_agent_version
         });
-        if is_back || other_version.is_some() || tells_another_time(&host.record, poll, now) {
+        if is_back || other_version.is_some() || tells_another_time(&host.record, offset_s) {
             let decide = |work: &mut Work| {
                 if let Some(version) = other_version {
                     version.clone_into(&mut work.host(id)?.0.record.discovery_agent_version);
@@ -244,16 +252,12 @@ impl App {
 const CLOCK_MOVED_S: i64 = 60;
 
 /// Whether the host's clock stands otherwise than when it was last looked at.
-fn tells_another_time(known: &Host, poll: Poll<'_>, now: Timestamp) -> bool {
-    let Some(host_time_s) = poll.host_time_s else {
+fn tells_another_time(known: &Host, offset_s: Option<i64>) -> bool {
+    let Some(offset_s) = offset_s else {
         return false;
     };
-    let Some(seen) = known.checked_in_at.0.filter(|_| known.timestamp != 0) else {
-        return true;
-    };
-    let before = seen.timestamp().saturating_sub(known.timestamp);
-    let after = now.timestamp().saturating_sub(host_time_s);
-    before.saturating_sub(after).saturating_abs() > CLOCK_MOVED_S
+    presence::clock_offset_s(known)
+        .is_none_or(|before| before.saturating_sub(offset_s).saturating_abs() > CLOCK_MOVED_S)
 }
 
 fn find(snapshot: &Snapshot, id: HostId) -> Result<&HostState, Error> {
@@ -269,20 +273,16 @@ mod tests {
     #[test]
     fn only_a_clock_that_moved_is_looked_at() {
         let at = |seconds| chrono::DateTime::from_timestamp(seconds, 0).unwrap();
-        let poll = |host_time_s| Poll {
-            host_time_s,
-            agent_version: None,
-        };
         let known = Host {
             checked_in_at: at(1000).into(),
             timestamp: 990,
             ..Host::default()
         };
-        assert!(!tells_another_time(&known, poll(Some(1052)), at(1060)));
-        assert!(!tells_another_time(&known, poll(None), at(1060)));
-        assert!(tells_another_time(&known, poll(Some(5000)), at(1060)));
+        assert!(!tells_another_time(&known, Some(-8)));
+        assert!(!tells_another_time(&known, None));
+        assert!(tells_another_time(&known, Some(3940)));
         assert!(
-            tells_another_time(&Host::default(), poll(Some(1052)), at(1060)),
+            tells_another_time(&Host::default(), Some(-8)),
             "never looked at"
         );
     }

@@ -14,23 +14,23 @@ use crate::db::CheckIn;
 pub(crate) struct CheckIns(Mutex<HashMap<(InfraEnvId, HostId), CheckIn>>);
 
 impl CheckIns {
-    /// A host was heard of.
+    /// A host was heard of; `clock_offset_s` when it told its time.
     pub(crate) fn note(
         &self,
         infra_env: InfraEnvId,
         host: HostId,
         now: Timestamp,
-        host_time_s: Option<i64>,
+        clock_offset_s: Option<i64>,
     ) {
         let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = pending
             .get(&(infra_env, host))
-            .and_then(|check_in| check_in.host_time_s);
+            .and_then(|check_in| check_in.clock_offset_s);
         let check_in = CheckIn {
             infra_env_id: infra_env,
             host_id: host,
             checked_in_at: now,
-            host_time_s: host_time_s.or(known),
+            clock_offset_s: clock_offset_s.or(known),
         };
         pending.insert((infra_env, host), check_in);
     }
@@ -67,8 +67,7 @@ impl CheckIns {
 /// Brings a record up to a check-in, if that is newer.
 pub(crate) fn apply(check_in: &CheckIn, host: &mut Host) {
     if Some(check_in.checked_in_at) > host.checked_in_at.0 {
-        host.checked_in_at = check_in.checked_in_at.into();
-        host.timestamp = check_in.host_time_s.unwrap_or(host.timestamp);
+        rules::presence::heard(host, check_in.checked_in_at, check_in.clock_offset_s);
     }
 }
 
@@ -84,13 +83,13 @@ mod tests {
     fn polls_of_one_host_become_one() {
         let check_ins = CheckIns::default();
         let (infra_env, host) = (InfraEnvId::default(), HostId::default());
-        check_ins.note(infra_env, host, at(1), Some(100));
+        check_ins.note(infra_env, host, at(1), Some(-7));
         check_ins.note(infra_env, host, at(2), None);
         let batch = check_ins.take();
         assert_eq!(batch.len(), 1);
         assert_eq!(
-            (batch[0].checked_in_at, batch[0].host_time_s),
-            (at(2), Some(100))
+            (batch[0].checked_in_at, batch[0].clock_offset_s),
+            (at(2), Some(-7))
         );
         assert!(check_ins.take().is_empty());
     }

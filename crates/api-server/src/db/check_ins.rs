@@ -16,8 +16,8 @@ pub(crate) struct CheckIn {
     pub(crate) host_id: HostId,
     /// By our clock.
     pub(crate) checked_in_at: Timestamp,
-    /// The host's own clock, seconds since 1970.
-    pub(crate) host_time_s: Option<i64>,
+    /// The host's clock minus ours, as of its last poll. Units: seconds.
+    pub(crate) clock_offset_s: Option<i64>,
 }
 
 /// Writes a batch; hosts that are gone meanwhile are left out.
@@ -31,23 +31,26 @@ pub(crate) async fn flush(connection: &mut PgConnection, batch: &[CheckIn]) -> R
         .iter()
         .map(|check_in| check_in.checked_in_at)
         .collect();
-    let clocks: Vec<Option<i64>> = batch.iter().map(|check_in| check_in.host_time_s).collect();
+    let offsets: Vec<Option<i64>> = batch
+        .iter()
+        .map(|check_in| check_in.clock_offset_s)
+        .collect();
     sqlx::query!(
-        "insert into host_check_ins (infra_env_id, host_id, checked_in_at, host_time_s)
-        select fresh.infra_env_id, fresh.host_id, fresh.checked_in_at, fresh.host_time_s
+        "insert into host_check_ins (infra_env_id, host_id, checked_in_at, clock_offset_s)
+        select fresh.infra_env_id, fresh.host_id, fresh.checked_in_at, fresh.clock_offset_s
         from unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::bigint[])
-            as fresh (infra_env_id, host_id, checked_in_at, host_time_s)
+            as fresh (infra_env_id, host_id, checked_in_at, clock_offset_s)
         join hosts on hosts.infra_env_id = fresh.infra_env_id and hosts.id = fresh.host_id
         order by fresh.infra_env_id, fresh.host_id
         for key share of hosts
         on conflict (infra_env_id, host_id) do update
         set checked_in_at = excluded.checked_in_at,
-            host_time_s = coalesce(excluded.host_time_s, host_check_ins.host_time_s)
+            clock_offset_s = coalesce(excluded.clock_offset_s, host_check_ins.clock_offset_s)
         where host_check_ins.checked_in_at < excluded.checked_in_at",
         &infra_envs,
         &hosts,
         &times,
-        &clocks as &[Option<i64>]
+        &offsets as &[Option<i64>]
     )
     .execute(connection)
     .await?;
@@ -60,7 +63,7 @@ pub(crate) async fn of_cluster(
     cluster: ClusterId,
 ) -> Result<Vec<CheckIn>, Error> {
     let rows = sqlx::query!(
-        "select checks.infra_env_id, checks.host_id, checks.checked_in_at, checks.host_time_s
+        "select checks.infra_env_id, checks.host_id, checks.checked_in_at, checks.clock_offset_s
         from hosts
         join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.cluster_id = $1",
@@ -74,7 +77,7 @@ pub(crate) async fn of_cluster(
             infra_env_id: InfraEnvId(row.infra_env_id),
             host_id: HostId(row.host_id),
             checked_in_at: row.checked_in_at,
-            host_time_s: row.host_time_s,
+            clock_offset_s: row.clock_offset_s,
         })
         .collect())
 }

@@ -34,15 +34,14 @@ fn record(
     id: Uuid,
     value: serde_json::Value,
     checked_in_at: Option<Timestamp>,
-    host_time_s: Option<i64>,
+    clock_offset_s: Option<i64>,
 ) -> Result<Host, Error> {
     let mut host: Host = serde_json::from_value(value).map_err(|source| Error::Record {
         what: format!("host {id}"),
         source,
     })?;
-    if checked_in_at > host.checked_in_at.0 {
-        host.checked_in_at = checked_in_at.into();
-        host.timestamp = host_time_s.unwrap_or(host.timestamp);
+    if let Some(checked_in_at) = checked_in_at.filter(|at| Some(*at) > host.checked_in_at.0) {
+        rules::presence::heard(&mut host, checked_in_at, clock_offset_s);
     }
     Ok(host)
 }
@@ -88,7 +87,7 @@ pub(crate) async fn poll(
     let row = sqlx::query!(
         r#"select hosts.cluster_id, clusters.revision as "revision?", infra_envs.record as infra_env,
             case when hosts.cluster_id is null then hosts.record end as "alone?",
-            checks.checked_in_at as "checked_in_at?", checks.host_time_s as "host_time_s?"
+            checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         join infra_envs on infra_envs.id = hosts.infra_env_id
         left join clusters on clusters.id = hosts.cluster_id
@@ -102,7 +101,7 @@ pub(crate) async fn poll(
     row.map(|row| {
         let alone = row
             .alone
-            .map(|value| record(id.0, value, row.checked_in_at, row.host_time_s))
+            .map(|value| record(id.0, value, row.checked_in_at, row.clock_offset_s))
             .transpose()?;
         Ok(Polled {
             cluster: row.cluster_id.map(ClusterId).zip(row.revision),
@@ -120,7 +119,7 @@ pub(crate) async fn find(
     id: HostId,
 ) -> Result<Option<HostRow>, Error> {
     let row = sqlx::query!(
-        r#"select hosts.record, checks.checked_in_at as "checked_in_at?", checks.host_time_s as "host_time_s?"
+        r#"select hosts.record, checks.checked_in_at as "checked_in_at?", checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.infra_env_id = $1 and hosts.id = $2"#,
@@ -131,7 +130,7 @@ pub(crate) async fn find(
     .await?;
     row.map(|row| {
         Ok(HostRow {
-            record: record(id.0, row.record, row.checked_in_at, row.host_time_s)?,
+            record: record(id.0, row.record, row.checked_in_at, row.clock_offset_s)?,
         })
     })
     .transpose()
@@ -144,7 +143,7 @@ pub(crate) async fn of_cluster(
 ) -> Result<Vec<HostRow>, Error> {
     let rows = sqlx::query!(
         r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
-            checks.host_time_s as "host_time_s?"
+            checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.cluster_id = $1
@@ -156,7 +155,7 @@ pub(crate) async fn of_cluster(
     rows.into_iter()
         .map(|row| {
             Ok(HostRow {
-                record: record(row.id, row.record, row.checked_in_at, row.host_time_s)?,
+                record: record(row.id, row.record, row.checked_in_at, row.clock_offset_s)?,
             })
         })
         .collect()
@@ -169,7 +168,7 @@ pub(crate) async fn of_infra_env(
 ) -> Result<Vec<HostRow>, Error> {
     let rows = sqlx::query!(
         r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
-            checks.host_time_s as "host_time_s?"
+            checks.clock_offset_s as "clock_offset_s?"
         from hosts
         left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
         where hosts.infra_env_id = $1
@@ -181,7 +180,7 @@ pub(crate) async fn of_infra_env(
     rows.into_iter()
         .map(|row| {
             Ok(HostRow {
-                record: record(row.id, row.record, row.checked_in_at, row.host_time_s)?,
+                record: record(row.id, row.record, row.checked_in_at, row.clock_offset_s)?,
             })
         })
         .collect()

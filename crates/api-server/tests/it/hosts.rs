@@ -135,6 +135,45 @@ async fn polls_are_seen_without_a_change_of_the_record() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reply_keeps_the_distance_of_the_clocks() {
+    let server = Server::start().await;
+    let infra_env = server.infra_env(None).await;
+    let host = server.host(&infra_env, 1).await;
+    let host_time = service::clock::now().timestamp() - 500;
+    let path = format!("{host}/instructions?timestamp={host_time}");
+    server.get(&path).await.expect(200);
+    let record = server
+        .until("the reply comes a second after the poll", async || {
+            server
+                .reply(&host, "inventory", &inventory(1))
+                .await
+                .expect(204);
+            let record = server.get(&host).await.expect(200);
+            let told = record["timestamp"].as_i64().unwrap();
+            if told > host_time {
+                Ok(record)
+            } else {
+                Err(told)
+            }
+        })
+        .await;
+    let seen = seconds(&record["checked_in_at"]);
+    let distance = seen - record["timestamp"].as_i64().unwrap();
+    assert!((499..=501).contains(&distance), "{distance}");
+    let server = server.restart().await;
+    let kept = server.get(&host).await.expect(200);
+    assert_eq!(
+        seconds(&kept["checked_in_at"]) - kept["timestamp"].as_i64().unwrap(),
+        distance
+    );
+}
+
+fn seconds(time: &Value) -> i64 {
+    let time = chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap());
+    time.unwrap().timestamp()
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_silent_host_is_disconnected_and_a_poll_brings_it_back() {
     let server = Server::with(|settings| {
         settings.host_max_disconnection_time = std::time::Duration::from_millis(500);

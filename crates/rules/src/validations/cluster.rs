@@ -12,8 +12,8 @@ use super::cluster_networks::{
 use super::cluster_vips::{
     api_vips_defined, api_vips_valid, ingress_vips_defined, ingress_vips_valid,
 };
-use super::host_network::clock_offset;
 use super::{Category, ClusterSubject, Verdict, host_operators};
+use crate::presence::clock_offset_s;
 use crate::progress::effective_role;
 use crate::roles;
 
@@ -316,7 +316,7 @@ fn ntp_server_configured(cluster: &ClusterSubject<'_>) -> Verdict {
         .hosts
         .iter()
         .filter(|host| host.record.status != HostStatus::Disconnected)
-        .filter_map(|host| Some((clock_offset(&host.record)?, host.name())))
+        .filter_map(|host| Some((clock_offset_s(&host.record)?, host.name())))
         .collect();
     let (Some(first), Some(last)) = (offsets.iter().min(), offsets.iter().max()) else {
         return Verdict::ok("No clocks differ");

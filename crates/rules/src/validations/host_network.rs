@@ -5,7 +5,6 @@ use std::net::IpAddr;
 use chrono::TimeDelta;
 use model::host::MediaStatus;
 use model::steps::SourceState;
-use model::time::Timestamp;
 use model::validations::HostValidationId as Id;
 
 use super::host_reach::{
@@ -15,6 +14,7 @@ use super::host_reach::{
 use super::{Category, ClusterSubject, HostBlock, HostSubject, HostValidation, Verdict};
 use crate::host::limit_of;
 use crate::networks;
+use crate::presence::clock_offset_s;
 use crate::replies;
 
 /// Validations of the network group.
@@ -204,6 +204,13 @@ fn connected(subject: &HostSubject<'_>) -> Verdict {
             .checked_add(&BOOTSTRAP_GRACE)
             .unwrap_or(TimeDelta::MAX);
     }
+    // While nobody could be heard, nobody was silent.
+    let called = called.map(|called| {
+        subject
+            .host
+            .heard_since
+            .map_or(called, |since| called.max(since))
+    });
     let is_near = called.is_some_and(|called| subject.now.signed_duration_since(called) <= limit);
     Verdict::of(
         is_near,
@@ -352,16 +359,10 @@ fn ntp_synced(subject: &HostSubject<'_>) -> Verdict {
     }
 }
 
-/// The host's clock minus the service's when the host last called. Units: seconds.
-pub(crate) fn clock_offset(record: &model::host::Host) -> Option<i64> {
-    let seen: Timestamp = record.checked_in_at.0?;
-    (record.timestamp > 0).then(|| record.timestamp.saturating_sub(seen.timestamp()))
-}
-
 fn time_synced(subject: &HostSubject<'_>) -> Verdict {
     const BEHIND_S: i64 = 20 * 60;
     const AHEAD_S: i64 = 60 * 60;
-    let Some(offset) = clock_offset(&subject.host.record) else {
+    let Some(offset) = clock_offset_s(&subject.host.record) else {
         return Verdict::wait("the host's time");
     };
     Verdict::of(

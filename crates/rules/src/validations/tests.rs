@@ -160,6 +160,14 @@ static HOSTS: &[(&str, &str, Change)] = &[
     ("connected", "failure", |all| {
         all.hosts[0].record.checked_in_at = later(-4).into()
     }),
+    ("connected", "success", |all| {
+        all.hosts[0].record.checked_in_at = later(-60).into();
+        all.hosts[0].heard_since = Some(later(-2))
+    }),
+    ("connected", "failure", |all| {
+        all.hosts[0].record.checked_in_at = later(-60).into();
+        all.hosts[0].heard_since = Some(later(-4))
+    }),
     ("media-connected", "failure", |all| {
         all.hosts[0].record.media_status = Some(MediaStatus::Disconnected)
     }),

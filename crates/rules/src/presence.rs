@@ -1,0 +1,47 @@
+//! When a host was last heard of, and how its clock stands to ours.
+//!
+//! The record shows the host's clock as a time (`timestamp`), as of `checked_in_at`: whoever moves the one moves
+//! the other, so that only a poll changes what lies between them.
+
+use model::host::Host;
+use model::time::Timestamp;
+
+/// The host's clock minus ours; none before the host has told its time. Units: seconds.
+pub fn clock_offset_s(record: &Host) -> Option<i64> {
+    let seen = record.checked_in_at.0?;
+    (record.timestamp > 0).then(|| record.timestamp.saturating_sub(seen.timestamp()))
+}
+
+/// The host was heard of; a newly measured offset of its clock replaces the known one.
+pub fn heard(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
+    let offset_s = measured_offset_s.or_else(|| clock_offset_s(record));
+    record.checked_in_at = at.into();
+    record.timestamp = offset_s.map_or(0, |offset_s| at.timestamp().saturating_add(offset_s));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        chrono::DateTime::from_timestamp(seconds, 0).unwrap()
+    }
+
+    #[test]
+    fn being_heard_without_telling_the_time_keeps_the_clocks_distance() {
+        let mut record = Host::default();
+        heard(&mut record, at(1000), None);
+        assert_eq!((record.timestamp, clock_offset_s(&record)), (0, None));
+        heard(&mut record, at(1010), Some(-30));
+        assert_eq!(
+            (record.timestamp, clock_offset_s(&record)),
+            (980, Some(-30))
+        );
+        // A step of two hours, and its reply.
+        heard(&mut record, at(8210), None);
+        assert_eq!(
+            (record.timestamp, clock_offset_s(&record)),
+            (8180, Some(-30))
+        );
+    }
+}
