@@ -6,9 +6,10 @@ mod check_ins;
 pub(crate) mod clusters;
 pub(crate) mod events;
 pub(crate) mod files;
+mod hearing;
 pub(crate) mod hosts;
-pub(crate) mod infra_envs;
 pub(crate) mod ignored;
+pub(crate) mod infra_envs;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
 pub(crate) mod logs;
@@ -16,8 +17,8 @@ pub(crate) mod manifests;
 mod monitor;
 pub(crate) mod operators;
 pub(crate) mod preparation;
-pub(crate) mod request;
 pub(crate) mod render;
+pub(crate) mod request;
 mod requirements;
 mod steps;
 mod turns;
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub(crate) install: install::Context,
     /// Times of polls that are not written yet.
     pub(crate) check_ins: check_ins::CheckIns,
+    /// Since when hosts can be heard.
+    pub(crate) hearing: hearing::Hearing,
     /// Requests that are being answered: the database stays open for them.
     pub(crate) requests: TaskTracker,
     /// Wakes the preparation task.
@@ -93,6 +96,7 @@ impl App {
             discovery,
             install,
             check_ins: check_ins::CheckIns::default(),
+            hearing: hearing::Hearing::default(),
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::Cache::default(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use model::Error;
+use model::time::Timestamp;
 use service::CancellationToken;
 
 use super::{App, Scope, Work};
@@ -25,7 +26,11 @@ impl App {
     /// Refreshes clusters in which a clock runs, and whatever fell silent. Replicas leave each other's clusters alone.
     pub(crate) async fn monitor(&self, shutdown: &CancellationToken) -> Result<(), Error> {
         let now = service::clock::now();
-        let silent_since = now - delta(self.policy.host_max_disconnection);
+        let mut silent_since = now - delta(self.policy.host_max_disconnection);
+        if self.hearing.since(now) > silent_since {
+            // Nobody has been able to call for so long that he would be missed.
+            silent_since = Timestamp::UNIX_EPOCH;
+        }
         let ended_after = now - delta(LOGS_AWAITED);
         let (due, silent) = tx("find what is due", async || {
             let mut connection = self.pool()?.acquire().await?;

@@ -197,6 +197,10 @@ impl App {
                 self.check_ins.apply(&mut host.record);
             }
         }
+        let heard_since = self.hearing.since(work.now);
+        for host in &mut work.snapshot.hosts {
+            host.heard_since = Some(heard_since);
+        }
         let answer = decide(&mut work)?;
         let stored = self.save(&mut tx, place, &before, work).await?;
         tx.commit().await?;

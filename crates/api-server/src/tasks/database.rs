@@ -29,6 +29,7 @@ pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationT
         match migrated {
             Ok(()) => {
                 tracing::info!("the database is ready");
+                app.hearing.works(service::clock::now());
                 health.ready(DATABASE);
                 return true;
             }
@@ -61,9 +62,11 @@ pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationTok
         let answer = tokio::time::timeout(PING_TIMEOUT, ping(app, &mut connection)).await;
         let is_there = matches!(answer, Ok(Ok(())));
         if is_there {
+            app.hearing.works(service::clock::now());
             health.ready(DATABASE);
         } else {
             connection = None;
+            app.hearing.fails();
             health.unready(DATABASE, "does not answer");
         }
         if is_there != was_there {

@@ -18,7 +18,11 @@ pub(crate) use database::DATABASE;
 const DRAIN: Duration = Duration::from_secs(20);
 
 /// Runs every loop until `shutdown`; the last times of polls are written before it ends.
-pub(crate) async fn run(app: App, health: Health, shutdown: CancellationToken) -> Result<(), Error> {
+pub(crate) async fn run(
+    app: App,
+    health: Health,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
     if !database::migrate(&app, &health, &shutdown).await {
         return Ok(());
     }
@@ -29,7 +33,10 @@ pub(crate) async fn run(app: App, health: Health, shutdown: CancellationToken) -
         preparation::run(&app, &shutdown),
     );
     app.requests.close();
-    if tokio::time::timeout(DRAIN, app.requests.wait()).await.is_err() {
+    if tokio::time::timeout(DRAIN, app.requests.wait())
+        .await
+        .is_err()
+    {
         tracing::warn!("requests are still being answered: the database is closed to them");
     }
     check_ins::flush(&app).await;

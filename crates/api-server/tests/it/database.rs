@@ -1,6 +1,10 @@
 //! A database that is not there: told, waited for, and found again.
 
+use std::time::Duration;
+
+use chrono::{DateTime, FixedOffset};
 use serde_json::json;
+use sqlx::ConnectOptions as _;
 use testkit::postgres::{self, TestDatabase};
 
 use crate::harness::{Server, cluster_params};
@@ -62,6 +66,77 @@ async fn a_stopped_database_is_waited_for() {
         "what was acknowledged is still there"
     );
     wait_status(&server, 200).await;
+}
+
+/// Short, and longer than a start or the return of a database takes.
+const LIMIT: Duration = Duration::from_secs(2);
+
+fn impatient(settings: &mut api_server::Settings) {
+    settings.host_max_disconnection_time = LIMIT;
+}
+
+/// Waits until the host is disconnected; when that was.
+async fn disconnected_at(server: &Server, host: &str) -> DateTime<FixedOffset> {
+    server
+        .until("the host is disconnected", async || {
+            let answer = server.get(host).await;
+            if answer.body["status"] == "disconnected-unbound" {
+                let time = answer.body["status_updated_at"].as_str().unwrap();
+                Ok(DateTime::parse_from_rfc3339(time).unwrap())
+            } else {
+                Err(answer.text)
+            }
+        })
+        .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_are_not_silent_because_the_server_was_down() {
+    let mut first = Server::start().await;
+    let infra_env = first.infra_env(None).await;
+    let host = first.host(&infra_env, 1).await;
+    first.end().await;
+    let mut connection = first.database.options().connect().await.unwrap();
+    for statement in [
+        "update host_check_ins set checked_in_at = checked_in_at - interval '1 hour'",
+        "update hosts set record = record || '{\"checked_in_at\": \"2026-01-01T00:00:00.000Z\"}'",
+    ] {
+        sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    let started = service::clock::now();
+    let second = Server::on(first.database.clone(), impatient).await;
+    second.wait_ready().await;
+    let lost = disconnected_at(&second, &host).await;
+    assert!(lost > started + LIMIT, "{started} {lost}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_are_not_silent_because_the_database_was_away() {
+    let mut database = postgres::Server::start().await.unwrap();
+    let server = Server::on(database.database().await.unwrap(), impatient).await;
+    server.wait_ready().await;
+    let infra_env = server.infra_env(None).await;
+    let host = server.host(&infra_env, 1).await;
+    database.stop();
+    let stopped = service::clock::now();
+    wait_status(&server, 503).await;
+    server
+        .until("the host would be silent", async || {
+            let away = service::clock::now() - stopped;
+            if away.to_std().unwrap() > LIMIT {
+                Ok(())
+            } else {
+                Err(away)
+            }
+        })
+        .await;
+    let returned = service::clock::now();
+    database.start_again().await.unwrap();
+    let lost = disconnected_at(&server, &host).await;
+    assert!(lost > returned + LIMIT, "{returned} {lost}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
