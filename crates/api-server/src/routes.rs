@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::Uri;
+use axum::http::{Uri, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, delete, get, on, patch, post, put};
 use service::health::Health;
 use service::layers::RequestId;
+use tower_http::compression::predicate::Predicate;
+use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use crate::app::{App, request};
 use crate::http::error::{Refusal, method_not_allowed, path_not_found};
@@ -132,7 +134,13 @@ pub(crate) fn router(app: App, health: Health) -> Router {
         .route_layer(middleware::from_fn_with_state(app.clone(), gate))
         .with_state(app)
         .fallback(|uri: Uri| async move { path_not_found(uri.path()) });
-    let observed = service::layers::apply(api.merge(service::health::routes(health)), "api-server");
+    let compression = CompressionLayer::new()
+        .quality(CompressionLevel::Fastest)
+        .compress_when(IsLongJson);
+    let all = api
+        .merge(service::health::routes(health))
+        .layer(compression);
+    let observed = service::layers::apply(all, "api-server");
     // Slashes are straightened before a route is looked for.
     Router::new().fallback_service(tower::util::MapRequest::new(
         observed,
@@ -142,11 +150,12 @@ pub(crate) fn router(app: App, health: Health) -> Router {
 
 /// The handlers of one path: each operation's own, 501 for what is not done, 405 for the other methods.
 fn path_router(operations: &[&'static Operation]) -> MethodRouter<App> {
-    let allowed = operations
+    let mut methods: Vec<_> = operations
         .iter()
         .map(|operation| operation.method)
-        .collect::<Vec<_>>()
-        .join(",");
+        .collect();
+    methods.sort_unstable();
+    let allowed = methods.join(",");
     let mut router = MethodRouter::new();
     for operation in operations {
         let Operation { id, is_file, .. } = **operation;
@@ -176,6 +185,21 @@ fn filter(method: &str) -> MethodFilter {
         "PATCH" => MethodFilter::PATCH,
         "DELETE" => MethodFilter::DELETE,
         _ => MethodFilter::GET,
+    }
+}
+
+/// Units: bytes. Shorter answers, such as those to polls, gain nothing.
+const COMPRESSED_FROM: u64 = 4096;
+
+/// What is compressed for those who accept it. Downloads are not: they tell their length.
+#[derive(Debug, Clone, Copy)]
+struct IsLongJson;
+
+impl Predicate for IsLongJson {
+    fn should_compress<B: axum::body::HttpBody>(&self, response: &axum::http::Response<B>) -> bool {
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        let length = response.body().size_hint().lower();
+        length >= COMPRESSED_FROM && kind.is_some_and(|kind| kind == "application/json")
     }
 }
 

@@ -43,10 +43,8 @@ fn filter(query: &Query) -> Result<EventFilter, Refusal> {
     if categories.is_empty() {
         categories.push(EventCategory::User);
     }
-    let descending = match query.text("order") {
-        Some(_) => query.required_one_of("order", &["ascending", "descending"])? == "descending",
-        None => false,
-    };
+    let order = query.optional_one_of("order", &["ascending", "descending"])?;
+    let descending = order == Some("descending");
     let limit = query.integer("limit")?.unwrap_or(DEFAULT_LIMIT);
     let offset = query.integer("offset")?.unwrap_or(0);
     if limit < -1 || offset < 0 {

@@ -6,6 +6,7 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::request::Parts;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::Refusal;
@@ -119,22 +120,45 @@ impl<S: Send + Sync> FromRequest<S> for Body {
 impl Body {
     /// Parses the body, which the description calls `name`.
     pub(crate) fn parse<T: DeserializeOwned>(&self, name: &str) -> Result<T, Refusal> {
+        let required = || Refusal::parameter(name, "body", "is required");
         if self.0.iter().all(u8::is_ascii_whitespace) {
-            return Err(Refusal::Request(format!("{name} in body is required")));
+            return Err(required());
         }
-        let mut reader = serde_json::Deserializer::from_slice(&self.0);
-        let value =
-            serde_path_to_error::deserialize(&mut reader).map_err(|error| refuse(name, &error))?;
-        reader
-            .end()
+        let mut value: Value = serde_json::from_slice(&self.0)
             .map_err(|error| unparsable(name, &error.to_string()))?;
-        Ok(value)
+        match value {
+            Value::Null => return Err(required()),
+            // A record would take a list for the values of its members.
+            Value::Array(_) => return Err(unparsable(name, "it is a list")),
+            _ => drop_nulls(&mut value),
+        }
+        serde_path_to_error::deserialize(value).map_err(|error| refuse(name, &error))
+    }
+}
+
+/// Clients send `null` for what they do not set: to this API that is the same as not sending it.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
     }
 }
 
 fn refuse(name: &str, error: &serde_path_to_error::Error<serde_json::Error>) -> Refusal {
     let path = error.path().to_string();
     let cause = error.inner().to_string();
+    // So do the closed sets of the description refuse what they do not hold.
+    let known = cause.split_once(": it should be one of [");
+    if let Some((_, known)) = known.filter(|_| path != ".") {
+        return Refusal::parameter(&path, "body", format_args!("should be one of [{known}"));
+    }
+    if cause.starts_with("UUID parsing failed") {
+        return Refusal::parameter(&path, "body", "must be of type uuid");
+    }
     let missing = cause
         .strip_prefix("missing field `")
         .and_then(|rest| rest.split('`').next());
@@ -207,7 +231,14 @@ mod tests {
                 "{",
                 "parsing new-cluster-params body from \"\" failed, because EOF",
             ),
+            ("[]", "failed, because it is a list"),
+            ("null", "new-cluster-params in body is required"),
+            (r#"{"name":null}"#, "name in body is required"),
             (r#"{"name":1}"#, "failed, because name: invalid type"),
+            (
+                r#"{"name":"x","openshift_version":"4.18","pull_secret":"{}","network_type":"x"}"#,
+                "network_type in body should be one of [OpenShiftSDN OVNKubernetes",
+            ),
             (
                 r#"{"nome":"x"}"#,
                 "failed, because nome: unknown field `nome`",
@@ -220,6 +251,16 @@ mod tests {
             let message = message(body);
             assert!(message.contains(part), "{body}: {message}");
         }
+    }
+
+    #[test]
+    fn null_is_the_same_as_nothing() {
+        let body = r#"{"name":"x","openshift_version":"4.18","pull_secret":"{}","base_dns_domain":null,
+            "machine_networks":[{"cidr":null}],"platform":{"type":"none","external":null}}"#;
+        let params: ClusterCreateParams = Body(Bytes::from_static(body.as_bytes()))
+            .parse("x")
+            .unwrap();
+        assert_eq!(params.base_dns_domain, "");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::ids::ClusterId;
-use model::infra_env::{InfraEnv, PresignedUrl};
+use model::infra_env::{ImageType, InfraEnv, PresignedUrl};
 
 use super::answer::Download;
 use super::error::Refusal;
@@ -88,8 +88,7 @@ pub(crate) async fn file_url(
         app.settings.base_url(),
         rules::urls::infra_env(app.infra_env(id).await?.id)
     );
-    if query.text("ipxe_script_type").is_some() {
-        let kind = query.required_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])?;
+    if let Some(kind) = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])? {
         if file != IPXE {
             return Err(Refusal::parameter(
                 "ipxe_script_type",
@@ -111,19 +110,16 @@ pub(crate) async fn download_file(
     query: Query,
 ) -> Result<Response, Refusal> {
     let file = query.required_one_of("file_name", &[IGNITION, IPXE, NETWORK])?;
+    let script = query.optional_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])?;
+    query.one_of::<ImageType>("discovery_iso_type")?;
+    let mac = query.mac("mac")?;
     let infra_env = app.infra_env(id).await?;
     let download = match file {
         IGNITION => Download::bytes(IGNITION, app.discovery_ignition(id).await?),
         IPXE => {
-            let by_boot_order = match query.text("ipxe_script_type") {
-                Some(_) => {
-                    query.required_one_of("ipxe_script_type", &[ALWAYS, BOOT_ORDER])? == BOOT_ORDER
-                }
-                None => false,
-            };
             let script = IpxeScript {
-                by_boot_order,
-                mac: query.text("mac"),
+                by_boot_order: script == Some(BOOT_ORDER),
+                mac: mac.as_deref(),
             };
             Download::bytes(
                 format!("{id}-{IPXE}"),

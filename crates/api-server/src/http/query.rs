@@ -102,20 +102,41 @@ impl Query {
         name: &str,
         allowed: &[&'static str],
     ) -> Result<&'static str, Refusal> {
+        self.optional_one_of(name, allowed)?
+            .ok_or_else(|| Refusal::parameter(name, "query", "is required"))
+    }
+
+    /// A text out of `allowed`.
+    pub(crate) fn optional_one_of(
+        &self,
+        name: &str,
+        allowed: &[&'static str],
+    ) -> Result<Option<&'static str>, Refusal> {
         let Some(text) = self.text(name) else {
-            return Err(Refusal::parameter(name, "query", "is required"));
+            return Ok(None);
         };
-        allowed
-            .iter()
-            .copied()
-            .find(|one| *one == text)
-            .ok_or_else(|| {
-                Refusal::parameter(
-                    name,
-                    "query",
-                    format_args!("should be one of [{}]", allowed.join(" ")),
-                )
-            })
+        let known = allowed.iter().copied().find(|one| *one == text);
+        known.map(Some).ok_or_else(|| {
+            let allowed = allowed.join(" ");
+            Refusal::parameter(name, "query", format_args!("should be one of [{allowed}]"))
+        })
+    }
+
+    /// A MAC address, with colons between its six parts.
+    pub(crate) fn mac(&self, name: &str) -> Result<Option<String>, Refusal> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let mac = text.replace('-', ":");
+        let is_part = |part: &str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
+        if mac.split(':').count() == 6 && mac.split(':').all(is_part) {
+            return Ok(Some(mac));
+        }
+        Err(Refusal::parameter(
+            name,
+            "query",
+            format_args!("must be of type mac: {text:?}"),
+        ))
     }
 
     /// A text that must be there.
@@ -163,6 +184,20 @@ mod tests {
         assert!(!query("a=maybe").flag("a"));
         assert!(query("limit=x").integer("limit").is_err());
         assert_eq!(query("limit=-1").integer("limit").unwrap(), Some(-1));
+    }
+
+    #[test]
+    fn macs_have_six_parts() {
+        let mac = query("mac=52-54-00-AA-00-01").mac("mac").unwrap();
+        assert_eq!(mac.as_deref(), Some("52:54:00:AA:00:01"));
+        for wrong in [
+            "mac=x",
+            "mac=52:54:00:aa:00",
+            "mac=52:54:00:aa:00:1g",
+            "mac=$%7Bnet0/mac%7D",
+        ] {
+            assert!(query(wrong).mac("mac").is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -31,11 +31,11 @@ async fn unknown_paths_and_methods() {
         json!({ "code": 404, "message": "path /api/assisted-install/v2/nothing was not found" })
     );
     let answer = Server::send(server.request(Method::PUT, "/v2/clusters")).await;
-    assert_eq!(answer.header("allow"), "POST,GET");
+    assert_eq!(answer.header("allow"), "GET,POST");
     let body = answer.expect(405);
     assert_eq!(
         body,
-        json!({ "code": 405, "message": "method PUT is not allowed, but [POST,GET] are" })
+        json!({ "code": 405, "message": "method PUT is not allowed, but [GET,POST] are" })
     );
 }
 
@@ -59,6 +59,38 @@ async fn wrong_kinds_of_content() {
         body["message"],
         "unsupported media type requested, only [application/json] are available"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn null_is_the_same_as_nothing() {
+    let server = Server::start().await;
+    let nulls =
+        json!({ "base_dns_domain": null, "tags": null, "platform": null, "api_vips": null });
+    let id = server.cluster(nulls).await;
+    let nulls = json!({ "name": null, "base_dns_domain": null });
+    let path = format!("/v2/clusters/{id}");
+    let kept = server.patch(&path, &nulls).await.expect(201);
+    assert_eq!(kept["name"], "demo");
+    let body = server.patch(&path, &json!([])).await.expect(400);
+    assert!(body["message"].as_str().unwrap().contains("list"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn long_answers_are_compressed_for_those_who_accept_it() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let get = |path: String, coding| {
+        let request = server.request(Method::GET, &path);
+        Server::send(request.header("accept-encoding", coding))
+    };
+    let path = format!("/v2/clusters/{id}");
+    let packed = get(path.clone(), "gzip").await;
+    assert_eq!(packed.header("content-encoding"), "gzip");
+    let plain = get(path.clone(), "identity").await;
+    assert_eq!(plain.header("content-encoding"), "");
+    assert!(packed.body.is_null() && plain.body.is_object());
+    let short = get(format!("{path}/ui-settings"), "gzip").await;
+    assert_eq!(short.header("content-encoding"), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
