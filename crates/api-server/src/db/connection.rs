@@ -15,6 +15,8 @@ use crate::settings::Settings;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection that was used a moment ago is used again without asking whether it still works.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
+/// A database that was frozen, not stopped, answers nothing at all: agents are told to come again by then.
+const TX_TIMEOUT: Duration = Duration::from_secs(20);
 /// How often a transaction is run again when the database asks for it.
 const ATTEMPTS: u32 = 5;
 /// On which replicas tell each other of ordered installations.
@@ -108,15 +110,21 @@ where
 {
     let started = Instant::now();
     let mut tries = 1;
-    let result = loop {
-        match attempt().await {
-            Err(error) if error.is_retryable() && tries < ATTEMPTS => {
-                tracing::debug!(name, tries, %error, "running the transaction again");
-                tries += 1;
+    let attempts = async {
+        loop {
+            match attempt().await {
+                Err(error) if error.is_retryable() && tries < ATTEMPTS => {
+                    tracing::debug!(name, tries, %error, "running the transaction again");
+                    tries += 1;
+                }
+                result => break result,
             }
-            result => break result,
         }
     };
+    let result = tokio::time::timeout(TX_TIMEOUT, attempts).await;
     metrics::histogram!(TX_DURATION, "name" => name).record(started.elapsed().as_secs_f64());
-    result.map_err(|error| error.into_domain(name))
+    match result {
+        Ok(result) => result.map_err(|error| error.into_domain(name)),
+        Err(elapsed) => Err(Domain::unavailable("the database", elapsed)),
+    }
 }
