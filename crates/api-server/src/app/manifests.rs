@@ -9,9 +9,12 @@ use model::manifests::{Manifest, ManifestFolder, ManifestSource};
 
 use super::{App, Scope, Work};
 use crate::files::{GENERATED_MANIFESTS, Object, USER_MANIFESTS};
+use crate::install;
 
 /// Units: bytes of one manifest.
 const SIZE_LIMIT: usize = 1 << 20;
+/// Units: bytes of a file's name. File systems take 255; the installer and archives add to it.
+const NAME_LIMIT: usize = 200;
 const EXTENSIONS: &[&str] = &[".yaml", ".yml", ".json"];
 const PATCH_EXTENSIONS: &[&str] = &[".yaml.patch", ".yml.patch"];
 
@@ -41,20 +44,19 @@ impl Place {
 /// What is wrong with the name of a manifest; none when it can be used.
 pub(crate) fn wrong_name(name: &str) -> Option<String> {
     let told = |problem: &str| Some(format!("manifest file name {name:?} {problem}"));
+    if name.len() > NAME_LIMIT {
+        return told("is too long: it may have 200 bytes");
+    }
+    if name.contains('\\') || name.contains(char::is_control) {
+        return told("must not hold backslashes or control characters");
+    }
     if name.contains('/') {
         return told("must not hold a path: name the folder in its own member");
     }
     if name.starts_with(['.', ' ']) {
         return told("must not start with a dot or a blank");
     }
-    let stem = PATCH_EXTENSIONS.iter().find_map(|extension| {
-        let (stem, suffix) = name.split_once(extension)?;
-        suffix
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || c == '_')
-            .then_some(stem)
-    });
-    let stem = stem.or_else(|| {
+    let stem = patched(name).or_else(|| {
         EXTENSIONS
             .iter()
             .find_map(|extension| name.strip_suffix(extension))
@@ -63,6 +65,17 @@ pub(crate) fn wrong_name(name: &str) -> Option<String> {
         Some(stem) if !stem.is_empty() => None,
         _ => told("must end with .yaml, .yml, .json, .yaml.patch or .yml.patch"),
     }
+}
+
+/// What a patch's name says before its extension; none for the name of another manifest.
+fn patched(name: &str) -> Option<&str> {
+    PATCH_EXTENSIONS.iter().find_map(|extension| {
+        let (stem, suffix) = name.split_once(extension)?;
+        suffix
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || c == '_')
+            .then_some(stem)
+    })
 }
 
 /// Decodes and checks the content of a manifest.
@@ -90,6 +103,10 @@ pub(crate) fn content(name: &str, encoded: &str) -> Result<Vec<u8>, Error> {
     if name.to_ascii_lowercase().ends_with(".json") {
         if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
             return refuse(format!("is not JSON: {error}"));
+        }
+    } else if patched(name).is_some() {
+        if let Err(problem) = install::check_patch(text) {
+            return refuse(format!("is not a JSON patch in YAML: {problem}"));
         }
     } else if let Err(error) = serde_yaml::from_multiple::<serde_json::Value>(text) {
         return refuse(format!("is not YAML: {error}"));
@@ -256,9 +273,12 @@ mod tests {
             "x/a.yaml",
             "a.json.patch",
             "a.yaml.patch-1",
+            "a\nb.yaml",
         ] {
             assert!(wrong_name(name).is_some(), "{name}");
         }
+        assert!(wrong_name(&format!("{}.yaml", "x".repeat(196))).is_some());
+        assert_eq!(wrong_name(&format!("{}.yaml", "x".repeat(195))), None);
     }
 
     #[test]
@@ -269,5 +289,13 @@ mod tests {
             assert!(content("a.yaml", wrong).is_err(), "{wrong}");
         }
         assert!(content("a.json", &BASE64.encode("a: 1")).is_err());
+        let patch = BASE64.encode("- op: remove\n  path: /a\n");
+        assert!(content("a.yaml.patch", &patch).is_ok());
+        for wrong in ["a: 1", "- op: dance\n  path: /a\n", "- path: /a\n"] {
+            assert!(
+                content("a.yaml.patch", &BASE64.encode(wrong)).is_err(),
+                "{wrong}"
+            );
+        }
     }
 }

@@ -78,6 +78,15 @@ fn documents(name: &str, content: &[u8]) -> Result<Vec<Value>, Failure> {
     Ok(documents)
 }
 
+/// Whether `text` is a patch of a manifest; if not, why.
+pub(crate) fn check_patch(text: &str) -> Result<(), String> {
+    operations(text.as_bytes()).map(drop)
+}
+
+fn operations(content: &[u8]) -> Result<Vec<Operation>, String> {
+    serde_yaml::from_slice(content).map_err(|error| error.to_string())
+}
+
 /// Applies `x.yaml.patch…` to `x.yaml`, in the order of the patches' names, and removes them.
 fn apply_patches(folder: &Path) -> Result<(), Failure> {
     for name in FOLDERS {
@@ -92,8 +101,7 @@ fn apply_patches(folder: &Path) -> Result<(), Failure> {
             let shown = format!("{name}/{file}");
             let content =
                 fs::read(&path).map_err(|error| unreadable(&shown, &error.to_string()))?;
-            let operations: Vec<Operation> = serde_yaml::from_slice(&content)
-                .map_err(|error| unreadable(&shown, &error.to_string()))?;
+            let operations = operations(&content).map_err(|error| unreadable(&shown, &error))?;
             let manifest = path.with_extension("");
             let manifest = manifest.file_name().unwrap_or_default();
             let target = FOLDERS

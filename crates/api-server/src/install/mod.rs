@@ -24,6 +24,8 @@ mod registry;
 mod release;
 mod work_folder;
 
+pub(crate) use manifests::check_patch;
+
 pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
 pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
 pub use nodes::file_name;
