@@ -586,6 +586,21 @@ fn cancel_and_reset_take_the_hosts_along() {
     let events = cluster::apply(&mut snapshot, cluster::Trigger::Cancel, &policy, now()).unwrap();
     assert_eq!(snapshot.cluster.status, C::Cancelled);
     assert_eq!(statuses(&snapshot), [H::Cancelled; 5]);
+    let early = host::Trigger::Register {
+        agent_version: String::new(),
+    };
+    let cancelled = snapshot.cluster.clone();
+    let refused = host::apply(
+        &mut snapshot.hosts[0],
+        Some(&cancelled),
+        early,
+        &policy,
+        now(),
+    );
+    assert!(
+        matches!(refused, Err(model::Error::Invalid { .. })),
+        "its agent comes again"
+    );
     assert!(
         events
             .iter()
@@ -649,6 +664,15 @@ fn a_lost_medium_disconnects_until_the_next_good_reply() {
     answer(&mut snapshot, 0, StepType::Inventory, 0, &inventory);
     refreshed(&mut snapshot, now());
     assert_eq!(snapshot.hosts[0].record.status, H::Known);
+}
+
+#[test]
+fn a_list_that_was_not_begun_is_empty() {
+    let mut snapshot = ready(3, 2);
+    for step in [StepType::FreeNetworkAddresses, StepType::VerifyVips] {
+        answer(&mut snapshot, 0, step, 0, &json!(null));
+    }
+    assert_eq!(snapshot.hosts[0].record.free_addresses, "[]");
 }
 
 #[test]

@@ -182,7 +182,11 @@ fn succeeded(
         }
         StepType::FreeNetworkAddresses if reply.output.trim().is_empty() => Ok(Accepted::default()),
         StepType::FreeNetworkAddresses => {
-            store::<Vec<FreeNetworkAddresses>>(&mut record.free_addresses, reply)
+            let found = list::<FreeNetworkAddresses>(reply)?;
+            Ok(Accepted::changed(set(
+                &mut record.free_addresses,
+                print(&found)?,
+            )))
         }
         StepType::NtpSynchronizer => {
             let answer: NtpSynchronizationResponse = parse(reply)?;
@@ -202,7 +206,7 @@ fn succeeded(
         }
         StepType::VerifyVips => Ok(Accepted {
             refresh: true,
-            vips: parse(reply)?,
+            vips: list(reply)?,
             ..Accepted::default()
         }),
         StepType::InstallationDiskSpeedCheck => disk_speed(host, cluster, reply, policy),
@@ -398,6 +402,11 @@ fn store<T: DeserializeOwned + Serialize>(
 ) -> Result<Accepted, Error> {
     let answer: T = parse(reply)?;
     Ok(Accepted::changed(set(field, print(&answer)?)))
+}
+
+/// Agents write a list that they have not begun as `null`.
+fn list<T: DeserializeOwned>(reply: &StepReply) -> Result<Vec<T>, Error> {
+    Ok(parse::<Option<Vec<T>>>(reply)?.unwrap_or_default())
 }
 
 fn parse<T: DeserializeOwned>(reply: &StepReply) -> Result<T, Error> {

@@ -91,7 +91,8 @@ impl Trigger {
 
 /// Lets something happen to a host.
 ///
-/// Errors: Conflict – the host's status forbids it; Invalid – a progress report of a host without cluster;
+/// Errors: Conflict – the host's status forbids it; Invalid – it forbids a registration, or a host without cluster
+/// reports progress;
 /// Forbidden – a host that waits for its user registers again.
 pub fn apply(
     host: &mut HostState,
@@ -248,13 +249,18 @@ fn refusal(host: &HostState, on: On) -> Error {
         })
         .map(|status| status.as_str())
         .collect();
-    Error::conflict(format!(
+    let reason = format!(
         "host {} ({}) is {} and cannot {doing} now; it can while {}",
         host.name(),
         host.record.id,
         host.record.status,
         allowed.join(", ")
-    ))
+    );
+    match on {
+        // An agent freezes for good on a conflict; so it comes again, and gets in once the cluster is reset.
+        On::Register => Error::invalid("host_id", reason),
+        _ => Error::conflict(reason),
+    }
 }
 
 fn cut(text: String) -> String {
