@@ -1,17 +1,22 @@
 //! Use cases about logs of hosts and controllers.
 
 use model::Error;
-use model::events::EventSeverity;
+use model::cluster::Cluster;
+use model::events::{EventCategory, EventSeverity};
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::logs::LogsState;
-use rules::NewEvent;
+use rules::{HostState, NewEvent};
+use serde::Serialize;
 use tokio::io::AsyncRead;
 
-use super::{App, Scope, Work};
-use crate::files::{LOGS, Object};
+use super::{App, Scope, Work, render};
+use crate::db::EventFilter;
+use crate::files::{GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
 
 /// Units: bytes of one archive. Must-gather archives of large clusters reach a few hundred MB.
 const ARCHIVE_LIMIT: u64 = 2 << 30;
+/// Events in an archive of everything: the newest.
+const EVENTS_LIMIT: i64 = 50_000;
 
 /// Whose logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +34,39 @@ impl Source {
             Self::Controller => format!("{LOGS}/controller/logs.tar.gz"),
         }
     }
+}
+
+/// Everything that tells how an installation went.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    /// The cluster.
+    pub(crate) cluster: ClusterId,
+    /// Name of the archive.
+    pub(crate) name: String,
+    /// Seconds since 1970.
+    pub(crate) made_at_s: u64,
+    /// The files in it.
+    pub(crate) members: Vec<Member>,
+}
+
+/// A file of [`Collected`].
+#[derive(Debug)]
+pub(crate) struct Member {
+    /// Name in the archive.
+    pub(crate) name: String,
+    /// Units: bytes.
+    pub(crate) length: u64,
+    /// Where its bytes are.
+    pub(crate) content: Content,
+}
+
+/// Where the bytes of a [`Member`] are.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// Here.
+    Bytes(Vec<u8>),
+    /// In the file store, under this name.
+    Stored(String),
 }
 
 impl App {
@@ -103,12 +141,7 @@ impl App {
                     .snapshot
                     .host(host)
                     .ok_or_else(|| Error::not_found("host", host))?;
-                let role = match host.record.role {
-                    _ if host.record.bootstrap => "bootstrap",
-                    Some(role) => role.as_str(),
-                    None => "host",
-                };
-                format!("{}_{role}_{}.tar.gz", cluster.name, host.name())
+                host_archive_name(cluster, host)
             }
         };
         match self.store.get(id, &source.object()).await {
@@ -116,6 +149,67 @@ impl App {
             Err(Error::NotFound { .. }) => Err(Error::conflict(format!(
                 "the logs for {name} have not been collected"
             ))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whatever logs there are, with the events, the record and the manifests of the cluster.
+    ///
+    /// Errors: NotFound.
+    pub(crate) async fn all_logs(&self, id: ClusterId) -> Result<Collected, Error> {
+        let stored = self.stored_cluster(id).await?;
+        let cluster = &stored.snapshot.cluster;
+        let filter = EventFilter {
+            cluster_id: Some(id.0),
+            categories: EventCategory::ALL.to_vec(),
+            descending: true,
+            limit: Some(EVENTS_LIMIT),
+            ..EventFilter::default()
+        };
+        let (events, _) = self.list_events(&filter).await?;
+        let record = render::cluster(&stored.snapshot, true);
+        let mut members = vec![
+            written("cluster_events.json", &events)?,
+            written("cluster_metadata.json", &record)?,
+        ];
+        for host in &stored.snapshot.hosts {
+            let name = host_archive_name(cluster, host);
+            let object = Source::Host(host.record.id).object();
+            members.extend(self.stored_member(id, name, object).await?);
+        }
+        let controller = "controller_logs.tar.gz".to_owned();
+        let object = Source::Controller.object();
+        members.extend(self.stored_member(id, controller, object).await?);
+        for (prefix, source) in [(USER_MANIFESTS, "user"), (GENERATED_MANIFESTS, "system")] {
+            for object in self.store.list(id, prefix).await? {
+                let object = object.as_str();
+                let path = object.strip_prefix(prefix).unwrap_or(object);
+                let name = format!("cluster_manifest_{source}{}", path.replace('/', "_"));
+                members.extend(self.stored_member(id, name, object.to_owned()).await?);
+            }
+        }
+        let now = service::clock::now().timestamp();
+        Ok(Collected {
+            cluster: id,
+            name: format!("{}_{id}.tar", cluster.name),
+            made_at_s: now.try_into().unwrap_or_default(),
+            members,
+        })
+    }
+
+    async fn stored_member(
+        &self,
+        id: ClusterId,
+        name: String,
+        object: String,
+    ) -> Result<Option<Member>, Error> {
+        match self.store.get(id, &object).await {
+            Ok(found) => Ok(Some(Member {
+                name,
+                length: found.length,
+                content: Content::Stored(object),
+            })),
+            Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -159,4 +253,23 @@ impl App {
             .await
             .map(drop)
     }
+}
+
+fn host_archive_name(cluster: &Cluster, host: &HostState) -> String {
+    let role = match host.record.role {
+        _ if host.record.bootstrap => "bootstrap",
+        Some(role) => role.as_str(),
+        None => "host",
+    };
+    format!("{}_{role}_{}.tar.gz", cluster.name, host.name())
+}
+
+fn written(name: &str, value: &impl Serialize) -> Result<Member, Error> {
+    let bytes = serde_json::to_vec(value)
+        .map_err(|error| Error::internal(format!("writing {name}"), error))?;
+    Ok(Member {
+        name: name.to_owned(),
+        length: bytes.len() as u64,
+        content: Content::Bytes(bytes),
+    })
 }

@@ -25,6 +25,15 @@ impl Download {
         }
     }
 
+    /// A body of known length.
+    pub(crate) fn streamed(name: impl Into<String>, length: u64, body: Body) -> Self {
+        Self {
+            name: name.into(),
+            length,
+            body,
+        }
+    }
+
     /// Bytes that were made for this answer.
     pub(crate) fn bytes(name: impl Into<String>, bytes: Vec<u8>) -> Self {
         Self {

@@ -34,7 +34,7 @@ pub(crate) async fn list(
         with_hosts: query.flag("with_hosts"),
         with_deleted: headers
             .get("get_unregistered_clusters")
-            .is_some_and(|value| value == "true"),
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"true")),
         openshift_cluster_id: query.id("openshift_cluster_id")?,
     };
     Ok(Json(app.list_clusters(listing).await?))

@@ -8,6 +8,7 @@ use model::logs::{LogsProgressParams, LogsType};
 use tokio_util::io::StreamReader;
 
 use super::answer::Download;
+use super::archive::archive;
 use super::error::Refusal;
 use super::extract::{Body, InCluster, OfHost};
 use super::query::Query;
@@ -65,9 +66,10 @@ pub(crate) async fn download(
     query: Query,
 ) -> Result<Download, Refusal> {
     let Some(source) = source(&query)? else {
-        return Err(Refusal::NotImplemented(
-            "V2DownloadClusterLogs for all logs at once",
-        ));
+        let collected = app.all_logs(id).await?;
+        let name = collected.name.clone();
+        let (length, body) = archive(app, collected)?;
+        return Ok(Download::streamed(name, length, body));
     };
     let (name, object) = app.logs(id, source).await?;
     Ok(Download::object(name, object))

@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod answer;
+mod archive;
 pub(crate) mod clusters;
 pub(crate) mod error;
 pub(crate) mod events;

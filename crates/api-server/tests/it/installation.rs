@@ -386,6 +386,34 @@ async fn logs_are_kept_and_given_back() {
     Server::send(upload(format!("{path}?logs_type=controller"), large))
         .await
         .expect(204);
+    let all = server.request(reqwest::Method::GET, &path).send().await;
+    let all = all.unwrap().error_for_status().unwrap();
+    assert_eq!(
+        all.headers()["content-disposition"],
+        format!("attachment; filename=\"demo_{id}.tar\"")
+    );
+    let length = all.content_length().unwrap();
+    let bytes = all.bytes().await.unwrap();
+    assert_eq!(bytes.len() as u64, length);
+    let mut archive = tar::Archive::new(&bytes[..]);
+    let files: Vec<(String, u64)> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            (entry.path().unwrap().display().to_string(), entry.size())
+        })
+        .collect();
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "cluster_events.json",
+            "cluster_metadata.json",
+            "controller_logs.tar.gz"
+        ]
+    );
+    assert_eq!(files[2].1, 20 << 20);
     let progress = json!({ "logs_state": "completed" });
     server
         .put(&format!("/v2/clusters/{id}/logs-progress"), &progress)

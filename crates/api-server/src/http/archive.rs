@@ -1,0 +1,92 @@
+//! A tar archive that is made while it is sent: nothing of it is held in memory or on disk.
+
+use std::io;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use model::Error;
+use tokio::io::AsyncReadExt as _;
+use tokio_util::io::ReaderStream;
+
+use crate::app::App;
+use crate::app::logs::{Collected, Content};
+
+/// Units: bytes. What tar counts in.
+const BLOCK: u64 = 512;
+/// Units: bytes of zeros that end an archive.
+const END: u64 = 2 * BLOCK;
+
+/// The archive of `collected`, and its length.
+pub(crate) fn archive(app: App, collected: Collected) -> Result<(u64, Body), Error> {
+    let mut length = END;
+    let mut members = Vec::with_capacity(collected.members.len());
+    for member in collected.members {
+        let head = head(&member.name, member.length, collected.made_at_s)
+            .map_err(|error| Error::internal("writing an archive's header", error))?;
+        length += head.len() as u64 + member.length.next_multiple_of(BLOCK);
+        members.push((head, member));
+    }
+    let cluster = collected.cluster;
+    let members = stream::iter(members).then(move |(head, member)| {
+        let app = app.clone();
+        async move {
+            let content = match member.content {
+                Content::Bytes(bytes) => once(bytes.into()).left_stream(),
+                Content::Stored(object) => {
+                    let stored = app.store.get(cluster, &object).await;
+                    let stored = stored.map_err(io::Error::other)?;
+                    if stored.length != member.length {
+                        // The length of the whole has been told already.
+                        return Err(io::Error::other("a log was replaced during its download"));
+                    }
+                    ReaderStream::new(stored.file.take(member.length)).right_stream()
+                }
+            };
+            let gap = member.length.next_multiple_of(BLOCK) - member.length;
+            Ok(once(head.into()).chain(content).chain(zeros(gap)))
+        }
+    });
+    let whole = members.try_flatten().chain(zeros(END));
+    Ok((length, Body::from_stream(whole)))
+}
+
+fn once(bytes: Bytes) -> impl Stream<Item = io::Result<Bytes>> {
+    stream::once(async { Ok(bytes) })
+}
+
+fn zeros(count: u64) -> impl Stream<Item = io::Result<Bytes>> {
+    static ZEROS: [u8; 1024] = [0; 1024];
+    let count = usize::try_from(count).unwrap_or(ZEROS.len());
+    once(Bytes::from_static(&ZEROS[..count.min(ZEROS.len())]))
+}
+
+/// What precedes the content of a file: one header, or more when the name is long.
+fn head(name: &str, length: u64, made_at_s: u64) -> io::Result<Vec<u8>> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(length);
+    header.set_mode(0o644);
+    header.set_mtime(made_at_s);
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.append_data(&mut header, name, io::empty())?;
+    Ok(builder.get_ref().clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_whole_blocks_and_keeps_long_names() {
+        for name in ["a.json".to_owned(), "x".repeat(200)] {
+            let mut archive = head(&name, 3, 0).unwrap();
+            assert_eq!(archive.len() as u64 % BLOCK, 0);
+            archive.extend_from_slice(b"abc");
+            archive.resize(archive.len().next_multiple_of(512) + 1024, 0);
+            let mut archive = tar::Archive::new(archive.as_slice());
+            let entry = archive.entries().unwrap().next().unwrap().unwrap();
+            assert_eq!(entry.path().unwrap().to_string_lossy(), name);
+            assert_eq!(entry.size(), 3);
+        }
+    }
+}
