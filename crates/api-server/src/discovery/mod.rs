@@ -12,3 +12,4 @@ mod proxy;
 
 pub use build::{LIMIT_BYTES, ignition};
 pub use context::{Context, Secrets};
+pub(crate) use network::archive as static_networks;

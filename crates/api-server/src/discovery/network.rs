@@ -11,29 +11,24 @@ const FOLDER: &str = "/etc/assisted/network";
 /// The first version whose live image applies nmstate files by itself.
 const FIRST_VERSION: (u64, u64) = (4, 18);
 
+/// A file of a host's network, below [`FOLDER`].
+struct HostFile {
+    path: String,
+    content: String,
+}
+
 /// Adds the static networks of `infra_env`. Minimal images get them earlier, by their initrd.
 ///
 /// Errors: `Invalid` – the stored text does not parse, or the live image is too old for it.
 pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error> {
-    let text = infra_env.static_network_config.trim();
-    if text.is_empty() || infra_env.r#type == ImageType::MinimalIso {
+    if infra_env.r#type == ImageType::MinimalIso {
         return Ok(config);
     }
-    let refuse = |reason: String| Error::invalid("static_network_config", reason);
-    let hosts: Vec<HostStaticNetworkConfig> =
-        serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
-    if hosts.is_empty() {
+    let files = files(infra_env)?;
+    if files.is_empty() {
         return Ok(config);
     }
-    let version = &infra_env.openshift_version;
-    let (major, minor) = FIRST_VERSION;
-    if !at_least(version, major, minor) {
-        return Err(refuse(format!(
-            "needs a discovery image of version {major}.{minor} or newer, this infra-env has {version:?}; set its \
-             openshift_version"
-        )));
-    }
-    let mut config = config
+    let config = config
         .file(File::text(
             "/usr/local/bin/pre-network-manager-config.sh",
             0o755,
@@ -43,21 +38,61 @@ pub(super) fn add(config: Config, infra_env: &InfraEnv) -> Result<Config, Error>
             "pre-network-manager-config.service",
             include_str!("host_files/pre-network-manager-config.service"),
         ));
-    for (index, host) in hosts.iter().enumerate() {
-        let folder = format!("{FOLDER}/host{index}");
-        config = config
-            .file(File::text(
-                format!("{folder}/ymlFile{index}.yml"),
-                0o600,
-                &host.network_yaml,
-            ))
-            .file(File::text(
-                format!("{folder}/mac_interface.ini"),
-                0o600,
-                &names(host),
-            ));
+    Ok(files.iter().fold(config, |config, file| {
+        let path = format!("{FOLDER}/{}", file.path);
+        config.file(File::text(path, 0o600, &file.content))
+    }))
+}
+
+/// The same files as a tar archive; nothing when no network is static.
+///
+/// Errors: as [`add`].
+pub(crate) fn archive(infra_env: &InfraEnv) -> Result<Vec<u8>, Error> {
+    let files = files(infra_env)?;
+    if files.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(config)
+    let mut builder = tar::Builder::new(Vec::new());
+    for file in &files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(file.content.len() as u64);
+        header.set_mode(0o600);
+        builder
+            .append_data(&mut header, &file.path, file.content.as_bytes())
+            .map_err(|error| Error::internal("writing the archive of networks", error))?;
+    }
+    builder
+        .into_inner()
+        .map_err(|error| Error::internal("writing the archive of networks", error))
+}
+
+fn files(infra_env: &InfraEnv) -> Result<Vec<HostFile>, Error> {
+    let text = infra_env.static_network_config.trim();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let refuse = |reason: String| Error::invalid("static_network_config", reason);
+    let hosts: Vec<HostStaticNetworkConfig> =
+        serde_json::from_str(text).map_err(|error| refuse(error.to_string()))?;
+    let version = &infra_env.openshift_version;
+    let (major, minor) = FIRST_VERSION;
+    if !hosts.is_empty() && !at_least(version, major, minor) {
+        return Err(refuse(format!(
+            "needs a discovery image of version {major}.{minor} or newer, this infra-env has {version:?}; set its \
+             openshift_version"
+        )));
+    }
+    let files = hosts.iter().enumerate().flat_map(|(index, host)| {
+        let file = |name: String, content| HostFile {
+            path: format!("host{index}/{name}"),
+            content,
+        };
+        [
+            file(format!("ymlFile{index}.yml"), host.network_yaml.clone()),
+            file("mac_interface.ini".to_owned(), names(host)),
+        ]
+    });
+    Ok(files.collect())
 }
 
 /// `MAC=name` lines, sorted.

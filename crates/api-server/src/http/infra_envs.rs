@@ -13,6 +13,7 @@ use super::extract::{Body, InInfraEnv};
 use super::query::Query;
 use crate::app::App;
 use crate::app::infra_envs::IpxeScript;
+use crate::discovery;
 
 const IGNITION: &str = "discovery.ign";
 const IPXE: &str = "ipxe-script";
@@ -126,11 +127,10 @@ pub(crate) async fn download_file(
                 app.ipxe_script(&infra_env, script).await?.into_bytes(),
             )
         }
-        _ if infra_env.static_network_config.is_empty() => Download::bytes("", Vec::new()),
         _ => {
-            return Err(Refusal::NotImplemented(
-                "v2DownloadInfraEnvFiles for static-network-config",
-            ));
+            let archive = discovery::static_networks(&infra_env)?;
+            let name = if archive.is_empty() { "" } else { NETWORK };
+            Download::bytes(name, archive)
         }
     };
     let mut response = download.into_response();

@@ -76,6 +76,19 @@ async fn a_change_is_stored_and_static_networks_come_back_as_text() {
     }]);
     let change = json!({ "static_network_config": network, "image_type": "minimal-iso" });
     let changed = server.patch(&path, &change).await.expect(201);
+    let file = format!("/v2/infra-envs/{id}/downloads/files?file_name=static-network-config");
+    let answer = server.request(reqwest::Method::GET, &file).send().await;
+    let bytes = answer.unwrap().bytes().await.unwrap();
+    let mut archive = tar::Archive::new(&bytes[..]);
+    let names: Vec<String> = archive
+        .entries()
+        .unwrap()
+        .map(|entry| entry.unwrap().path().unwrap().display().to_string())
+        .collect();
+    assert_eq!(names, ["host0/ymlFile0.yml", "host0/mac_interface.ini"]);
+    for wrong in ["&mac=x", "&discovery_iso_type=x", "&ipxe_script_type=x"] {
+        server.get(&format!("{file}{wrong}")).await.expect(400);
+    }
     let text = changed["static_network_config"].as_str().unwrap();
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(text).unwrap()[0]["network_yaml"],
