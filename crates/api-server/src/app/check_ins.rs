@@ -1,7 +1,7 @@
 //! Times of polls, gathered until a batch is written.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::host::Host;
 use model::ids::{HostId, InfraEnvId};
@@ -11,9 +11,22 @@ use crate::db::CheckIn;
 
 /// The last poll of each host since the last flush. Bounded by the number of hosts.
 #[derive(Debug, Default)]
-pub(crate) struct CheckIns(Mutex<HashMap<(InfraEnvId, HostId), CheckIn>>);
+pub(crate) struct CheckIns(Mutex<Gathered>);
+
+type ByHost = HashMap<(InfraEnvId, HostId), CheckIn>;
+
+#[derive(Debug, Default)]
+struct Gathered {
+    pending: ByHost,
+    /// Taken, and perhaps not written yet: still the newest word on a host without a pending one.
+    taken: ByHost,
+}
 
 impl CheckIns {
+    fn gathered(&self) -> MutexGuard<'_, Gathered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A host was heard of; `clock_offset_s` when it told its time.
     pub(crate) fn note(
         &self,
@@ -22,8 +35,9 @@ impl CheckIns {
         now: Timestamp,
         clock_offset_s: Option<i64>,
     ) {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = pending
+        let mut gathered = self.gathered();
+        let known = gathered
+            .pending
             .get(&(infra_env, host))
             .and_then(|check_in| check_in.clock_offset_s);
         let check_in = CheckIn {
@@ -32,34 +46,38 @@ impl CheckIns {
             checked_in_at: now,
             clock_offset_s: clock_offset_s.or(known),
         };
-        pending.insert((infra_env, host), check_in);
+        gathered.pending.insert((infra_env, host), check_in);
     }
 
-    /// Takes everything that is not written yet.
+    /// Takes everything that is not written yet; [`CheckIns::written`] or [`CheckIns::put_back`] follows.
     pub(crate) fn take(&self) -> Vec<CheckIn> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain()
-            .map(|(_, check_in)| check_in)
-            .collect()
+        let mut gathered = self.gathered();
+        gathered.taken = std::mem::take(&mut gathered.pending);
+        gathered.taken.values().copied().collect()
     }
 
-    /// Puts back what could not be written, except where a newer one came meanwhile.
-    pub(crate) fn put_back(&self, batch: Vec<CheckIn>) {
-        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        for check_in in batch {
-            pending
-                .entry((check_in.infra_env_id, check_in.host_id))
-                .or_insert(check_in);
+    /// What was taken is written.
+    pub(crate) fn written(&self) {
+        self.gathered().taken.clear();
+    }
+
+    /// What was taken could not be written: it is taken again, except where a newer one came meanwhile.
+    pub(crate) fn put_back(&self) {
+        let mut gathered = self.gathered();
+        let taken = std::mem::take(&mut gathered.taken);
+        for (host, check_in) in taken {
+            let newer = gathered.pending.entry(host).or_insert(check_in);
+            newer.clock_offset_s = newer.clock_offset_s.or(check_in.clock_offset_s);
         }
     }
 
     /// Brings a record up to what is known here.
     pub(crate) fn apply(&self, host: &mut Host) {
-        let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(check_in) = pending.get(&(host.infra_env_id, host.id)) {
-            apply(check_in, host);
+        let gathered = self.gathered();
+        for known in [&gathered.taken, &gathered.pending] {
+            if let Some(check_in) = known.get(&(host.infra_env_id, host.id)) {
+                apply(check_in, host);
+            }
         }
     }
 }
@@ -95,13 +113,25 @@ mod tests {
     }
 
     #[test]
+    fn what_is_being_written_is_seen() {
+        let check_ins = CheckIns::default();
+        let mut record = Host::default();
+        check_ins.note(record.infra_env_id, record.id, at(1), Some(5));
+        check_ins.take();
+        check_ins.apply(&mut record);
+        assert_eq!((record.checked_in_at.0, record.timestamp), (Some(at(1)), 6));
+        check_ins.written();
+        assert!(check_ins.take().is_empty());
+    }
+
+    #[test]
     fn what_is_put_back_does_not_hide_what_is_newer() {
         let check_ins = CheckIns::default();
         let (infra_env, host) = (InfraEnvId::default(), HostId::default());
         check_ins.note(infra_env, host, at(1), None);
-        let failed = check_ins.take();
+        check_ins.take();
         check_ins.note(infra_env, host, at(2), None);
-        check_ins.put_back(failed);
+        check_ins.put_back();
         let mut record = Host::default();
         check_ins.apply(&mut record);
         assert_eq!(record.checked_in_at.0, Some(at(2)));

@@ -76,8 +76,10 @@ impl App {
             Ok(())
         })
         .await;
-        if result.is_err() {
-            self.check_ins.put_back(batch);
+        if result.is_ok() {
+            self.check_ins.written();
+        } else {
+            self.check_ins.put_back();
         }
         result
     }
