@@ -220,13 +220,6 @@ pub struct InstallerArgsParams {
     pub args: Option<Vec<String>>,
 }
 
-/// `bind-host-params` of the installer API.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BindHostParams {
-    pub cluster_id: ClusterId,
-}
-
 wire_enum! {
     /// Values of `HostKind`.
     pub enum HostKind {
@@ -285,16 +278,6 @@ wire_enum! {
         Arbiter = "arbiter",
         Worker = "worker",
         Bootstrap = "bootstrap",
-    }
-}
-
-wire_enum! {
-    /// Values of `HostRoleUpdateParams`.
-    pub enum HostRoleUpdateParams {
-        AutoAssign = "auto-assign",
-        Master = "master",
-        Arbiter = "arbiter",
-        Worker = "worker",
     }
 }
 

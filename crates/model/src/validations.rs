@@ -1,25 +1,8 @@
-//! Identifiers of validations and how they are switched off.
+//! Identifiers of validations.
 //!
 //! Source: the installer API description (wire names, presence rules).
 
 use crate::wire::wire_enum;
-use serde::{Deserialize, Serialize};
-
-/// `ignored-validations` of the installer API.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct IgnoredValidations {
-    #[serde(
-        rename = "cluster-validation-ids",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub cluster_validation_ids: String,
-    #[serde(
-        rename = "host-validation-ids",
-        skip_serializing_if = "String::is_empty"
-    )]
-    pub host_validation_ids: String,
-}
 
 wire_enum! {
     /// Values of `HostValidationId`.
