@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{serve, status, terminal};
+use crate::{pod, serve, status, terminal};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -25,6 +25,11 @@ enum Verb {
         #[command(subcommand)]
         service: serve::Service,
     },
+    /// The containers of `podman-compose up` and `podman play kube`
+    Pod {
+        #[command(subcommand)]
+        verb: pod::Verb,
+    },
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -38,6 +43,7 @@ pub fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Serve { service } => return serve::run(service),
         Verb::Up(arguments) => up::run(&arguments),
+        Verb::Pod { verb } => pod::run(&verb),
         Verb::Status { data } => status::run(data),
     };
     match result {

@@ -1,10 +1,13 @@
 //! The one binary: every service behind `atoll serve`, and `atoll up`, which runs all of them with a private
-//! Postgres.
+//! Postgres; `atoll pod`, which prepares the same as containers.
 //!
 //! No logic of the services is here, and none of them knows that it is supervised. The one invariant: what
 //! `atoll up` starts does not outlive it, except a database that finishes by itself or at the next start.
 
 mod cli;
+mod file;
+mod pod;
+mod secrets;
 mod serve;
 mod status;
 mod terminal;

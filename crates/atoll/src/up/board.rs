@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::write_whole;
+use crate::file::write_whole;
 use crate::terminal;
 
 /// The content of `atoll.json`.

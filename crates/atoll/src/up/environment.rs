@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use service::Error;
 
-use super::layout::{Layout, write_whole};
+use super::layout::Layout;
 use super::ports::Ports;
-use super::secrets::Secrets;
 use super::service::Name;
+use crate::file::write_whole;
+use crate::secrets::Secrets;
 
 /// Owner and name of the database.
 pub(crate) const DB_USER: &str = "atoll";
@@ -209,15 +210,7 @@ mod tests {
         let layout = Layout::new(Some(dir.join("data"))).unwrap();
         layout.create().unwrap();
         let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let secrets = Secrets {
-            database_password: layout.secret("a"),
-            registry_password: layout.secret("b"),
-            htpasswd: layout.secret("c"),
-            tls: service::tls::Files {
-                cert: layout.registry_certificate(),
-                key: layout.secret("d"),
-            },
-        };
+        let secrets = Secrets::within(&layout.secrets(), layout.registry_certificate());
         let ports = Ports {
             postgres: 1,
             registry: 2,
@@ -254,7 +247,7 @@ mod tests {
         let environment = environment(dir.path(), None);
         let decided = environment.decided(Name::ApiServer);
         assert_eq!(decided["DB_PASS"], "");
-        assert!(Path::new(&decided["DB_PASS_FILE"]).ends_with("secrets/a"));
+        assert!(Path::new(&decided["DB_PASS_FILE"]).ends_with("secrets/database-password"));
     }
 
     #[test]

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use service::Error;
 
 use super::settings::Settings;
+use crate::file::folder;
 
 /// The data directory of one installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,9 +81,9 @@ impl Layout {
         self.root.join("registry-ca.pem")
     }
 
-    /// A file that only this user may read.
-    pub(crate) fn secret(&self, name: &str) -> PathBuf {
-        self.root.join("secrets").join(name)
+    /// The folder of files that only this user may read.
+    pub(crate) fn secrets(&self) -> PathBuf {
+        self.root.join("secrets")
     }
 
     /// Data of a service.
@@ -113,35 +114,6 @@ pub(crate) fn is_root() -> Result<bool, Error> {
     fs::metadata("/proc/self")
         .map(|metadata| metadata.uid() == 0)
         .map_err(|e| Error::new("reading /proc/self", e))
-}
-
-fn folder(path: &Path, mode: u32) -> Result<(), Error> {
-    let doing = || format!("making the folder {}", path.display());
-    if path.is_dir() {
-        return Ok(());
-    }
-    fs::create_dir_all(path).map_err(|e| Error::new(doing(), e))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|e| Error::new(doing(), e))
-}
-
-/// Writes a file that is either the old or the new one, whatever happens.
-///
-/// Errors: a folder that cannot be written.
-pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
-    let doing = || format!("writing {}", path.display());
-    let part = path.with_extension("part");
-    let written = (|| {
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(true)
-            .mode(mode)
-            .open(&part)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        fs::rename(&part, path)
-    })();
-    written.map_err(|e| Error::new(doing(), e))
 }
 
 /// The lock on a data directory. It goes with the process, however that ends.
@@ -228,16 +200,5 @@ mod tests {
         let layout = layout(&dir);
         drop(Lock::take(&layout).unwrap());
         assert!(Lock::take(&layout).unwrap().was_killed);
-    }
-
-    #[test]
-    fn secrets_are_for_this_user_only() {
-        let dir = tempfile::tempdir().unwrap();
-        let layout = layout(&dir);
-        let path = layout.secret("password");
-        write_whole(&path, b"x", 0o600).unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&path), 0o600);
-        assert_eq!(mode(path.parent().unwrap()), 0o700);
     }
 }

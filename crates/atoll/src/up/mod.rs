@@ -14,7 +14,6 @@ pub(crate) mod ports;
 pub(crate) mod postgres;
 pub(crate) mod ready;
 mod run;
-pub(crate) mod secrets;
 pub(crate) mod service;
 pub mod settings;
 

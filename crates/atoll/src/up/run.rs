@@ -17,20 +17,22 @@ use tokio::task::JoinSet;
 use super::board::{Board, State};
 use super::child::{self, Ending, Program, Wanted};
 use super::control::Control;
-use super::environment::Environment;
+use super::environment::{Environment, reachable};
 use super::layout::{Layout, Lock};
 use super::lines::{Kind, Sink};
 use super::log_file::LogFile;
 use super::ports::Ports;
 use super::postgres::Cluster;
 use super::ready;
-use super::secrets::{REGISTRY_USER, Secrets};
 use super::service::Name;
+use crate::secrets::{REGISTRY_USER, Secrets, registry_names};
 use crate::terminal;
 
 /// The running program, also when its file was replaced meanwhile.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 const POSTGRES: &str = "postgres";
+/// Everything runs as one user, or as root.
+const PRIVATE: u32 = 0o600;
 /// How long the children of a killed run may finish their requests before their ports count as taken.
 const LEFT_BEHIND: Duration = Duration::from_secs(30);
 /// A little more than services give their open requests.
@@ -86,7 +88,9 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
         arguments.ports_from,
         Instant::now() + patience,
     )?;
-    let secrets = Secrets::ensure(&layout, arguments.listen)?;
+    let secrets = Secrets::within(&layout.secrets(), layout.registry_certificate());
+    let own = reachable(arguments.listen).to_string();
+    secrets.ensure(&registry_names(&[own]), PRIVATE)?;
     let env_file = arguments
         .env_file
         .as_deref()

@@ -105,26 +105,38 @@ impl Source for EnvFile {
         let text = std::fs::read_to_string(&self.0)
             .map_err(|error| ConfigError::Message(format!("{path} cannot be read: {error}")))?;
         let origin = path.to_string();
+        let lines =
+            env_lines(&text).map_err(|number| ConfigError::Message(not_a_line(&self.0, number)))?;
         let mut values = Map::new();
-        for (number, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let Some((name, value)) = line.split_once('=') else {
-                let number = number + 1;
-                return Err(ConfigError::Message(format!(
-                    "{path}, line {number}: expected NAME=value"
-                )));
-            };
-            let name = name.trim().trim_start_matches("export ").to_lowercase();
+        for (name, value) in lines {
             values.insert(
-                name,
-                Value::new(Some(&origin), unquoted(value.trim()).to_owned()),
+                name.to_lowercase(),
+                Value::new(Some(&origin), value.to_owned()),
             );
         }
         Ok(values)
     }
+}
+
+/// Names and values of a file in the shape of container engines' `--env-file`, in its order.
+///
+/// Errors: the number of the first line that is no `NAME=value`.
+pub fn env_lines(text: &str) -> Result<Vec<(&str, &str)>, usize> {
+    text.lines()
+        .map(str::trim)
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(index, line)| {
+            let (name, value) = line.split_once('=').ok_or(index + 1)?;
+            let name = name.trim().trim_start_matches("export ");
+            Ok((name, unquoted(value.trim())))
+        })
+        .collect()
+}
+
+/// What is wrong with line `number` of `path`.
+pub fn not_a_line(path: &Path, number: usize) -> String {
+    format!("{}, line {number}: expected NAME=value", path.display())
 }
 
 fn unquoted(text: &str) -> &str {

@@ -12,8 +12,9 @@ use service::Error;
 use super::account::Account;
 use super::binaries::Binaries;
 use super::stale;
+use crate::file::write_whole;
 use crate::up::environment::{DB_NAME, DB_USER};
-use crate::up::layout::{Layout, write_whole};
+use crate::up::layout::Layout;
 
 /// What differs from Postgres's own defaults. Small caches: installers have small databases.
 const OPTIONS: [&str; 8] = [

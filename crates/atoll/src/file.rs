@@ -1,0 +1,63 @@
+//! Files that are either the old or the new one, whatever happens.
+
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use service::Error;
+
+/// Writes a file with exactly `mode`, whatever the umask: others have to read what they are given.
+///
+/// Errors: a folder that cannot be written.
+pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
+    // Appended: a certificate and its key differ in their extensions only.
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    let part = Path::new(&part);
+    let written = (|| {
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(mode)
+            .open(part)?;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(part, path)
+    })();
+    written.map_err(|e| Error::new(format!("writing {}", path.display()), e))
+}
+
+/// Makes a folder with exactly `mode`; one that is there keeps its own.
+///
+/// Errors: a folder that cannot be made.
+pub(crate) fn folder(path: &Path, mode: u32) -> Result<(), Error> {
+    let doing = || format!("making the folder {}", path.display());
+    if path.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir_all(path).map_err(|e| Error::new(doing(), e))?;
+    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|e| Error::new(doing(), e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_exact() {
+        let dir = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for wanted in [0o600, 0o644] {
+            let path = dir.path().join("password");
+            write_whole(&path, b"x", wanted).unwrap();
+            assert_eq!(mode(&path), wanted);
+        }
+        let within = dir.path().join("secrets");
+        folder(&within, 0o700).unwrap();
+        folder(&within, 0o755).unwrap();
+        assert_eq!(mode(&within), 0o700);
+    }
+}

@@ -1,0 +1,214 @@
+//! `atoll pod init`: the folder from which the pod runs.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+
+use service::Error;
+
+use super::SETTINGS;
+use crate::file::{folder, write_whole};
+use crate::secrets::{REGISTRY_USER, Secrets, registry_names};
+use crate::terminal;
+
+/// Stands in the settings where the host's name belongs.
+const HOST: &str = "<host>";
+/// The registry's name among the containers.
+const REGISTRY: &str = "registry";
+/// Who may enter a folder may read its files: containers run as other users than the one who made them.
+const ENGINE_ONLY: u32 = 0o700;
+const READABLE: u32 = 0o644;
+const OPEN: u32 = 0o755;
+
+/// Stands where the folder's own path belongs.
+const DIR: &str = "<dir>";
+
+/// Files of the folder, and what they are made from.
+const FILES: [(&str, &str); 3] = [
+    ("compose.yaml", include_str!("../../../../compose.yaml")),
+    ("pod.yml", include_str!("../../../../deploy/pod.yml")),
+    (SETTINGS, include_str!("../../../../deploy/atoll.env")),
+];
+
+/// Arguments of `atoll pod init`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Arguments {
+    /// Name or address by which users and booting machines reach this host
+    #[arg(long, value_name = "NAME", value_parser = parse_host)]
+    host: String,
+    /// Where to write
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+/// Writes what is missing and says what to do next.
+///
+/// Errors: files that cannot be written.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let dir = &arguments.dir;
+    folder(dir, OPEN)?;
+    let own = std::path::absolute(dir)
+        .map_err(|e| Error::new(format!("reading {}", dir.display()), e))?;
+    for (name, template) in FILES {
+        let text = template
+            .replace(HOST, &in_url(&arguments.host))
+            .replace(DIR, &own.display().to_string());
+        write_missing(&dir.join(name), &text)?;
+    }
+    folder(&dir.join("images"), OPEN)?;
+    let secrets = secrets(dir, &arguments.host)?;
+    terminal::say(&format!(
+        "Registry: {}:5000, user {REGISTRY_USER}, password in {}, certificate {}.\n\
+         Next: put boot images into {}, name them and the releases in {}, then `podman-compose up -d`.",
+        in_url(&arguments.host),
+        secrets.registry_password.display(),
+        secrets.tls.cert.display(),
+        dir.join("images").display(),
+        dir.join(SETTINGS).display(),
+    ));
+    Ok(())
+}
+
+fn secrets(dir: &Path, host: &str) -> Result<Secrets, Error> {
+    let folder_of_secrets = dir.join("secrets");
+    folder(&folder_of_secrets, ENGINE_ONLY)?;
+    let secrets = Secrets::within(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
+    secrets.ensure(
+        &registry_names(&[host.to_owned(), REGISTRY.to_owned()]),
+        READABLE,
+    )?;
+    Ok(secrets)
+}
+
+/// A file that somebody has changed stays as it is.
+fn write_missing(path: &Path, text: &str) -> Result<(), Error> {
+    let shown = path.display();
+    match std::fs::read(path) {
+        Ok(found) if found == text.as_bytes() => Ok(()),
+        Ok(_) => {
+            terminal::say(&format!(
+                "{shown} stays as it is; remove it to get this version's."
+            ));
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            write_whole(path, text.as_bytes(), READABLE)?;
+            terminal::say(&format!("{shown} written."));
+            Ok(())
+        }
+        Err(error) => Err(Error::new(format!("reading {shown}"), error)),
+    }
+}
+
+/// A DNS name or an IP address, as it stands in a URL's host and in a certificate.
+fn parse_host(text: &str) -> Result<String, String> {
+    let bare = text.trim_start_matches('[').trim_end_matches(']');
+    let is_name = bare.len() <= 253
+        && bare.split('.').all(|label| {
+            (1..=63).contains(&label.len())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label
+                    .chars()
+                    .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+        });
+    if is_name || bare.parse::<IpAddr>().is_ok() {
+        Ok(bare.to_owned())
+    } else {
+        Err("give a DNS name or an IP address, without scheme and port".to_owned())
+    }
+}
+
+/// IPv6 addresses stand in brackets.
+fn in_url(host: &str) -> String {
+    if host.parse::<Ipv6Addr>().is_ok() {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn init(dir: &Path, host: &str) {
+        let arguments = Arguments {
+            host: host.to_owned(),
+            dir: dir.to_owned(),
+        };
+        run(&arguments).unwrap();
+    }
+
+    #[test]
+    fn hosts_are_names_or_addresses() {
+        for right in ["atoll.example.org", "10.0.0.1", "fd00::1", "[fd00::1]", "a"] {
+            parse_host(right).unwrap();
+        }
+        for wrong in [
+            "", "http://a", "a:8090", "a b", "-a", "a..b", "a/b", "<host>",
+        ] {
+            parse_host(wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_to_fill_in() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "fd00::1");
+        let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
+        assert!(settings.contains("SERVICE_BASE_URL=http://[fd00::1]:8090\n"));
+        for (name, _) in FILES {
+            let text = fs::read_to_string(dir.path().join(name)).unwrap();
+            assert!(!text.contains(HOST) && !text.contains(DIR), "{text}");
+        }
+        for name in ["secrets/registry.crt", "images"] {
+            assert!(dir.path().join(name).exists(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "one.example");
+        let secret = dir.path().join("secrets/database-password");
+        let made = fs::read(&secret).unwrap();
+        fs::write(dir.path().join(SETTINGS), "MINE=1\n").unwrap();
+        init(dir.path(), "two.example");
+        assert_eq!(fs::read(&secret).unwrap(), made);
+        let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
+        assert_eq!(settings, "MINE=1\n");
+    }
+
+    #[test]
+    fn containers_may_read_secrets_and_other_users_may_not() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "a");
+        let mode = |name: &str| {
+            let metadata = fs::metadata(dir.path().join(name)).unwrap();
+            metadata.permissions().mode() & 0o777
+        };
+        assert_eq!(mode("secrets"), 0o700);
+        assert_eq!(mode("secrets/database-password"), 0o644);
+    }
+
+    #[test]
+    fn the_images_are_of_this_version() {
+        for (name, text) in &FILES[..2] {
+            let images: Vec<&str> = text
+                .split("localhost/atoll/")
+                .skip(1)
+                .map(|rest| rest.split(['}', '\n', ' ']).next().unwrap())
+                .collect();
+            assert!(images.len() >= 5, "{name}: {images:?}");
+            for image in images {
+                assert!(
+                    image.ends_with(concat!(":", env!("CARGO_PKG_VERSION"))),
+                    "{name}: {image}"
+                );
+            }
+        }
+    }
+}

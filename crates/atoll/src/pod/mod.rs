@@ -1,0 +1,49 @@
+//! `atoll pod`: what `podman-compose up` and `podman play kube` need on the host, made once.
+//!
+//! Containers are started by the engine, never from here.
+
+mod configmap;
+mod init;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use service::Error;
+
+use crate::terminal;
+
+/// Settings of the pod, in its folder. Compose reads this name by itself.
+const SETTINGS: &str = ".env";
+
+/// What can be done for the pod.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Verb {
+    /// Write compose.yaml, pod.yml, .env and secrets into a folder; what is there stays
+    Init(init::Arguments),
+    /// Print .env as the ConfigMap that `podman play kube pod.yml --configmap FILE` takes
+    Configmap {
+        /// Folder of the pod
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        dir: PathBuf,
+    },
+}
+
+/// Does what the command line says.
+///
+/// Errors: files that cannot be read or written, a host that is none.
+pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
+    match verb {
+        Verb::Init(arguments) => init::run(arguments),
+        Verb::Configmap { dir } => print_configmap(dir),
+    }
+}
+
+fn print_configmap(dir: &Path) -> Result<(), Error> {
+    let path = dir.join(SETTINGS);
+    let doing = || format!("reading {}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
+    let text = configmap::render(&text)
+        .map_err(|number| Error::new(doing(), service::settings::not_a_line(&path, number)))?;
+    terminal::say(text.trim_end());
+    Ok(())
+}

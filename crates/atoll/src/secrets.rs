@@ -1,0 +1,94 @@
+//! What is made up once: passwords and the registry's certificate.
+
+use std::path::{Path, PathBuf};
+
+use rand::Rng as _;
+use rand::distr::Alphanumeric;
+use service::{Error, tls};
+
+use crate::file::write_whole;
+
+/// Units: characters. 62^32 choices.
+const PASSWORD_LENGTH: usize = 32;
+/// User of the registry.
+pub(crate) const REGISTRY_USER: &str = "atoll";
+const PUBLIC: u32 = 0o644;
+
+/// Files with secrets. Nothing holds their content longer than needed.
+#[derive(Debug, Clone)]
+pub(crate) struct Secrets {
+    /// Password of the database's owner.
+    pub(crate) database_password: PathBuf,
+    /// Password of the registry's user.
+    pub(crate) registry_password: PathBuf,
+    /// The registry's users.
+    pub(crate) htpasswd: PathBuf,
+    /// The registry's certificate and key.
+    pub(crate) tls: tls::Files,
+}
+
+impl Secrets {
+    /// Those in `folder`, with the certificate, which is none, at `certificate`.
+    pub(crate) fn within(folder: &Path, certificate: PathBuf) -> Self {
+        Self {
+            database_password: folder.join("database-password"),
+            registry_password: folder.join("registry-password"),
+            htpasswd: folder.join("registry.htpasswd"),
+            tls: tls::Files {
+                cert: certificate,
+                key: folder.join("registry.key"),
+            },
+        }
+    }
+
+    /// Makes what is missing, with `mode`; the certificate is for `names`.
+    ///
+    /// Errors: a file that cannot be written, a name that cannot stand in a certificate.
+    pub(crate) fn ensure(&self, names: &[String], mode: u32) -> Result<(), Error> {
+        if !self.database_password.exists() {
+            write_whole(&self.database_password, password().as_bytes(), mode)?;
+        }
+        self.ensure_registry_user(mode)?;
+        self.ensure_certificate(names, mode)
+    }
+
+    /// The password is written last: a file of users without it would let nobody in.
+    fn ensure_registry_user(&self, mode: u32) -> Result<(), Error> {
+        if self.registry_password.exists() && self.htpasswd.exists() {
+            return Ok(());
+        }
+        let password = password();
+        let line = registry::htpasswd::line(REGISTRY_USER, &password)
+            .map_err(|e| Error::new("making the registry's user", e))?;
+        write_whole(&self.htpasswd, format!("{line}\n").as_bytes(), mode)?;
+        write_whole(&self.registry_password, password.as_bytes(), mode)
+    }
+
+    fn ensure_certificate(&self, names: &[String], mode: u32) -> Result<(), Error> {
+        if self.tls.cert.exists() && self.tls.key.exists() {
+            return Ok(());
+        }
+        let pem = tls::self_signed(names)?;
+        write_whole(&self.tls.key, pem.key.as_bytes(), mode)?;
+        write_whole(&self.tls.cert, pem.cert.as_bytes(), PUBLIC)
+    }
+}
+
+/// By which names a registry on this machine is reached: `own` and those of the machine to itself.
+pub(crate) fn registry_names(own: &[String]) -> Vec<String> {
+    let mut names = own.to_vec();
+    for name in ["localhost", "127.0.0.1", "::1"] {
+        if names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+fn password() -> String {
+    rand::rng()
+        .sample_iter(Alphanumeric)
+        .take(PASSWORD_LENGTH)
+        .map(char::from)
+        .collect()
+}
