@@ -1,5 +1,5 @@
 //! Images as registries keep them: names, digests, manifests with their original bytes, the client, credentials,
-//! layers, and the blob store under a registry.
+//! layers, and the blob store under a registry; besides, how the hosts of registries and neighbours are found.
 //!
 //! Nothing here serves requests. The one invariant: what is handed out under a digest had that digest when the
 //! last byte was read.
@@ -13,6 +13,7 @@ mod manifest;
 pub mod media_type;
 mod name;
 mod reference;
+pub mod resolve;
 pub mod store;
 pub mod trust;
 

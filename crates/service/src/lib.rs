@@ -19,4 +19,5 @@ pub mod tls;
 
 pub use error::Error;
 pub use http_client::http_client;
+pub use oci::resolve;
 pub use tokio_util::sync::CancellationToken;

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use model::Error;
 
+use crate::resolve::Resolver;
 use crate::{Credentials, trust};
 use access::Access;
 
@@ -64,6 +65,7 @@ impl Client {
         let build = |timeout: Option<Duration>| {
             let builder = reqwest::Client::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
+                .dns_resolver(Resolver::system())
                 .tls_backend_preconfigured(tls.clone());
             match timeout {
                 Some(timeout) => builder.read_timeout(timeout),

@@ -1,0 +1,178 @@
+//! One question to one server.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use hickory_resolver::Resolver;
+use hickory_resolver::config::{
+    ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
+    ServerOrderingStrategy,
+};
+use hickory_resolver::net::runtime::{RuntimeProvider, TokioRuntimeProvider};
+use hickory_resolver::net::{DnsError, NetError};
+use hickory_resolver::proto::op::ResponseCode;
+use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// How long IPv6 addresses are waited for when IPv4 ones are there: some servers never answer that question.
+const AAAA_GRACE: Duration = Duration::from_millis(100);
+
+/// What a server said on a name, in words that follow on "the server".
+pub(super) enum Reply {
+    /// Sorted, each once, at least one.
+    Addresses(Vec<IpAddr>),
+    /// There is no such name, or it has no address.
+    Denied(String),
+    /// It could not tell.
+    Failed(String),
+    /// Nothing.
+    Silent(String),
+}
+
+/// Why there are no records of one type.
+enum Lack {
+    Name,
+    Records,
+    Failed(String),
+    Silent(String),
+}
+
+/// Asks for both kinds of addresses at once, over TCP where an answer is too long for UDP.
+pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> Reply {
+    // Made for each question: it is cheap, and what it opens belongs to the runtime that asks.
+    let stub = match stub(server, wait) {
+        Ok(stub) => stub,
+        Err(error) => return Reply::Failed(format!("cannot be asked: {error}")),
+    };
+    let v4 = pin!(records(&stub, name, RecordType::A, wait));
+    let v6 = pin!(records(&stub, name, RecordType::AAAA, wait));
+    match select(v4, v6).await {
+        Either::Left((Ok(v4), v6)) => {
+            let v6 = timeout(AAAA_GRACE, v6).await.unwrap_or(Err(Lack::Records));
+            merge(Ok(v4), v6)
+        }
+        Either::Left((v4, v6)) => merge(v4, v6.await),
+        Either::Right((v6, v4)) => merge(v4.await, v6),
+    }
+}
+
+/// The word on IPv4 counts where there is no address: servers err on IPv6 more often.
+fn merge(v4: Result<Vec<IpAddr>, Lack>, v6: Result<Vec<IpAddr>, Lack>) -> Reply {
+    match (v4, v6) {
+        (Ok(mut addresses), v6) => {
+            addresses.extend(v6.unwrap_or_default());
+            Reply::Addresses(sorted(addresses))
+        }
+        (Err(_), Ok(addresses)) => Reply::Addresses(sorted(addresses)),
+        (Err(Lack::Silent(text)), _) => Reply::Silent(text),
+        (Err(Lack::Failed(text)), _)
+        | (Err(Lack::Records), Err(Lack::Failed(text) | Lack::Silent(text))) => Reply::Failed(text),
+        (Err(Lack::Name), _) => Reply::Denied("has no such name".to_owned()),
+        (Err(Lack::Records), _) => Reply::Denied("has no address of it".to_owned()),
+    }
+}
+
+fn sorted(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+async fn records(
+    stub: &Resolver<Provider>,
+    name: &Name,
+    kind: RecordType,
+    wait: Duration,
+) -> Result<Vec<IpAddr>, Lack> {
+    let silent = || Lack::Silent(format!("did not answer within {wait:?}"));
+    let answer = timeout(wait, stub.lookup(name.clone(), kind))
+        .await
+        .map_err(|_| silent())?;
+    let answer = answer.map_err(|error| match error {
+        NetError::Timeout => silent(),
+        NetError::Dns(DnsError::NoRecordsFound(no_records)) => match no_records.response_code {
+            ResponseCode::NXDomain => Lack::Name,
+            ResponseCode::NoError => Lack::Records,
+            code => Lack::Failed(format!("answered {code}")),
+        },
+        NetError::Dns(DnsError::ResponseCode(code)) => Lack::Failed(format!("answered {code}")),
+        NetError::Io(error) if error.kind() == io::ErrorKind::TimedOut => silent(),
+        NetError::Io(error) => Lack::Failed(format!("cannot be reached: {error}")),
+        error => Lack::Failed(format!("cannot be understood: {error}")),
+    })?;
+    let addresses = answer
+        .answers()
+        .iter()
+        .filter_map(|record| match &record.data {
+            RData::A(address) => Some(IpAddr::V4(address.0)),
+            RData::AAAA(address) => Some(IpAddr::V6(address.0)),
+            _ => None,
+        });
+    let addresses: Vec<_> = addresses.collect();
+    if addresses.is_empty() {
+        return Err(Lack::Records);
+    }
+    Ok(addresses)
+}
+
+/// A client of one server, without memory and without a second try: both are ours.
+fn stub(server: SocketAddr, wait: Duration) -> Result<Resolver<Provider>, NetError> {
+    let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
+        connection.port = server.port();
+        connection
+    });
+    // Which answers are believed is decided by the order of the servers, not by their authority.
+    let server = NameServerConfig::new(server.ip(), true, connections.into());
+    let mut options = ResolverOpts::default();
+    options.timeout = wait;
+    options.attempts = 0;
+    options.cache_size = 0;
+    options.use_hosts_file = ResolveHosts::Never;
+    options.num_concurrent_reqs = 1;
+    options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
+    let config = ResolverConfig::from_name_servers(vec![server]);
+    Resolver::builder_with_config(config, Provider::default())
+        .with_options(options)
+        .build()
+}
+
+/// Sockets of the runtime. UDP ones are tied to the server, so that a closed port is an error at once instead of a
+/// silence.
+#[derive(Clone, Default)]
+struct Provider(TokioRuntimeProvider);
+
+impl RuntimeProvider for Provider {
+    type Handle = <TokioRuntimeProvider as RuntimeProvider>::Handle;
+    type Timer = <TokioRuntimeProvider as RuntimeProvider>::Timer;
+    type Udp = UdpSocket;
+    type Tcp = <TokioRuntimeProvider as RuntimeProvider>::Tcp;
+
+    fn create_handle(&self) -> Self::Handle {
+        self.0.create_handle()
+    }
+
+    fn connect_tcp(
+        &self,
+        server: SocketAddr,
+        local: Option<SocketAddr>,
+        wait: Option<Duration>,
+    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Tcp>>>> {
+        self.0.connect_tcp(server, local, wait)
+    }
+
+    fn bind_udp(
+        &self,
+        local: SocketAddr,
+        server: SocketAddr,
+    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Udp>>>> {
+        Box::pin(async move {
+            let socket = UdpSocket::bind(local).await?;
+            socket.connect(server).await?;
+            Ok(socket)
+        })
+    }
+}

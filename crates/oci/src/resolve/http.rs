@@ -1,0 +1,81 @@
+//! For HTTP clients: replicas of a service share the connections.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use super::Resolver;
+
+/// A server speaks with few others; beyond this, everybody starts with the first address again.
+const MAX_NAMES: usize = 1024;
+
+/// How often each name was handed out.
+#[derive(Debug, Default)]
+pub(super) struct Turns(Mutex<HashMap<String, usize>>);
+
+impl Turns {
+    /// The nth caller starts with the nth address; IPv4 stays before IPv6. `addresses` are sorted.
+    fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
+        let turn = self.next(name);
+        let v4 = addresses.partition_point(IpAddr::is_ipv4);
+        let (v4, v6) = addresses.split_at_mut(v4);
+        for family in [v4, v6] {
+            if !family.is_empty() {
+                family.rotate_left(turn % family.len());
+            }
+        }
+    }
+
+    fn next(&self, name: &str) -> usize {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get_mut(name) {
+            *turn = turn.wrapping_add(1);
+            return *turn;
+        }
+        if turns.len() >= MAX_NAMES {
+            turns.clear();
+        }
+        turns.insert(name.to_owned(), 0);
+        0
+    }
+}
+
+/// The order changes from one connection to the next.
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let resolver = self.clone();
+        Box::pin(async move {
+            let mut addresses = resolver.lookup(name.as_str()).await?;
+            resolver.0.turns.rotate(name.as_str(), &mut addresses);
+            // Port 0 stands for the URL's.
+            let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
+            Ok(Box::new(addresses) as Addrs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_has_a_turn_and_ipv4_goes_first() {
+        let sorted: [IpAddr; 5] = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2"]
+            .map(|ip| ip.parse().unwrap());
+        let turns = Turns::default();
+        let mut firsts = Vec::new();
+        for _ in 0..6 {
+            let mut addresses = sorted;
+            turns.rotate("api", &mut addresses);
+            assert!(addresses[..3].iter().all(IpAddr::is_ipv4), "{addresses:?}");
+            firsts.push((addresses[0], addresses[3]));
+            let mut other = sorted;
+            turns.rotate("images", &mut other);
+            assert_eq!(other, addresses, "names do not take each other's turns");
+        }
+        let expected = [(0, 3), (1, 4), (2, 3), (0, 4), (1, 3), (2, 4)];
+        assert_eq!(firsts, expected.map(|(v4, v6)| (sorted[v4], sorted[v6])));
+    }
+}

@@ -1,0 +1,159 @@
+//! Names as callers write them and as servers are asked for them.
+
+use std::net::IpAddr;
+
+use hickory_resolver::proto::rr::Name;
+
+use super::conf::Conf;
+use super::error::Error;
+
+/// Units: bytes. More is no host name, and errors repeat the name.
+const MAX_LENGTH: usize = 253;
+
+/// A host's name, in lower case.
+#[derive(Debug)]
+pub(super) struct HostName {
+    text: String,
+    name: Name,
+}
+
+/// The address that `host` spells, if it spells one.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
+    if let Ok(address) = host.parse() {
+        return Some(address);
+    }
+    let inner = host.strip_prefix('[')?.strip_suffix(']')?;
+    inner.parse().ok().map(IpAddr::V6)
+}
+
+impl HostName {
+    /// Errors: Invalid.
+    pub(super) fn parse(host: &str) -> Result<Self, Error> {
+        let invalid = |reason: &str| Error::Invalid {
+            host: host.chars().take(MAX_LENGTH).collect(),
+            reason: reason.to_owned(),
+        };
+        if host.trim_end_matches('.').is_empty() {
+            return Err(invalid("it is empty"));
+        }
+        if host.len() > MAX_LENGTH + 1 {
+            return Err(invalid("it is longer than 253 characters"));
+        }
+        if let Some(bad) = host
+            .chars()
+            .find(|c| c.is_whitespace() || c.is_control() || "/:@[]\\\"".contains(*c))
+        {
+            return Err(invalid(&format!("{bad:?} cannot be part of one")));
+        }
+        let name = Name::from_utf8(host).map_err(|error| invalid(&error.to_string()))?;
+        Ok(Self {
+            text: host.to_lowercase(),
+            name: name.to_lowercase(),
+        })
+    }
+
+    /// What tells it from other names.
+    pub(super) fn key(&self) -> &str {
+        &self.text
+    }
+
+    /// Without the dot that keeps search domains away.
+    pub(super) fn relative(&self) -> &str {
+        self.text.strip_suffix('.').unwrap_or(&self.text)
+    }
+
+    /// Whether it names this machine to every program (RFC 6761).
+    pub(super) fn is_localhost(&self) -> bool {
+        let name = self.relative();
+        name == "localhost" || name.ends_with(".localhost")
+    }
+
+    /// What servers are asked for, one after the other.
+    pub(super) fn candidates(&self, conf: &Conf) -> Vec<Name> {
+        let mut absolute = self.name.clone();
+        absolute.set_fqdn(true);
+        if self.name.is_fqdn() {
+            return vec![absolute];
+        }
+        // A name that grows too long with a domain cannot exist there.
+        let mut names: Vec<Name> = conf
+            .search
+            .iter()
+            .filter_map(|domain| self.name.clone().append_domain(domain).ok())
+            .collect();
+        let dots = self.text.matches('.').count();
+        let position = if dots >= conf.ndots { 0 } else { names.len() };
+        names.insert(position, absolute);
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(host: &str, conf: &str) -> Vec<String> {
+        let name = HostName::parse(host).unwrap();
+        let names = name.candidates(&Conf::parse(conf));
+        names.iter().map(Name::to_string).collect()
+    }
+
+    #[test]
+    fn an_address_is_recognised() {
+        for (text, address) in [
+            ("10.1.2.3", "10.1.2.3"),
+            ("fd00::1", "fd00::1"),
+            ("[fd00::1]", "fd00::1"),
+        ] {
+            assert_eq!(literal(text), Some(address.parse().unwrap()));
+        }
+        for text in ["[10.1.2.3]", "db", "10.1.2", "[fd00::1", "fd00::1%eth0"] {
+            assert_eq!(literal(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused_with_its_reason() {
+        let long = "a".repeat(64);
+        for text in ["", ".", "a b", "http://db", "db:5432", "a..b", &long] {
+            let error = HostName::parse(text).unwrap_err();
+            assert!(matches!(error, Error::Invalid { .. }), "{text}: {error}");
+        }
+        for text in ["db", "api_server-1", "DB.example.com.", "münchen.example"] {
+            HostName::parse(text).unwrap();
+        }
+    }
+
+    #[test]
+    fn search_domains_come_first_for_short_names() {
+        let conf = "search dns.podman example.com";
+        assert_eq!(
+            candidates("DB", conf),
+            ["db.dns.podman.", "db.example.com.", "db."]
+        );
+        assert_eq!(
+            candidates("db.site", conf),
+            ["db.site.", "db.site.dns.podman.", "db.site.example.com."]
+        );
+        assert_eq!(candidates("db.", conf), ["db."]);
+        let conf = "search example.com\noptions ndots:2";
+        assert_eq!(
+            candidates("db.site", conf),
+            ["db.site.example.com.", "db.site."]
+        );
+        assert_eq!(candidates("db", ""), ["db."]);
+    }
+
+    #[test]
+    fn localhost_has_subdomains() {
+        for (text, is) in [
+            ("LOCALHOST", true),
+            ("localhost.", true),
+            ("a.localhost", true),
+            ("localhost.example", false),
+            ("notlocalhost", false),
+        ] {
+            assert_eq!(HostName::parse(text).unwrap().is_localhost(), is, "{text}");
+        }
+    }
+}

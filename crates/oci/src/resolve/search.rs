@@ -1,0 +1,137 @@
+//! The order in which names and servers are tried.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hickory_resolver::proto::rr::Name;
+
+use super::Options;
+use super::ask::{Reply, ask};
+use super::conf::Conf;
+use super::error::{Error, Statement};
+use super::name::HostName;
+
+/// A caller that connects has given up a little later.
+const LIMIT: Duration = Duration::from_secs(8);
+/// A server that was silent is taken for dead this long …
+const DEAD_FOR: Duration = Duration::from_secs(10);
+/// … and then has this long in a first attempt, so that a live one behind it is reached soon.
+const DEAD_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// Asks servers, and remembers which were silent.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    silent: Mutex<HashMap<SocketAddr, Instant>>,
+}
+
+/// What one attempt gave.
+enum Round {
+    Found(Vec<IpAddr>),
+    /// Each name was denied by the first server there is.
+    Absent,
+    Failed,
+}
+
+impl Search {
+    pub(super) async fn run(
+        &self,
+        host: &HostName,
+        conf: &Conf,
+        options: &Options,
+    ) -> Result<Vec<IpAddr>, Error> {
+        let names = host.candidates(conf);
+        let mut said = Vec::new();
+        let attempts = async {
+            for attempt in 0..options.attempts {
+                if attempt > 0 {
+                    tokio::time::sleep(options.pause * attempt).await;
+                }
+                match self.round(&names, conf, options, attempt, &mut said).await {
+                    Round::Failed => {}
+                    round => return round,
+                }
+            }
+            Round::Failed
+        };
+        let round = tokio::time::timeout(LIMIT, attempts).await;
+        let host = host.key().to_owned();
+        match round.unwrap_or(Round::Failed) {
+            Round::Found(addresses) => Ok(addresses),
+            Round::Absent => Err(Error::Unknown { host, said }),
+            Round::Failed => Err(Error::NoAnswer { host, said }),
+        }
+    }
+
+    async fn round(
+        &self,
+        names: &[Name],
+        conf: &Conf,
+        options: &Options,
+        attempt: u32,
+        said: &mut Vec<Statement>,
+    ) -> Round {
+        let mut all_denied = true;
+        for name in names {
+            let mut is_first = true;
+            for &server in &conf.servers {
+                let wait = self.patience(server, options.timeout, attempt);
+                let reply = ask(server, name, wait).await;
+                self.remember(server, matches!(reply, Reply::Silent(_)));
+                let (text, is_denied) = match reply {
+                    Reply::Addresses(addresses) => return Round::Found(addresses),
+                    Reply::Denied(text) => (text, true),
+                    Reply::Failed(text) | Reply::Silent(text) => (text, false),
+                };
+                note(said, server, name, text);
+                // A name may be known only to a server that failed just now: the word of the ones behind it that
+                // the name does not exist is not taken.
+                if is_denied && is_first {
+                    break;
+                }
+                all_denied = false;
+                is_first = false;
+            }
+        }
+        if all_denied {
+            Round::Absent
+        } else {
+            Round::Failed
+        }
+    }
+
+    fn patience(&self, server: SocketAddr, timeout: Duration, attempt: u32) -> Duration {
+        let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        match silent.get(&server) {
+            Some(since) if attempt == 0 && since.elapsed() < DEAD_FOR => timeout.min(DEAD_TIMEOUT),
+            _ => timeout,
+        }
+    }
+
+    fn remember(&self, server: SocketAddr, is_silent: bool) {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_silent {
+            silent.remove(&server);
+        } else if silent
+            .get(&server)
+            .is_none_or(|since| since.elapsed() >= DEAD_FOR)
+        {
+            // The oldest silence counts, or a server that is asked often would never have its full time again.
+            silent.retain(|_, since| since.elapsed() < DEAD_FOR);
+            silent.insert(server, Instant::now());
+        }
+    }
+}
+
+/// Keeps the latest word of `server` on `name`.
+fn note(said: &mut Vec<Statement>, server: SocketAddr, name: &Name, text: String) {
+    let name = name.to_string();
+    let known = said
+        .iter_mut()
+        .find(|statement| statement.server == server && statement.name == name);
+    match known {
+        Some(statement) => statement.text = text,
+        None => said.push(Statement { server, name, text }),
+    }
+}
