@@ -1,6 +1,7 @@
 //! Images as a whole: the manifest for a platform, its configuration, single files out of its layers.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,6 +11,10 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use crate::layer::{self, Found};
 use crate::{Client, Descriptor, Kind, Manifest, Platform, Reference};
+
+mod tree;
+
+pub use tree::{Selection, Tree, fetch_tree};
 
 /// Links that are followed for one file; more is taken for a loop.
 const LINK_LIMIT: usize = 16;
@@ -190,17 +195,30 @@ async fn read_layer(
     let dest = dest.join(uuid::Uuid::new_v4().to_string());
     std::fs::create_dir(&dest)
         .map_err(|e| Error::internal(format!("creating {}", dest.display()), e))?;
+    with_layer(client, reference, layer, move |bytes| {
+        layer::extract_files(bytes, &wanted, &dest)
+    })
+    .await
+}
+
+/// Does `work` with the bytes of a layer, on the blocking pool.
+async fn with_layer<T: Send + 'static>(
+    client: &Client,
+    reference: &Reference,
+    layer: &Descriptor,
+    work: impl FnOnce(&mut dyn io::Read) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
     let stream = client.blob_stream(reference, layer).await?;
     // The reader can only say that something failed; what it was is kept aside.
     let failure = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&failure);
     let stream = stream.map_err(move |error| {
-        let text = std::io::Error::other(error.to_string());
+        let text = io::Error::other(error.to_string());
         *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         text
     });
-    let bridge = SyncIoBridge::new(StreamReader::new(Box::pin(stream)));
-    let result = tokio::task::spawn_blocking(move || layer::extract_files(bridge, &wanted, &dest))
+    let mut bridge = SyncIoBridge::new(StreamReader::new(Box::pin(stream)));
+    let result = tokio::task::spawn_blocking(move || work(&mut bridge))
         .await
         .unwrap_or_else(|error| Err(Error::internal("reading a layer", error)));
     let failure = failure

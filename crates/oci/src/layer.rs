@@ -15,13 +15,13 @@ use tar::EntryType;
 /// Units: bytes. Largest file that is taken out; an installer binary has about 1 GiB.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
 /// Units: bytes. Largest layer after decompression: what lies beyond is taken for a bomb.
-const LAYER_LIMIT_BYTES: u64 = 64 << 30;
+pub(crate) const LAYER_LIMIT_BYTES: u64 = 64 << 30;
 /// Units: bytes. Read ahead of the decompression.
-const BUFFER_BYTES: usize = 64 * 1024;
+pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 /// Prefix of an entry that hides one of a lower layer. Source: OCI image-spec, whiteouts.
-const WHITEOUT: &str = ".wh.";
+pub(crate) const WHITEOUT: &str = ".wh.";
 /// Entry that hides everything of the lower layers in its folder.
-const OPAQUE: &str = ".wh..wh..opq";
+pub(crate) const OPAQUE: &str = ".wh..wh..opq";
 
 /// What a layer says about a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,16 @@ pub fn extract_files(
     wanted: &[String],
     dest: &Path,
 ) -> Result<BTreeMap<String, Found>, Error> {
+    unpacked(layer, |archive| scan(archive, wanted, dest))
+}
+
+/// Does `work` with the tar archive that `layer` is or holds, and reads the layer to its end.
+///
+/// Blocking. Errors: Invalid – no layer that can be read here; those of `work`.
+pub(crate) fn unpacked<T>(
+    layer: impl Read,
+    work: impl FnOnce(&mut dyn Read) -> Result<T, Error>,
+) -> Result<T, Error> {
     let mut layer = BufReader::with_capacity(BUFFER_BYTES, layer);
     let magic = io::BufRead::fill_buf(&mut layer).map_err(unreadable)?;
     let (is_gzip, is_zstd) = (
@@ -57,14 +67,14 @@ pub fn extract_files(
     }
     if is_gzip {
         let mut gzip = MultiGzDecoder::new(layer);
-        let found = scan(&mut gzip, wanted, dest)?;
+        let value = work(&mut gzip)?;
         drain(&mut gzip)?;
         drain(&mut gzip.into_inner())?;
-        Ok(found)
+        Ok(value)
     } else {
-        let found = scan(&mut layer, wanted, dest)?;
+        let value = work(&mut layer)?;
         drain(&mut layer)?;
-        Ok(found)
+        Ok(value)
     }
 }
 
@@ -185,7 +195,7 @@ fn drain(layer: &mut impl Read) -> Result<(), Error> {
     clippy::needless_pass_by_value,
     reason = "stands where a function is passed"
 )]
-fn unreadable(error: io::Error) -> Error {
+pub(crate) fn unreadable(error: io::Error) -> Error {
     Error::invalid(
         "layer",
         format!("it cannot be read as tar or tar compressed by gzip: {error}"),
@@ -205,7 +215,7 @@ pub(crate) fn normalized(path: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("/"))
 }
 
-fn joined(parent: &str, name: &str) -> String {
+pub(crate) fn joined(parent: &str, name: &str) -> String {
     if parent.is_empty() {
         name.to_owned()
     } else {

@@ -1,0 +1,214 @@
+use proptest::prelude::*;
+
+use super::*;
+
+struct Layer(tar::Builder<Vec<u8>>);
+
+impl Layer {
+    fn new() -> Self {
+        Self(tar::Builder::new(Vec::new()))
+    }
+
+    fn entry(mut self, kind: EntryType, path: &str, target: &str, content: &[u8]) -> Self {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(0o4750);
+        header.set_size(content.len() as u64);
+        // Not `set_path` and `set_link_name`: those refuse what an attacker would write.
+        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+        header.as_mut_bytes()[157..157 + target.len()].copy_from_slice(target.as_bytes());
+        header.set_cksum();
+        self.0.append(&header, content).unwrap();
+        self
+    }
+
+    fn file(self, path: &str, content: &str) -> Self {
+        self.entry(EntryType::Regular, path, "", content.as_bytes())
+    }
+
+    fn link(self, path: &str, target: &str) -> Self {
+        self.entry(EntryType::Symlink, path, target, b"")
+    }
+
+    fn tar(self) -> Vec<u8> {
+        self.0.into_inner().unwrap()
+    }
+}
+
+fn everything() -> Selection {
+    Selection {
+        is_wanted: Arc::new(|_| true),
+        limit_files: 100,
+        limit_bytes: 1000,
+    }
+}
+
+/// Reads `layers`, topmost first.
+fn read(selection: Selection, layers: &[Vec<u8>]) -> Result<(tempfile::TempDir, Tree), Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut overlay = Overlay::new(selection, folder.path().to_owned());
+    for layer in layers {
+        overlay.add(&mut layer.as_slice())?;
+    }
+    Ok((folder, overlay.tree))
+}
+
+fn text(tree: &Tree, path: &str) -> Option<String> {
+    tree.file(path)
+        .map(|file| fs::read_to_string(file).unwrap())
+}
+
+fn names<'a>(tree: &'a Tree, path: &str) -> Vec<&'a str> {
+    tree.names_in(path).collect()
+}
+
+#[test]
+fn a_folder_is_seen_through_links() {
+    let layer = Layer::new()
+        .link("lib64", "usr/lib64")
+        .entry(EntryType::Directory, "usr/lib64/", "", b"")
+        .file("usr/lib64/libc.so.6.1", "c")
+        .link("usr/lib64/libc.so.6", "libc.so.6.1")
+        .link("usr/lib64/libx.so", "/etc/alternatives/x")
+        .link("etc/alternatives/x", "../../usr/lib64/./libc.so.6")
+        .entry(
+            EntryType::Link,
+            "usr/lib64/libsame.so",
+            "./usr/lib64/libc.so.6.1",
+            b"",
+        )
+        .file("usr/lib64/deep/libd.so", "d")
+        .file("usr/lib64x/libe.so", "e")
+        .tar();
+    let (_folder, tree) = read(everything(), &[layer]).unwrap();
+    let expected = ["libc.so.6", "libc.so.6.1", "libsame.so", "libx.so"];
+    assert_eq!(names(&tree, "lib64"), expected);
+    for name in expected {
+        assert_eq!(
+            text(&tree, &format!("/lib64/{name}")).unwrap(),
+            "c",
+            "{name}"
+        );
+    }
+    assert_eq!(names(&tree, "lib64/deep"), ["libd.so"]);
+    assert_eq!(names(&tree, "lib64/libc.so.6"), [""; 0]);
+    assert_eq!(text(&tree, "lib64/libc.so.6/x"), None);
+    assert_eq!(text(&tree, "lib64"), None);
+}
+
+#[test]
+fn upper_layers_hide_lower_ones() {
+    let top = Layer::new()
+        .file("lib/a", "new")
+        .file("lib/.wh.b", "")
+        .file("opt/.wh..wh..opq", "")
+        .file("opt/kept", "k")
+        .link("moved", "lib")
+        .entry(EntryType::Directory, "unlinked/", "", b"")
+        .tar();
+    let bottom = Layer::new()
+        .file("lib/a", "old")
+        .file("lib/b", "b")
+        .file("lib/c", "c")
+        .file("opt/gone", "g")
+        .file("moved/gone", "g")
+        .link("unlinked", "lib")
+        .tar();
+    let (_folder, tree) = read(everything(), &[top, bottom]).unwrap();
+    assert_eq!(text(&tree, "lib/a").unwrap(), "new");
+    assert_eq!(names(&tree, "lib"), ["a", "c"]);
+    assert_eq!(names(&tree, "opt"), ["kept"]);
+    assert_eq!(names(&tree, "moved"), ["a", "c"]);
+    assert_eq!(names(&tree, "unlinked"), [""; 0]);
+}
+
+#[test]
+fn only_what_is_wanted_is_written() {
+    let selection = Selection {
+        is_wanted: Arc::new(|path| path == "a"),
+        ..everything()
+    };
+    let layer = Layer::new()
+        .file("a", "a")
+        .file("b", "b")
+        .link("c", "a")
+        .tar();
+    let (folder, tree) = read(selection, &[layer]).unwrap();
+    assert_eq!(text(&tree, "c").unwrap(), "a");
+    assert_eq!(tree.file("b"), None);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let mode = fs::metadata(tree.file("a").unwrap()).unwrap().permissions();
+    assert_eq!(mode.mode() & 0o7777, 0o750);
+}
+
+#[test]
+fn a_later_entry_replaces_an_earlier_one() {
+    let layer = Layer::new().file("a", "first").file("a", "second").tar();
+    let (folder, tree) = read(everything(), &[layer]).unwrap();
+    assert_eq!(text(&tree, "a").unwrap(), "second");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn hostile_entries_lead_nowhere() {
+    let layer = Layer::new()
+        .file("../../evil", "x")
+        .file("/abs", "y")
+        .link("up", "../../../../etc/passwd")
+        .link("out", "/etc/passwd")
+        .link("loop", "loop")
+        .link("a", "b")
+        .link("b", "a")
+        .entry(EntryType::Link, "hard", "../../etc/passwd", b"")
+        .entry(EntryType::Char, "null", "", b"")
+        .entry(EntryType::Block, "disk", "", b"")
+        .entry(EntryType::Fifo, "pipe", "", b"")
+        .tar();
+    let (folder, tree) = read(everything(), &[layer]).unwrap();
+    assert_eq!(text(&tree, "abs").unwrap(), "y");
+    for path in [
+        "evil", "up", "out", "loop", "a", "hard", "null", "disk", "pipe", "..", "",
+    ] {
+        assert_eq!(tree.file(path), None, "{path}");
+        assert_eq!(tree.names_in(path).count(), 0, "{path}");
+    }
+    // `abs` alone: neither a node nor a link was made on disk.
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn limits_hold() {
+    let layer = || Layer::new().file("a", "12345").file("b", "12345").tar();
+    let small = Selection {
+        limit_bytes: 9,
+        ..everything()
+    };
+    let few = Selection {
+        limit_files: 1,
+        ..everything()
+    };
+    for (selection, limit) in [(small, 9), (few, 1)] {
+        let refused = read(selection, &[layer()]).unwrap_err();
+        assert!(
+            matches!(refused, Error::TooLarge { limit: found, .. } if found == limit),
+            "{refused}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        read(everything(), &[bytes]).ok();
+    }
+
+    #[test]
+    fn any_links_come_to_an_end(
+        links in prop::collection::vec(("[a-c](/[a-c]){0,2}", "/?([a-c]|\\.\\.)(/([a-c]|\\.\\.)){0,3}"), 0..8),
+        path in "[a-c](/[a-c]){0,3}",
+    ) {
+        let nodes = links.into_iter().map(|(path, target)| (path, Node::Link(target)));
+        let tree = Tree { nodes: nodes.collect() };
+        prop_assert_eq!(tree.file(&path), None);
+    }
+}
