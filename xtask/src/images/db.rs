@@ -1,0 +1,325 @@
+//! The `db` image's content: the server of the distribution's package with what it needs to run, and nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::cargo::{root, shown};
+use crate::postgres;
+
+/// The server, what makes and checks a database, and what saves and loads one.
+const PROGRAMS: [&str; 6] = [
+    "initdb",
+    "pg_dump",
+    "pg_isready",
+    "pg_restore",
+    "postgres",
+    "psql",
+];
+/// What deploy/db/entrypoint calls; initdb calls `sh` and `locale`.
+const TOOLS: [&str; 7] = ["chmod", "flock", "locale", "mv", "rm", "sh", "sync"];
+/// Modules that the server itself loads, apart from the conversions between encodings.
+const MODULES: [&str; 4] = ["dict_snowball", "libpqwalreceiver", "pgoutput", "plpgsql"];
+const EXTENSIONS: [&str; 3] = ["pg_stat_statements", "pgcrypto", "plpgsql"];
+/// Folders of the server's shared files that are taken whole; those beside them are documentation.
+const SHARED: [&str; 2] = ["timezonesets", "tsearch_data"];
+const LOCALE: &str = "/usr/lib/locale/C.utf8";
+const ZONE: &str = "/usr/share/zoneinfo/Etc/UTC";
+const PASSWD: &str = "root:x:0:0:root:/:/bin/sh\npostgres:x:999:999:PostgreSQL:/tmp:/bin/sh\n";
+const GROUP: &str = "root:x:0:\npostgres:x:999:\n";
+const NSSWITCH: &str = "hosts: files dns\n";
+
+/// Fills `folder` with all that deploy/db/Containerfile copies.
+pub(crate) fn context(folder: &Path) -> Result<()> {
+    make_folder(folder, 0o755)?;
+    make_folder(&folder.join("data"), 0o700)?;
+    let image = folder.join("root");
+    for (path, entry) in plan()? {
+        let target = image.join(&path);
+        entry
+            .write(&target)
+            .with_context(|| format!("writing {} of the db image", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Another text whenever the image would be another one: the package, its libraries or files of deploy/db changed.
+pub(crate) fn inputs() -> Result<String> {
+    let mut text = fs::read_to_string(own("Containerfile"))?;
+    for (path, entry) in plan()? {
+        writeln!(text, "{} {}", path.display(), entry.describe()?)?;
+    }
+    Ok(text)
+}
+
+/// One thing in the image.
+#[derive(Debug)]
+enum Entry {
+    Folder { mode: u32 },
+    File { source: PathBuf, mode: u32 },
+    Text(&'static str),
+    Link(PathBuf),
+}
+
+impl Entry {
+    fn write(&self, target: &Path) -> Result<()> {
+        if let Some(parent) = target.parent() {
+            make_folder(parent, 0o755)?;
+        }
+        match self {
+            Self::Folder { mode } => make_folder(target, *mode)?,
+            Self::File { source, mode } => {
+                fs::copy(source, target)
+                    .with_context(|| format!("copying {}", source.display()))?;
+                set_mode(target, *mode)?;
+            }
+            Self::Text(text) => {
+                fs::write(target, text)?;
+                set_mode(target, 0o644)?;
+            }
+            Self::Link(to) => symlink(to, target)?,
+        }
+        Ok(())
+    }
+
+    fn describe(&self) -> Result<String> {
+        Ok(match self {
+            Self::Folder { mode } => format!("folder {mode:o}"),
+            // Files of packages are as old as their package; own ones are written when they change.
+            Self::File { source, mode } => {
+                let found = fs::metadata(source)
+                    .with_context(|| format!("looking at {}", source.display()))?;
+                let (size, time, nanos) = (found.size(), found.mtime(), found.mtime_nsec());
+                format!("{mode:o} {} {size} {time}.{nanos}", source.display())
+            }
+            Self::Text(text) => format!("text {text:?}"),
+            Self::Link(to) => format!("link {}", to.display()),
+        })
+    }
+}
+
+type Plan = BTreeMap<PathBuf, Entry>;
+
+/// Everything in the image, by its path there.
+fn plan() -> Result<Plan> {
+    let binaries = postgres::ensure_binaries()?;
+    let shared = configured(&binaries, "--sharedir")?;
+    let modules = configured(&binaries, "--pkglibdir")?;
+    let mut plan = Plan::new();
+    for (path, text) in [
+        ("etc/group", GROUP),
+        ("etc/nsswitch.conf", NSSWITCH),
+        ("etc/passwd", PASSWD),
+    ] {
+        plan.insert(path.into(), Entry::Text(text));
+    }
+    for (path, mode) in [("etc/postgresql/conf.d", 0o755), ("tmp", 0o1777)] {
+        plan.insert(path.into(), Entry::Folder { mode });
+    }
+    for name in ["pg_hba.conf", "postgresql.conf"] {
+        let path = Path::new("etc/postgresql").join(name);
+        plan.insert(path, plain(own(name)));
+    }
+    plan.insert("entrypoint".into(), program(own("entrypoint")));
+    for zone in ["UTC", "Etc/UTC"] {
+        plan.insert(Path::new("usr/share/zoneinfo").join(zone), plain(ZONE));
+    }
+    add_shared(&mut plan, &shared)?;
+    add_tree(&mut plan, Path::new(LOCALE))?;
+    let mut linked = add_programs(&mut plan, &binaries)?;
+    linked.extend(add_modules(&mut plan, &modules)?);
+    for library in libraries(&linked)? {
+        plan.insert(inside(&library)?, program(library));
+    }
+    Ok(plan)
+}
+
+/// Where programs are found, and where the server looks for its files from: links lead from there to here.
+fn add_programs(plan: &mut Plan, binaries: &Path) -> Result<Vec<PathBuf>> {
+    let mut added = Vec::new();
+    for name in PROGRAMS {
+        let source = binaries.join(name);
+        plan.insert(Path::new("usr/bin").join(name), Entry::Link(source.clone()));
+        plan.insert(inside(&source)?, program(&source));
+        added.push(source);
+    }
+    for name in TOOLS {
+        let source = tool(name)?;
+        plan.insert(Path::new("bin").join(name), program(&source));
+        added.push(source);
+    }
+    Ok(added)
+}
+
+fn add_modules(plan: &mut Plan, folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut added = Vec::new();
+    for file in files(folder)? {
+        let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
+            continue;
+        };
+        if name.strip_suffix(".so").is_some_and(is_wanted_module) {
+            plan.insert(inside(&file)?, plain(&file));
+            added.push(file);
+        }
+    }
+    for name in MODULES.iter().chain(&EXTENSIONS) {
+        let file = folder.join(format!("{name}.so"));
+        ensure!(
+            added.contains(&file),
+            "{} is missing: is the server's package whole?",
+            file.display()
+        );
+    }
+    Ok(added)
+}
+
+fn is_wanted_module(name: &str) -> bool {
+    let is_conversion = name.contains("_and_") || name == "euc2004_sjis2004";
+    is_conversion || MODULES.contains(&name) || EXTENSIONS.contains(&name)
+}
+
+fn add_shared(plan: &mut Plan, folder: &Path) -> Result<()> {
+    for file in files(folder)? {
+        plan.insert(inside(&file)?, plain(file));
+    }
+    for name in SHARED {
+        add_tree(plan, &folder.join(name))?;
+    }
+    for file in files(&folder.join("extension"))? {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        if EXTENSIONS.iter().any(|of| belongs_to(&name, of)) {
+            plan.insert(inside(&file)?, plain(&file));
+        }
+    }
+    Ok(())
+}
+
+/// `x.control`, `x--1.0.sql` and `x--1.0--1.1.sql` make up the extension x.
+fn belongs_to(file: &str, extension: &str) -> bool {
+    file.strip_prefix(extension)
+        .is_some_and(|rest| rest == ".control" || rest.starts_with("--"))
+}
+
+fn add_tree(plan: &mut Plan, folder: &Path) -> Result<()> {
+    for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            add_tree(plan, &entry.path())?;
+        } else if kind.is_file() {
+            plan.insert(inside(&entry.path())?, plain(entry.path()));
+        }
+    }
+    Ok(())
+}
+
+/// The plain files of a folder; links lead to what this machine alone has, such as dictionaries.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+/// What the server was built with.
+fn configured(binaries: &Path, what: &str) -> Result<PathBuf> {
+    let program = binaries.join("pg_config");
+    let text = answer(Command::new(program).arg(what))?;
+    Ok(PathBuf::from(text.trim()))
+}
+
+/// Every library that one of the files needs, the loader among them.
+fn libraries(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut command = Command::new("ldd");
+    command
+        .args(files)
+        .env_remove("LD_LIBRARY_PATH")
+        .env_remove("LD_PRELOAD");
+    let text = answer(&mut command)?;
+    if let Some(line) = text.lines().find(|line| line.contains("not found")) {
+        bail!("ldd: {}: is the server's package whole?", line.trim());
+    }
+    let mut found: Vec<_> = text.lines().filter_map(library).collect();
+    found.sort();
+    found.dedup();
+    Ok(found)
+}
+
+/// The path in `name => /path (address)` or `/path (address)`.
+fn library(line: &str) -> Option<PathBuf> {
+    let path = line
+        .split_whitespace()
+        .find(|word| word.starts_with('/') && !word.ends_with(':'))?;
+    Some(PathBuf::from(path))
+}
+
+fn answer(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command
+        .output()
+        .with_context(|| format!("running {shown}"))?;
+    ensure!(
+        output.status.success(),
+        "{shown}: {}",
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    String::from_utf8(output.stdout).with_context(|| format!("the answer of {shown}"))
+}
+
+/// A program of this machine.
+fn tool(name: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find_map(|file| fs::canonicalize(file).ok())
+        .with_context(|| format!("{name} is not in PATH, and the db image needs it"))
+}
+
+/// A file of deploy/db.
+fn own(name: &str) -> PathBuf {
+    root().join("deploy/db").join(name)
+}
+
+fn plain(source: impl Into<PathBuf>) -> Entry {
+    let (source, mode) = (source.into(), 0o644);
+    Entry::File { source, mode }
+}
+
+fn program(source: impl Into<PathBuf>) -> Entry {
+    let (source, mode) = (source.into(), 0o755);
+    Entry::File { source, mode }
+}
+
+/// The same place below the image's root.
+fn inside(path: &Path) -> Result<PathBuf> {
+    let below = path.strip_prefix("/");
+    below
+        .map(Path::to_owned)
+        .with_context(|| format!("{} does not start at the root", path.display()))
+}
+
+/// The same modes everywhere, whatever this user's mask is.
+fn make_folder(path: &Path, mode: u32) -> Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        make_folder(parent, 0o755)?;
+    }
+    fs::create_dir(path).with_context(|| format!("making {}", path.display()))?;
+    set_mode(path, mode)
+}
+
+fn set_mode(path: &Path, mode: u32) -> Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .with_context(|| format!("setting the mode of {}", path.display()))
+}
