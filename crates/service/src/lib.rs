@@ -6,6 +6,7 @@
 
 pub mod clock;
 mod error;
+pub mod forward;
 pub mod health;
 mod http_client;
 pub mod layers;

@@ -1,56 +1,56 @@
 //! The web UI server: the UI's files on `/`, the installer API on `/api`.
 //!
 //! It knows nothing of clusters and keeps no state. The invariant: what goes through `/api` is not changed
-//! beyond the headers of one connection.
+//! beyond the headers of one connection; the UI relies on `//` inside paths.
 
 mod builtin;
 mod files;
-mod forwarded;
-mod proxy;
 mod settings;
-mod upstream;
 
-use std::time::Duration;
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::Response;
 use axum::routing::any;
+use service::forward::{Forward, Lookup};
 use service::health::{self, Health};
 use service::program::ServerSettings as _;
+use service::resolve::Resolver;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
 pub use settings::Settings;
-pub use upstream::{NotAnOrigin, Upstream};
-
-use proxy::Proxy;
-use upstream::ApiClient;
 
 /// What `/ready` waits for.
 const API: &str = "api";
-/// How often a missing API is looked for: soon, since people wait for it.
-const PROBE_INTERVAL_AWAY: Duration = Duration::from_millis(500);
-/// How often a reached API is asked whether it is still there.
-const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Binds both ports and serves there until `shutdown`.
 ///
 /// Errors: a port in use, or settings that name no API.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
+    start_with(settings, Arc::new(Resolver::system()), shutdown).await
+}
+
+/// [`start`], with names looked up elsewhere than the system says.
+///
+/// Errors: as [`start`].
+pub async fn start_with(
+    settings: Settings,
+    names: Arc<dyn Lookup>,
+    shutdown: CancellationToken,
+) -> Result<Running, Error> {
     let upstream = settings
         .upstream()
         .map_err(|problem| Error::new(format!("reading {}", problem.variable), problem.reason))?;
     let health = Health::new();
     health.starting(API);
-    let client = upstream::client();
-    let proxy = Proxy {
-        client: client.clone(),
-        upstream: upstream.clone(),
-        shutdown: shutdown.clone(),
-    };
-    let router = router(&settings, proxy).merge(health::routes(health.clone()));
+    let api = Forward::start(upstream, names, &shutdown);
+    let router = router(&settings, api.clone()).merge(health::routes(health.clone()));
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
-    tokio::spawn(shutdown.run_until_cancelled_owned(watch(client, upstream, health)));
+    tokio::spawn(shutdown.run_until_cancelled_owned(watch(api, health)));
     Ok(running)
 }
 
@@ -61,29 +61,35 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
     start(settings, shutdown).await?.wait().await
 }
 
-fn router(settings: &Settings, proxy: Proxy) -> Router {
+fn router(settings: &Settings, api: Forward) -> Router {
     // Not `/api*`: `/apiary` is a page of the UI.
     Router::new()
-        .route("/api", any(proxy::handle))
-        .route("/api/", any(proxy::handle))
-        .route("/api/{*path}", any(proxy::handle))
-        .with_state(proxy)
+        .route("/api", any(forward))
+        .route("/api/", any(forward))
+        .route("/api/{*path}", any(forward))
+        .with_state(api)
         .fallback_service(files::service(settings))
 }
 
+async fn forward(
+    State(api): State<Forward>,
+    ConnectInfo(client): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response {
+    api.answer(client.ip(), request).await
+}
+
 /// Keeps `/ready` true to whether the API can be reached.
-async fn watch(client: ApiClient, upstream: Upstream, health: Health) {
+async fn watch(api: Forward, health: Health) {
+    let mut status = api.status();
     loop {
-        let interval = match upstream::is_ready(&client, &upstream).await {
-            Ok(()) => {
-                health.ready(API);
-                PROBE_INTERVAL
-            }
-            Err(reason) => {
-                health.unready(API, reason);
-                PROBE_INTERVAL_AWAY
-            }
-        };
-        tokio::time::sleep(interval).await;
+        let reason = status.borrow_and_update().reason.clone();
+        match reason {
+            None => health.ready(API),
+            Some(reason) => health.unready(API, format!("the API {reason}")),
+        }
+        if status.changed().await.is_err() {
+            return;
+        }
     }
 }

@@ -3,11 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use service::forward::Upstream;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::Problem;
-
-use crate::upstream::Upstream;
 
 service::settings! {
     /// Settings of the web UI server.
@@ -46,7 +45,9 @@ impl Settings {
                 ),
             ),
         };
-        Upstream::parse(&url).map_err(|error| Problem::new(variable, format!("{url:?}: {error}")))
+        Upstream::parse(&url)
+            .map(|upstream| upstream.called("the installer API"))
+            .map_err(|error| Problem::new(variable, format!("{url:?}: {error}")))
     }
 }
 

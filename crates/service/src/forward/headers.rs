@@ -21,7 +21,7 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 /// The protocol that a request wants to change to. HTTP/2 has no such thing.
-pub(crate) fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
+pub(super) fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<HeaderValue> {
     let is_asked = version == Version::HTTP_11
         && connection_tokens(headers).any(|token| token.eq_ignore_ascii_case("upgrade"));
     is_asked
@@ -30,7 +30,7 @@ pub(crate) fn upgrade_of(version: Version, headers: &HeaderMap) -> Option<Header
 }
 
 /// Removes what belongs to one connection, the headers named by `Connection` included.
-pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
+pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = connection_tokens(headers)
         .filter_map(|token| token.parse().ok())
         .collect();
@@ -40,7 +40,7 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Adds who asked. A proxy in front has already said by which scheme and host; its words stay.
-pub(crate) fn add(headers: &mut HeaderMap, client: IpAddr) {
+pub(super) fn add(headers: &mut HeaderMap, client: IpAddr) {
     let mut chain: Vec<&str> = headers
         .get_all(X_FORWARDED_FOR)
         .iter()

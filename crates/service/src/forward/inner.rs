@@ -1,0 +1,211 @@
+//! An upstream as its users see it: requests in, its state out.
+
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::check;
+use super::lookup::Lookup;
+use super::metrics::Metrics;
+use super::replica::{Condition, Rank, Replica};
+use super::upstream::Upstream;
+
+/// Units: requests and tunnels at a time per upstream, each a connection or two. More are refused with 503.
+const MAX_IN_FLIGHT: usize = 10_000;
+/// How long the first requests wait until the name has been looked up once.
+const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Forwards requests to the replicas of one upstream.
+#[derive(Clone)]
+pub struct Forward {
+    pub(super) inner: Arc<Inner>,
+}
+
+/// How an upstream is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Replicas that its name stands for.
+    pub replicas: usize,
+    /// Those that say that they are ready.
+    pub ready: usize,
+    /// What it does instead when none is ready, as in `answers 503`; for an operator, without addresses.
+    pub reason: Option<String>,
+}
+
+pub(super) struct Inner {
+    pub(super) upstream: Upstream,
+    pub(super) shutdown: CancellationToken,
+    pub(super) turn: AtomicUsize,
+    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) metrics: Metrics,
+    replicas: RwLock<Arc<[Arc<Replica>]>>,
+    status: watch::Sender<Status>,
+}
+
+impl Forward {
+    /// Begins to follow the addresses of `upstream` and whether they are ready, until `shutdown`. Requests are
+    /// forwarded also after it, to the replicas that were known.
+    ///
+    /// Panics: outside a runtime.
+    pub fn start(upstream: Upstream, names: Arc<dyn Lookup>, shutdown: &CancellationToken) -> Self {
+        let inner = Arc::new(Inner {
+            metrics: Metrics::of(&upstream),
+            upstream,
+            shutdown: shutdown.clone(),
+            turn: AtomicUsize::new(0),
+            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            replicas: RwLock::new(Arc::new([])),
+            status: watch::Sender::new(Status {
+                replicas: 0,
+                ready: 0,
+                reason: Some("has not been looked up yet".to_owned()),
+            }),
+        });
+        let following = check::follow(inner.clone(), names, shutdown.clone());
+        tokio::spawn(shutdown.clone().run_until_cancelled_owned(following));
+        Self { inner }
+    }
+
+    /// Where requests go.
+    pub fn upstream(&self) -> &Upstream {
+        &self.inner.upstream
+    }
+
+    /// How the upstream is, now and from now on.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.inner.status.subscribe()
+    }
+}
+
+impl Inner {
+    pub(super) fn replicas(&self) -> Arc<[Arc<Replica>]> {
+        self.replicas
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The replicas, after the first look-up.
+    pub(super) async fn looked_up(&self) -> Arc<[Arc<Replica>]> {
+        let replicas = self.replicas();
+        if !replicas.is_empty() {
+            return replicas;
+        }
+        let mut status = self.status.subscribe();
+        let known = status.wait_for(|status| status.replicas > 0);
+        tokio::time::timeout(FIRST_LOOKUP_TIMEOUT, known).await.ok();
+        self.replicas()
+    }
+
+    pub(super) fn set_replicas(&self, replicas: Arc<[Arc<Replica>]>) {
+        *self
+            .replicas
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = replicas;
+        self.publish();
+    }
+
+    /// The name has no address; matters as long as none was ever known.
+    pub(super) fn not_found(&self) {
+        if self.replicas().is_empty() {
+            let reason = Some("has a name that cannot be resolved".to_owned());
+            self.status.send_if_modified(|status| {
+                let is_new = status.reason != reason;
+                status.reason = reason;
+                is_new
+            });
+        }
+    }
+
+    /// Notes what a replica was found to be.
+    pub(super) fn found(&self, replica: &Replica, condition: Condition) {
+        let before = replica.found(condition);
+        if before == condition {
+            return;
+        }
+        let (upstream, address) = (self.upstream.authority(), replica.address);
+        match condition.rank() {
+            Rank::Ready => tracing::info!(upstream, %address, "a replica is ready"),
+            _ if before == Condition::Ready => {
+                tracing::warn!(upstream, %address, ?condition, "a replica is not ready any more");
+            }
+            _ => tracing::debug!(upstream, %address, ?condition, "a replica is not ready"),
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        let replicas = self.replicas();
+        let status = summary(replicas.iter().map(|replica| replica.condition()));
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a name has few addresses, a gauge is a float"
+        )]
+        {
+            self.metrics.replicas.set(status.replicas as f64);
+            self.metrics.ready.set(status.ready as f64);
+        }
+        self.status.send_if_modified(|last| {
+            let is_new = *last != status;
+            *last = status;
+            is_new
+        });
+    }
+}
+
+fn summary(conditions: impl Iterator<Item = Condition>) -> Status {
+    let conditions: Vec<Condition> = conditions.collect();
+    let ready = conditions
+        .iter()
+        .filter(|condition| **condition == Condition::Ready)
+        .count();
+    let reason = || {
+        let code = conditions.iter().find_map(|condition| match condition {
+            Condition::Answers(code) => Some(code),
+            _ => None,
+        });
+        match code {
+            Some(code) => format!("answers {code}"),
+            None if conditions.contains(&Condition::Silent) => "does not answer".to_owned(),
+            None if conditions.contains(&Condition::Unreachable) => "cannot be reached".to_owned(),
+            None => "has not been asked yet".to_owned(),
+        }
+    };
+    Status {
+        replicas: conditions.len(),
+        ready,
+        reason: (ready == 0).then(reason),
+    }
+}
+
+impl std::fmt::Debug for Forward {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Forward")
+            .field("upstream", &self.inner.upstream)
+            .field("status", &*self.inner.status.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_telling_reason_is_given() {
+        use Condition::{Answers, Ready, Silent, Unchecked, Unreachable};
+        let reason = |conditions: &[Condition]| summary(conditions.iter().copied()).reason;
+        assert_eq!(reason(&[Ready, Answers(503)]), None);
+        for (conditions, expected) in [
+            (&[Unreachable, Answers(503)][..], "answers 503"),
+            (&[Unreachable, Silent], "does not answer"),
+            (&[Unchecked, Unreachable], "cannot be reached"),
+            (&[Unchecked], "has not been asked yet"),
+        ] {
+            assert_eq!(reason(conditions).as_deref(), Some(expected));
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What is counted of each upstream.
+
+use metrics::{Counter, Gauge, Unit};
+
+use super::upstream::Upstream;
+
+/// Requests that were to be forwarded.
+const REQUESTS: &str = "atoll_forward_requests_total";
+/// Requests that no replica answered.
+const FAILURES: &str = "atoll_forward_failures_total";
+/// Requests that were sent to a second replica.
+const RETRIES: &str = "atoll_forward_retries_total";
+/// Replicas that the name stands for.
+const REPLICAS: &str = "atoll_forward_replicas";
+/// Replicas that say that they are ready.
+const READY_REPLICAS: &str = "atoll_forward_ready_replicas";
+
+/// The series of one upstream.
+pub(super) struct Metrics {
+    pub(super) requests: Counter,
+    pub(super) failures: Counter,
+    pub(super) retries: Counter,
+    pub(super) replicas: Gauge,
+    pub(super) ready: Gauge,
+}
+
+impl Metrics {
+    pub(super) fn of(upstream: &Upstream) -> Self {
+        crate::metrics::recorder();
+        metrics::describe_counter!(REQUESTS, Unit::Count, "Requests that were to be forwarded");
+        metrics::describe_counter!(FAILURES, Unit::Count, "Requests that no replica answered");
+        metrics::describe_counter!(RETRIES, Unit::Count, "Requests sent to a second replica");
+        metrics::describe_gauge!(REPLICAS, "Replicas that the name stands for");
+        metrics::describe_gauge!(READY_REPLICAS, "Replicas that say that they are ready");
+        let name = upstream.authority().to_owned();
+        Self {
+            requests: metrics::counter!(REQUESTS, "upstream" => name.clone()),
+            failures: metrics::counter!(FAILURES, "upstream" => name.clone()),
+            retries: metrics::counter!(RETRIES, "upstream" => name.clone()),
+            replicas: metrics::gauge!(REPLICAS, "upstream" => name.clone()),
+            ready: metrics::gauge!(READY_REPLICAS, "upstream" => name),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Where requests are forwarded to.
+
+use std::fmt;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery, Scheme};
+
+/// Where every server of the workspace tells whether it is ready.
+const READY_PATH: &str = "/ready";
+/// Units: port. What an origin without one means.
+const HTTP_PORT: u16 = 80;
+
+/// Origin of a service, plain HTTP; its name may stand for several replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    authority: Authority,
+    name: String,
+    ready_path: PathAndQuery,
+}
+
+/// Why a text is no origin.
+#[derive(Debug, thiserror::Error)]
+pub enum NotAnOrigin {
+    /// Another scheme, or none, or no host.
+    #[error("give it as http://HOST:PORT, it is reached without TLS")]
+    NotHttp,
+    /// Something after the port.
+    #[error("a path is not possible here, requests keep the path that they came with")]
+    HasPath,
+    /// A user before the host.
+    #[error("a user name is not possible here, requests keep the credentials that they came with")]
+    HasUser,
+}
+
+impl Upstream {
+    /// Reads `http://HOST:PORT`; messages call it `HOST:PORT`.
+    ///
+    /// Errors: another scheme, no host, a user, or a path.
+    pub fn parse(text: &str) -> Result<Self, NotAnOrigin> {
+        let uri: Uri = text.trim().parse().map_err(|_| NotAnOrigin::NotHttp)?;
+        if uri.scheme() != Some(&Scheme::HTTP) {
+            return Err(NotAnOrigin::NotHttp);
+        }
+        if uri.path_and_query().is_some_and(|path| path != "/") {
+            return Err(NotAnOrigin::HasPath);
+        }
+        let authority = uri
+            .authority()
+            .filter(|authority| !authority.host().is_empty())
+            .cloned()
+            .ok_or(NotAnOrigin::NotHttp)?;
+        if authority.as_str().contains('@') {
+            return Err(NotAnOrigin::HasUser);
+        }
+        // What follows the host is empty, or a colon and what `Uri` did not check to be a port.
+        if authority.port_u16().is_none() && authority.as_str() != authority.host() {
+            return Err(NotAnOrigin::NotHttp);
+        }
+        Ok(Self {
+            name: authority.to_string(),
+            authority,
+            ready_path: PathAndQuery::from_static(READY_PATH),
+        })
+    }
+
+    /// The same origin under the name that people know it by, for messages.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// The same origin whose replicas tell at `path` whether they are ready; `/ready` unless said.
+    #[must_use]
+    pub fn ready_at(mut self, path: PathAndQuery) -> Self {
+        self.ready_path = path;
+        self
+    }
+
+    /// What messages call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Host and port as they were given.
+    pub fn authority(&self) -> &str {
+        self.authority.as_str()
+    }
+
+    /// What is looked up: a name, or an address without brackets.
+    pub(super) fn host(&self) -> &str {
+        let host = self.authority.host();
+        host.strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(host)
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.authority.port_u16().unwrap_or(HTTP_PORT)
+    }
+
+    pub(super) fn ready_path(&self) -> &PathAndQuery {
+        &self.ready_path
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_read() {
+        for (text, host, port) in [
+            ("http://api-server:8090", "api-server", 8090),
+            (" http://api-server:8090/ ", "api-server", 8090),
+            ("http://10.0.0.1", "10.0.0.1", 80),
+            ("http://[::1]:8090", "::1", 8090),
+        ] {
+            let upstream = Upstream::parse(text).unwrap();
+            assert_eq!((upstream.host(), upstream.port()), (host, port), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_origins() {
+        for text in [
+            "",
+            "api",
+            "api:8090",
+            "https://api:8090",
+            "http://",
+            "http://:8090",
+            "http://api:",
+            "http://api:x",
+            "http://api:99999",
+            "http://api/base",
+            "http://api?x",
+            "http://user:secret@api",
+        ] {
+            assert!(Upstream::parse(text).is_err(), "{text}");
+        }
+    }
+}
