@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -11,12 +11,12 @@ use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts,
     ServerOrderingStrategy,
 };
-use hickory_resolver::net::runtime::{RuntimeProvider, TokioRuntimeProvider};
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
-use tokio::net::UdpSocket;
 use tokio::time::timeout;
+
+use super::sockets::Sockets;
 
 /// How long IPv6 addresses are waited for when IPv4 ones are there: some servers never answer that question.
 const AAAA_GRACE: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ fn sorted(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
 }
 
 async fn records(
-    stub: &Resolver<Provider>,
+    stub: &Resolver<Sockets>,
     name: &Name,
     kind: RecordType,
     wait: Duration,
@@ -101,6 +101,8 @@ async fn records(
         },
         NetError::Dns(DnsError::ResponseCode(code)) => Lack::Failed(format!("answered {code}")),
         NetError::Io(error) if error.kind() == io::ErrorKind::TimedOut => silent(),
+        // What the system said is lost on the way.
+        NetError::NoConnections => Lack::Failed("cannot be reached".to_owned()),
         NetError::Io(error) => Lack::Failed(format!("cannot be reached: {error}")),
         error => Lack::Failed(format!("cannot be understood: {error}")),
     })?;
@@ -120,7 +122,7 @@ async fn records(
 }
 
 /// A client of one server, without memory and without a second try: both are ours.
-fn stub(server: SocketAddr, wait: Duration) -> Result<Resolver<Provider>, NetError> {
+fn stub(server: SocketAddr, wait: Duration) -> Result<Resolver<Sockets>, NetError> {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
         connection.port = server.port();
         connection
@@ -135,44 +137,7 @@ fn stub(server: SocketAddr, wait: Duration) -> Result<Resolver<Provider>, NetErr
     options.num_concurrent_reqs = 1;
     options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
     let config = ResolverConfig::from_name_servers(vec![server]);
-    Resolver::builder_with_config(config, Provider::default())
+    Resolver::builder_with_config(config, Sockets::default())
         .with_options(options)
         .build()
-}
-
-/// Sockets of the runtime. UDP ones are tied to the server, so that a closed port is an error at once instead of a
-/// silence.
-#[derive(Clone, Default)]
-struct Provider(TokioRuntimeProvider);
-
-impl RuntimeProvider for Provider {
-    type Handle = <TokioRuntimeProvider as RuntimeProvider>::Handle;
-    type Timer = <TokioRuntimeProvider as RuntimeProvider>::Timer;
-    type Udp = UdpSocket;
-    type Tcp = <TokioRuntimeProvider as RuntimeProvider>::Tcp;
-
-    fn create_handle(&self) -> Self::Handle {
-        self.0.create_handle()
-    }
-
-    fn connect_tcp(
-        &self,
-        server: SocketAddr,
-        local: Option<SocketAddr>,
-        wait: Option<Duration>,
-    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Tcp>>>> {
-        self.0.connect_tcp(server, local, wait)
-    }
-
-    fn bind_udp(
-        &self,
-        local: SocketAddr,
-        server: SocketAddr,
-    ) -> Pin<Box<dyn Send + Future<Output = io::Result<Self::Udp>>>> {
-        Box::pin(async move {
-            let socket = UdpSocket::bind(local).await?;
-            socket.connect(server).await?;
-            Ok(socket)
-        })
-    }
 }

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use hickory_resolver::proto::rr::Name;
 
+use super::name::dns_name;
+
 /// The port of name servers that are written without one.
 const PORT: u16 = 53;
 /// As many as the C library asks.
@@ -62,7 +64,7 @@ fn server(text: &str) -> Option<SocketAddr> {
 }
 
 fn domain(text: &str) -> Option<Name> {
-    let mut name = Name::from_utf8(text).ok()?.to_lowercase();
+    let mut name = dns_name(text)?;
     name.set_fqdn(true);
     // The root adds nothing to the name itself.
     (!name.is_root()).then_some(name)

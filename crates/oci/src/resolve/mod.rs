@@ -12,6 +12,7 @@ mod http;
 mod kept;
 mod name;
 mod search;
+mod sockets;
 mod watched;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -26,6 +26,16 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
     inner.parse().ok().map(IpAddr::V6)
 }
 
+/// Containers have underscores in their names, which the rules for international names refuse.
+pub(super) fn dns_name(text: &str) -> Option<Name> {
+    let parsed = if text.is_ascii() {
+        Name::from_ascii(text)
+    } else {
+        Name::from_utf8(text)
+    };
+    parsed.ok().map(|name| name.to_lowercase())
+}
+
 impl HostName {
     /// Errors: Invalid.
     pub(super) fn parse(host: &str) -> Result<Self, Error> {
@@ -45,10 +55,10 @@ impl HostName {
         {
             return Err(invalid(&format!("{bad:?} cannot be part of one")));
         }
-        let name = Name::from_utf8(host).map_err(|error| invalid(&error.to_string()))?;
+        let name = dns_name(host).ok_or_else(|| invalid("a part of it is no label"))?;
         Ok(Self {
             text: host.to_lowercase(),
-            name: name.to_lowercase(),
+            name,
         })
     }
 

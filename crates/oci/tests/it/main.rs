@@ -1,4 +1,5 @@
-//! The store on a real disk, the client against a server that misbehaves, and whom it trusts.
+//! The store on a real disk, the client against a server that misbehaves, whom it trusts, and
+//! how hosts are found.
 
 #![expect(
     clippy::unwrap_used,
@@ -7,5 +8,7 @@
 
 mod client;
 mod disk;
+mod dns;
+mod resolve;
 mod trust;
 mod wire;

@@ -55,7 +55,8 @@ impl Wire {
     }
 }
 
-async fn head(mut stream: TcpStream) -> Option<(String, TcpStream)> {
+/// Reads up to the end of the head.
+pub(crate) async fn head(mut stream: TcpStream) -> Option<(String, TcpStream)> {
     let mut bytes = Vec::new();
     loop {
         let mut buffer = [0; 1024];
