@@ -18,6 +18,8 @@ pub(crate) enum Service {
     Registry(Arguments),
     /// The page, and /api
     Webui(Arguments),
+    /// The front door of scaled services
+    Proxy(Arguments),
 }
 
 /// Runs one service until it is told to end.
@@ -29,5 +31,6 @@ pub(crate) fn run(service: Service) -> ExitCode {
         }
         Service::Registry(arguments) => program::main_with("registry", &arguments, registry::run),
         Service::Webui(arguments) => program::main_with("webui", &arguments, webui::run),
+        Service::Proxy(arguments) => program::main_with("proxy", &arguments, proxy::run),
     }
 }

@@ -4,7 +4,7 @@ use super::Finding;
 use super::source::Sources;
 
 /// Crates that servers are.
-const SERVERS: &[&str] = &["api-server", "image-service", "registry", "webui"];
+const SERVERS: &[&str] = &["api-server", "image-service", "registry", "webui", "proxy"];
 /// Crates below the servers.
 const LOW: &[&str] = &["model", "rules", "ignition", "oci"];
 /// Crates that only tests and tools use.
@@ -84,6 +84,7 @@ static DENIED: &[Deny] = &[
             "image-service",
             "registry",
             "webui",
+            "proxy",
             "atoll",
         ],
         but: &[],

@@ -1,0 +1,130 @@
+//! Which port goes where, as a setting says it.
+
+use std::ops::Deref;
+
+use http::uri::PathAndQuery;
+use service::forward::Upstream;
+use service::settings::Setting;
+
+/// Word before the path that tells whether a replica is ready.
+const READY: &str = "ready=";
+
+/// A port and where it goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Port to listen on; 0 lets the system choose, which only a program can ask for.
+    pub port: u16,
+    /// Where its requests go.
+    pub upstream: Upstream,
+}
+
+/// `PORT=http://HOST:PORT` entries separated by commas, each with `ready=/PATH` behind a blank when the replicas
+/// do not tell on `/ready` whether they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forwards(pub Vec<Entry>);
+
+impl Deref for Forwards {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        &self.0
+    }
+}
+
+impl Setting for Forwards {
+    const EXPECTED: &'static str =
+        "PORT=http://HOST:PORT entries separated by commas, as in 8080=http://webui:8080";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut entries: Vec<Entry> = Vec::new();
+        let mut mistakes = Vec::new();
+        for text in text
+            .split(',')
+            .map(str::trim)
+            .filter(|text| !text.is_empty())
+        {
+            match entry(text) {
+                Ok(entry) if entries.iter().any(|other| other.port == entry.port) => {
+                    mistakes.push(format!("{text:?}: port {} is there twice", entry.port));
+                }
+                Ok(entry) => entries.push(entry),
+                Err(reason) => mistakes.push(format!("{text:?}: {reason}")),
+            }
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes.join("; "));
+        }
+        if entries.is_empty() {
+            return Err("no entry".to_owned());
+        }
+        Ok(Self(entries))
+    }
+}
+
+fn entry(text: &str) -> Result<Entry, String> {
+    let (port, rest) = text
+        .split_once('=')
+        .ok_or("the port and = are missing before the origin")?;
+    let port = port
+        .trim()
+        .parse()
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or("the port is no number from 1 to 65535")?;
+    let mut words = rest.split_whitespace();
+    let origin = words.next().unwrap_or_default();
+    let mut upstream = Upstream::parse(origin).map_err(|error| error.to_string())?;
+    for word in words {
+        let path = word
+            .strip_prefix(READY)
+            .filter(|path| path.starts_with('/'))
+            .and_then(|path| path.parse::<PathAndQuery>().ok())
+            .ok_or_else(|| format!("{word:?} is not ready=/PATH"))?;
+        upstream = upstream.ready_at(path);
+    }
+    Ok(Entry { port, upstream })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read() {
+        let forwards =
+            Forwards::parse(" 80=http://a:8080, 81=http://[::1]:1 ready=/v2/?x=1 ,").unwrap();
+        let read: Vec<_> = forwards
+            .iter()
+            .map(|entry| (entry.port, entry.upstream.to_string()))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                (80, "http://a:8080".to_owned()),
+                (81, "http://[::1]:1".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_entry() {
+        let text = "8080=http://a:1,b,0=http://c:1,99999=http://d:1,1=e:1,2=http://f:1/x,8080=http://g:1,\
+                    3=https://h:1,4=http://i:1 check=/x,5=";
+        let reason = Forwards::parse(text).unwrap_err();
+        for mistake in [
+            "\"b\": the port",
+            "\"0=http://c:1\": the port",
+            "\"99999=http://d:1\": the port",
+            "\"1=e:1\": give it as http://",
+            "\"2=http://f:1/x\": a path",
+            "\"8080=http://g:1\": port 8080 is there twice",
+            "\"3=https://h:1\": give it as http://",
+            "\"check=/x\" is not ready=/PATH",
+            "\"5=\": give it as http://",
+        ] {
+            assert!(reason.contains(mistake), "{mistake} in {reason}");
+        }
+        assert_eq!(reason.split("; ").count(), 9, "{reason}");
+        assert!(Forwards::parse(" , ").is_err());
+    }
+}

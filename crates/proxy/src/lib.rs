@@ -1,0 +1,83 @@
+//! The front door of scaled services: each port goes to all replicas of one service.
+//!
+//! What comes in on such a port is not looked at: every path passes, `/health`, `/ready` and `/metrics` of the
+//! service behind included. The proxy's own three are on a port of their own.
+
+mod forwards;
+mod ports;
+mod settings;
+mod status;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use service::forward::Lookup;
+use service::health::{self, Health};
+use service::resolve::Resolver;
+use service::server::{self, Running};
+use service::{CancellationToken, Error};
+
+pub use forwards::{Entry, Forwards};
+pub use settings::Settings;
+
+/// A proxy that listens.
+#[derive(Debug)]
+pub struct Proxy {
+    forwards: Vec<SocketAddr>,
+    running: Running,
+}
+
+impl Proxy {
+    /// Where its own `/health`, `/ready` and `/metrics` are.
+    pub fn status(&self) -> SocketAddr {
+        self.running.address()
+    }
+
+    /// The forwarded ports, in the order of the settings.
+    pub fn forwards(&self) -> &[SocketAddr] {
+        &self.forwards
+    }
+
+    /// Until every listener has ended.
+    ///
+    /// Errors: when a listener breaks.
+    pub async fn wait(self) -> Result<(), Error> {
+        self.running.wait().await
+    }
+}
+
+/// Binds every port and forwards until `shutdown`. Services need not be there yet.
+///
+/// Errors: a port in use.
+pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Proxy, Error> {
+    start_with(settings, Arc::new(Resolver::system()), shutdown).await
+}
+
+/// [`start`], with names looked up elsewhere than the system says.
+///
+/// Errors: as [`start`].
+pub async fn start_with(
+    settings: Settings,
+    names: Arc<dyn Lookup>,
+    shutdown: CancellationToken,
+) -> Result<Proxy, Error> {
+    let health = Health::new();
+    health.starting(status::UPSTREAMS);
+    let router = service::layers::apply(health::routes(health.clone()), "proxy-status");
+    let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
+    let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
+    let mut forwards = Vec::with_capacity(ports.len());
+    for port in ports {
+        forwards.push(port.address());
+        running.also(port.wait());
+    }
+    tokio::spawn(shutdown.run_until_cancelled_owned(status::watch(upstreams, health)));
+    Ok(Proxy { forwards, running })
+}
+
+/// [`start`], then until the server has ended.
+///
+/// Errors: as [`start`], or when a listener breaks.
+pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+    start(settings, shutdown).await?.wait().await
+}

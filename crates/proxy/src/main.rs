@@ -1,0 +1,7 @@
+//! The proxy as a program of its own.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    service::program::main::<proxy::Settings, _, _>("proxy", proxy::run)
+}

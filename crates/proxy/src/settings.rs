@@ -1,0 +1,80 @@
+//! What the proxy reads.
+
+use std::net::{IpAddr, SocketAddr};
+
+use service::program::ServerSettings;
+use service::server::Listen;
+use service::settings::Problem;
+
+use crate::forwards::Forwards;
+
+service::settings! {
+    /// Settings of the proxy.
+    pub struct Settings {
+        /// Address of the forwarded ports.
+        listen_address: IpAddr = "0.0.0.0",
+        /// Which port goes to all replicas of which service; `ready=/PATH` behind a blank when they do not tell on `/ready` whether they are.
+        forwards: Forwards = "8080=http://webui:8080,8989=http://webui:8989,8090=http://api-server:8090,8888=http://image-service:8888",
+        /// Address of the proxy's own `/health`, `/ready` and `/metrics`.
+        proxy_status_address: IpAddr = "127.0.0.1",
+        /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
+        proxy_status_port: u16 = "8404",
+    }
+}
+
+impl Settings {
+    /// Where the proxy itself is asked how it is.
+    pub(crate) fn status(&self) -> Listen {
+        plain(self.proxy_status_address, self.proxy_status_port)
+    }
+
+    /// Where a forwarded port is.
+    pub(crate) fn listen_on(&self, port: u16) -> Listen {
+        plain(self.listen_address, port)
+    }
+}
+
+fn plain(address: IpAddr, port: u16) -> Listen {
+    Listen {
+        address: SocketAddr::new(address, port),
+        tls: None,
+    }
+}
+
+impl ServerSettings for Settings {
+    /// The status port first: that is what `health` asks.
+    fn listen(&self) -> Vec<Listen> {
+        let forwarded = self.forwards.iter().map(|entry| self.listen_on(entry.port));
+        std::iter::once(self.status()).chain(forwarded).collect()
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let port = self.proxy_status_port;
+        let is_forwarded = self.forwards.iter().any(|entry| entry.port == port);
+        let problem = || Problem::new("PROXY_STATUS_PORT", format!("FORWARDS has port {port} too"));
+        is_forwarded.then(problem).into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_pod() {
+        let settings = Settings::default();
+        assert!(settings.problems().is_empty());
+        let ports: Vec<u16> = settings.listen().iter().map(|l| l.address.port()).collect();
+        assert_eq!(ports, [8404, 8080, 8989, 8090, 8888]);
+        assert!(settings.status().address.ip().is_loopback());
+    }
+
+    #[test]
+    fn the_status_port_is_not_forwarded() {
+        let settings = Settings {
+            proxy_status_port: 8090,
+            ..Settings::default()
+        };
+        assert_eq!(settings.problems()[0].variable, "PROXY_STATUS_PORT");
+    }
+}
