@@ -61,20 +61,55 @@ pub(crate) enum Profile {
     Dist,
 }
 
+impl Profile {
+    /// As cargo calls it, and the folder below the target directory.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Dev => ("dev", "debug"),
+            Self::Release => ("release", "release"),
+            Self::Dist => ("dist", "dist"),
+        }
+    }
+}
+
 /// Builds `packages` and says where their programs are.
 pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
-    let mut arguments = vec!["build"];
-    for package in packages {
-        arguments.extend(["--package", package]);
-    }
-    let (name, folder) = match profile {
-        Profile::Dev => ("dev", "debug"),
-        Profile::Release => ("release", "release"),
-        Profile::Dist => ("dist", "dist"),
-    };
-    arguments.extend(["--profile", name]);
-    run(cargo(&arguments).env("SQLX_OFFLINE", "true"))?;
+    let (name, folder) = profile.names();
+    run(&mut build_command(packages, name))?;
     Ok(target_directory()?.join(folder))
+}
+
+/// Builds `packages` for the target `triple`, with `flags` for what runs there, and says where their programs are.
+pub(crate) fn build_for(
+    triple: &str,
+    flags: &[String],
+    packages: &[&str],
+    profile: Profile,
+) -> Result<PathBuf> {
+    let (name, folder) = profile.names();
+    run(build_command(packages, name)
+        .args(["--target", triple])
+        // Wins over every other place that flags come from: the same source gives the same program.
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")))?;
+    Ok(target_directory()?.join(triple).join(folder))
+}
+
+fn build_command(packages: &[&str], profile: &str) -> Command {
+    let mut command = cargo(&["build", "--profile", profile]);
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    command.env("SQLX_OFFLINE", "true");
+    command
+}
+
+/// Where cargo keeps the sources of dependencies.
+pub(crate) fn home() -> Result<PathBuf> {
+    if let Some(home) = std::env::var_os("CARGO_HOME") {
+        return Ok(PathBuf::from(home));
+    }
+    let home = std::env::home_dir().context("there is no home directory: set CARGO_HOME")?;
+    Ok(home.join(".cargo"))
 }
 
 /// Where cargo puts what it builds.

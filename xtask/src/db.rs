@@ -13,8 +13,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 
 use crate::cargo::{cargo, root, run as run_command};
-use crate::postgres;
 use crate::scratch::{Scratch, free_ports};
+use crate::{apt, postgres};
 
 /// Crates with checked queries.
 const CRATES: [&str; 1] = ["api-server"];
@@ -204,7 +204,7 @@ impl Drop for Server {
 
 /// Numbers of the unprivileged user to take, when this is root.
 fn account() -> Result<Option<(u32, u32)>> {
-    if !postgres::is_root() {
+    if !apt::is_root() {
         return Ok(None);
     }
     let passwd = fs::read_to_string("/etc/passwd").context("reading /etc/passwd")?;

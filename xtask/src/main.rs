@@ -9,12 +9,14 @@
 )]
 
 mod api_coverage;
+mod apt;
 mod bench;
 mod cargo;
 mod coreos_installer;
 mod db;
 mod demo;
 mod http;
+mod images;
 mod installation;
 mod libtest;
 mod postgres;
@@ -39,6 +41,8 @@ enum Task {
     Tidy,
     /// Which operations of the API are there
     ApiCoverage,
+    /// Container images of the services, small and the same for the same source
+    Images(images::Arguments),
     /// Measure
     #[command(subcommand)]
     Bench(bench::What),
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
         Task::Test(arguments) => Ok(test::run(&arguments)),
         Task::Tidy => tidy::run(),
         Task::ApiCoverage => api_coverage::run(),
+        Task::Images(arguments) => images::run(&arguments),
         Task::Bench(what) => bench::run(&what),
         Task::Db(what) => db::run(&what),
     });

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 
-use crate::cargo::{run, shown};
+use crate::apt::Apt;
 
 const VERSIONED: &str = "/usr/lib/postgresql";
 const PROGRAMS: [&str; 3] = ["initdb", "postgres", "psql"];
@@ -65,92 +64,22 @@ fn whole(folder: &Path) -> Option<PathBuf> {
 }
 
 fn install() -> Result<()> {
-    if !Path::new("/etc/debian_version").exists() {
-        bail!(
-            "install a Postgres server with your distribution's tools (the package is called postgresql-server or \
-             postgresql), or name the folder of its programs in PG_BIN"
-        );
-    }
-    let Some(prefix) = privileged_prefix() else {
-        bail!(
-            "installing packages needs root, and sudo asks for a password. Run this, then try again:\n  \
-             sudo apt-get update && sudo apt-get install --yes --no-install-recommends postgresql"
-        );
-    };
+    let apt = Apt::prepare(
+        &["postgresql"],
+        "install a Postgres server with your distribution's tools (the package is called postgresql-server or \
+         postgresql), or name the folder of its programs in PG_BIN",
+    )?;
     println!("Installing the Debian package `postgresql` (no database of its own is started).");
-    // Lists may be empty or old on a fresh machine; a mirror that is away must not stop an installation from the cache.
-    privileged(&prefix, &["apt-get", "update", "--quiet=2"])
-        .status()
-        .ok();
-    apt_install(&prefix, "postgresql-common")?;
-    let is_prepared = write_privileged(&prefix, NO_CLUSTER.0, NO_CLUSTER.1)
+    apt.install("postgresql-common")?;
+    let is_prepared = apt
+        .write(NO_CLUSTER.0, NO_CLUSTER.1)
         .inspect_err(|error| eprintln!("The package may start a database of its own: {error:#}"))
         .is_ok();
-    let installed = apt_install(&prefix, "postgresql");
+    let installed = apt.install("postgresql");
     if is_prepared {
-        run(&mut privileged(&prefix, &["rm", "-f", NO_CLUSTER.0]))?;
+        apt.remove(NO_CLUSTER.0)?;
     }
     installed
-}
-
-fn apt_install(prefix: &[&str], package: &str) -> Result<()> {
-    let arguments = [
-        "apt-get",
-        "install",
-        "--yes",
-        "--no-install-recommends",
-        "--quiet=2",
-        package,
-    ];
-    run(privileged(prefix, &arguments).env("DEBIAN_FRONTEND", "noninteractive"))
-}
-
-/// What to put before a command that needs root; nothing works without a password otherwise.
-fn privileged_prefix() -> Option<Vec<&'static str>> {
-    if is_root() {
-        return Some(Vec::new());
-    }
-    let works = Command::new("sudo")
-        .args(["-n", "true"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    works.then(|| vec!["sudo", "-n"])
-}
-
-fn privileged(prefix: &[&str], arguments: &[&str]) -> Command {
-    let whole: Vec<_> = prefix.iter().chain(arguments).collect();
-    let mut command = Command::new(whole[0]);
-    command.args(&whole[1..]);
-    println!("  {}", shown(&command));
-    command
-}
-
-fn write_privileged(prefix: &[&str], path: &str, text: &str) -> Result<()> {
-    use std::io::Write as _;
-    let folder = Path::new(path).parent().context("a file has a folder")?;
-    run(&mut privileged(
-        prefix,
-        &["mkdir", "-p", &folder.to_string_lossy()],
-    ))?;
-    let mut child = privileged(prefix, &["tee", path])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()?;
-    child
-        .stdin
-        .take()
-        .context("tee has no input")?
-        .write_all(text.as_bytes())?;
-    ensure!(child.wait()?.success(), "{path} cannot be written");
-    Ok(())
-}
-
-/// Whether this process may do everything.
-pub(crate) fn is_root() -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
 #[cfg(test)]

@@ -1,0 +1,135 @@
+//! Debian's packages, installed where something that a task needs is missing.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::cargo::{run, shown};
+
+/// The right to install packages.
+#[derive(Debug)]
+pub(crate) struct Apt {
+    /// What goes before a command that needs root.
+    prefix: Vec<&'static str>,
+}
+
+impl Apt {
+    /// Gets ready to install `packages`; what is missing is said with a remedy, `elsewhere` that of systems other
+    /// than Debian's.
+    pub(crate) fn prepare(packages: &[&str], elsewhere: &str) -> Result<Self> {
+        if !Path::new("/etc/debian_version").exists() {
+            bail!("{elsewhere}");
+        }
+        let names = packages.join(" ");
+        let Some(prefix) = privileged_prefix() else {
+            bail!(
+                "installing packages needs root, and sudo asks for a password. Run this, then try again:\n  \
+                 sudo apt-get update && sudo apt-get install --yes --no-install-recommends {names}"
+            );
+        };
+        let apt = Self { prefix };
+        // Lists may be empty or old on a fresh machine; a mirror that is away must not stop an installation from the cache.
+        apt.command(&["apt-get", "update", "--quiet=2"])
+            .status()
+            .ok();
+        Ok(apt)
+    }
+
+    /// Installs one package.
+    pub(crate) fn install(&self, package: &str) -> Result<()> {
+        let arguments = [
+            "apt-get",
+            "install",
+            "--yes",
+            "--no-install-recommends",
+            "--quiet=2",
+            package,
+        ];
+        run(self
+            .command(&arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive"))
+    }
+
+    /// Writes a file of the system.
+    pub(crate) fn write(&self, path: &str, text: &str) -> Result<()> {
+        let folder = Path::new(path).parent().context("a file has a folder")?;
+        run(&mut self.command(&["mkdir", "-p", &folder.to_string_lossy()]))?;
+        let mut child = self
+            .command(&["tee", path])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
+        child
+            .stdin
+            .take()
+            .context("tee has no input")?
+            .write_all(text.as_bytes())?;
+        ensure!(child.wait()?.success(), "{path} cannot be written");
+        Ok(())
+    }
+
+    /// Removes a file of the system.
+    pub(crate) fn remove(&self, path: &str) -> Result<()> {
+        run(&mut self.command(&["rm", "-f", path]))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let whole: Vec<_> = self.prefix.iter().chain(arguments).collect();
+        let mut command = Command::new(whole[0]);
+        command.args(&whole[1..]);
+        println!("  {}", shown(&command));
+        command
+    }
+}
+
+/// Installs `packages`, and says so with the reason.
+pub(crate) fn install(packages: &[&str], why: &str) -> Result<()> {
+    let names = packages.join(", ");
+    println!("Installing from Debian: {names} ({why}).");
+    let elsewhere = format!("install {names} with your distribution's tools ({why})");
+    let apt = Apt::prepare(packages, &elsewhere)?;
+    for package in packages {
+        apt.install(package)?;
+    }
+    Ok(())
+}
+
+/// Whether a program of this name is in PATH.
+pub(crate) fn is_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+}
+
+/// Whether this process may do everything.
+pub(crate) fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+/// What to put before a command that needs root; nothing works without a password otherwise.
+fn privileged_prefix() -> Option<Vec<&'static str>> {
+    if is_root() {
+        return Some(Vec::new());
+    }
+    let works = Command::new("sudo")
+        .args(["-n", "true"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    works.then(|| vec!["sudo", "-n"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_looked_for_in_path() {
+        assert!(is_program("sh"));
+        assert!(!is_program("no-program-has-this-name"));
+    }
+}

@@ -1,0 +1,346 @@
+//! Podman or buildah: packs, knows what is packed, writes it out.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::apt;
+use crate::cargo::{run, shown};
+
+/// How each image is packed, so that only its content decides what its digest is: nothing of a layer cache, no
+/// date, no version or steps of the engine.
+pub(super) const FLAGS: [&str; 9] = [
+    "build",
+    "--quiet",
+    "--format=oci",
+    "--layers=false",
+    "--no-cache",
+    "--pull=never",
+    "--timestamp=0",
+    "--identity-label=false",
+    "--omit-history",
+];
+
+/// A program that packs images and keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Engine {
+    Podman,
+    Buildah,
+}
+
+/// An image that an engine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stored {
+    pub(super) id: String,
+    /// Of its manifest.
+    pub(super) digest: String,
+    pub(super) size_bytes: u64,
+    /// Its names; unknown with buildah.
+    names: Option<Vec<String>>,
+}
+
+impl Engine {
+    const ALL: [Self; 2] = [Self::Podman, Self::Buildah];
+
+    /// The one that is here and works; podman before buildah, since it also runs what it packs.
+    pub(super) fn find() -> Option<Self> {
+        let mut present = Self::ALL.into_iter().filter(|engine| engine.is_present());
+        present.find(|engine| engine.try_out().is_ok())
+    }
+
+    /// The one that is here; both are installed when there is none.
+    pub(super) fn ensure() -> Result<Self> {
+        if !Self::ALL.iter().any(|engine| engine.is_present()) {
+            apt::install(&["podman", "buildah"], "one of them packs images")?;
+        }
+        if let Some(engine) = Self::find() {
+            return Ok(engine);
+        }
+        Self::Podman.try_out()?;
+        bail!("the packages were installed, but neither podman nor buildah is found")
+    }
+
+    fn is_present(self) -> bool {
+        apt::is_program(self.program())
+    }
+
+    /// Whether it can use its storage: it may be here, and forbidden to work.
+    fn try_out(self) -> Result<()> {
+        output(&mut self.command(&["info"])).map(drop)
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::Podman => "podman",
+            Self::Buildah => "buildah",
+        }
+    }
+
+    fn command(self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.program());
+        command.args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// Packs what is in the folder `context`. What had the name before goes, unless something uses it.
+    pub(super) fn pack(
+        self,
+        reference: &str,
+        version: &str,
+        containerfile: &Path,
+        context: &Path,
+    ) -> Result<Stored> {
+        let before = self.inspect(reference)?;
+        let mut command = self.command(&FLAGS);
+        command
+            .args(["--build-arg", &format!("VERSION={version}")])
+            .args(["--tag", reference])
+            .arg("--file")
+            .arg(containerfile)
+            .arg(context);
+        output(&mut command)?;
+        let packed = self
+            .inspect(reference)?
+            .with_context(|| format!("{reference} was packed, but is not there"))?;
+        if let Some(before) = before
+            && before.id != packed.id
+        {
+            self.remove_unnamed(&before.id)?;
+        }
+        Ok(packed)
+    }
+
+    /// What has this name.
+    pub(super) fn inspect(self, reference: &str) -> Result<Option<Stored>> {
+        let arguments: &[&str] = match self {
+            Self::Podman => {
+                if !self.has(reference)? {
+                    return Ok(None);
+                }
+                &["image", "inspect", reference]
+            }
+            Self::Buildah => &["inspect", "--type", "image", reference],
+        };
+        let answer = match output(&mut self.command(arguments)) {
+            Ok(answer) => answer,
+            // Buildah does not tell what is missing from what went wrong; packing will.
+            Err(_) if self == Self::Buildah => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let stored = match self {
+            Self::Podman => of_podman(&answer),
+            Self::Buildah => of_buildah(&answer),
+        };
+        let program = self.program();
+        let stored =
+            stored.with_context(|| format!("reading what {program} knows of {reference}"))?;
+        Ok(Some(stored))
+    }
+
+    fn has(self, reference: &str) -> Result<bool> {
+        let mut command = self.command(&["image", "exists", reference]);
+        let status = command.status().context("running podman")?;
+        match status.code() {
+            Some(0) => Ok(true),
+            Some(1) => Ok(false),
+            _ => bail!("{}: {status}", shown(&command)),
+        }
+    }
+
+    /// An image without a name is in nobody's way but takes room; one that a container uses stays.
+    fn remove_unnamed(self, id: &str) -> Result<()> {
+        let is_unnamed = self
+            .inspect(id)?
+            .is_some_and(|stored| stored.names.is_some_and(|names| names.is_empty()));
+        if is_unnamed {
+            output(&mut self.command(&["rmi", id])).ok();
+        }
+        Ok(())
+    }
+
+    /// Takes a name away, and the image with its last one.
+    #[cfg(test)]
+    pub(super) fn remove(self, reference: &str) -> Result<()> {
+        output(&mut self.command(&["rmi", reference])).map(drop)
+    }
+
+    /// Writes an image to the new folder `layout` as it is: digests stay.
+    pub(super) fn write_layout(self, reference: &str, layout: &Path) -> Result<()> {
+        if self == Self::Podman {
+            let arguments = ["save", "--quiet", "--format=oci-dir", "--uncompressed"];
+            let mut command = self.command(&arguments);
+            command.arg("--output").arg(layout).arg(reference);
+            return output(&mut command).map(drop);
+        }
+        // Buildah itself would compress the layers, which changes the digest.
+        if !apt::is_program("skopeo") {
+            apt::install(&["skopeo"], "it writes images to folders")?;
+        }
+        let mut command = Command::new("skopeo");
+        command
+            .args(["copy", "--quiet", "--preserve-digests"])
+            .arg(format!("containers-storage:{reference}"))
+            .arg(format!("oci:{}:{reference}", layout.display()));
+        output(&mut command).map(drop)
+    }
+
+    /// Writes all images to one file that `podman load` takes; compressed when it is called `.zst`.
+    pub(super) fn save(self, references: &[String], path: &Path) -> Result<()> {
+        ensure!(
+            self == Self::Podman,
+            "one file with several images is written by podman: install it"
+        );
+        let is_compressed = is_compressed(path)?;
+        let mut save = self.command(&["save", "--quiet", "--multi-image-archive"]);
+        save.args(references);
+        if !is_compressed {
+            fs::remove_file(path).ok();
+            return run(save.arg("--output").arg(path));
+        }
+        if !apt::is_program("zstd") {
+            apt::install(&["zstd"], "it compresses the file")?;
+        }
+        compress(&mut save, path)
+    }
+}
+
+/// Whether a file of this name is compressed.
+///
+/// Errors: it is neither. Podman loads these two kinds; gzip it reads only from a pipe.
+pub(super) fn is_compressed(path: &Path) -> Result<bool> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("tar") => Ok(false),
+        Some("zst") => Ok(true),
+        _ => bail!(
+            "{}: the name has to end in .tar or .tar.zst",
+            path.display()
+        ),
+    }
+}
+
+/// Sends what `save` prints through zstd to a file.
+fn compress(save: &mut Command, path: &Path) -> Result<()> {
+    let file = File::create(path).with_context(|| format!("making {}", path.display()))?;
+    let mut saving = save
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("running podman save")?;
+    let archive = saving.stdout.take().context("podman save has no output")?;
+    let compressed = run(Command::new("zstd")
+        .args(["--quiet", "-T0", "-12"])
+        .stdin(archive)
+        .stdout(file));
+    let status = saving.wait()?;
+    ensure!(status.success(), "{}: {status}", shown(save));
+    compressed
+}
+
+/// What a command prints that has to succeed; what it complains about otherwise.
+fn output(command: &mut Command) -> Result<Vec<u8>> {
+    let output = command
+        .output()
+        .with_context(|| format!("running {}", shown(command)))?;
+    ensure!(
+        output.status.success(),
+        "{}: {}: {}",
+        shown(command),
+        output.status,
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    Ok(output.stdout)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct PodmanImage {
+    id: String,
+    digest: String,
+    size: u64,
+    repo_tags: Option<Vec<String>>,
+}
+
+fn of_podman(answer: &[u8]) -> Result<Stored> {
+    let mut images: Vec<PodmanImage> = serde_json::from_slice(answer)?;
+    let image = images.pop().context("no image is described")?;
+    Ok(Stored {
+        id: image.id,
+        digest: image.digest,
+        size_bytes: image.size,
+        names: Some(image.repo_tags.unwrap_or_default()),
+    })
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BuildahImage {
+    #[serde(rename = "FromImageID")]
+    from_image_id: String,
+    from_image_digest: String,
+    /// The manifest's text.
+    manifest: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Manifest {
+    config: Blob,
+    layers: Vec<Blob>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Blob {
+    size: u64,
+}
+
+fn of_buildah(answer: &[u8]) -> Result<Stored> {
+    let image: BuildahImage = serde_json::from_slice(answer)?;
+    let manifest: Manifest = serde_json::from_str(&image.manifest)?;
+    let layers: u64 = manifest.layers.iter().map(|layer| layer.size).sum();
+    Ok(Stored {
+        id: image.from_image_id,
+        digest: image.from_image_digest,
+        size_bytes: layers + manifest.config.size,
+        names: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn podman_describes_an_image() {
+        let answer = br#"[{"Id":"81","Digest":"sha256:b0","Size":8588657,"RepoTags":["localhost/atoll/a:1"]}]"#;
+        let stored = of_podman(answer).unwrap();
+        assert_eq!(stored.digest, "sha256:b0");
+        assert_eq!(stored.size_bytes, 8_588_657);
+        assert_eq!(stored.names.unwrap(), ["localhost/atoll/a:1"]);
+        let unnamed = of_podman(br#"[{"Id":"81","Digest":"sha256:b0","Size":1}]"#).unwrap();
+        assert_eq!(unnamed.names.unwrap(), [""; 0]);
+        assert!(of_podman(b"[]").is_err());
+    }
+
+    #[test]
+    fn buildah_describes_an_image() {
+        let answer = br#"{"FromImageID":"74","FromImageDigest":"sha256:7a",
+            "Manifest":"{\"config\":{\"size\":1500},\"layers\":[{\"size\":8953344},{\"size\":6}]}"}"#;
+        let stored = of_buildah(answer).unwrap();
+        assert_eq!(
+            (stored.id.as_str(), stored.digest.as_str()),
+            ("74", "sha256:7a")
+        );
+        assert_eq!(stored.size_bytes, 8_954_850);
+        assert_eq!(stored.names, None);
+    }
+
+    #[test]
+    fn only_what_podman_loads_is_written() {
+        assert!(!is_compressed(Path::new("a.tar")).unwrap());
+        assert!(is_compressed(Path::new("b/a.tar.zst")).unwrap());
+        for name in ["a.tar.gz", "a", "tar"] {
+            assert!(is_compressed(Path::new(name)).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Which images there are.
+
+use anyhow::{Context as _, Result};
+
+/// One image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Image {
+    /// Its name, and that of its folder in `deploy/`.
+    pub(super) name: &'static str,
+    /// What is in it.
+    pub(super) content: Content,
+}
+
+/// What is in an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// The program of the package with the image's name.
+    Program {
+        /// It calls servers with public certificates.
+        has_authorities: bool,
+        /// It has a folder that a volume is mounted over.
+        has_data: bool,
+    },
+    /// PostgreSQL, from Debian's packages.
+    Database,
+}
+
+const fn program(name: &'static str, has_authorities: bool, has_data: bool) -> Image {
+    Image {
+        name,
+        content: Content::Program {
+            has_authorities,
+            has_data,
+        },
+    }
+}
+
+/// Every image, in the order in which they are shown.
+pub(super) static IMAGES: &[Image] = &[
+    program("api-server", true, true),
+    program("image-service", true, true),
+    program("registry", false, true),
+    program("webui", false, false),
+    Image {
+        name: "db",
+        content: Content::Database,
+    },
+];
+
+/// Where images of this workspace are in the storage of an engine.
+const REPOSITORY: &str = "localhost/atoll";
+/// The workspace's version.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+impl Image {
+    /// Its name in the storage of an engine.
+    pub(super) fn reference(&self) -> String {
+        format!("{REPOSITORY}/{}:{VERSION}", self.name)
+    }
+
+    /// Whether its size counts: that of PostgreSQL is not ours.
+    pub(super) fn is_ours(&self) -> bool {
+        self.content != Content::Database
+    }
+}
+
+/// The images of these names, or all; each once, in the order of the list.
+pub(super) fn select(names: &[String]) -> Result<Vec<&'static Image>> {
+    for name in names {
+        IMAGES
+            .iter()
+            .find(|image| image.name == name)
+            .with_context(|| {
+                let known: Vec<_> = IMAGES.iter().map(|image| image.name).collect();
+                format!(
+                    "there is no image called {name}; there are {}",
+                    known.join(", ")
+                )
+            })?;
+    }
+    let is_asked = |image: &&Image| names.is_empty() || names.iter().any(|name| name == image.name);
+    Ok(IMAGES.iter().filter(is_asked).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cargo::root;
+
+    fn names(asked: &[&str]) -> Vec<&'static str> {
+        let asked: Vec<_> = asked.iter().map(ToString::to_string).collect();
+        let images = select(&asked).unwrap();
+        images.into_iter().map(|image| image.name).collect()
+    }
+
+    #[test]
+    fn images_are_taken_once_and_in_order() {
+        assert_eq!(
+            names(&["webui", "registry", "webui"]),
+            ["registry", "webui"]
+        );
+        assert_eq!(names(&[]).len(), IMAGES.len());
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known() {
+        let error = select(&["web-ui".to_owned()]).unwrap_err().to_string();
+        assert!(
+            error.contains("web-ui") && error.contains("registry"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn each_container_file_packs_what_the_list_says() {
+        for image in IMAGES {
+            let path = root().join("deploy").join(image.name).join("Containerfile");
+            let text =
+                fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+            let has = |line: &str| text.lines().any(|found| found.starts_with(line));
+            assert!(has("FROM scratch"), "{path:?}");
+            assert_eq!(text.matches("\nFROM ").count(), 1, "{path:?}");
+            let Content::Program {
+                has_authorities,
+                has_data,
+            } = image.content
+            else {
+                continue;
+            };
+            let name = image.name;
+            assert!(has(&format!("COPY {name} /{name}")), "{path:?}");
+            assert!(has(&format!("ENTRYPOINT [\"/{name}\"]")), "{path:?}");
+            assert!(has("USER 10001:10001"), "{path:?}");
+            assert_eq!(
+                has("COPY ca-certificates.crt "),
+                has_authorities,
+                "{path:?}"
+            );
+            assert_eq!(has("COPY --chown=10001:10001 data "), has_data, "{path:?}");
+        }
+    }
+}

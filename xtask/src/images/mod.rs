@@ -1,0 +1,121 @@
+//! `cargo xtask images`: a container image of each service, from nothing but its program.
+//!
+//! No base image is taken from anywhere, and the same input gives the same digest: what did not change need not be
+//! carried to an isolated machine again.
+
+mod authorities;
+mod context;
+mod db;
+mod elf;
+mod engine;
+mod layout;
+mod list;
+mod programs;
+mod record;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use clap::builder::FalseyValueParser;
+
+use crate::cargo::{root, target_directory};
+use crate::scratch::Scratch;
+use context::Source;
+use engine::Engine;
+use list::{Image, VERSION};
+use record::Record;
+use report::{Report, Row};
+
+/// Which, and what becomes of them besides being in the storage of the engine.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only these images
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Also write each as an OCI layout to target/images/NAME
+    #[arg(long, env = "CI", value_parser = FalseyValueParser::new())]
+    ci: bool,
+    /// Also write all to FILE (.tar or .tar.zst), for `podman load` on an isolated machine
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+}
+
+/// Builds, packs what changed, and prints what there is.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let images = list::select(&arguments.names)?;
+    if let Some(path) = &arguments.save {
+        engine::is_compressed(path)?;
+    }
+    let engine = Engine::ensure()?;
+    let target = target_directory()?;
+    let packages: Vec<_> = images
+        .iter()
+        .filter(|image| image.is_ours())
+        .map(|image| image.name)
+        .collect();
+    let programs = if packages.is_empty() {
+        PathBuf::new()
+    } else {
+        programs::build(&packages)?
+    };
+    let folder = target.join("images");
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let mut report = Report::default();
+    for image in &images {
+        let source = Source::new(image, &root().join("deploy"), &programs);
+        let row = pack(engine, image, &source, &folder)
+            .with_context(|| format!("the image {}", image.name))?;
+        if arguments.ci {
+            layout::write(
+                engine,
+                &image.reference(),
+                &row.digest,
+                &folder.join(image.name),
+            )?;
+        }
+        report.rows.push(row);
+    }
+    if let Some(path) = &arguments.save {
+        let references: Vec<_> = images.iter().map(|image| image.reference()).collect();
+        engine.save(&references, path)?;
+    }
+    println!("{report}");
+    Ok(if report.is_within_budget() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Packs one image, unless the one that the engine has was made from the same input.
+fn pack(engine: Engine, image: &Image, source: &Source, folder: &Path) -> Result<Row> {
+    let path = folder.join(image.name).with_extension("json");
+    let reference = image.reference();
+    let inputs = source.inputs()?;
+    let row = |stored: engine::Stored, is_new| Row {
+        name: image.name,
+        size_bytes: stored.size_bytes,
+        digest: stored.digest,
+        is_new,
+        is_ours: image.is_ours(),
+    };
+    if let Some(record) = Record::read(&path)
+        && record.inputs == inputs
+        && let Some(stored) = engine.inspect(&reference)?
+        && stored.digest == record.digest
+    {
+        return Ok(row(stored, false));
+    }
+    let scratch = Scratch::new()?;
+    source.fill(scratch.path())?;
+    let stored = engine.pack(&reference, VERSION, &source.containerfile, scratch.path())?;
+    let digest = stored.digest.clone();
+    Record { inputs, digest }.write(&path)?;
+    Ok(row(stored, true))
+}

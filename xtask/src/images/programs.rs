@@ -1,0 +1,198 @@
+//! Programs that need nothing of the system they run on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::elf;
+use crate::apt;
+use crate::cargo::{self, Profile, root, shown};
+
+/// For the standard library of another target: some tens of megabytes. A server that is not reached may hang.
+const RUSTUP_TIMEOUT: Duration = Duration::from_secs(90);
+const POLL: Duration = Duration::from_millis(100);
+/// Builds the C of dependencies for musl.
+const MUSL_COMPILER: &str = "musl-gcc";
+
+/// What programs are built for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Target {
+    triple: String,
+    flags: Vec<String>,
+}
+
+impl Target {
+    fn musl() -> Self {
+        Self {
+            triple: format!("{}-unknown-linux-musl", std::env::consts::ARCH),
+            flags: Vec::new(),
+        }
+    }
+
+    fn static_glibc() -> Self {
+        Self {
+            triple: format!("{}-unknown-linux-gnu", std::env::consts::ARCH),
+            flags: vec!["-Ctarget-feature=+crt-static".to_owned()],
+        }
+    }
+}
+
+/// Builds the programs of `packages` and says in which folder they are.
+pub(super) fn build(packages: &[&str]) -> Result<PathBuf> {
+    let Target { triple, mut flags } = target();
+    flags.extend(without_places(
+        root(),
+        &cargo::target_directory()?,
+        &cargo::home()?,
+    ));
+    let folder = cargo::build_for(&triple, &flags, packages, Profile::Dist)?;
+    for package in packages {
+        let path = folder.join(package);
+        let program = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+        let is_static = elf::is_static(&program).with_context(|| path.display().to_string())?;
+        ensure!(
+            is_static,
+            "{} is not static: it asks for a loader, which an image without a system does not have",
+            path.display()
+        );
+    }
+    Ok(folder)
+}
+
+/// musl; glibc where musl cannot be had.
+fn target() -> Target {
+    let musl = Target::musl();
+    match ensure_musl(&musl.triple) {
+        Ok(()) => musl,
+        Err(error) => {
+            let glibc = Target::static_glibc();
+            eprintln!(
+                "WARNING: {} cannot be had: {error:#}\n\
+                 WARNING: the programs are linked statically with glibc instead ({}). They do the same, but are not \
+                 those of a machine that has musl.",
+                musl.triple, glibc.triple
+            );
+            glibc
+        }
+    }
+}
+
+fn ensure_musl(triple: &str) -> Result<()> {
+    if !has_standard_library(triple)? {
+        add_standard_library(triple)?;
+        ensure!(
+            has_standard_library(triple)?,
+            "rustup added it, but rustc does not see it"
+        );
+    }
+    if !apt::is_program(MUSL_COMPILER) {
+        apt::install(
+            &["musl-tools"],
+            "images carry static programs, and some dependencies have C parts",
+        )?;
+    }
+    Ok(())
+}
+
+fn has_standard_library(triple: &str) -> Result<bool> {
+    let mut command = Command::new("rustc");
+    command
+        .current_dir(root())
+        .args(["--print", "target-libdir", "--target", triple]);
+    let output = command.output().context("running rustc")?;
+    ensure!(
+        output.status.success(),
+        "{}: {}",
+        shown(&command),
+        String::from_utf8_lossy(&output.stderr).trim()
+    );
+    let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let is_library = |entry: fs::DirEntry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with("libstd-")
+    };
+    Ok(fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_library)))
+}
+
+fn add_standard_library(triple: &str) -> Result<()> {
+    let mut command = Command::new("rustup");
+    command
+        .current_dir(root())
+        .args(["target", "add", triple])
+        .stdin(Stdio::null());
+    let shown = shown(&command);
+    println!("Rust's standard library for {triple} is not here: {shown}");
+    bounded(&mut command, RUSTUP_TIMEOUT).with_context(|| shown)
+}
+
+/// Runs a command that has to succeed in time.
+fn bounded(command: &mut Command, limit: Duration) -> Result<()> {
+    let mut child = command.spawn()?;
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            ensure!(status.success(), "{status}");
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            child.kill().ok();
+            child.wait().ok();
+            bail!("no end after {} s", limit.as_secs());
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Flags that keep this machine's folders out of programs: panics and logs name source files.
+fn without_places(workspace: &Path, target: &Path, home: &Path) -> Vec<String> {
+    // The last one that fits is taken: the target directory may lie in the workspace, and so may cargo's.
+    [
+        (workspace, "/atoll"),
+        (target, "/atoll/target"),
+        (home, "/cargo"),
+    ]
+    .iter()
+    .map(|(place, name)| format!("--remap-path-prefix={}={name}", place.display()))
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_place_is_left() {
+        let flags = without_places(
+            Path::new("/home/a/atoll"),
+            Path::new("/home/a/atoll/target"),
+            Path::new("/home/a/.cargo"),
+        );
+        assert_eq!(
+            flags,
+            [
+                "--remap-path-prefix=/home/a/atoll=/atoll",
+                "--remap-path-prefix=/home/a/atoll/target=/atoll/target",
+                "--remap-path-prefix=/home/a/.cargo=/cargo",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_command_without_end_is_ended() {
+        let error = bounded(Command::new("sleep").arg("600"), Duration::ZERO).unwrap_err();
+        assert!(error.to_string().contains("no end"), "{error}");
+        let error = bounded(&mut Command::new("false"), RUSTUP_TIMEOUT).unwrap_err();
+        assert!(error.to_string().contains('1'), "{error}");
+        bounded(&mut Command::new("true"), RUSTUP_TIMEOUT).unwrap();
+    }
+
+    #[test]
+    fn the_library_of_the_own_target_is_seen() {
+        assert!(has_standard_library(&Target::static_glibc().triple).unwrap());
+        assert!(!has_standard_library("sparc64-unknown-linux-gnu").unwrap());
+        assert!(has_standard_library("no-such-target").is_err());
+    }
+}

@@ -1,0 +1,54 @@
+//! What was packed last, so that the same is not packed again.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use serde::{Deserialize, Serialize};
+
+/// One packing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// Hash of what went in.
+    pub(super) inputs: String,
+    /// Of the image that came out.
+    pub(super) digest: String,
+}
+
+impl Record {
+    /// The record at `path`; none when there is none that can be read.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
+
+    /// Keeps it at `path`.
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_vec(self)?;
+        // What is visible is whole.
+        let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
+        fs::write(&unfinished, text)
+            .and_then(|()| fs::rename(&unfinished, path))
+            .with_context(|| format!("writing {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("webui.json");
+        assert_eq!(Record::read(&path), None);
+        let record = Record {
+            inputs: "1f".to_owned(),
+            digest: "sha256:2e".to_owned(),
+        };
+        record.write(&path).unwrap();
+        assert_eq!(Record::read(&path), Some(record));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::write(&path, "{\"inputs\":").unwrap();
+        assert_eq!(Record::read(&path), None);
+    }
+}

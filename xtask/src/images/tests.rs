@@ -1,0 +1,136 @@
+//! Packing with a real engine.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::context::Source;
+use super::engine::Engine;
+use super::list::{Content, IMAGES, Image};
+use super::{elf, layout};
+use crate::cargo::root;
+use crate::scratch::Scratch;
+
+/// An image in the engine that goes with this value.
+struct Packed {
+    engine: Engine,
+    reference: String,
+    digest: String,
+}
+
+impl Drop for Packed {
+    fn drop(&mut self) {
+        if let Err(error) = self.engine.remove(&self.reference) {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+/// Where no engine can pack, that is said.
+fn engine() -> Option<Engine> {
+    let engine = Engine::find();
+    if engine.is_none() {
+        eprintln!("NOT TESTED: neither podman nor buildah is here to pack images with");
+    }
+    engine
+}
+
+/// A program, written at a time of its own by somebody with a mask of his own.
+fn write_program(folder: &Path, image: &Image, hours: u64, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join(image.name);
+    fs::write(&path, elf::tests::program(&[1])).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    let time = SystemTime::now() - Duration::from_hours(hours);
+    File::open(&path).unwrap().set_modified(time).unwrap();
+}
+
+fn pack(engine: Engine, image: &'static Image, version: &str, hours: u64, mode: u32) -> Packed {
+    let (programs, context) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    write_program(programs.path(), image, hours, mode);
+    let source = Source::new(image, &root().join("deploy"), programs.path());
+    source.fill(context.path()).unwrap();
+    let name = image.name;
+    let pid = std::process::id();
+    let reference = format!("localhost/atoll-test-{pid}/{name}:{version}-{hours}");
+    let stored = engine
+        .pack(&reference, version, &source.containerfile, context.path())
+        .unwrap();
+    assert!(stored.size_bytes > 0);
+    Packed {
+        engine,
+        reference,
+        digest: stored.digest,
+    }
+}
+
+#[test]
+fn the_same_input_gives_the_same_digest() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    for image in IMAGES {
+        if image.content == Content::Database {
+            continue;
+        }
+        let first = pack(engine, image, "1.2.3", 1, 0o755);
+        let second = pack(engine, image, "1.2.3", 700, 0o700);
+        assert_eq!(first.digest, second.digest, "{}", image.name);
+        assert_eq!(
+            engine.inspect(&first.reference).unwrap().unwrap().digest,
+            first.digest
+        );
+        let other = pack(engine, image, "1.2.4", 1, 0o755);
+        assert_ne!(first.digest, other.digest, "{}", image.name);
+    }
+}
+
+#[test]
+fn a_layout_keeps_the_digest() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let packed = pack(engine, &IMAGES[0], "layout", 1, 0o755);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    layout::write(engine, &packed.reference, &packed.digest, &path).unwrap();
+    let index = fs::read_to_string(path.join("index.json")).unwrap();
+    assert!(index.contains(&packed.digest), "{index}");
+    // Again: what was there before is replaced, and nothing is left over.
+    fs::write(path.join("index.json"), "{}").unwrap();
+    layout::write(engine, &packed.reference, &packed.digest, &path).unwrap();
+    let entries = fs::read_dir(folder.path()).unwrap();
+    assert_eq!(entries.count(), 1);
+}
+
+#[test]
+fn what_is_not_there_is_not_found() {
+    let Some(engine) = engine() else {
+        return;
+    };
+    let missing = engine.inspect("localhost/atoll-test/missing:0").unwrap();
+    assert_eq!(missing, None);
+}
+
+#[test]
+fn each_input_counts() {
+    let (programs, deploy) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    let image = &IMAGES[0];
+    let containerfile = deploy.path().join(image.name).join("Containerfile");
+    fs::create_dir(containerfile.parent().unwrap()).unwrap();
+    fs::write(&containerfile, "FROM scratch\n").unwrap();
+    let inputs = || {
+        let source = Source::new(image, deploy.path(), programs.path());
+        source.inputs()
+    };
+    assert!(inputs().is_err(), "there is no program yet");
+    write_program(programs.path(), image, 1, 0o755);
+    let first = inputs().unwrap();
+    write_program(programs.path(), image, 2, 0o700);
+    assert_eq!(inputs().unwrap(), first);
+    fs::write(&containerfile, "FROM scratch\nUSER 1\n").unwrap();
+    let second = inputs().unwrap();
+    assert_ne!(second, first);
+    fs::write(programs.path().join(image.name), elf::tests::program(&[2])).unwrap();
+    assert_ne!(inputs().unwrap(), second);
+}
