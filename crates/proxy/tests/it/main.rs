@@ -1,1 +1,11 @@
-//! x
+//! The proxy in front of real servers that come, go, freeze and die.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod balance;
+mod faults;
+mod raw;
+mod status;
+mod streams;
+mod wire;
+mod world;

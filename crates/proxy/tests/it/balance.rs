@@ -1,0 +1,198 @@
+//! Who gets requests, while replicas come and go.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::Path;
+use axum::routing::post;
+use http::{StatusCode, header};
+use reqwest::Client;
+
+use crate::world::{Replica, World, client, eventually, json_of};
+
+fn even(replicas: &[Replica], each: usize) -> BTreeMap<IpAddr, usize> {
+    replicas.iter().map(|replica| (replica.ip, each)).collect()
+}
+
+#[tokio::test]
+async fn requests_are_spread_evenly() {
+    let (world, replicas) = World::with_replicas(3).await;
+    assert_eq!(world.answered_by(9).await, even(&replicas, 3));
+    assert_eq!(world.answered_by(300).await, even(&replicas, 100));
+}
+
+#[tokio::test]
+async fn replicas_come_and_go_with_the_name() {
+    let (world, mut replicas) = World::with_replicas(2).await;
+    replicas.push(world.replica(Router::new()).await);
+    world.wait_for(&replicas).await;
+    let gone = replicas.remove(0);
+    world.names.remove(gone.ip);
+    world.wait_for(&replicas).await;
+    assert_eq!(world.answered_by(10).await, even(&replicas, 5));
+}
+
+#[tokio::test]
+async fn known_replicas_stay_when_the_name_server_is_away() {
+    let (world, replicas) = World::with_replicas(2).await;
+    world.names.break_down();
+    // Two looks at readiness later, the look-up has failed several times.
+    for is_unready in [true, false] {
+        replicas[0].set_unready(is_unready);
+        let rest = usize::from(is_unready);
+        world.wait_for(&replicas[rest..]).await;
+    }
+    assert_eq!(world.answered_by(4).await, even(&replicas, 2));
+}
+
+#[tokio::test]
+async fn replicas_that_are_not_ready_are_left_out() {
+    let (world, replicas) = World::with_replicas(3).await;
+    replicas[0].set_unready(true);
+    world.wait_for(&replicas[1..]).await;
+    replicas[1].freeze();
+    world.wait_for(&replicas[2..]).await;
+    assert_eq!(world.answered_by(5).await, even(&replicas[2..], 5));
+    replicas[0].set_unready(false);
+    eventually(async || world.answered_by(2).await.len() == 2).await;
+}
+
+#[tokio::test]
+async fn when_none_is_ready_their_own_answer_is_given() {
+    let (world, replicas) = World::with_replicas(2).await;
+    for replica in &replicas {
+        replica.set_unready(true);
+    }
+    let status = format!("http://{}/ready", world.status);
+    eventually(async || {
+        let response = client().get(&status).send().await.unwrap();
+        response.status() == StatusCode::SERVICE_UNAVAILABLE
+    })
+    .await;
+    assert_eq!(world.answered_by(4).await, even(&replicas, 2));
+}
+
+#[tokio::test]
+async fn all_gone_is_503_until_one_is_back() {
+    let (world, replicas) = World::with_replicas(3).await;
+    for replica in replicas {
+        replica.stop().await;
+    }
+    let response = client().get(world.url("/who")).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(response.headers().contains_key(header::RETRY_AFTER));
+    let body = json_of(response).await;
+    let message = body["message"].as_str().unwrap();
+    for word in [crate::world::NAME, "3 replicas"] {
+        assert!(message.contains(word), "{message}");
+    }
+    let back = world.replica(Router::new()).await;
+    world.wait_for(&[back]).await;
+}
+
+#[tokio::test]
+async fn a_name_that_never_resolved_is_503() {
+    let world = World::start().await;
+    let response = client().get(world.url("/who")).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let body = json_of(response).await;
+    assert!(body["message"].as_str().unwrap().contains("resolved"));
+}
+
+#[tokio::test]
+async fn replicas_that_only_accept_do_not_hold_requests_up() {
+    let (world, replicas) = World::with_replicas(2).await;
+    // Accepted by the system, never by a program: the look has to end by itself.
+    let frozen = std::net::TcpListener::bind(world.named_address()).unwrap();
+    for _ in 0..50 {
+        assert_eq!(world.answered_by(2).await, even(&replicas, 1));
+    }
+    drop(frozen);
+}
+
+/// What clients saw during a test.
+#[derive(Default)]
+struct Load {
+    is_over: AtomicBool,
+    sent: AtomicUsize,
+    failures: Mutex<Vec<String>>,
+    /// How often each document was stored, by its number.
+    stored: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl Load {
+    fn routes(self: &Arc<Self>) -> Router {
+        let load = self.clone();
+        let store = move |Path(number): Path<usize>, body: String| {
+            let load = load.clone();
+            async move {
+                *load.stored.lock().unwrap().entry(number).or_default() += 1;
+                body
+            }
+        };
+        Router::new().route("/store/{number}", post(store))
+    }
+
+    async fn run(self: Arc<Self>, url: String, client: Client, is_post: bool) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let number = self.sent.fetch_add(1, Ordering::Relaxed);
+            let request = if is_post {
+                client.post(format!("{url}/store/{number}")).body("content")
+            } else {
+                client.get(format!("{url}/{number}"))
+            };
+            let failure = match request.send().await {
+                Ok(response) if response.status() == StatusCode::OK => None,
+                Ok(response) => Some(format!("{}", response.status())),
+                Err(error) => Some(format!("{error:?}")),
+            };
+            if let Some(failure) = failure {
+                let what = if is_post { "POST" } else { "GET" };
+                let failure = format!("{what} {number}: {failure}");
+                self.failures.lock().unwrap().push(failure);
+            } else if is_post {
+                let stored = self.stored.lock().unwrap().get(&number).copied();
+                assert_eq!(stored, Some(1), "document {number}");
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stopping_replicas_costs_clients_nothing() {
+    let world = World::start().await;
+    let load = Arc::new(Load::default());
+    let mut replicas = Vec::new();
+    for _ in 0..3 {
+        replicas.push(world.replica(load.routes()).await);
+    }
+    world.wait_for(&replicas).await;
+    let clients: Vec<_> = (0..8)
+        .map(|index| {
+            let running = load.clone().run(world.url(""), client(), index % 2 == 0);
+            tokio::spawn(running)
+        })
+        .collect();
+    for _ in 0..6 {
+        let before = load.sent.load(Ordering::Relaxed);
+        let stopped = replicas.remove(0);
+        let ip = stopped.ip;
+        stopped.stop().await;
+        world.names.remove(ip);
+        replicas.push(world.replica(load.routes()).await);
+        world.wait_for(&replicas).await;
+        eventually(async || load.sent.load(Ordering::Relaxed) > before + 100).await;
+    }
+    load.is_over.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.await.unwrap();
+    }
+    let failures = load.failures.lock().unwrap();
+    assert!(failures.is_empty(), "{failures:#?}");
+    let stored = load.stored.lock().unwrap();
+    assert!(stored.len() > 100, "{}", stored.len());
+    assert!(stored.values().all(|times| *times == 1));
+}

@@ -1,0 +1,1 @@
+//! What the proxy says of itself, and what it leaves to the services behind.

@@ -1,0 +1,308 @@
+//! A name, the replicas behind it, and the proxy in front.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::StatusCode;
+use proxy::{Entry, Forwards, Settings};
+use serde_json::{Value, json};
+use service::CancellationToken;
+use service::forward::{Found, Lookup, Upstream};
+use service::server::{Listen, Running};
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+/// Long enough for a busy machine; a test that reaches it has failed.
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+/// The name of every test's upstream.
+pub(crate) const NAME: &str = "api.test";
+
+/// A name server that says what the test wants.
+#[derive(Clone, Default)]
+pub(crate) struct Names(Arc<Mutex<Option<BTreeSet<IpAddr>>>>);
+
+impl Names {
+    pub(crate) fn add(&self, ip: IpAddr) {
+        self.0.lock().unwrap().get_or_insert_default().insert(ip);
+    }
+
+    pub(crate) fn remove(&self, ip: IpAddr) {
+        self.0.lock().unwrap().get_or_insert_default().remove(&ip);
+    }
+
+    /// No answer at all from now on.
+    pub(crate) fn break_down(&self) {
+        *self.0.lock().unwrap() = None;
+    }
+}
+
+impl Lookup for Names {
+    fn lookup<'a>(&'a self, host: &'a str) -> Found<'a> {
+        assert_eq!(host, NAME);
+        let addresses = self.0.lock().unwrap().clone();
+        Box::pin(async move {
+            let addresses = addresses.ok_or("no server answers")?;
+            Ok(addresses.into_iter().collect())
+        })
+    }
+}
+
+/// A server in a runtime of its own, so that it can be killed.
+pub(crate) struct Replica {
+    pub(crate) ip: IpAddr,
+    readiness: Arc<Readiness>,
+    shutdown: CancellationToken,
+    running: Option<Running>,
+    runtime: Option<Runtime>,
+}
+
+#[derive(Default)]
+struct Readiness {
+    is_unready: AtomicBool,
+    is_frozen: AtomicBool,
+}
+
+impl Replica {
+    /// Refuses to be ready from now on, or not any more.
+    pub(crate) fn set_unready(&self, is_unready: bool) {
+        self.readiness
+            .is_unready
+            .store(is_unready, Ordering::Relaxed);
+    }
+
+    /// Accepts but never answers from now on.
+    pub(crate) fn freeze(&self) {
+        self.readiness.is_frozen.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends as a server does that is asked to: open requests are finished.
+    pub(crate) async fn stop(mut self) {
+        self.shutdown.cancel();
+        self.running.take().unwrap().wait().await.unwrap();
+    }
+
+    /// Ends at once, in the middle of whatever it does.
+    pub(crate) fn kill(mut self) {
+        self.runtime.take().unwrap().shutdown_background();
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The proxy, the name, and what its replicas have in common.
+pub(crate) struct World {
+    pub(crate) names: Names,
+    pub(crate) proxy: SocketAddr,
+    pub(crate) status: SocketAddr,
+    pub(crate) shutdown: CancellationToken,
+    network: u8,
+    port: u16,
+    last: AtomicU8,
+    ended: Option<JoinHandle<()>>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(ended) = self.ended.take() {
+            ended.abort();
+        }
+    }
+}
+
+impl World {
+    /// A proxy whose upstream has no replicas yet.
+    pub(crate) async fn start() -> Self {
+        static NETWORKS: AtomicU8 = AtomicU8::new(1);
+        let network = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        // The replicas share a port, as those of one service do.
+        let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = free.local_addr().unwrap().port();
+        let names = Names::default();
+        let shutdown = CancellationToken::new();
+        let settings = Settings {
+            listen_address: Ipv4Addr::LOCALHOST.into(),
+            forwards: Forwards(vec![Entry {
+                port: 0,
+                upstream: Upstream::parse(&format!("http://{NAME}:{port}")).unwrap(),
+            }]),
+            proxy_status_port: 0,
+            ..Settings::default()
+        };
+        let started = proxy::start_with(settings, Arc::new(names.clone()), shutdown.clone())
+            .await
+            .unwrap();
+        Self {
+            names,
+            proxy: started.forwards()[0],
+            status: started.status(),
+            shutdown,
+            network,
+            port,
+            last: AtomicU8::new(0),
+            ended: Some(tokio::spawn(async { started.wait().await.unwrap() })),
+        }
+    }
+
+    /// A proxy with `count` replicas that all get requests.
+    pub(crate) async fn with_replicas(count: usize) -> (Self, Vec<Replica>) {
+        let world = Self::start().await;
+        let mut replicas = Vec::new();
+        for _ in 0..count {
+            replicas.push(world.replica(Router::new()).await);
+        }
+        world.wait_for(&replicas).await;
+        (world, replicas)
+    }
+
+    /// One more replica, which answers what `routes` do not with [`mirror`]; the name stands for it, too.
+    pub(crate) async fn replica(&self, routes: Router) -> Replica {
+        let last = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let ip: IpAddr = Ipv4Addr::new(127, 7, self.network, last).into();
+        let readiness = Arc::new(Readiness::default());
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let ready = {
+            let readiness = readiness.clone();
+            get(async move || readiness.answer().await)
+        };
+        let router = routes
+            .route("/ready", ready)
+            .fallback(async move |request: Request| mirror(ip, request).await);
+        let listen = Listen {
+            address: self.address(ip),
+            tls: None,
+        };
+        let shutdown = CancellationToken::new();
+        let starting = service::server::start(vec![listen], router, shutdown.clone());
+        let running = runtime.spawn(starting).await.unwrap().unwrap();
+        self.names.add(ip);
+        Replica {
+            ip,
+            readiness,
+            shutdown,
+            running: Some(running),
+            runtime: Some(runtime),
+        }
+    }
+
+    /// Where a replica on `ip` is to listen.
+    pub(crate) fn address(&self, ip: IpAddr) -> SocketAddr {
+        SocketAddr::new(ip, self.port)
+    }
+
+    /// An address for a replica that the test makes itself; the name stands for it, too.
+    pub(crate) fn named_address(&self) -> SocketAddr {
+        let last = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let ip = Ipv4Addr::new(127, 7, self.network, last).into();
+        self.names.add(ip);
+        self.address(ip)
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.proxy)
+    }
+
+    /// Who answered each of `requests` requests, one after the other.
+    pub(crate) async fn answered_by(&self, requests: usize) -> BTreeMap<IpAddr, usize> {
+        let client = client();
+        let mut counts = BTreeMap::new();
+        for _ in 0..requests {
+            let answer = json_of(client.get(self.url("/who")).send().await.unwrap()).await;
+            let ip: IpAddr = answer["replica"].as_str().unwrap().parse().unwrap();
+            *counts.entry(ip).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Until all of `replicas`, and nobody else, get requests.
+    pub(crate) async fn wait_for(&self, replicas: &[Replica]) {
+        let expected: BTreeSet<IpAddr> = replicas.iter().map(|replica| replica.ip).collect();
+        let client = client();
+        eventually(async || {
+            let mut seen = BTreeSet::new();
+            for _ in 0..expected.len() * 2 {
+                let Ok(response) = client.get(self.url("/who")).send().await else {
+                    return false;
+                };
+                if response.status() != StatusCode::OK {
+                    return false;
+                }
+                let answer = json_of(response).await;
+                seen.insert(answer["replica"].as_str().unwrap().parse().unwrap());
+            }
+            seen == expected
+        })
+        .await;
+    }
+}
+
+impl Readiness {
+    async fn answer(&self) -> StatusCode {
+        if self.is_frozen.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        if self.is_unready.load(Ordering::Relaxed) {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::OK
+        }
+    }
+}
+
+/// Answers with what it was asked, and who answers.
+async fn mirror(ip: IpAddr, request: Request) -> Response {
+    let headers: Vec<(String, String)> = request
+        .headers()
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+        .collect();
+    let (method, path) = (request.method().to_string(), request.uri().to_string());
+    let Ok(body) = axum::body::to_bytes(request.into_body(), 1 << 26).await else {
+        return StatusCode::BAD_REQUEST.into_response();
+    };
+    axum::Json(json!({
+        "replica": ip, "method": method, "path": path, "headers": headers, "length": body.len(),
+    }))
+    .into_response()
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    service::http_client(None, false).unwrap()
+}
+
+pub(crate) async fn json_of(response: reqwest::Response) -> Value {
+    let text = response.text().await.unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Until `condition` holds.
+pub(crate) async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
+    let holds = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, holds).await.unwrap();
+}
+
+/// What `future` gives, before the test has failed.
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.unwrap()
+}
