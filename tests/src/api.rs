@@ -95,22 +95,34 @@ impl Api {
     }
 
     async fn ask_url(&self, method: Method, url: &str, body: Option<&Value>) -> Result<Answer> {
-        let mut request = self.http.request(method.clone(), url).timeout(TIMEOUT);
+        let mut request = self.http.request(method.clone(), url);
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = request.send().await;
-        let response = response.with_context(|| format!("{method} {url}"))?;
-        let status = response.status();
-        let headers = response.headers().clone();
-        let body = response.bytes().await;
-        let body = body.with_context(|| format!("{method} {url}: {status}, and it broke off"))?;
-        Ok(Answer {
-            status,
-            headers,
-            body: body.to_vec(),
-        })
+        send(request)
+            .await
+            .with_context(|| format!("{method} {url}"))
     }
+}
+
+/// The answer to one GET, whatever it is.
+pub(crate) async fn ask(client: &reqwest::Client, url: &str) -> Result<Answer> {
+    send(client.get(url))
+        .await
+        .with_context(|| format!("GET {url}"))
+}
+
+async fn send(request: reqwest::RequestBuilder) -> Result<Answer> {
+    let response = request.timeout(TIMEOUT).send().await?;
+    let status = response.status();
+    let headers = response.headers().clone();
+    let body = response.bytes().await;
+    let body = body.with_context(|| format!("{status}, and it broke off"))?;
+    Ok(Answer {
+        status,
+        headers,
+        body: body.to_vec(),
+    })
 }
 
 fn succeeded(answer: &Answer) -> Result<Value> {

@@ -1,5 +1,6 @@
 //! The main job, with faults on the way.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -80,9 +81,24 @@ pub async fn installed_in_spite_of(
     let registry = installation.state()?.services.registry();
     let installer = program("openshift-baremetal-install")?;
     let content = Content::make(&installation.data(), &registry, &installer, &console).await?;
+    let (state, work) = (installation.state_file(), installation.data().join("demo"));
+    let api = installation.api()?;
+    let faults = async || faults(installation).await;
+    both(&api, &content, state, work, faults).await
+}
+
+/// The journey with the services that `state` names, and `faults` from when they have the content.
+pub(crate) async fn both(
+    api: &Api,
+    content: &Content,
+    state: PathBuf,
+    work: PathBuf,
+    faults: impl AsyncFnOnce() -> Result<()>,
+) -> Result<()> {
+    let console = Console::new(false);
     let options = Options {
-        state: installation.state_file(),
-        work: installation.data().join("demo"),
+        state,
+        work,
         host_sim: program("host-sim")?,
         coreos_installer: None,
         broken: None,
@@ -90,11 +106,11 @@ pub async fn installed_in_spite_of(
     };
     let journey = Journey::new(&options, &console)?;
     tokio::try_join!(
-        async { journey.run(&content).await.context("the journey") },
+        async { journey.run(content).await.context("the journey") },
         async {
             // Until then the services are given the content.
-            Stage::Before.reached(&installation.api()?).await?;
-            faults(installation).await.context("the faults")
+            Stage::Before.reached(api).await?;
+            faults().await.context("the faults")
         },
     )?;
     Ok(())

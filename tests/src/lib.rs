@@ -7,6 +7,7 @@ mod api;
 mod installation;
 mod journey;
 mod ledger;
+pub mod pod;
 pub mod process;
 mod scratch;
 mod snapshot;

@@ -27,6 +27,25 @@ pub fn program(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// The simulated installer, linked statically: it runs in containers that have no libraries.
+///
+/// Errors: it is not there.
+pub fn static_installer() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("this test program's path is unknown")?;
+    // target/debug/deps/pod-….
+    let target = own
+        .ancestors()
+        .nth(3)
+        .context("this test program lies in no target folder")?;
+    let path = target.join("pod/openshift-baremetal-install");
+    ensure!(
+        path.is_file(),
+        "{} is not there: `cargo xtask test` builds it",
+        path.display()
+    );
+    Ok(path)
+}
+
 /// Sends a signal.
 ///
 /// Errors: there is no such process, or it belongs to somebody else.

@@ -1,0 +1,313 @@
+//! What compose.yaml says, as far as a container is made of it.
+//!
+//! The file that users run is the one that is tested: keys that this reader does not know are refused, so that
+//! nothing in it is passed over without being noticed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// The variables that the file refers to.
+pub type Variables = BTreeMap<String, String>;
+
+/// The file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Compose {
+    /// Services by name.
+    pub services: BTreeMap<String, Service>,
+    /// Files with secrets by name.
+    pub secrets: BTreeMap<String, Secret>,
+}
+
+/// A secret's file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Secret {
+    /// Relative to the compose file.
+    pub file: String,
+}
+
+/// A service.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// Full name with its tag.
+    pub image: String,
+    /// Variables; they win over those of the file.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// A file with variables.
+    pub env_file: Option<String>,
+    /// Names of secrets.
+    #[serde(default)]
+    pub secrets: Vec<String>,
+    /// `SOURCE:TARGET[:ro]`; a source with a slash is a folder.
+    #[serde(default)]
+    pub volumes: Vec<String>,
+    /// `[ADDRESS:]PORT:PORT`.
+    #[serde(default)]
+    pub ports: Vec<String>,
+    /// Folders in memory.
+    #[serde(default)]
+    pub tmpfs: Vec<String>,
+    /// Whether the image's files cannot be written.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Capabilities that are taken away.
+    #[serde(default)]
+    pub cap_drop: Vec<String>,
+    /// Options of the kernel's security.
+    #[serde(default)]
+    pub security_opt: Vec<String>,
+    /// Whether a small init is process 1.
+    #[serde(default)]
+    pub init: bool,
+    /// Name servers.
+    #[serde(default)]
+    pub dns: Vec<String>,
+    /// Limits of each process.
+    #[serde(default)]
+    pub ulimits: BTreeMap<String, i64>,
+    /// As in `256m`.
+    pub mem_limit: Option<String>,
+    /// Processes and threads.
+    pub pids_limit: Option<i64>,
+    /// As in `25s`.
+    pub stop_grace_period: Option<String>,
+    // Tests start and restart by themselves, choose the replicas, and ask for health over HTTP.
+    #[serde(default, rename = "restart")]
+    _restart: IgnoredAny,
+    #[serde(default, rename = "scale")]
+    _scale: IgnoredAny,
+    #[serde(default, rename = "healthcheck")]
+    _healthcheck: IgnoredAny,
+    #[serde(default, rename = "logging")]
+    _logging: IgnoredAny,
+}
+
+/// A thing of the host that a container sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// Name of a volume, or a path relative to the compose file.
+    pub source: String,
+    /// Where it is in the container.
+    pub target: String,
+    /// Whether it cannot be written.
+    pub is_read_only: bool,
+}
+
+impl Volume {
+    /// Whether the source is a folder and no volume.
+    pub fn is_folder(&self) -> bool {
+        self.source.starts_with(['.', '/'])
+    }
+}
+
+impl Compose {
+    /// Reads the file with its variables put in.
+    ///
+    /// Errors: it cannot be read, a variable without a default is not given, a key is not known here.
+    pub fn read(path: &Path, variables: &Variables) -> Result<Self> {
+        let reading = || format!("reading {}", path.display());
+        let text = std::fs::read_to_string(path).with_context(reading)?;
+        let text = with_variables(&text, variables).with_context(reading)?;
+        serde_yaml::from_str(&text).with_context(reading)
+    }
+
+    /// A service by its name.
+    ///
+    /// Errors: there is none.
+    pub fn service(&self, name: &str) -> Result<&Service> {
+        let service = self.services.get(name);
+        service.with_context(|| format!("compose.yaml has no service {name}"))
+    }
+}
+
+impl Service {
+    /// Name and tag of the image.
+    ///
+    /// Errors: there is no tag.
+    pub fn image(&self) -> Result<(&str, &str)> {
+        let parts = self.image.rsplit_once(':');
+        parts.with_context(|| format!("{}: has no tag", self.image))
+    }
+
+    /// The volumes.
+    ///
+    /// Errors: one that is not understood.
+    pub fn volumes(&self) -> Result<Vec<Volume>> {
+        let parse = |text: &String| {
+            let parts: Vec<&str> = text.split(':').collect();
+            let (source, target, options) = match parts[..] {
+                [source, target] => (source, target, ""),
+                [source, target, options] => (source, target, options),
+                _ => bail!("volume {text:?} is not understood"),
+            };
+            Ok(Volume {
+                source: source.to_owned(),
+                target: target.to_owned(),
+                is_read_only: options.split(',').any(|option| option == "ro"),
+            })
+        };
+        self.volumes.iter().map(parse).collect()
+    }
+
+    /// Published port and port in the container.
+    ///
+    /// Errors: one that is not understood.
+    pub fn ports(&self) -> Result<Vec<(u16, u16)>> {
+        let parse = |text: &String| {
+            let numbers = text.rsplit_once(':').and_then(|(host, inside)| {
+                let host = host.rsplit_once(':').map_or(host, |(_, port)| port);
+                Some((host.parse().ok()?, inside.parse().ok()?))
+            });
+            numbers.with_context(|| format!("port {text:?} is not understood"))
+        };
+        self.ports.iter().map(parse).collect()
+    }
+
+    /// Limit of the memory.
+    ///
+    /// Errors: it is not understood.
+    pub fn memory_bytes(&self) -> Result<Option<i64>> {
+        let Some(text) = &self.mem_limit else {
+            return Ok(None);
+        };
+        let (number, factor) = match text.as_bytes().last() {
+            Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+            Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+            Some(b'g' | b'G') => (&text[..text.len() - 1], 1 << 30),
+            _ => (text.as_str(), 1),
+        };
+        let number: i64 = number
+            .parse()
+            .with_context(|| format!("mem_limit {text:?} is not understood"))?;
+        Ok(Some(number * factor))
+    }
+
+    /// How long the service may take to end.
+    ///
+    /// Errors: it is not understood.
+    pub fn grace_s(&self) -> Result<i32> {
+        let text = self.stop_grace_period.as_deref().unwrap_or("10s");
+        let number = text.strip_suffix('s').and_then(|text| text.parse().ok());
+        number.with_context(|| format!("stop_grace_period {text:?} is not understood"))
+    }
+}
+
+/// Puts variables in: `${NAME}`, `${NAME-default}`, `${NAME:-default}`, and `$$` for a dollar.
+fn with_variables(text: &str, variables: &Variables) -> Result<String> {
+    let mut done = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        done.push_str(before);
+        rest = if let Some(after) = after.strip_prefix('$') {
+            done.push('$');
+            after
+        } else {
+            let (inner, after) = after
+                .strip_prefix('{')
+                .and_then(|after| after.split_once('}'))
+                .with_context(|| {
+                    let line: String = after.chars().take_while(|c| *c != '\n').collect();
+                    format!("${line}: expected ${{NAME}}")
+                })?;
+            done.push_str(value_of(inner, variables)?);
+            after
+        };
+    }
+    done.push_str(rest);
+    Ok(done)
+}
+
+fn value_of<'a>(inner: &'a str, variables: &'a Variables) -> Result<&'a str> {
+    let end = inner.find([':', '-', '?']).unwrap_or(inner.len());
+    let (name, default) = inner.split_at(end);
+    let value = variables.get(name).map(String::as_str);
+    match (default, value) {
+        ("", Some(value)) => Ok(value),
+        ("", None) => bail!("{name} is not given and has no default"),
+        (default, value) => {
+            let (is_empty_as_none, default) = match default.strip_prefix(":-") {
+                Some(default) => (true, default),
+                None => match default.strip_prefix('-') {
+                    Some(default) => (false, default),
+                    None => bail!("${{{inner}}} is not understood"),
+                },
+            };
+            Ok(value
+                .filter(|value| !(is_empty_as_none && value.is_empty()))
+                .unwrap_or(default))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn variables_are_put_in_as_compose_does() {
+        let given = variables(&[("A", "1"), ("EMPTY", "")]);
+        let put = |text: &str| with_variables(text, &given);
+        assert_eq!(put("a ${A} $$b ${B:-2}").unwrap(), "a 1 $b 2");
+        assert_eq!(put("[${EMPTY:-3}][${EMPTY-3}]").unwrap(), "[3][]");
+        assert!(put("${B}").unwrap_err().to_string().contains('B'));
+        assert!(put("$A").is_err());
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_passed_over() {
+        let text = "services: { a: { image: 'x:1', new_key: 1 } }\nsecrets: {}\n";
+        let error = serde_yaml::from_str::<Compose>(text).unwrap_err();
+        assert!(error.to_string().contains("new_key"), "{error}");
+    }
+
+    #[test]
+    fn short_forms_are_taken_apart() {
+        let text = "{ image: 'localhost/a:1', mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
+                    volumes: ['db:/var', './images:/images:ro'] }";
+        let service: Service = serde_yaml::from_str(text).unwrap();
+        assert_eq!(service.image().unwrap(), ("localhost/a", "1"));
+        assert_eq!(service.memory_bytes().unwrap(), Some(256 << 20));
+        assert_eq!(service.ports().unwrap(), [(1, 2), (3, 4)]);
+        let volumes = service.volumes().unwrap();
+        assert!(!volumes[0].is_folder() && !volumes[0].is_read_only);
+        assert!(volumes[1].is_folder() && volumes[1].is_read_only);
+        assert_eq!(service.grace_s().unwrap(), 10);
+    }
+
+    #[test]
+    fn the_file_that_users_run_is_understood() {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"));
+        let compose = Compose::read(path, &Variables::new()).unwrap();
+        for name in [
+            "db",
+            "registry",
+            "api-server",
+            "image-service",
+            "webui",
+            "proxy",
+        ] {
+            let service = compose.service(name).unwrap();
+            service.image().unwrap();
+            service.volumes().unwrap();
+            service.ports().unwrap();
+            service.memory_bytes().unwrap();
+            service.grace_s().unwrap();
+            assert!(
+                service.read_only && service.init && !service.dns.is_empty(),
+                "{name}"
+            );
+        }
+    }
+}

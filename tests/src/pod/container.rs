@@ -1,0 +1,361 @@
+//! One container of a pod.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use reqwest::StatusCode;
+use testcontainers::bollard::models::HostConfig;
+use testcontainers::bollard::query_parameters::{
+    KillContainerOptionsBuilder, RestartContainerOptionsBuilder, StopContainerOptionsBuilder,
+};
+use testcontainers::core::{AccessMode, IntoContainerPort as _, Mount};
+use testcontainers::runners::AsyncRunner as _;
+use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt as _};
+
+use super::compose::Service;
+use super::engine::Engine;
+use super::folder::read_variables;
+use super::{Folder, Pod};
+use crate::{Answer, Api, free_ports, until};
+
+/// A busy machine may take long.
+const START_LIMIT: Duration = Duration::from_mins(3);
+/// Until a container that should end has ended.
+const END_LIMIT: Duration = Duration::from_mins(2);
+
+/// How a container has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// What it was ended with.
+    pub code: i64,
+    /// How long that took.
+    pub took: Duration,
+}
+
+/// A container; it goes with this value.
+#[derive(Debug)]
+pub struct Container {
+    name: String,
+    inner: ContainerAsync<GenericImage>,
+    engine: Engine,
+    grace_s: i32,
+    /// Where it is asked for its health; published for this one alone, unless the pod publishes it.
+    port: u16,
+    is_tls: bool,
+    client: reqwest::Client,
+}
+
+/// What a test changes of what the compose file says.
+#[derive(Debug, Default, Clone)]
+pub struct Changes {
+    /// Variables that win over all others.
+    pub environment: Vec<(String, String)>,
+    /// Mount points of volumes that are forgotten.
+    pub without_volumes: bool,
+    /// Arguments.
+    pub command: Vec<String>,
+}
+
+/// Port on which a service says how it is.
+fn own_port(service: &str) -> u16 {
+    match service {
+        "db" => 5432,
+        "registry" => 5000,
+        "api-server" => 8090,
+        "image-service" => 8888,
+        "webui" => 8080,
+        _ => 8081,
+    }
+}
+
+impl Container {
+    /// Starts `service` of `pod` as container `name`; other containers know it by the service's name.
+    pub(super) async fn start_as(
+        pod: &Pod,
+        service: &str,
+        name: &str,
+        changes: &Changes,
+    ) -> Result<Self> {
+        let compose = pod.folder.compose()?;
+        let said = compose.service(service)?;
+        let published = said.ports()?;
+        let own = own_port(service);
+        let port = match published.iter().find(|(_, inside)| *inside == own) {
+            Some((outside, _)) => *outside,
+            None => free_ports(1)?,
+        };
+        let mut request = request(pod, service, said, changes)?
+            .with_container_name(name)
+            .with_labels(Engine::labels(&pod.name))
+            .with_startup_timeout(START_LIMIT)
+            .with_mapped_port(port, own.tcp());
+        for (outside, inside) in published {
+            request = request.with_mapped_port(outside, inside.tcp());
+        }
+        for secret in &said.secrets {
+            let file = compose.secrets.get(secret);
+            let file = file.with_context(|| format!("secret {secret} is not declared"))?;
+            let source = pod.folder.resolve(&file.file);
+            let target = format!("/run/secrets/{secret}");
+            let mount = Mount::bind_mount(source.display().to_string(), target);
+            request = request.with_mount(mount.with_access_mode(AccessMode::ReadOnly));
+        }
+        let inner = request.start().await.with_context(|| {
+            format!(
+                "starting {} (images are built by `cargo xtask images`)",
+                said.image
+            )
+        })?;
+        Ok(Self {
+            name: name.to_owned(),
+            inner,
+            engine: pod.engine.clone(),
+            grace_s: said.grace_s()?,
+            port,
+            is_tls: service == "registry",
+            client: crate::api::client(Some(&pod.registry().ca))?,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A client of this one, past the proxy.
+    ///
+    /// Errors: the client cannot be made.
+    pub fn api(&self) -> Result<Api> {
+        Api::new(&self.origin())
+    }
+
+    /// Where this one is reached, past the proxy.
+    pub fn origin(&self) -> String {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        format!("{scheme}://127.0.0.1:{}", self.port)
+    }
+
+    /// Asks for `/health`, `/ready`, `/metrics`.
+    ///
+    /// Errors: no answer.
+    pub async fn probe(&self, path: &str) -> Result<Answer> {
+        crate::api::ask(&self.client, &format!("{}{path}", self.origin())).await
+    }
+
+    /// Waits until it says that it is ready; gives how long that took.
+    ///
+    /// Errors: not in time, or it has ended.
+    pub async fn is_ready(&self) -> Result<Duration> {
+        self.answers("/ready", StatusCode::OK, "").await
+    }
+
+    /// Waits until it answers `path` with `status` and a body that contains `word`.
+    ///
+    /// Errors: not in time, or it has ended.
+    pub async fn answers(&self, path: &str, status: StatusCode, word: &str) -> Result<Duration> {
+        let began = Instant::now();
+        let mut last = String::new();
+        let answered = until(
+            &format!("{} answers {path} with {status} {word}", self.name),
+            START_LIMIT,
+            async || {
+                match self.probe(path).await {
+                    Ok(answer) if answer.status == status && answer.text().contains(word) => {
+                        return Ok(Some(began.elapsed()));
+                    }
+                    Ok(answer) => last = format!("{} {}", answer.status, answer.text()),
+                    Err(error) => last = format!("{error:#}"),
+                }
+                ensure!(self.is_running().await?, "{} has ended", self.name);
+                Ok(None)
+            },
+        )
+        .await;
+        answered.with_context(|| format!("last: {last}"))
+    }
+
+    /// Sum of the samples of a metric whose line contains `label`.
+    ///
+    /// Errors: no answer.
+    pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
+        let text = self.probe("/metrics").await?.text();
+        let samples = text
+            .lines()
+            .filter(|line| line.starts_with(name) && line.contains(label));
+        Ok(samples
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .sum())
+    }
+
+    /// What it has written.
+    ///
+    /// Errors: the engine's.
+    pub async fn logs(&self) -> Result<String> {
+        self.engine.logs(&self.name).await
+    }
+
+    /// Whether its program runs.
+    ///
+    /// Errors: the engine's.
+    pub async fn is_running(&self) -> Result<bool> {
+        Ok(self.inner.is_running().await?)
+    }
+
+    /// Kills it, as a crash does.
+    ///
+    /// Errors: it does not run.
+    pub async fn kill(&self) -> Result<()> {
+        let options = KillContainerOptionsBuilder::new().signal("SIGKILL");
+        let docker = self.engine.docker();
+        let killed = docker.kill_container(&self.name, Some(options.build()));
+        killed
+            .await
+            .with_context(|| format!("killing {}", self.name))?;
+        self.has_ended().await.map(drop)
+    }
+
+    /// Starts it again after an end.
+    ///
+    /// Errors: the engine's.
+    pub async fn start(&self) -> Result<()> {
+        let started = self.inner.start().await;
+        started.with_context(|| format!("starting {} again", self.name))
+    }
+
+    /// `podman restart`.
+    ///
+    /// Errors: the engine's.
+    pub async fn restart(&self) -> Result<()> {
+        let options = RestartContainerOptionsBuilder::new().t(self.grace_s);
+        let docker = self.engine.docker();
+        let restarted = docker.restart_container(&self.name, Some(options.build()));
+        restarted
+            .await
+            .with_context(|| format!("restarting {}", self.name))
+    }
+
+    /// `podman stop` with the patience that the compose file grants.
+    ///
+    /// Errors: the engine's.
+    pub async fn stop(&self) -> Result<Ended> {
+        let began = Instant::now();
+        let options = StopContainerOptionsBuilder::new().t(self.grace_s).build();
+        let docker = self.engine.docker();
+        let stopped = docker.stop_container(&self.name, Some(options)).await;
+        stopped.with_context(|| format!("stopping {}", self.name))?;
+        let code = self.has_ended().await?;
+        Ok(Ended {
+            code,
+            took: began.elapsed(),
+        })
+    }
+
+    /// Freezes it: it is there and does not answer.
+    ///
+    /// Errors: the engine's.
+    pub async fn pause(&self) -> Result<()> {
+        Ok(self.inner.pause().await?)
+    }
+
+    /// Lets it go on.
+    ///
+    /// Errors: the engine's.
+    pub async fn unpause(&self) -> Result<()> {
+        Ok(self.inner.unpause().await?)
+    }
+
+    /// Waits for its end; gives the exit code.
+    ///
+    /// Errors: it does not end.
+    pub async fn has_ended(&self) -> Result<i64> {
+        until(&format!("{} ends", self.name), END_LIMIT, async || {
+            let docker = self.engine.docker();
+            let state = docker.inspect_container(&self.name, None).await?.state;
+            let state = state.with_context(|| format!("{} has no state", self.name))?;
+            Ok(state.exit_code.filter(|_| state.running == Some(false)))
+        })
+        .await
+    }
+
+    /// Removes it; volumes with a name stay.
+    ///
+    /// Errors: the engine's.
+    pub async fn remove(self) -> Result<()> {
+        Ok(self.inner.rm().await?)
+    }
+}
+
+/// What the compose file says, as a request.
+fn request(
+    pod: &Pod,
+    service: &str,
+    said: &Service,
+    changes: &Changes,
+) -> Result<ContainerRequest<GenericImage>> {
+    let (image, tag) = said.image()?;
+    let mut request = GenericImage::new(image, tag)
+        .with_readonly_rootfs(said.read_only)
+        .with_cmd(&changes.command);
+    for (name, value) in environment(&pod.folder, said)? {
+        request = request.with_env_var(name, value);
+    }
+    for (name, value) in &changes.environment {
+        request = request.with_env_var(name, value);
+    }
+    for capability in &said.cap_drop {
+        request = request.with_cap_drop(capability);
+    }
+    for option in &said.security_opt {
+        request = request.with_security_opt(option);
+    }
+    for (name, limit) in &said.ulimits {
+        request = request.with_ulimit(name, *limit, Some(*limit));
+    }
+    for volume in said.volumes()? {
+        let target = volume.target.clone();
+        let mount = if volume.is_folder() {
+            let source = pod.folder.resolve(&volume.source);
+            Mount::bind_mount(source.display().to_string(), target)
+        } else if changes.without_volumes {
+            continue;
+        } else {
+            Mount::volume_mount(pod.volume(&volume.source), target)
+        };
+        let mode = if volume.is_read_only {
+            AccessMode::ReadOnly
+        } else {
+            AccessMode::ReadWrite
+        };
+        request = request.with_mount(mount.with_access_mode(mode));
+    }
+    let memory = said.memory_bytes()?;
+    let (pids, init, dns) = (said.pids_limit, said.init, said.dns.clone());
+    let tmpfs: HashMap<_, _> = said
+        .tmpfs
+        .iter()
+        .map(|path| (path.clone(), String::new()))
+        .collect();
+    // Podman's way to name a container in its network; the crate has no words for it.
+    let network = format!("{}:alias={service}", pod.name);
+    Ok(
+        request.with_host_config_modifier(move |config: &mut HostConfig| {
+            config.network_mode = Some(network.clone());
+            config.init = Some(init);
+            config.dns = Some(dns.clone());
+            config.tmpfs = Some(tmpfs.clone());
+            config.memory = memory;
+            config.pids_limit = pids;
+        }),
+    )
+}
+
+/// The file's variables, and those of the service, which win.
+fn environment(folder: &Folder, said: &Service) -> Result<HashMap<String, String>> {
+    let mut variables = HashMap::new();
+    if let Some(path) = &said.env_file {
+        variables.extend(read_variables(&folder.resolve(path))?);
+    }
+    variables.extend(said.environment.clone());
+    Ok(variables)
+}

@@ -1,0 +1,163 @@
+//! The container engine, and what tests have made in it.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use futures_util::TryStreamExt as _;
+use testcontainers::bollard::Docker;
+use testcontainers::bollard::models::{NetworkCreateRequest, VolumeCreateRequest};
+use testcontainers::bollard::query_parameters::{
+    ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder,
+    LogsOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
+};
+use testcontainers::core::client::docker_client_instance;
+
+use crate::{process, until};
+
+/// Which test something belongs to.
+pub(super) const OWNER: &str = "atoll.test";
+/// Process that made something: what it left can go when it is gone.
+const PROCESS: &str = "atoll.test.pid";
+/// Networks are busy for a moment after their last container.
+const REMOVE_LIMIT: Duration = Duration::from_mins(1);
+
+/// The engine that `DOCKER_HOST` names.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    docker: Docker,
+}
+
+impl Engine {
+    /// Connects to it.
+    ///
+    /// Errors: it does not answer.
+    pub async fn connect() -> Result<Self> {
+        let docker = docker_client_instance().await?;
+        docker
+            .ping()
+            .await
+            .context("the container engine does not answer")?;
+        Ok(Self { docker })
+    }
+
+    /// The client, for what is not said here.
+    pub fn docker(&self) -> &Docker {
+        &self.docker
+    }
+
+    /// What marks a thing as made by this process for `owner`.
+    pub(super) fn labels(owner: &str) -> HashMap<String, String> {
+        let pid = std::process::id().to_string();
+        [(OWNER, owner), (PROCESS, &pid)]
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into()
+    }
+
+    /// Makes a network with a name server of its own; gives the address that the host has in it.
+    pub(super) async fn create_network(&self, name: &str) -> Result<String> {
+        let request = NetworkCreateRequest {
+            name: name.to_owned(),
+            labels: Some(Self::labels(name)),
+            ..NetworkCreateRequest::default()
+        };
+        self.docker
+            .create_network(request)
+            .await
+            .with_context(|| format!("making network {name}"))?;
+        let network = self.docker.inspect_network(name, None).await?;
+        let gateway = network
+            .ipam
+            .and_then(|ipam| ipam.config?.into_iter().next()?.gateway);
+        gateway.with_context(|| format!("network {name} has no gateway"))
+    }
+
+    pub(super) async fn create_volume(&self, owner: &str, name: &str) -> Result<()> {
+        let request = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            labels: Some(Self::labels(owner)),
+            ..VolumeCreateRequest::default()
+        };
+        let made = self.docker.create_volume(request).await;
+        made.map(drop)
+            .with_context(|| format!("making volume {name}"))
+    }
+
+    /// Removes a volume that no container uses.
+    ///
+    /// Errors: the engine's.
+    pub async fn remove_volume(&self, name: &str) -> Result<()> {
+        let options = RemoveVolumeOptionsBuilder::new().build();
+        let removed = self.docker.remove_volume(name, Some(options)).await;
+        removed.with_context(|| format!("removing volume {name}"))
+    }
+
+    /// What a container has written, both streams.
+    ///
+    /// Errors: there is no such container.
+    pub async fn logs(&self, container: &str) -> Result<String> {
+        let options = LogsOptionsBuilder::new().stdout(true).stderr(true).build();
+        let lines = self.docker.logs(container, Some(options));
+        let lines: Vec<_> = lines.try_collect().await?;
+        let text = |line: testcontainers::bollard::container::LogOutput| {
+            String::from_utf8_lossy(&line.into_bytes()).into_owned()
+        };
+        Ok(lines.into_iter().map(text).collect())
+    }
+
+    /// Removes everything that belongs to `owner`.
+    ///
+    /// Errors: something stays.
+    pub(super) async fn remove_all_of(&self, owner: &str) -> Result<()> {
+        self.remove(OWNER, |name| name == owner).await
+    }
+
+    /// Removes what killed test programs have left.
+    ///
+    /// Errors: something stays.
+    pub async fn sweep(&self) -> Result<()> {
+        let is_gone = |pid: &str| pid.parse().is_ok_and(|pid| !process::lives(pid));
+        self.remove(PROCESS, is_gone).await
+    }
+
+    /// Removes everything whose label satisfies `is_meant`: containers, then what they used.
+    async fn remove(&self, label: &str, is_meant: impl Fn(&str) -> bool) -> Result<()> {
+        let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
+        let is_meant = |labels: Option<HashMap<String, String>>| {
+            labels.is_some_and(|labels| labels.get(label).is_some_and(|value| is_meant(value)))
+        };
+        let options = ListContainersOptionsBuilder::new().all(true);
+        let options = options.filters(&filters).build();
+        for container in self.docker.list_containers(Some(options)).await? {
+            if let Some(id) = container.id.filter(|_| is_meant(container.labels)) {
+                let options = RemoveContainerOptionsBuilder::new().force(true).v(true);
+                let removed = self.docker.remove_container(&id, Some(options.build()));
+                removed
+                    .await
+                    .with_context(|| format!("removing container {id}"))?;
+            }
+        }
+        let options = ListVolumesOptionsBuilder::new().filters(&filters).build();
+        let volumes = self.docker.list_volumes(Some(options)).await?.volumes;
+        for volume in volumes.into_iter().flatten() {
+            if is_meant(Some(volume.labels)) {
+                self.remove_volume(&volume.name).await?;
+            }
+        }
+        let options = ListNetworksOptionsBuilder::new().filters(&filters).build();
+        for network in self.docker.list_networks(Some(options)).await? {
+            if let Some(name) = network.name.filter(|_| is_meant(network.labels)) {
+                self.remove_network(&name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_network(&self, name: &str) -> Result<()> {
+        let what = format!("network {name} can be removed");
+        until(&what, REMOVE_LIMIT, async || {
+            Ok(self.docker.remove_network(name).await.ok())
+        })
+        .await
+    }
+}

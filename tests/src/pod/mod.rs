@@ -1,0 +1,331 @@
+//! The pod in containers, as `podman-compose up` runs it, with names, ports and a network of a test's own.
+//!
+//! The folder is made by `atoll pod init`, the containers are made from its compose.yaml, and everything is asked
+//! from outside through published ports. All of it goes with the [`Pod`], also after a failure; what a killed test
+//! program has left goes at the next run.
+
+mod compose;
+mod container;
+mod engine;
+mod folder;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use testkit::demo::{Content, Registry, State};
+
+pub use compose::{Compose, Variables};
+pub use container::{Changes, Container, Ended};
+pub use engine::Engine;
+pub use folder::{Folder, Ports};
+
+use crate::{Api, free_ports, journey};
+
+/// Services, in the order in which they are started here. Any order works.
+pub const SERVICES: [&str; 6] = [
+    "db",
+    "registry",
+    "api-server",
+    "image-service",
+    "webui",
+    "proxy",
+];
+/// Ports that a pod publishes.
+const PORTS: u16 = 6;
+/// Names another database.
+const POSTGRES_IMAGE: &str = "POSTGRES_IMAGE";
+/// Lines of each log that a failure shows.
+const LOG_TAIL: usize = 40;
+
+/// A pod of a test's own.
+#[derive(Debug)]
+pub struct Pod {
+    name: String,
+    engine: Engine,
+    folder: Folder,
+    ports: Ports,
+    gateway: String,
+    containers: BTreeMap<(String, u32), Container>,
+    content: Option<Content>,
+}
+
+impl Pod {
+    /// Makes folder, network and volumes; nothing runs yet.
+    ///
+    /// Errors: the engine's, those of `atoll pod init`.
+    pub async fn new(engine: &Engine) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("atoll-test-{}-{number}", std::process::id());
+        let gateway = engine.create_network(&name).await?;
+        let first = free_ports(PORTS)?;
+        let pod = Self {
+            folder: Folder::new(&gateway)?,
+            name,
+            engine: engine.clone(),
+            ports: Ports {
+                api: first,
+                images: first + 1,
+                webui: first + 2,
+                webui_static: first + 3,
+                registry: first + 4,
+                database: first + 5,
+            },
+            gateway,
+            containers: BTreeMap::new(),
+            content: None,
+        };
+        pod.configure()?;
+        for service in pod.folder.compose()?.services.values() {
+            for volume in service.volumes()? {
+                if !volume.is_folder() {
+                    let name = pod.volume(&volume.source);
+                    pod.engine.create_volume(&pod.name, &name).await?;
+                }
+            }
+        }
+        Ok(pod)
+    }
+
+    /// Everything started, with content, and ready.
+    ///
+    /// Errors: those of each part.
+    pub async fn up(engine: &Engine) -> Result<Self> {
+        let mut pod = Self::new(engine).await?;
+        let up = pod.start_all().await;
+        pod.or_tell(up).await?;
+        Ok(pod)
+    }
+
+    /// Starts what is not there yet, makes content, and waits until everything is ready.
+    ///
+    /// Errors: those of each part.
+    pub async fn start_all(&mut self) -> Result<()> {
+        self.start("registry").await?;
+        self.make_content().await?;
+        for service in SERVICES {
+            if self.container(service).is_err() {
+                self.start(service).await?;
+            }
+        }
+        self.is_ready().await.map(drop)
+    }
+
+    /// Makes a live image and a release, unless that is done; the registry has to be started.
+    ///
+    /// Errors: those of the file system and of the registry.
+    pub async fn make_content(&mut self) -> Result<()> {
+        if self.content.is_none() {
+            self.container("registry")?.is_ready().await?;
+            let content = self.folder.make_content(&self.registry()).await?;
+            self.content = Some(content);
+        }
+        Ok(())
+    }
+
+    /// What can be installed.
+    ///
+    /// Errors: nothing was made yet.
+    pub fn content(&self) -> Result<&Content> {
+        self.content.as_ref().context("there is no content yet")
+    }
+
+    /// Starts the one container of a service.
+    ///
+    /// Errors: the engine's.
+    pub async fn start(&mut self, service: &str) -> Result<&Container> {
+        self.start_with(service, 1, &Changes::default()).await
+    }
+
+    /// Starts replica `number` of a service.
+    ///
+    /// Errors: the engine's.
+    pub async fn start_with(
+        &mut self,
+        service: &str,
+        number: u32,
+        changes: &Changes,
+    ) -> Result<&Container> {
+        let name = format!("{}-{service}-{number}", self.name);
+        let started = Container::start_as(self, service, &name, changes).await?;
+        let key = (service.to_owned(), number);
+        Ok(self.containers.entry(key).insert_entry(started).into_mut())
+    }
+
+    /// The first container of a service.
+    ///
+    /// Errors: it is not started.
+    pub fn container(&self, service: &str) -> Result<&Container> {
+        self.replica(service, 1)
+    }
+
+    /// A container of a service.
+    ///
+    /// Errors: it is not started.
+    pub fn replica(&self, service: &str, number: u32) -> Result<&Container> {
+        let found = self.containers.get(&(service.to_owned(), number));
+        found.with_context(|| format!("{service} {number} is not started"))
+    }
+
+    /// All containers of a service.
+    pub fn replicas(&self, service: &str) -> impl Iterator<Item = &Container> {
+        let of = self
+            .containers
+            .iter()
+            .filter(move |(key, _)| key.0 == service);
+        of.map(|(_, container)| container)
+    }
+
+    /// Removes the containers of a service; volumes stay.
+    ///
+    /// Errors: the engine's.
+    pub async fn remove(&mut self, service: &str) -> Result<()> {
+        let keys: Vec<_> = self.containers.keys().cloned().collect();
+        for key in keys.into_iter().filter(|key| key.0 == service) {
+            if let Some(container) = self.containers.remove(&key) {
+                container.remove().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until every container is ready; gives how long that took.
+    ///
+    /// Errors: not in time.
+    pub async fn is_ready(&self) -> Result<Duration> {
+        let began = Instant::now();
+        for ((service, _), container) in &self.containers {
+            // The database speaks no HTTP; the API is ready when it is.
+            if service != "db" {
+                container.is_ready().await?;
+            }
+        }
+        Ok(began.elapsed())
+    }
+
+    /// A client of the published API.
+    ///
+    /// Errors: the client cannot be made.
+    pub fn api(&self) -> Result<Api> {
+        Api::new(&format!("http://127.0.0.1:{}", self.ports.api))
+    }
+
+    /// The published ports.
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// Its registry, under the address that the test and all containers use.
+    pub fn registry(&self) -> Registry {
+        let address = format!("{}:{}", self.gateway, self.ports.registry);
+        self.folder.registry(address)
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
+    /// Writes where everything is; gives the file.
+    ///
+    /// Errors: it cannot be written.
+    pub fn state_file(&self) -> Result<PathBuf> {
+        self.folder.write_state(&self.registry(), &self.ports)
+    }
+
+    /// Where everything is.
+    ///
+    /// Errors: as [`Pod::state_file`].
+    pub fn state(&self) -> Result<State> {
+        State::read(&self.state_file()?)
+    }
+
+    /// Name of a volume of the compose file among those of the engine.
+    pub fn volume(&self, name: &str) -> String {
+        format!("{}-{name}", self.name)
+    }
+
+    /// Goes from nothing to an installed cluster of three and two hosts, while `faults` does its worst.
+    ///
+    /// Errors: those of either, with the ends of all logs.
+    pub async fn installed_in_spite_of(
+        &mut self,
+        faults: impl AsyncFnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let content = self.content()?.clone();
+        let (api, state) = (self.api()?, self.state_file()?);
+        let work = self.folder.beside("work")?;
+        let done = journey::both(&api, &content, state, work, async || faults(self).await).await;
+        self.or_tell(done).await
+    }
+
+    /// The result; a failure comes with the ends of all logs.
+    ///
+    /// Errors: the given one.
+    pub async fn or_tell<T>(&self, result: Result<T>) -> Result<T> {
+        let Err(error) = result else { return result };
+        let mut text = String::new();
+        for container in self.containers.values() {
+            let log = container.logs().await.unwrap_or_else(|e| e.to_string());
+            let lines: Vec<_> = log.lines().collect();
+            let tail = &lines[lines.len().saturating_sub(LOG_TAIL)..];
+            writeln!(text, "--- {}\n{}", container.name(), tail.join("\n")).ok();
+        }
+        Err(error.context(format!("{text}---")))
+    }
+
+    /// Removes everything; a test that holds ends with this.
+    ///
+    /// Errors: something stays.
+    pub async fn down(mut self) -> Result<()> {
+        self.containers.clear();
+        self.engine.remove_all_of(&self.name).await
+    }
+
+    /// The settings that differ from those of an operator: addresses and ports of this test.
+    fn configure(&self) -> Result<()> {
+        let ports = self.ports;
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let published = |port: u16| port.to_string();
+        self.folder.set([
+            ("GATEWAY", self.gateway.clone()),
+            ("SERVICE_BASE_URL", url(ports.api)),
+            ("ASSISTED_SERVICE_HOST", format!("127.0.0.1:{}", ports.api)),
+            ("IMAGE_SERVICE_BASE_URL", url(ports.images)),
+            ("PUBLIC_CONTAINER_REGISTRIES", self.registry().address),
+            ("PUBLISH_DB", published(ports.database)),
+            ("PUBLISH_REGISTRY", published(ports.registry)),
+            ("PUBLISH_API", published(ports.api)),
+            ("PUBLISH_IMAGES", published(ports.images)),
+            ("PUBLISH_WEBUI", published(ports.webui)),
+            ("PUBLISH_WEBUI_STATIC", published(ports.webui_static)),
+        ])?;
+        // Another database than ours can be tried out.
+        let image = std::env::var(POSTGRES_IMAGE).ok();
+        self.folder.set(image.map(|image| (POSTGRES_IMAGE, image)))
+    }
+}
+
+impl Drop for Pod {
+    /// What is left after a failure; the engine is asked by a thread of its own, for this one cannot wait.
+    fn drop(&mut self) {
+        self.containers.clear();
+        let (engine, name) = (self.engine.clone(), self.name.clone());
+        let handle = tokio::runtime::Handle::current();
+        let cleaned = std::thread::spawn(move || handle.block_on(engine.remove_all_of(&name)));
+        tell(cleaned.join());
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "shown with the failure of a test")]
+fn tell(cleaned: std::thread::Result<Result<()>>) {
+    match cleaned {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => eprintln!("something of the pod stays: {error:#}"),
+        Err(_) => eprintln!("something of the pod stays"),
+    }
+}

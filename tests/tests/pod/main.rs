@@ -1,0 +1,96 @@
+//! The pod in containers: what is started, restarted, killed, frozen and taken away, asked from outside.
+//!
+//! Its own `main`: the tests are left out where no container engine can run, and say so.
+
+mod journey;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use system_tests::pod::Engine;
+use tokio::runtime::Runtime;
+
+/// Where the engine listens; `cargo xtask test` sets it.
+const HOST: &str = "DOCKER_HOST";
+
+fn main() -> Result<ExitCode> {
+    let mut arguments = Arguments::from_args();
+    // Each test has a whole pod, and some measure.
+    arguments.test_threads.get_or_insert(1);
+    let is_there = std::env::var_os(HOST).is_some_and(|host| !host.is_empty());
+    if !is_there && !arguments.list {
+        say(
+            "THE POD IS NOT TESTED: no container engine is named in DOCKER_HOST. `cargo xtask test` starts one.",
+        );
+    }
+    let runtime = Arc::new(Runtime::new().context("starting the runtime")?);
+    let mut trials = Trials {
+        runtime,
+        is_there,
+        list: Vec::new(),
+    };
+    journey::add(&mut trials);
+    if is_there && !arguments.list {
+        trials.runtime.block_on(async {
+            let engine = Engine::connect().await?;
+            engine
+                .sweep()
+                .await
+                .context("removing what older runs have left")
+        })?;
+    }
+    Ok(libtest_mimic::run(&arguments, trials.list).exit_code())
+}
+
+/// The tests.
+struct Trials {
+    runtime: Arc<Runtime>,
+    is_there: bool,
+    list: Vec<Trial>,
+}
+
+impl Trials {
+    /// A test.
+    fn add<F>(&mut self, name: &str, test: impl FnOnce(Engine) -> F + Send + 'static)
+    where
+        F: Future<Output = Result<()>>,
+    {
+        self.push(name, false, test);
+    }
+
+    /// A test that takes long: run by `cargo xtask test --full`.
+    fn add_long<F>(&mut self, name: &str, test: impl FnOnce(Engine) -> F + Send + 'static)
+    where
+        F: Future<Output = Result<()>>,
+    {
+        self.push(name, true, test);
+    }
+
+    fn push<F>(
+        &mut self,
+        name: &str,
+        is_long: bool,
+        test: impl FnOnce(Engine) -> F + Send + 'static,
+    ) where
+        F: Future<Output = Result<()>>,
+    {
+        let (runtime, is_there) = (self.runtime.clone(), self.is_there);
+        let run = move || {
+            if !is_there {
+                return Ok(Completion::ignored_with("no container engine"));
+            }
+            let done = runtime.block_on(async { test(Engine::connect().await?).await });
+            done.map(|()| Completion::Completed)
+                .map_err(|error: anyhow::Error| Failed::from(format!("{error:#}")))
+        };
+        self.list
+            .push(Trial::ignorable_test(name, run).with_ignored_flag(is_long));
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "measurements and what is left out")]
+fn say(text: &str) {
+    println!("{text}");
+}
