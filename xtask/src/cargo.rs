@@ -20,7 +20,19 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root()).args(arguments);
+    // Cargo told this program about its own package. Build scripts that look at these would run again, and what
+    // stands on them be built again, each time that somebody changes between `cargo` and `cargo xtask`.
+    for (name, _) in std::env::vars_os() {
+        if is_of_package(&name.to_string_lossy()) {
+            command.env_remove(name);
+        }
+    }
     command
+}
+
+/// Whether cargo describes the package that it runs with this variable.
+fn is_of_package(variable: &str) -> bool {
+    variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
 /// Refuses a compiler that is too old, before it fails on something obscure.
@@ -168,6 +180,18 @@ mod tests {
         assert!(parse_version("rustc 2.0.0-nightly").unwrap() > MINIMUM);
         assert_eq!(parse_version("clang"), None);
         assert!(too_old("rustc 1.63.0").contains("rustup"));
+    }
+
+    #[test]
+    fn the_own_package_is_not_told_on() {
+        let command = cargo(&["build"]);
+        let removed: Vec<_> = command
+            .get_envs()
+            .filter(|(_, value)| value.is_none())
+            .collect();
+        // Cargo runs tests with the same variables.
+        assert!(removed.contains(&("CARGO_PKG_NAME".as_ref(), None)));
+        assert!(!is_of_package("CARGO_HOME"));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(super) static IMAGES: &[Image] = &[
     program("image-service", true, true),
     program("registry", false, true),
     program("webui", false, false),
+    program("proxy", false, false),
     Image {
         name: "db",
         content: Content::Database,
