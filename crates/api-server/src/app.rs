@@ -30,6 +30,7 @@ use std::sync::Arc;
 use model::Error;
 use model::ids::ClusterId;
 use rules::{Offer, Policy};
+use service::resolve::Resolver;
 use sqlx::PgPool;
 use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
@@ -90,7 +91,7 @@ impl App {
             policy: settings.policy(),
             offer: settings.offer(mirrors),
             step_settings: settings.steps(),
-            db: Database::new(&settings),
+            db: Database::new(&settings, Resolver::system()),
             settings,
             store,
             discovery,

@@ -1,18 +1,25 @@
-//! The pool, the start of the schema, and named transactions.
+//! The pool, where it leads, the start of the schema, and named transactions.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Error as Domain;
+use service::resolve::Resolver;
+use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
-use super::Error;
+use super::location::Location;
+use super::{Away, Error};
 use crate::settings::Settings;
 
 /// How long a request waits for a connection before it is told to come again.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one address has to accept and to let us in.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Name servers of container networks answer in milliseconds.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 /// A connection that was used a moment ago is used again without asking whether it still works.
 const TRUSTED_FOR: Duration = Duration::from_secs(1);
 /// A database that was frozen, not stopped, answers nothing at all: agents are told to come again by then.
@@ -30,12 +37,15 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
     pool: PgPool,
+    location: Arc<Location>,
     usable: Arc<AtomicBool>,
+    /// When the pool was sent elsewhere: connections of before lead to a database that is gone.
+    moved: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Database {
     /// A pool that connects when it is first asked.
-    pub(crate) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings, resolver: Resolver) -> Self {
         use secrecy::ExposeSecret as _;
         let options = PgConnectOptions::new_without_pgpass()
             .host(&settings.db_host)
@@ -44,27 +54,34 @@ impl Database {
             .password(settings.db_pass.expose_secret())
             .database(&settings.db_name)
             .application_name("atoll-api-server");
+        let moved = Arc::new(Mutex::new(None));
         let pool = PgPoolOptions::new()
             .max_connections(settings.db_max_open_connections)
             .max_lifetime(settings.db_connections_max_lifetime)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .test_before_acquire(false)
-            .before_acquire(|connection, used| {
-                Box::pin(async move {
-                    let is_fresh = used.idle_for < TRUSTED_FOR;
-                    Ok(is_fresh || connection.ping().await.is_ok())
-                })
+            .before_acquire({
+                let moved = Arc::clone(&moved);
+                move |connection, used| {
+                    let is_left_behind = since(&moved).is_some_and(|since| used.age > since);
+                    Box::pin(async move {
+                        let is_fresh = used.idle_for < TRUSTED_FOR;
+                        Ok(!is_left_behind && (is_fresh || connection.ping().await.is_ok()))
+                    })
+                }
             })
-            .connect_lazy_with(options);
+            .connect_lazy_with(options.clone());
         Self {
             pool,
+            location: Arc::new(Location::new(options, resolver)),
             usable: Arc::new(AtomicBool::new(false)),
+            moved,
         }
     }
 
     /// The pool, once the schema stands.
     ///
-    /// Errors: Unavailable until then.
+    /// Errors: Unavailable until then, and while the database refuses this program.
     pub(crate) fn pool(&self) -> Result<&PgPool, Domain> {
         if self.usable.load(Ordering::Acquire) {
             return Ok(&self.pool);
@@ -75,16 +92,78 @@ impl Database {
         })
     }
 
-    /// Brings the schema up to date; replicas that start together wait for each other.
-    pub(crate) async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
-        MIGRATIONS.run(&self.pool).await?;
+    /// A connection beside the pool, to watch the database by: a busy pool says nothing about the database. Each
+    /// address is tried, and the pool goes where it succeeded.
+    pub(crate) async fn connect(&self) -> Result<PgConnection, Away> {
+        let current = self.pool.connect_options().get_host().to_owned();
+        let mut failure = None;
+        for place in self.location.places(&current).await? {
+            let connecting = PgConnection::connect_with(&place);
+            let away = match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
+                Ok(Ok(connection)) => {
+                    self.follow(&current, place);
+                    return Ok(connection);
+                }
+                Ok(Err(error)) => Away::from(error),
+                Err(_) => Away::Silent(CONNECT_TIMEOUT.as_secs()),
+            };
+            // Nobody at the other addresses is less of a reason than a refusal at this one.
+            if !failure.as_ref().is_some_and(Away::is_refusal) {
+                failure = Some(away);
+            }
+        }
+        Err(failure.unwrap_or(Away::Silent(0)))
+    }
+
+    fn follow(&self, current: &str, place: PgConnectOptions) {
+        let found = place.get_host();
+        if found == current {
+            return;
+        }
+        tracing::info!(address = found, "the database is found");
+        self.pool.set_connect_options(place);
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        *moved = Some(Instant::now());
+    }
+
+    /// Whether the database's name leads elsewhere now. A name server that is slow or away changes nothing.
+    pub(crate) async fn has_moved(&self) -> bool {
+        let options = self.pool.connect_options();
+        let left = self.location.has_left(options.get_host());
+        tokio::time::timeout(LOOKUP_TIMEOUT, left)
+            .await
+            .unwrap_or(false)
+    }
+
+    /// Brings the schema up to date; replicas that start together wait for each other. After an error the connection
+    /// is to be dropped: it may hold the lock that the others wait for.
+    pub(crate) async fn migrate(&self, connection: &mut PgConnection) -> Result<(), Away> {
+        // `run` does the same; the compiler cannot tell of it that it may move to another thread.
+        MIGRATIONS.run_direct(None, connection, false).await?;
         self.usable.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// A connection beside the pool, to watch the database by: a busy pool says nothing about the database.
-    pub(crate) async fn watcher(&self) -> Result<PgConnection, sqlx::Error> {
-        PgConnection::connect_with(&self.pool.connect_options()).await
+    /// The same for a database that was away: it may have come back empty, or newer than this program, which still
+    /// serves then.
+    pub(crate) async fn migrate_again(
+        &self,
+        mut connection: PgConnection,
+    ) -> Result<PgConnection, Away> {
+        match self.migrate(&mut connection).await {
+            Ok(()) => Ok(connection),
+            Err(Away::Schema(MigrateError::VersionMissing(_))) => {
+                drop(connection);
+                self.usable.store(true, Ordering::Release);
+                self.connect().await
+            }
+            Err(away) => Err(away),
+        }
+    }
+
+    /// Requests are refused from now on: each would only be refused by the database.
+    pub(crate) fn suspend(&self) {
+        self.usable.store(false, Ordering::Release);
     }
 
     /// Hears of preparations that other replicas have ordered.
@@ -98,6 +177,11 @@ impl Database {
     pub(crate) async fn close(&self) {
         self.pool.close().await;
     }
+}
+
+fn since(moved: &Mutex<Option<Instant>>) -> Option<Duration> {
+    let moved = *moved.lock().unwrap_or_else(PoisonError::into_inner);
+    moved.map(|moved| moved.elapsed())
 }
 
 /// Runs `attempt` under a name, again when the database asks for it, and tells its errors to the caller.

@@ -1,6 +1,7 @@
 //! Every SQL statement, by noun. Nothing here decides: functions take a connection, so that they compose into
 //! one transaction, and give back what they found.
 
+mod away;
 pub(crate) mod check_ins;
 pub(crate) mod clusters;
 mod connection;
@@ -8,8 +9,10 @@ mod error;
 pub(crate) mod events;
 pub(crate) mod hosts;
 pub(crate) mod infra_envs;
+mod location;
 pub(crate) mod locks;
 
+pub(crate) use away::Away;
 pub(crate) use check_ins::CheckIn;
 pub(crate) use connection::{Database, tx};
 pub(crate) use error::Error;

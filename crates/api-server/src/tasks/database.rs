@@ -1,13 +1,15 @@
-//! Reaching the database: at the start, and again whenever it was away.
+//! Reaching the database: at the start, and again whenever it was away or has moved.
 
 use std::time::Duration;
 
 use service::CancellationToken;
 use service::health::Health;
 use sqlx::{Connection as _, PgConnection};
+use tokio::time::timeout;
 
 use super::pause;
 use crate::app::App;
+use crate::db::Away;
 
 /// How `/ready` calls it.
 pub(crate) const DATABASE: &str = "database";
@@ -15,74 +17,96 @@ pub(crate) const DATABASE: &str = "database";
 const RETRY: Duration = Duration::from_millis(250);
 /// Between looks while it is there.
 const WATCH: Duration = Duration::from_secs(2);
+/// Between tries while it refuses us: each is a line in its log.
+const REFUSED: Duration = Duration::from_secs(5);
 /// A look that takes longer counts as no answer.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
+/// A database that came back is brought up to date within this time, which includes waiting for other replicas.
+const MIGRATE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Brings the schema up to date as soon as the database is there; false when the server ended before that.
 pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationToken) -> bool {
     let mut told = String::new();
     loop {
-        let migrated = tokio::select! {
-            migrated = app.db.migrate() => migrated,
+        let opened = tokio::select! {
+            opened = open(app) => opened,
             () = shutdown.cancelled() => return false,
         };
-        match migrated {
-            Ok(()) => {
-                tracing::info!("the database is ready");
-                app.hearing.works(service::clock::now());
-                health.ready(DATABASE);
-                return true;
-            }
-            Err(error) => {
-                let text = error.to_string();
-                health.unready(
-                    DATABASE,
-                    "not reached, or its schema cannot be brought up to date",
-                );
-                if text != told {
-                    tracing::warn!(
-                        error = text,
-                        "the database cannot be used yet, trying again"
-                    );
-                    told = text;
-                }
-            }
+        let Err(away) = opened else {
+            tracing::info!("the database is ready");
+            app.hearing.works(service::clock::now());
+            health.ready(DATABASE);
+            return true;
+        };
+        health.unready(DATABASE, away.reason());
+        let text = away.to_string();
+        if text != told {
+            let reason = away.reason();
+            tracing::warn!(
+                reason,
+                error = text,
+                "the database cannot be used yet, trying again"
+            );
+            told = text;
         }
-        if !pause(RETRY, shutdown).await {
+        let pace = if away.is_refusal() { REFUSED } else { RETRY };
+        if !pause(pace, shutdown).await {
             return false;
         }
     }
 }
 
+async fn open(app: &App) -> Result<(), Away> {
+    let mut connection = app.db.connect().await?;
+    app.db.migrate(&mut connection).await
+}
+
 /// Keeps `/ready` true to the database's state.
 pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationToken) {
     let mut connection = None;
-    let mut was_there = true;
-    while pause(WATCH, shutdown).await {
-        let answer = tokio::time::timeout(PING_TIMEOUT, ping(app, &mut connection)).await;
-        let is_there = matches!(answer, Ok(Ok(())));
-        if is_there {
+    let mut told: Option<String> = None;
+    let mut pace = WATCH;
+    while pause(pace, shutdown).await {
+        let looked = tokio::select! {
+            looked = look(app, &mut connection) => looked,
+            () = shutdown.cancelled() => return,
+        };
+        pace = WATCH;
+        let Err(away) = looked else {
             app.hearing.works(service::clock::now());
             health.ready(DATABASE);
-        } else {
-            connection = None;
-            app.hearing.fails();
-            health.unready(DATABASE, "does not answer");
-        }
-        if is_there != was_there {
-            if is_there {
+            if told.take().is_some() {
                 tracing::info!("the database is back");
-            } else {
-                tracing::error!("the database does not answer");
             }
-            was_there = is_there;
+            continue;
+        };
+        connection = None;
+        app.hearing.fails();
+        let reason = away.reason();
+        health.unready(DATABASE, reason.clone());
+        if away.is_refusal() {
+            app.db.suspend();
+            pace = REFUSED;
+        }
+        if told.as_ref() != Some(&reason) {
+            let error = away.to_string();
+            tracing::error!(reason, error, "the database cannot be used");
+            told = Some(reason);
         }
     }
 }
 
-async fn ping(app: &App, connection: &mut Option<PgConnection>) -> Result<(), sqlx::Error> {
-    match connection {
-        Some(connection) => connection.ping().await,
-        None => connection.insert(app.db.watcher().await?).ping().await,
+/// Asks for a sign of life, on a new connection where the old one is of no use any more.
+async fn look(app: &App, connection: &mut Option<PgConnection>) -> Result<(), Away> {
+    if connection.is_some() && app.db.has_moved().await {
+        *connection = None;
     }
+    if let Some(connection) = connection {
+        let pong = timeout(PING_TIMEOUT, connection.ping()).await;
+        return Ok(pong.map_err(|_| Away::Silent(PING_TIMEOUT.as_secs()))??);
+    }
+    let opened = app.db.connect().await?;
+    let migrated = timeout(MIGRATE_TIMEOUT, app.db.migrate_again(opened)).await;
+    *connection = Some(migrated.map_err(|_| Away::Silent(MIGRATE_TIMEOUT.as_secs()))??);
+    Ok(())
 }
