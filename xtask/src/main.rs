@@ -15,6 +15,7 @@ mod cargo;
 mod coreos_installer;
 mod db;
 mod demo;
+mod engine;
 mod http;
 mod images;
 mod installation;

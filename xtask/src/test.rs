@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold, counted in the last line.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -7,8 +8,9 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use crate::cargo::{Profile, cargo, root, run as run_command, shown};
+use crate::cargo::{Profile, build, cargo, root, run as run_command, shown, target_directory};
 use crate::demo::{self, Break};
+use crate::engine::Engine;
 use crate::libtest::Tally;
 use crate::{coreos_installer, postgres, tidy};
 
@@ -18,11 +20,23 @@ pub(crate) struct Arguments {
     /// Also what takes long: the demo's breakages, the real coreos-installer, dependency checks
     #[arg(long)]
     full: bool,
+    /// Only the pod: images of the services, and the tests that run them in containers
+    #[arg(long)]
+    pod: bool,
 }
+
+/// Tells the workspace's tests that those of the pod come later: they need images.
+const POD_APART: &str = "POD_TESTS_APART";
+/// The program that runs inside containers.
+const INSTALLER: &str = "openshift-baremetal-install";
 
 /// Goes through everything, also after a failure, and prints the count as the last line.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut report = Report::default();
+    if arguments.pod {
+        pod(&mut report, arguments.full);
+        return report.finish();
+    }
     report.check("fmt", &mut cargo(&["fmt", "--all", "--check"]));
     report.add("tidy", tidy::check);
     report.check("clippy", offline(&mut clippy()));
@@ -39,7 +53,58 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         report.demo(Some(Break::Ram));
         report.demo(Some(Break::Registry));
     }
+    pod(&mut report, arguments.full);
     report.finish()
+}
+
+/// The services as containers; left out, loudly, where none can run.
+fn pod(report: &mut Report, full: bool) {
+    println!("== engine");
+    let started = Instant::now();
+    let engine = match Engine::start() {
+        Ok(engine) => engine,
+        Err(error) => {
+            let why = format!("no container can run here:\n{error:#}");
+            return report.leave_out("pod", &why);
+        }
+    };
+    report.push("engine", Tally::one(true), started);
+    let own = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
+    // By itself, as people build them.
+    if report.check(
+        "images",
+        Command::new(own).current_dir(root()).arg("images"),
+    ) {
+        report.add("pod", || pod_tests(&engine, full));
+    }
+}
+
+fn pod_tests(engine: &Engine, full: bool) -> Result<Tally> {
+    build(&demo::PACKAGES, Profile::Dev)?;
+    static_installer()?;
+    // The same packages as everywhere else: dependencies keep their features, and need not be built again.
+    let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
+    if full {
+        command.args(["--", "--include-ignored"]);
+    }
+    counted(engine.lend(&mut command))
+}
+
+/// The simulated installer without a need for libraries, where the tests of the pod look for it.
+fn static_installer() -> Result<()> {
+    let arguments = ["rustc", "--package", "testkit", "--bin", INSTALLER];
+    let mut command = cargo(&arguments);
+    // For this program alone: its dependencies stay as they are built already.
+    command.args(["--", "-Ctarget-feature=+crt-static"]);
+    run_command(command.env("SQLX_OFFLINE", "true"))?;
+    let target = target_directory()?;
+    let folder = target.join("pod");
+    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+    let built = target.join("debug").join(INSTALLER);
+    // A link would change with the next build.
+    fs::copy(&built, folder.join(INSTALLER))
+        .map(drop)
+        .with_context(|| format!("copying {}", built.display()))
 }
 
 fn clippy() -> Command {
@@ -67,7 +132,12 @@ fn unit_and_integration(full: bool) -> Result<Tally> {
         // What is ignored otherwise takes long: faults in every process.
         command.args(["--", "--include-ignored"]);
     }
-    let mut child = offline(&mut command)
+    counted(command.env(POD_APART, "1"))
+}
+
+/// Runs cargo test, and counts.
+fn counted(command: &mut Command) -> Result<Tally> {
+    let mut child = offline(command)
         .stdout(Stdio::piped())
         .spawn()
         .context("running cargo test")?;
@@ -127,11 +197,12 @@ fn dependencies() -> Result<Tally> {
 #[derive(Debug, Default)]
 struct Report {
     rows: Vec<(String, Tally, f64)>,
+    left_out: Vec<String>,
 }
 
 impl Report {
-    /// A command that has to succeed.
-    fn check(&mut self, name: &str, command: &mut Command) {
+    /// A command that has to succeed; whether it did.
+    fn check(&mut self, name: &str, command: &mut Command) -> bool {
         println!("== {name}: {}", shown(command));
         let started = Instant::now();
         let is_passed = match command.status() {
@@ -142,6 +213,14 @@ impl Report {
             }
         };
         self.push(name, Tally::one(is_passed), started);
+        is_passed
+    }
+
+    /// Something that cannot be done here: said now and at the end, for nobody must take it for done.
+    fn leave_out(&mut self, name: &str, why: &str) {
+        let text = format!("{name} LEFT OUT: {why}");
+        println!("{text}");
+        self.left_out.push(text);
     }
 
     /// Something that counts by itself; not being able to counts as a failure.
@@ -187,6 +266,9 @@ impl Report {
                 tally.passed, tally.failed
             );
             sum.add(tally);
+        }
+        for text in self.left_out {
+            println!("{text}");
         }
         println!("{} passed, {} failed", sum.passed, sum.failed);
         if sum.failed == 0 {

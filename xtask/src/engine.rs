@@ -1,0 +1,236 @@
+//! Podman for the tests of the pod: installed where it is missing, served on a private socket.
+//!
+//! Nothing of the user's own configuration is changed or even read: a file of our own says how containers are run,
+//! and it is tried out with a real container before any test relies on it. Images are in the user's storage, where
+//! `cargo xtask images` puts them.
+
+mod probe;
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::apt;
+use crate::scratch::Scratch;
+
+/// Says where podman's configuration is; nothing else is read then.
+pub(super) const CONFIGURATION: &str = "CONTAINERS_CONF";
+/// Until the service listens.
+const START_LIMIT: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(50);
+/// What podman needs beside itself, by package: where its programs may be.
+const NEEDED: [(&str, &[&str]); 6] = [
+    ("podman", &["podman"]),
+    ("catatonit", &["catatonit", "/usr/libexec/podman/catatonit"]),
+    (
+        "netavark",
+        &[
+            "netavark",
+            "/usr/lib/podman/netavark",
+            "/usr/libexec/podman/netavark",
+        ],
+    ),
+    (
+        "aardvark-dns",
+        &[
+            "aardvark-dns",
+            "/usr/lib/podman/aardvark-dns",
+            "/usr/libexec/podman/aardvark-dns",
+        ],
+    ),
+    ("iptables", &["iptables", "/usr/sbin/iptables"]),
+    ("crun", &["crun", "runc"]),
+];
+/// Programs that run containers; the first refuses cgroups of both versions side by side, which the second takes.
+const RUNTIMES: [&str; 2] = ["crun", "runc"];
+/// Limits that the engine would set, which not every machine grants.
+const LIMITS: [(&str, &str, u64); 2] = [
+    ("nofile", "Max open files", 1 << 20),
+    ("nproc", "Max processes", 1 << 15),
+];
+
+/// A running service of podman; ends with this value, and with this process however that ends.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    service: Child,
+    scratch: Scratch,
+}
+
+impl Engine {
+    /// Installs what is missing, finds settings with which containers really run here, and starts the service.
+    ///
+    /// Errors: why no container can run here.
+    pub(crate) fn start() -> Result<Self> {
+        install()?;
+        let scratch = Scratch::new()?;
+        let configuration = scratch.path().join("containers.conf");
+        configure(&configuration, scratch.path())?;
+        let socket = socket(&scratch);
+        let log = scratch.path().join("podman.log");
+        let output = File::create(&log)?;
+        let service = dying_with_us("podman")
+            .args(["system", "service", "--time=0"])
+            .arg(format!("unix://{}", socket.display()))
+            .env(CONFIGURATION, &configuration)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .context("starting podman system service")?;
+        let mut engine = Self { service, scratch };
+        let deadline = Instant::now() + START_LIMIT;
+        while UnixStream::connect(&socket).is_err() {
+            let ended = engine.service.try_wait()?;
+            if ended.is_some() || Instant::now() >= deadline {
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                bail!("podman system service does not listen: {}", said.trim());
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(engine)
+    }
+
+    /// Lets a command, and what it starts, use this engine.
+    pub(crate) fn lend<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
+            .env(
+                "DOCKER_HOST",
+                format!("unix://{}", socket(&self.scratch).display()),
+            )
+            .env(CONFIGURATION, self.scratch.path().join("containers.conf"))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // It keeps nothing: containers are processes of their own, and their state is on disk.
+        self.service.kill().ok();
+        self.service.wait().ok();
+    }
+}
+
+/// Short, for the system allows 108 bytes.
+fn socket(scratch: &Scratch) -> PathBuf {
+    scratch.path().join("podman.sock")
+}
+
+fn install() -> Result<()> {
+    let is_there = |program: &&str| {
+        if program.starts_with('/') {
+            Path::new(program).exists()
+        } else {
+            apt::is_program(program)
+        }
+    };
+    let mut missing: Vec<_> = NEEDED
+        .iter()
+        .filter(|(_, programs)| !programs.iter().any(is_there))
+        .map(|(package, _)| *package)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !apt::is_root() {
+        missing.extend(["uidmap", "slirp4netns"]);
+    }
+    apt::install(&missing, "the tests of the pod run containers")
+}
+
+/// Writes the first configuration with which a container runs.
+fn configure(path: &Path, scratch: &Path) -> Result<()> {
+    let mut reasons = String::new();
+    for runtime in RUNTIMES {
+        if !apt::is_program(runtime)
+            && let Err(error) = apt::install(&[runtime], "the other runtime refuses this machine")
+        {
+            writeln!(reasons, "{runtime}: {error:#}").ok();
+            continue;
+        }
+        for cgroups in cgroup_managers() {
+            fs::write(path, configuration(runtime, cgroups, &limits()?))
+                .with_context(|| format!("writing {}", path.display()))?;
+            match probe::run(path, &scratch.join("probe")) {
+                Ok(()) => return Ok(()),
+                Err(error) => writeln!(reasons, "{runtime} with {cgroups}: {error:#}").ok(),
+            };
+        }
+    }
+    bail!("{}", reasons.trim_end())
+}
+
+/// Who makes the groups of processes: podman itself, or systemd where that runs.
+fn cgroup_managers() -> impl Iterator<Item = &'static str> {
+    let has_systemd = Path::new("/run/systemd/system").exists();
+    ["cgroupfs"]
+        .into_iter()
+        .chain(has_systemd.then_some("systemd"))
+}
+
+fn configuration(runtime: &str, cgroups: &str, limits: &[String]) -> String {
+    let limits = limits.iter().map(|limit| format!("{limit:?}"));
+    let limits = limits.collect::<Vec<_>>().join(", ");
+    format!(
+        "# Written by `cargo xtask test`; the only configuration that its podman reads.\n\
+         [engine]\nruntime = {runtime:?}\ncgroup_manager = {cgroups:?}\nevents_logger = \"file\"\n\
+         [containers]\nlog_driver = \"k8s-file\"\ndefault_ulimits = [{limits}]\n"
+    )
+}
+
+/// What podman grants by itself, or less where this process may not have as much.
+fn limits() -> Result<Vec<String>> {
+    let own = fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
+    Ok(LIMITS
+        .iter()
+        .map(|(name, title, usual)| {
+            let limit = hard_limit(&own, title).map_or(*usual, |own| own.min(*usual));
+            format!("{name}={limit}:{limit}")
+        })
+        .collect())
+}
+
+/// The hard limit called `title`; none when it is unlimited.
+fn hard_limit(limits: &str, title: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(title))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// A command that is killed when this process is, where the system has a program for that.
+fn dying_with_us(program: &str) -> Command {
+    if !apt::is_program("setpriv") {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_those_that_this_process_may_give() {
+        let own = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                   Max processes             unlimited            unlimited            processes \n\
+                   Max open files            1024                 20000                files     \n";
+        assert_eq!(hard_limit(own, "Max open files"), Some(20_000));
+        assert_eq!(hard_limit(own, "Max processes"), None);
+        assert_eq!(hard_limit(own, "Max file size"), None);
+        assert_eq!(limits().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_configuration_is_toml() {
+        let text = configuration("runc", "cgroupfs", &["nofile=1:1".to_owned()]);
+        assert!(text.contains("\nruntime = \"runc\"\n"), "{text}");
+        assert!(
+            text.ends_with("\ndefault_ulimits = [\"nofile=1:1\"]\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,117 @@
+//! One tiny container, run as those of the pod are.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::CONFIGURATION;
+use crate::cargo::shown;
+
+/// A working engine takes two seconds; one that waits for something that never comes is none.
+const LIMIT: Duration = Duration::from_mins(1);
+const POLL: Duration = Duration::from_millis(50);
+/// A program without libraries that comes with podman: its small init.
+const PROGRAMS: [&str; 2] = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit"];
+
+/// Builds an image, makes a network, runs a container with all the limits of the pod's, and takes everything away.
+pub(super) fn run(configuration: &Path, folder: &Path) -> Result<()> {
+    let podman = Podman {
+        configuration: configuration.to_owned(),
+        folder: folder.to_owned(),
+        name: format!("atoll-probe-{}", std::process::id()),
+    };
+    let done = podman.try_out();
+    podman.clean_up();
+    done
+}
+
+struct Podman {
+    configuration: PathBuf,
+    folder: PathBuf,
+    name: String,
+}
+
+impl Podman {
+    fn try_out(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        let program = PROGRAMS.iter().find(|path| Path::new(path).is_file());
+        let program = program.with_context(|| format!("{} is not here", PROGRAMS[0]))?;
+        fs::copy(program, self.folder.join("program"))?;
+        let containerfile = "FROM scratch\nCOPY program /program\nENTRYPOINT [\"/program\"]\n";
+        fs::write(self.folder.join("Containerfile"), containerfile)?;
+        let context = self.folder.to_string_lossy();
+        self.run(&[
+            "build",
+            "--quiet",
+            "--pull=never",
+            "--tag",
+            &self.image(),
+            &context,
+        ])?;
+        self.run(&["network", "create", &self.name])?;
+        self.run(&[
+            "run",
+            "--rm",
+            "--name",
+            &self.name,
+            "--network",
+            &self.name,
+            "--init",
+            "--read-only",
+            "--user=10001:10001",
+            "--cap-drop=all",
+            "--security-opt=no-new-privileges",
+            "--tmpfs=/tmp",
+            "--memory=64m",
+            "--pids-limit=50",
+            "--publish=127.0.0.1::8080",
+            &self.image(),
+            "--version",
+        ])
+    }
+
+    fn image(&self) -> String {
+        format!("localhost/{}:1", self.name)
+    }
+
+    /// What was made, as far as it was; nothing of it is worth a complaint.
+    fn clean_up(&self) {
+        self.run(&["rm", "--force", &self.name]).ok();
+        self.run(&["network", "rm", &self.name]).ok();
+        self.run(&["rmi", &self.image()]).ok();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<()> {
+        let log = self.folder.join("log");
+        let mut command = Command::new("podman");
+        command
+            .args(arguments)
+            .env(CONFIGURATION, &self.configuration);
+        let shown = shown(&command);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .with_context(|| format!("running {shown}"))?;
+        let deadline = Instant::now() + LIMIT;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if Instant::now() >= deadline {
+                child.kill().ok();
+                child.wait().ok();
+                bail!("{shown}: no end after {} s", LIMIT.as_secs());
+            }
+            std::thread::sleep(POLL);
+        };
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        ensure!(status.success(), "{shown}: {status}: {}", said.trim());
+        Ok(())
+    }
+}
