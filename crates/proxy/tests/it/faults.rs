@@ -1,1 +1,190 @@
-//! What the proxy says of itself, and what it leaves to the services behind.
+//! Replicas that break off: what is sent again, and what is not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::routing::{get, post};
+use http::StatusCode;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+use crate::raw;
+use crate::world::{World, client, eventually, json_of, soon};
+
+/// A path that tells when it is asked, and answers from the second request of all on.
+fn slow(asked: &Arc<AtomicUsize>) -> Router {
+    let asked = asked.clone();
+    let handler = async move || {
+        if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            std::future::pending::<()>().await;
+        }
+        "done"
+    };
+    let path = get(handler.clone()).post(async move |_: String| handler().await);
+    Router::new().route("/slow", path)
+}
+
+async fn killed_under(method: reqwest::Method) -> (StatusCode, usize) {
+    let world = World::start().await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let first = world.replica(slow(&asked)).await;
+    world.wait_for(std::slice::from_ref(&first)).await;
+    let request = client().request(method, world.url("/slow")).body("text");
+    let answer = tokio::spawn(request.send());
+    eventually(async || asked.load(Ordering::SeqCst) == 1).await;
+    let second = world.replica(slow(&asked)).await;
+    eventually(async || {
+        let counts = world.answered_by(2).await;
+        counts.contains_key(&second.ip)
+    })
+    .await;
+    first.kill();
+    let status = soon(answer).await.unwrap().unwrap().status();
+    (status, asked.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_get_under_a_killed_replica_is_answered_by_another() {
+    assert_eq!(
+        killed_under(reqwest::Method::GET).await,
+        (StatusCode::OK, 2)
+    );
+}
+
+#[tokio::test]
+async fn a_post_under_a_killed_replica_is_not_sent_twice() {
+    let expected = (StatusCode::BAD_GATEWAY, 1);
+    assert_eq!(killed_under(reqwest::Method::POST).await, expected);
+}
+
+#[tokio::test]
+async fn a_replica_that_always_breaks_off_is_asked_twice_at_most() {
+    let world = World::start().await;
+    let listener = TcpListener::bind(world.named_address()).await.unwrap();
+    let asked = tokio::spawn(async move {
+        for _ in 0..2 {
+            let (stream, head) = raw::accept(&listener).await;
+            assert!(head.starts_with("GET /x "), "{head}");
+            drop(stream);
+        }
+        listener
+    });
+    let response = client().get(world.url("/x")).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::BAD_GATEWAY);
+    soon(asked).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refused_connection_goes_to_the_next_replica_with_its_body() {
+    let (world, mut replicas) = World::with_replicas(3).await;
+    // Still in the name: the next requests find out that nobody accepts.
+    replicas.remove(1).stop().await;
+    for size in [0, 10, 5 << 20] {
+        for _ in 0..6 {
+            let request = client().post(world.url("/x")).body(vec![7; size]);
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK, "{size}");
+            assert_eq!(json_of(response).await["length"], size);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_read_is_sent_again() {
+    let world = World::start().await;
+    let address = world.named_address();
+    let listener = TcpListener::bind(address).await.unwrap();
+    let replica = tokio::spawn(async move {
+        let (mut stream, head) = raw::accept(&listener).await;
+        assert!(head.starts_with("POST /first "), "{head}");
+        raw::read_until(&mut stream, "first body").await;
+        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+        // The second request comes on this connection, and is there when it is closed.
+        let mut byte = [0];
+        soon(stream.peek(&mut byte)).await.unwrap();
+        drop(stream);
+        let (mut stream, head) = raw::accept(&listener).await;
+        assert!(head.starts_with("POST /second "), "{head}");
+        raw::read_until(&mut stream, "second body").await;
+        stream.write_all(answer).await.unwrap();
+        listener
+    });
+    for path in ["first", "second"] {
+        let url = world.url(&format!("/{path}"));
+        let request = client().post(url).body(format!("{path} body"));
+        assert_eq!(request.send().await.unwrap().status(), StatusCode::OK);
+    }
+    soon(replica).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_may_answer_an_upload_early() {
+    let world = World::start().await;
+    let listener = TcpListener::bind(world.named_address()).await.unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = raw::accept(&listener).await;
+            let answer = b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno";
+            stream.write_all(answer).await.unwrap();
+        }
+    });
+    let request = client().post(world.url("/upload")).body(vec![7; 32 << 20]);
+    // The client may find its connection closed while it still sends: what counts is that ours is no 502.
+    if let Ok(response) = soon(request.send()).await {
+        assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_stops_the_replica() {
+    let world = World::start().await;
+    let address = world.named_address();
+    let listener = TcpListener::bind(address).await.unwrap();
+    // While the replica still thinks, and in the middle of its answer.
+    for head in [
+        "",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nbegin",
+    ] {
+        let mut client = tokio::net::TcpStream::connect(world.proxy).await.unwrap();
+        let request = b"GET /iso HTTP/1.1\r\nHost: x\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let (mut stream, _) = raw::accept(&listener).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        if !head.is_empty() {
+            raw::read_until(&mut client, "begin").await;
+        }
+        drop(client);
+        let mut rest = Vec::new();
+        // Its end, by whichever way the connection was closed.
+        soon(stream.read_to_end(&mut rest)).await.ok();
+        assert!(rest.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn requests_under_way_are_finished_when_the_proxy_stops() {
+    let world = World::start().await;
+    let (begun, finish) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let handler = {
+        let (begun, finish) = (begun.clone(), finish.clone());
+        async move |body: String| {
+            begun.notify_one();
+            finish.notified().await;
+            body
+        }
+    };
+    let routes = Router::new().route("/slow", post(handler));
+    let replica = world.replica(routes).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let request = client().post(world.url("/slow")).body("text");
+    let answer = tokio::spawn(request.send());
+    soon(begun.notified()).await;
+    world.shutdown.cancel();
+    eventually(async || tokio::net::TcpStream::connect(world.proxy).await.is_err()).await;
+    finish.notify_one();
+    let response = soon(answer).await.unwrap().unwrap();
+    assert_eq!(response.text().await.unwrap(), "text");
+}

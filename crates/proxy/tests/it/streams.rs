@@ -1,1 +1,143 @@
-//! What the proxy says of itself, and what it leaves to the services behind.
+//! Bodies on their way: nothing is collected, and who is slow slows the other side down.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::{get, post};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use http_body_util::BodyExt as _;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+
+use crate::raw;
+use crate::world::{World, client, eventually, soon};
+
+#[tokio::test]
+async fn answers_are_streamed() {
+    let (sender, receiver) = watch::channel(false);
+    let endless = get(move || {
+        let mut receiver = receiver.clone();
+        async move {
+            let rest = stream::once(async move {
+                receiver.wait_for(|is_sent| *is_sent).await.unwrap();
+                Ok::<_, Infallible>(Bytes::from_static(b"second"))
+            });
+            let first = stream::iter([Ok(Bytes::from_static(b"first"))]);
+            Body::from_stream(first.chain(rest))
+        }
+    });
+    let world = World::start().await;
+    let replica = world.replica(Router::new().route("/stream", endless)).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let mut response = client().get(world.url("/stream")).send().await.unwrap();
+    assert_eq!(soon(response.chunk()).await.unwrap().unwrap(), "first");
+    sender.send(true).unwrap();
+    assert_eq!(soon(response.chunk()).await.unwrap().unwrap(), "second");
+}
+
+#[tokio::test]
+async fn uploads_are_streamed() {
+    let (sender, mut received) = mpsc::channel(1);
+    let upload = post(async move |mut body: Body| {
+        while let Some(Ok(frame)) = body.frame().await {
+            sender.send(frame.into_data().unwrap()).await.unwrap();
+        }
+        "end"
+    });
+    let world = World::start().await;
+    let replica = world.replica(Router::new().route("/upload", upload)).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let mut stream = TcpStream::connect(world.proxy).await.unwrap();
+    let head = b"POST /upload HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    for chunk in ["one", "two"] {
+        let sent = format!("{:x}\r\n{chunk}\r\n", chunk.len());
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        assert_eq!(soon(received.recv()).await.unwrap(), chunk);
+    }
+    stream.write_all(b"0\r\n\r\n").await.unwrap();
+    raw::read_until(&mut stream, "end").await;
+}
+
+#[tokio::test]
+async fn a_get_may_have_a_body() {
+    let (world, _replicas) = World::with_replicas(1).await;
+    for body in [
+        "Content-Length: 3\r\n\r\nabc",
+        "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    ] {
+        let request = format!("GET /x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{body}");
+        let answer = raw::ask(world.proxy, &request).await;
+        assert!(answer.contains("\"length\":3"), "{answer}");
+    }
+}
+
+/// How much more than the kernel's buffers hold is never read ahead. Units: bytes.
+const AHEAD: usize = 64 << 20;
+const CHUNK: usize = 1 << 16;
+static FILLER: [u8; CHUNK] = [7; CHUNK];
+
+#[tokio::test]
+async fn a_client_that_does_not_read_stops_the_replica() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let counted = made.clone();
+    let endless = get(move || {
+        let counted = counted.clone();
+        async move {
+            Body::from_stream(stream::repeat_with(move || {
+                counted.fetch_add(CHUNK, Ordering::Relaxed);
+                Ok::<_, Infallible>(Bytes::from_static(&FILLER))
+            }))
+        }
+    });
+    let world = World::start().await;
+    let replica = world
+        .replica(Router::new().route("/endless", endless))
+        .await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let mut stream = TcpStream::connect(world.proxy).await.unwrap();
+    let request = b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    raw::read_until(&mut stream, "\r\n\r\n").await;
+    stalled(&made).await;
+}
+
+#[tokio::test]
+async fn a_replica_that_does_not_read_stops_the_client() {
+    let world = World::start().await;
+    let never = post(|body: Body| async move {
+        let _body = body;
+        std::future::pending::<()>().await;
+    });
+    let replica = world.replica(Router::new().route("/never", never)).await;
+    world.wait_for(std::slice::from_ref(&replica)).await;
+    let made = Arc::new(AtomicUsize::new(0));
+    let counted = made.clone();
+    let endless = stream::repeat_with(move || {
+        counted.fetch_add(CHUNK, Ordering::Relaxed);
+        Ok::<_, Infallible>(Bytes::from_static(&FILLER))
+    });
+    let request = client().post(world.url("/never"));
+    let sending = tokio::spawn(request.body(reqwest::Body::wrap_stream(endless)).send());
+    stalled(&made).await;
+    sending.abort();
+}
+
+/// Until nothing more is made although nobody stopped it, which has to be soon.
+async fn stalled(made: &AtomicUsize) {
+    let mut last = 0;
+    let mut same = 0;
+    eventually(async || {
+        let now = made.load(Ordering::Relaxed);
+        assert!(now < AHEAD, "{now} bytes are held somewhere");
+        same = if now == last && now > 0 { same + 1 } else { 0 };
+        last = now;
+        same == 40
+    })
+    .await;
+}

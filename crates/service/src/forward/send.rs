@@ -58,8 +58,8 @@ pub(super) struct Sending<'a> {
     /// Whether it may go over a connection that the other side may just be closing.
     may_reuse: bool,
     has_been_repeated: bool,
-    /// Whether a pooled connection failed, which says nothing about a new one.
-    was_stale: bool,
+    /// Whether replicas that were tried may be asked again when no others are left, over new connections.
+    may_return: bool,
     tried: Vec<SocketAddr>,
 }
 
@@ -74,22 +74,22 @@ impl<'a> Sending<'a> {
             body,
             is_idempotent,
             has_been_repeated: false,
-            was_stale: false,
+            may_return: false,
             tried: Vec::new(),
         }
     }
 
     pub(super) async fn run(mut self) -> Result<(Response<Incoming>, Lease), Failure> {
-        let replicas = self.inner.looked_up().await;
+        let mut replicas = self.inner.looked_up().await;
         if replicas.is_empty() {
             return Err(Failure::NoReplica);
         }
         let turn = self.inner.turn.fetch_add(1, Ordering::Relaxed);
-        let deadline = Instant::now() + ATTEMPTS_TIMEOUT;
+        let mut deadline = Instant::now() + ATTEMPTS_TIMEOUT;
         let mut last = None;
         loop {
             let Some(replica) = choose(&replicas, turn, &self.tried) else {
-                if !std::mem::take(&mut self.was_stale) {
+                if !std::mem::take(&mut self.may_return) {
                     break;
                 }
                 self.may_reuse = false;
@@ -107,6 +107,11 @@ impl<'a> Sending<'a> {
                     break;
                 }
                 Err(failed) => last = Some(failed),
+            }
+            if !matches!(last, Some(Attempt::Unreachable)) {
+                // The request may have been on that replica for long: begin anew with those that are there now.
+                deadline = Instant::now() + ATTEMPTS_TIMEOUT;
+                replicas = self.inner.replicas();
             }
             if Instant::now() > deadline {
                 break;
@@ -126,7 +131,10 @@ impl<'a> Sending<'a> {
             Attempt::Unread => !self.body.is_repeatable(),
             Attempt::Broken => {
                 let may_repeat = self.is_idempotent && self.body.is_repeatable();
-                !may_repeat || std::mem::replace(&mut self.has_been_repeated, true)
+                let is_final = !may_repeat || self.has_been_repeated;
+                self.has_been_repeated = true;
+                self.may_return |= !is_final;
+                is_final
             }
             Attempt::Late | Attempt::Client => true,
         }
@@ -158,7 +166,8 @@ impl<'a> Sending<'a> {
             }
             Ok(Err(mut error)) => {
                 replica.doubted.notify_one();
-                self.was_stale |= connection.is_reused;
+                // That a pooled connection failed says nothing about a new one.
+                self.may_return |= connection.is_reused;
                 let is_unsent = error.take_message().is_some();
                 let error = error.into_error();
                 tracing::debug!(
