@@ -15,6 +15,10 @@ use super::name::Name;
 
 /// What every temporary file starts with; no object's name may start with a dot.
 const TEMPORARY: &str = ".new-";
+/// What the folder of a deleted cluster starts with until it is removed.
+const DELETED: &str = ".old-";
+/// How often something is written because its folder went meanwhile.
+const TRIES: u32 = 5;
 /// A temporary file older than this belongs to nobody: no upload takes so long.
 const ABANDONED_AFTER: Duration = Duration::from_hours(24);
 /// How deep objects lie below their cluster's folder at most (`manifests/<folder>/<file>` and room).
@@ -96,7 +100,8 @@ impl Store {
 
     /// Stores what `source` yields as `name`, refusing more than `limit` bytes; answers the number of bytes.
     ///
-    /// Errors: `Invalid` – the name; `TooLarge` – nothing is stored; `Internal` – the disk or the source.
+    /// Errors: `Invalid` – the name; `TooLarge` – nothing is stored; `NotFound` – the cluster's files were deleted
+    /// meanwhile; `Internal` – the disk or the source.
     pub async fn put_stream(
         &self,
         cluster: ClusterId,
@@ -110,16 +115,25 @@ impl Store {
         let doing = || format!("storing {name} of cluster {cluster}");
         let path = temporary.0.clone();
         let file = blocking(doing(), move || {
-            make_folder(&folder)?;
-            create(&path)
+            insistently(|| {
+                make_folder(&folder)?;
+                create(&path)
+            })
         })
         .await?;
         let length = copy_limited(source, file, limit, &doing).await?;
-        blocking(doing(), move || {
-            fs::rename(&temporary.0, &target)?;
-            sync_folder(parent(&target))
+        let is_put = blocking(doing(), move || {
+            match fs::rename(&temporary.0, &target) {
+                // Another replica deleted the cluster meanwhile.
+                Err(error) if is_absent(&error) => return Ok(false),
+                outcome => outcome?,
+            }
+            unless_absent(sync_folder(parent(&target))).map(|()| true)
         })
         .await?;
+        if !is_put {
+            return Err(Error::not_found("cluster", cluster));
+        }
         Ok(length)
     }
 
@@ -175,7 +189,7 @@ impl Store {
         blocking(
             format!("deleting {name} of cluster {cluster}"),
             move || match fs::remove_file(&path) {
-                Ok(()) => sync_folder(parent(&path)).map(|()| true),
+                Ok(()) => unless_absent(sync_folder(parent(&path))).map(|()| true),
                 Err(error) if is_absent(&error) => Ok(false),
                 Err(error) => Err(error),
             },
@@ -194,10 +208,7 @@ impl Store {
         blocking(format!("deleting files of cluster {cluster}"), move || {
             for name in names_in(&folder)? {
                 if !kept.iter().any(|prefix| name.is_in(prefix)) {
-                    match fs::remove_file(name.below(&folder)) {
-                        Err(error) if !is_absent(&error) => return Err(error),
-                        _ => {}
-                    }
+                    unless_absent(fs::remove_file(name.below(&folder)))?;
                 }
             }
             Ok(())
@@ -205,16 +216,19 @@ impl Store {
         .await
     }
 
-    /// Deletes everything of the cluster.
+    /// Deletes everything of the cluster: at once for whoever looks, also while another replica puts something.
     pub async fn delete_cluster(&self, cluster: ClusterId) -> Result<(), Error> {
         let folder = self.folder(cluster);
-        blocking(
-            format!("deleting files of cluster {cluster}"),
-            move || match fs::remove_dir_all(&folder) {
-                Err(error) if !is_absent(&error) => Err(error),
-                _ => Ok(()),
-            },
-        )
+        let deleted = self
+            .root
+            .join(format!("{DELETED}{}", Uuid::new_v4().simple()));
+        blocking(format!("deleting files of cluster {cluster}"), move || {
+            match fs::rename(&folder, &deleted) {
+                Err(error) if is_absent(&error) => return Ok(()),
+                outcome => outcome?,
+            }
+            unless_absent(fs::remove_dir_all(&deleted))
+        })
         .await
     }
 
@@ -235,11 +249,29 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
 /// Writes `content` beside `target` and renames it into place; a crash leaves the old object or the new one.
 pub(crate) fn put_file(target: &Path, content: &[u8]) -> io::Result<()> {
     let folder = parent(target);
-    make_folder(folder)?;
-    let temporary = Temporary(temporary_in(folder));
-    write_whole(&temporary.0, content)?;
-    fs::rename(&temporary.0, target)?;
-    sync_folder(folder)
+    insistently(|| {
+        make_folder(folder)?;
+        let temporary = Temporary(temporary_in(folder));
+        write_whole(&temporary.0, content)?;
+        fs::rename(&temporary.0, target)?;
+        sync_folder(folder)
+    })
+}
+
+/// Does `work` again when its folder goes meanwhile, as it does when another replica deletes the cluster.
+fn insistently<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let mut tries = 1;
+    loop {
+        match work() {
+            Err(error) if has_vanished(&error) && tries < TRIES => tries += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Making a folder that was there a moment ago, and then was not, tells of the first.
+fn has_vanished(error: &io::Error) -> bool {
+    is_absent(error) || error.kind() == io::ErrorKind::AlreadyExists
 }
 
 /// Makes the renames and removals in `folder` durable.
@@ -330,6 +362,17 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
+/// Success too when what was to be changed is gone: other replicas work on the same folder.
+fn unless_absent(outcome: io::Result<()>) -> io::Result<()> {
+    outcome.or_else(|error| {
+        if is_absent(&error) {
+            Ok(())
+        } else {
+            Err(error)
+        }
+    })
+}
+
 /// The objects below a cluster's folder; none when there is no such folder.
 fn names_in(folder: &Path) -> io::Result<Vec<Name>> {
     let mut names = Vec::new();
@@ -361,17 +404,26 @@ fn collect(folder: &Path, above: &str, depth: usize, names: &mut Vec<Name>) -> i
     Ok(())
 }
 
-/// Removes temporary files that a killed process left long ago; younger ones may be another replica's.
+/// Removes what a killed process left long ago; what is younger may be another replica's.
 fn sweep(root: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;
-        let is_cluster = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.parse::<ClusterId>().is_ok());
-        if is_cluster && entry.file_type()?.is_dir() {
-            sweep_folder(&entry.path(), 0)?;
-        }
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else {
+            continue;
+        };
+        let path = entry.path();
+        let swept = if name.starts_with(DELETED) {
+            sweep_deleted(&entry)
+        } else if name.starts_with(TEMPORARY) {
+            sweep_temporary(&entry)
+        } else if name.parse::<ClusterId>().is_ok() {
+            sweep_folder(&path, 0)
+        } else {
+            Ok(())
+        };
+        // Another replica may start at the same time, or delete the cluster.
+        unless_absent(swept)?;
     }
     Ok(())
 }
@@ -379,17 +431,40 @@ fn sweep(root: &Path) -> io::Result<()> {
 fn sweep_folder(folder: &Path, depth: usize) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let metadata = entry.metadata()?;
-        if metadata.is_dir() && depth < MAX_DEPTH {
-            sweep_folder(&entry.path(), depth + 1)?;
-            continue;
-        }
-        let age = metadata.modified()?.elapsed().unwrap_or_default();
-        if entry.file_name().to_string_lossy().starts_with(TEMPORARY) && age > ABANDONED_AFTER {
-            fs::remove_file(entry.path())?;
-        }
+        let swept = if entry.file_type()?.is_dir() && depth < MAX_DEPTH {
+            sweep_folder(&entry.path(), depth + 1)
+        } else if entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(TEMPORARY.as_bytes())
+        {
+            sweep_temporary(&entry)
+        } else {
+            Ok(())
+        };
+        unless_absent(swept)?;
     }
     Ok(())
+}
+
+fn sweep_temporary(entry: &fs::DirEntry) -> io::Result<()> {
+    let metadata = entry.metadata()?;
+    if metadata.is_file() && is_abandoned(&metadata)? {
+        fs::remove_file(entry.path())?;
+    }
+    Ok(())
+}
+
+fn sweep_deleted(entry: &fs::DirEntry) -> io::Result<()> {
+    if is_abandoned(&entry.metadata()?)? {
+        fs::remove_dir_all(entry.path())?;
+    }
+    Ok(())
+}
+
+fn is_abandoned(metadata: &fs::Metadata) -> io::Result<bool> {
+    let age = metadata.modified()?.elapsed().unwrap_or_default();
+    Ok(age > ABANDONED_AFTER)
 }
 
 #[cfg(test)]

@@ -114,3 +114,69 @@ async fn a_folder_that_cannot_be_made_is_named() {
     let error = Store::open(file.join("data")).await.unwrap_err();
     assert!(error.to_string().contains("file/data"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn replicas_put_delete_and_start_at_the_same_time() {
+    let (_folder, store) = store().await;
+    for round in 0..50 {
+        let name = "manifests/openshift/a.yaml";
+        let put = store.put(cluster(), name, "x");
+        let streamed = store.put_stream(cluster(), "logs/all.tar.gz", &b"1234"[..], 4);
+        let outcomes = tokio::join!(
+            put,
+            streamed,
+            store.delete_cluster(cluster()),
+            store.delete(cluster(), name),
+            store.delete_cluster_except(cluster(), &[]),
+            store.list(cluster(), ""),
+            Store::open(store.root()),
+        );
+        outcomes.0.unwrap();
+        match outcomes.1 {
+            Ok(4) | Err(Error::NotFound { .. }) => {}
+            other => panic!("{other:?} in round {round}"),
+        }
+        outcomes.2.unwrap();
+        outcomes.3.unwrap();
+        outcomes.4.unwrap();
+        outcomes.5.unwrap();
+        outcomes.6.unwrap();
+    }
+    store.delete_cluster(cluster()).await.unwrap();
+    assert_eq!(fs::read_dir(store.root()).unwrap().count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_killed_replicas_left_goes_when_others_start() {
+    let (_folder, store) = store().await;
+    let long_ago = SystemTime::UNIX_EPOCH;
+    for _ in 0..20 {
+        store.put(cluster(), "a/kept", "x").await.unwrap();
+        let deleted = store.root().join(".old-1");
+        make_folder(&deleted.join("a")).unwrap();
+        fs::write(deleted.join("a/b"), "x").unwrap();
+        File::open(&deleted)
+            .unwrap()
+            .set_modified(long_ago)
+            .unwrap();
+        for folder in [store.root().to_owned(), store.folder(cluster()).join("a")] {
+            fs::write(folder.join(".new-young"), "x").unwrap();
+            let old = File::create(folder.join(".new-old")).unwrap();
+            old.set_modified(long_ago).unwrap();
+        }
+        let replicas: Vec<_> = (0..4)
+            .map(|_| tokio::spawn(Store::open(store.root().to_owned())))
+            .collect();
+        for replica in replicas {
+            replica.await.unwrap().unwrap();
+        }
+        for (folder, expected) in [
+            (store.root().to_owned(), 2),
+            (store.folder(cluster()).join("a"), 2),
+        ] {
+            let left: Vec<_> = fs::read_dir(folder).unwrap().map(Result::unwrap).collect();
+            assert_eq!(left.len(), expected, "{left:?}");
+        }
+        store.delete_cluster(cluster()).await.unwrap();
+    }
+}
