@@ -3,7 +3,7 @@
 //! The layout is that of real releases: the payload's last layer holds `release-manifests/`, its image-references
 //! name every component by digest.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use model::Error;
 use oci::Client;
@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 use self::image::{Content, Layer};
 
 mod image;
+mod userland;
+
+pub use userland::Userland;
 
 /// What was published, each pinned by digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,15 +37,39 @@ pub struct Published {
     pub controller: String,
 }
 
+/// What the installer image of a release holds.
+#[derive(Debug, Clone)]
+pub struct Installer {
+    /// Where the program lies on this machine.
+    pub program: PathBuf,
+    /// The libraries beside it.
+    pub userland: Userland,
+}
+
 /// Publishes a release of `version` below `namespace` of `registry` (`host:port`). The installer image holds the
-/// program at `installer_binary`. The same release may be published again.
+/// program at `installer_binary` and the libraries that it needs. The same release may be published again.
 ///
-/// Errors: those of the client, and `Internal` when the program cannot be read.
+/// Errors: those of the client, and `Internal` when the program or a library cannot be read.
 pub async fn publish(
     client: &Client,
     registry: &str,
     namespace: &str,
     installer_binary: &Path,
+    version: &str,
+) -> Result<Published, Error> {
+    let installer = Installer {
+        program: installer_binary.to_owned(),
+        userland: Userland::of(installer_binary)?,
+    };
+    publish_with(client, registry, namespace, &installer, version).await
+}
+
+/// [`publish`] with a choice of what the installer image holds.
+pub async fn publish_with(
+    client: &Client,
+    registry: &str,
+    namespace: &str,
+    installer: &Installer,
     version: &str,
 ) -> Result<Published, Error> {
     let push = async |name: &str, layers: &[Layer], labels: Value| {
@@ -61,10 +88,11 @@ pub async fn publish(
     let controller = component("controller", "usr/bin/assisted-installer-controller").await?;
 
     let program = Layer::of(vec![
-        Content::file_of("usr/bin/openshift-install", installer_binary),
+        Content::file_of("usr/bin/openshift-install", &installer.program),
         Content::link("usr/bin/openshift-baremetal-install", "openshift-install"),
     ])?;
-    let installer = push("installer", &[base()?, program], json!({})).await?;
+    let layers = [base()?, installer.userland.layer()?, program];
+    let installer = push("installer", &layers, json!({})).await?;
 
     let references = image_references(
         version,

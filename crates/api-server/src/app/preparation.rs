@@ -68,7 +68,11 @@ impl App {
         {
             return Ok(());
         }
-        let result = self.prepare_alone(id).await;
+        let result = match self.install.claim(id).await {
+            // Another replica lost its connection, and the lock with it, but is still at it.
+            Ok(None) => Ok(()),
+            _held => self.prepare_alone(id).await,
+        };
         locks::unlock_preparation(&mut connection, id.0)
             .await
             .map_err(told)?;

@@ -3,6 +3,7 @@
 //! Who uses one holds a shared lock of its file, so that other processes on the same folder see that too and a
 //! process that dies lets go of it. The time of its last use is its file's time of modification.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -11,6 +12,8 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
+use super::elf::Program;
+use super::launch::Launch;
 use super::registry::Scratch;
 use crate::files::sync_folder;
 
@@ -19,23 +22,27 @@ pub(super) const KEPT_NAME: &str = "openshift-install";
 
 /// No extraction takes as long.
 const LEFT_BEHIND_AFTER: Duration = Duration::from_hours(24);
+/// How often a place in the cache is tried; each time another process was there first and left again.
+const TRIES: u32 = 10;
+/// Folders below a kept one: the libraries, and the providers in it.
+const MAX_DEPTH: u32 = 2;
 
 /// An installer that stays while this lives.
 #[derive(Debug)]
 pub(super) struct Kept {
-    path: PathBuf,
+    launch: Launch,
     /// Holds the shared lock.
     _in_use: File,
 }
 
 impl Kept {
-    /// The program.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    /// The program, as it is started.
+    pub(super) fn launch(&self) -> &Launch {
+        &self.launch
     }
 }
 
-/// The program kept in `folder`, used at `now`; none when there is none.
+/// The program kept in `folder`, used at `now`; none when there is none that is whole.
 pub(super) fn take(folder: &Path, now: SystemTime) -> io::Result<Option<Kept>> {
     let path = folder.join(KEPT_NAME);
     let file = match File::open(&path) {
@@ -44,36 +51,109 @@ pub(super) fn take(folder: &Path, now: SystemTime) -> io::Result<Option<Kept>> {
     };
     file.lock_shared()?;
     // While this waited for the lock, the program may have given way.
-    let locked = file.metadata()?;
-    if !is_program(&locked) || !is_same(&path, &locked) {
+    if !is_same(&path, &file.metadata()?) {
+        return Ok(None);
+    }
+    used(path, file, now)
+}
+
+/// The program in `file`, at `path`, used at `now`; nothing when it or what it needs is not whole.
+fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kept>> {
+    let Ok(program) = Program::read(&mut file)? else {
+        return Ok(None);
+    };
+    let launch = Launch::new(path, program.interpreter.as_deref());
+    if !launch.is_whole() {
         return Ok(None);
     }
     file.set_modified(now)?;
     Ok(Some(Kept {
-        path,
+        launch,
         _in_use: file,
     }))
-}
-
-fn is_program(found: &fs::Metadata) -> bool {
-    found.is_file() && found.len() > 0
 }
 
 fn is_same(path: &Path, known: &fs::Metadata) -> bool {
     fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (known.dev(), known.ino()))
 }
 
-/// Moves the program in `scratch` to `folder`, whole and executable.
-pub(super) fn keep(scratch: &Scratch, folder: &Path) -> io::Result<()> {
+/// Moves the program in `scratch` and what is beside it to `folder`, whole and executable; it is used at `now`.
+///
+/// It is in use before it is to be seen, so that it cannot give way at once.
+pub(super) fn keep(scratch: &Scratch, folder: &Path, now: SystemTime) -> io::Result<Kept> {
     let program = scratch.0.join(KEPT_NAME);
     fs::set_permissions(&program, fs::Permissions::from_mode(0o500))?;
-    File::open(&program)?.sync_all()?;
-    match fs::rename(&scratch.0, folder) {
+    sync_below(&scratch.0, 0)?;
+    let file = File::open(&program)?;
+    file.lock_shared()?;
+    let cache = folder.parent().unwrap_or(folder);
+    let mut tries = 0;
+    loop {
+        match fs::rename(&scratch.0, folder) {
+            Ok(()) => break,
+            Err(error) if tries == TRIES => return Err(error),
+            Err(_) => tries += 1,
+        }
         // Another process on the same folder was faster; its program is the same, by digest.
-        Err(_) if fs::metadata(folder.join(KEPT_NAME)).is_ok_and(|found| is_program(&found)) => {}
-        outcome => outcome?,
+        if let Some(kept) = take(folder, now)? {
+            return Ok(kept);
+        }
+        // Or what is there is of no use: cut off by a crash, or kept when libraries were not.
+        clear(cache, folder)?;
     }
-    sync_folder(folder.parent().unwrap_or(folder))
+    sync_folder(cache)?;
+    let kept = used(folder.join(KEPT_NAME), file, now)?;
+    kept.ok_or_else(|| io::Error::other("what was just put there is not whole"))
+}
+
+/// Removes what is in `folder` unless it is a program that somebody uses.
+fn clear(cache: &Path, folder: &Path) -> io::Result<()> {
+    if folder.join(KEPT_NAME).exists() {
+        return give_way(cache, folder).map(drop);
+    }
+    match fs::rename(folder, &leaving(cache).0) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// A new name for a folder on its way out; gone at once for whoever looks, whatever becomes of removing it.
+fn leaving(cache: &Path) -> Scratch {
+    Scratch(cache.join(format!(".old-{}", Uuid::new_v4().simple())))
+}
+
+/// Makes the files below `folder` durable.
+fn sync_below(folder: &Path, depth: u32) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth < MAX_DEPTH {
+            sync_below(&entry.path(), depth + 1)?;
+        } else if kind.is_file() {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    sync_folder(folder)
+}
+
+/// What the files below `folder` take, each counted once however many names it has.
+fn size_bytes(folder: &Path) -> io::Result<u64> {
+    let mut files = BTreeSet::new();
+    collect(folder, 0, &mut files)?;
+    Ok(files.into_iter().map(|(_, size_bytes)| size_bytes).sum())
+}
+
+fn collect(folder: &Path, depth: u32, files: &mut BTreeSet<(u64, u64)>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let found = entry.metadata()?;
+        if found.is_dir() && depth < MAX_DEPTH {
+            collect(&entry.path(), depth + 1, files)?;
+        } else if found.is_file() {
+            files.insert((found.ino(), found.len()));
+        }
+    }
+    Ok(())
 }
 
 /// A kept program, as it was found.
@@ -81,6 +161,18 @@ struct Entry {
     folder: PathBuf,
     size_bytes: u64,
     used_at: SystemTime,
+}
+
+impl Entry {
+    /// What is kept in `folder`; nothing when it is gone meanwhile, or no program.
+    fn of(folder: PathBuf) -> Option<Self> {
+        let used_at = fs::metadata(folder.join(KEPT_NAME)).and_then(|found| found.modified());
+        Some(Self {
+            used_at: used_at.ok()?,
+            size_bytes: size_bytes(&folder).ok()?,
+            folder,
+        })
+    }
 }
 
 /// Removes kept programs until they take no more than `capacity_bytes`: unused ones, the longest unused first; 0
@@ -91,12 +183,8 @@ pub(super) fn shrink(cache: &Path, capacity_bytes: u64, now: SystemTime) -> io::
         let found = found?;
         if found.file_name().as_encoded_bytes().starts_with(b".") {
             remove_left_behind(found.path(), now);
-        } else if let Ok(program) = fs::metadata(found.path().join(KEPT_NAME)) {
-            entries.push(Entry {
-                folder: found.path(),
-                size_bytes: program.len(),
-                used_at: program.modified()?,
-            });
+        } else {
+            entries.extend(Entry::of(found.path()));
         }
     }
     if capacity_bytes == 0 {
@@ -130,7 +218,8 @@ fn remove_left_behind(folder: PathBuf, now: SystemTime) {
 
 /// Removes the program in `folder` unless somebody uses it.
 fn give_way(cache: &Path, folder: &Path) -> io::Result<bool> {
-    let file = match File::open(folder.join(KEPT_NAME)) {
+    let path = folder.join(KEPT_NAME);
+    let file = match File::open(&path) {
         // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         outcome => outcome?,
@@ -140,103 +229,15 @@ fn give_way(cache: &Path, folder: &Path) -> io::Result<bool> {
         Err(TryLockError::WouldBlock) => return Ok(false),
         Err(TryLockError::Error(error)) => return Err(error),
     }
-    // Gone at once for whoever looks, whatever becomes of removing it.
-    let leaving = Scratch(cache.join(format!(".old-{}", Uuid::new_v4().simple())));
+    // Another process may have removed this one before the lock was had, and even put a new one there.
+    if !is_same(&path, &file.metadata()?) {
+        return Ok(true);
+    }
+    let leaving = leaving(cache);
     fs::rename(folder, &leaving.0)?;
     Ok(true)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn day(number: u64) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_hours(24 * number)
-    }
-
-    /// Keeps a program of 100 bytes in `cache/name`, used on day `used`.
-    fn put(cache: &Path, name: &str, used: u64) {
-        let scratch = Scratch(cache.join(format!(".new-{name}")));
-        fs::create_dir_all(&scratch.0).unwrap();
-        fs::write(scratch.0.join(KEPT_NAME), [b'x'; 100]).unwrap();
-        keep(&scratch, &cache.join(name)).unwrap();
-        take(&cache.join(name), day(used)).unwrap().unwrap();
-    }
-
-    fn names(cache: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(cache)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn the_longest_unused_give_way() {
-        let cache = tempfile::tempdir().unwrap();
-        let cache = cache.path();
-        for (name, used) in [("a", 3), ("b", 1), ("c", 2)] {
-            put(cache, name, used);
-        }
-        shrink(cache, 0, SystemTime::UNIX_EPOCH).unwrap();
-        shrink(cache, 300, SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(names(cache), ["a", "b", "c"]);
-        drop(take(&cache.join("b"), day(4)).unwrap());
-        shrink(cache, 299, SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(names(cache), ["a", "b"]);
-        shrink(cache, 1, SystemTime::UNIX_EPOCH).unwrap();
-        assert!(names(cache).is_empty());
-    }
-
-    #[test]
-    fn one_in_use_stays() {
-        let cache = tempfile::tempdir().unwrap();
-        let cache = cache.path();
-        put(cache, "a", 1);
-        put(cache, "b", 2);
-        let first = take(&cache.join("a"), day(1)).unwrap().unwrap();
-        let second = take(&cache.join("a"), day(1)).unwrap().unwrap();
-        drop(first);
-        shrink(cache, 1, SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(names(cache), ["a"]);
-        assert!(second.path().is_file());
-        drop(second);
-        shrink(cache, 1, SystemTime::UNIX_EPOCH).unwrap();
-        assert!(names(cache).is_empty());
-    }
-
-    #[test]
-    fn what_a_killed_process_left_goes_after_a_day() {
-        let cache = tempfile::tempdir().unwrap();
-        let cache = cache.path();
-        put(cache, "a", 1);
-        let left = cache.join(".new-b");
-        fs::create_dir(&left).unwrap();
-        let made = fs::metadata(&left).unwrap().modified().unwrap();
-        shrink(cache, 0, made + LEFT_BEHIND_AFTER).unwrap();
-        assert_eq!(names(cache), [".new-b", "a"]);
-        shrink(cache, 0, made + LEFT_BEHIND_AFTER * 2).unwrap();
-        assert_eq!(names(cache), ["a"]);
-    }
-
-    #[test]
-    fn what_is_not_whole_is_not_taken() {
-        let cache = tempfile::tempdir().unwrap();
-        let folder = cache.path().join("a");
-        assert!(take(&folder, day(1)).unwrap().is_none());
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join(KEPT_NAME), "").unwrap();
-        assert!(take(&folder, day(1)).unwrap().is_none());
-    }
-
-    #[test]
-    fn a_second_copy_changes_nothing() {
-        let cache = tempfile::tempdir().unwrap();
-        put(cache.path(), "a", 1);
-        let first = take(&cache.path().join("a"), day(1)).unwrap().unwrap();
-        put(cache.path(), "a", 2);
-        assert_eq!(names(cache.path()), ["a"]);
-        assert_eq!(fs::read(first.path()).unwrap(), [b'x'; 100]);
-    }
-}
+#[path = "cache_tests.rs"]
+mod tests;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use rules::Policy;
 use secrecy::SecretString;
@@ -12,6 +13,7 @@ use uuid::Uuid;
 
 use super::mirrors::Mirrors;
 use super::release::ReleaseInfo;
+use super::work_folder::Claim;
 use crate::files::Store;
 
 /// How preparations are made, fixed at start.
@@ -94,6 +96,19 @@ impl Context {
     /// Waits until nobody else is at the installer cache.
     pub(super) async fn extracting(&self) -> MutexGuard<'_, ()> {
         self.0.extracting.lock().await
+    }
+
+    /// Takes the right to prepare `cluster`, among all processes that share the files; nothing while another has it.
+    ///
+    /// Errors: the folder cannot be written.
+    pub(crate) async fn claim(&self, cluster: ClusterId) -> Result<Option<Claim>, Failure> {
+        let folder = self.work_folders();
+        super::blocking(move || {
+            Claim::take(&folder, cluster).map_err(|error| {
+                Failure::new(format!("{} cannot be written: {error}", folder.display()))
+            })
+        })
+        .await
     }
 
     /// Where the installer of each release image is kept.

@@ -1,7 +1,8 @@
 //! Taking the installer program out of a release's image, unless it is kept already.
 
+use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rules::versions::at_least;
 use secrecy::SecretString;
@@ -9,8 +10,10 @@ use serde_json::Value;
 
 use super::cache::{self, Kept};
 use super::context::{Context, Failure};
-use super::registry::{Images, Scratch};
+use super::elf::Program;
+use super::registry::{Images, Scratch, Taken};
 use super::release::ReleaseInfo;
+use super::userland;
 
 /// The program for bare metal, and the plain one; newer images for bare metal hold it under the plain name.
 const BARE_METAL: &str = "usr/bin/openshift-baremetal-install";
@@ -25,13 +28,16 @@ pub(super) async fn installer(
     install_config: &str,
     pull_secret: &SecretString,
 ) -> Result<Kept, Failure> {
-    let (tag, image) = choose(release, needs_fips(install_config))?;
+    let fips = needs_fips(install_config) || is_fips_machine();
+    let (tag, image) = choose(release, fips)?;
     let cache = ctx.installer_cache();
     let digest = image.rsplit_once('@').map_or(image, |(_, digest)| digest);
     let folder = cache.join(digest.replace(['/', ':'], "-"));
     // Held for the whole extraction: a second preparation of the same release waits and finds it done.
     let _one = ctx.extracting().await;
-    if take(&folder).await?.is_none() {
+    let kept = if let Some(kept) = take(&folder).await? {
+        kept
+    } else {
         let images = Images::new(ctx, pull_secret)?;
         let candidates = images.component_candidates(image, &release.release_image);
         extract(&images, &candidates, tag, &folder)
@@ -41,35 +47,61 @@ pub(super) async fn installer(
                 Failure::new(format!(
                     "the installer of release {version} cannot be taken from its image: {why}"
                 ))
-            })?;
-    }
-    let kept = take(&folder)
-        .await?
-        .ok_or_else(|| Failure::new("the installer cache lost what was just put there"))?;
+            })?
+    };
     shrink(ctx).await?;
     Ok(kept)
 }
 
-/// Takes the installer out of the first of `candidates` that answers, into `folder`.
+/// Takes the installer, and what it needs to run, out of the first of `candidates` that answers, into `folder`.
 async fn extract(
     images: &Images,
     candidates: &[String],
     tag: &str,
     folder: &Path,
-) -> Result<(), Failure> {
+) -> Result<Kept, Failure> {
     let paths = if tag == "installer" {
         [PLAIN, BARE_METAL]
     } else {
         [BARE_METAL, PLAIN]
     };
     let scratch = Scratch::make(folder.parent().unwrap_or(folder)).await?;
+    let program = scratch.0.join(cache::KEPT_NAME);
     let taken = images
-        .take(candidates, &paths, &scratch.0.join(cache::KEPT_NAME))
+        .take(candidates, &paths, &program)
         .await
         .map_err(Failure::new)?;
-    tracing::info!(image = %taken.image, path = paths[taken.index], "installer extracted");
+    let path = paths[taken.index];
+    let header = examine(program.clone(), path, &taken).await?;
+    if let Some(interpreter) = &header.interpreter {
+        userland::take(images, &taken.image, path, program, interpreter).await?;
+    }
+    let interpreter = header.interpreter.as_deref().unwrap_or_default();
+    tracing::info!(image = %taken.image, path, interpreter, "installer extracted");
     let folder = folder.to_owned();
-    super::blocking(move || cache::keep(&scratch, &folder).map_err(|error| unusable(&error))).await
+    let now = service::clock::now().into();
+    super::blocking(move || cache::keep(&scratch, &folder, now).map_err(|error| unusable(&error)))
+        .await
+}
+
+/// Reads the header of the program at `path` of an image, now at `program`; one that cannot run here is refused.
+async fn examine(program: PathBuf, path: &'static str, taken: &Taken) -> Result<Program, Failure> {
+    let image = taken.image.clone();
+    super::blocking(move || {
+        let unfit = |why: &str| Failure::new(format!("{path} of image {image} cannot be run: {why}"));
+        let header = File::open(&program)
+            .and_then(|mut file| Program::read(&mut file))
+            .map_err(|error| unusable(&error))?
+            .map_err(unfit)?;
+        header.check_machine().map_err(|(built_for, here)| {
+            unfit(&format!(
+                "it is built for {built_for} and this machine is {here}; choose a release for {here}, or run the \
+                 service on {built_for}"
+            ))
+        })?;
+        Ok(header)
+    })
+    .await
 }
 
 async fn shrink(ctx: &Context) -> Result<(), Failure> {
@@ -119,6 +151,14 @@ fn needs_fips(install_config: &str) -> bool {
         .get("fips")
         .and_then(Value::as_bool)
         .unwrap_or_default()
+}
+
+/// Where the kernel says whether it runs in FIPS mode.
+const FIPS_ENABLED: &str = "/proc/sys/crypto/fips_enabled";
+
+/// On such a machine nothing else than validated cryptography may be used, whatever the cluster is to have.
+fn is_fips_machine() -> bool {
+    std::fs::read_to_string(FIPS_ENABLED).is_ok_and(|text| text.trim() == "1")
 }
 
 fn unusable(error: &io::Error) -> Failure {

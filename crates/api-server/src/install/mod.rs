@@ -10,8 +10,10 @@ mod cache;
 mod config_text;
 mod context;
 mod dummy;
+mod elf;
 mod extract;
 pub mod kubeconfig;
+mod launch;
 mod manifests;
 mod masks;
 mod mirrors;
@@ -22,6 +24,7 @@ mod prepare;
 mod program;
 mod registry;
 mod release;
+mod userland;
 mod work_folder;
 
 pub(crate) use manifests::check_patch;

@@ -71,15 +71,16 @@ async fn run(
     let cluster = &input.snapshot.cluster;
     let parent = ctx.work_folders();
     let id = cluster.id;
+    let now = service::clock::now().into();
     let folder = super::blocking(move || {
-        WorkFolder::make(&parent, id).map_err(|error| {
+        WorkFolder::make(&parent, id, now).map_err(|error| {
             Failure::new(format!("the installer's folder cannot be made: {error}"))
         })
     })
     .await?;
     write_private(folder.path(), "install-config.yaml", &install_config).await?;
     let installer = Installer {
-        program: program.path().to_owned(),
+        launch: program.launch().clone(),
         folder: folder.path().to_owned(),
         environment: environment(ctx, &input.snapshot, release),
         masks: Masks::of_pull_secret(&input.pull_secret),

@@ -7,10 +7,11 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use super::context::Failure;
+use super::launch::Launch;
 use super::masks::Masks;
 
 /// Lines of output kept for the failure's text and the log.
@@ -26,7 +27,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(20);
 /// The installer of one release and how it is to be run.
 pub(super) struct Installer {
     /// The program.
-    pub(super) program: PathBuf,
+    pub(super) launch: Launch,
     /// Private folder of inputs and outputs.
     pub(super) folder: PathBuf,
     /// Variables beside the search path, the home and the temporary folder. Nothing of the service's own
@@ -77,8 +78,8 @@ impl Installer {
         )))
     }
 
-    async fn spawn(&self, target: &str) -> io::Result<tokio::process::Child> {
-        let mut command = Command::new(&self.program);
+    async fn spawn(&self, target: &str) -> io::Result<Child> {
+        let mut command = self.launch.command();
         command
             .args(["create", target, "--dir"])
             .arg(&self.folder)
@@ -87,24 +88,30 @@ impl Installer {
             .env("PATH", PATH)
             .env("HOME", &self.folder)
             .env("TMPDIR", temporary(&self.folder))
+            .envs(self.launch.environment())
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        // A fork elsewhere in this process may hold the handle that the program was just written through until
-        // it calls exec; the kernel then says that the file is busy.
-        let mut tries = 0;
-        loop {
-            match command.spawn() {
-                Err(error)
-                    if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
-                {
-                    tries += 1;
-                    tokio::time::sleep(BUSY_PAUSE).await;
-                }
-                outcome => return outcome,
+        spawn(&mut command).await
+    }
+}
+
+/// Starts a program that this process may just have written.
+pub(super) async fn spawn(command: &mut Command) -> io::Result<Child> {
+    // A fork elsewhere in this process may hold the handle that the program was just written through until it
+    // calls exec; the kernel then says that the file is busy.
+    let mut tries = 0;
+    loop {
+        match command.spawn() {
+            Err(error)
+                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
+            {
+                tries += 1;
+                tokio::time::sleep(BUSY_PAUSE).await;
             }
+            outcome => return outcome,
         }
     }
 }
@@ -115,7 +122,7 @@ pub(super) fn temporary(folder: &Path) -> PathBuf {
 }
 
 /// The last lines of `output`.
-async fn tail(output: Option<impl AsyncRead + Unpin>) -> Vec<String> {
+pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>) -> Vec<String> {
     let Some(output) = output else {
         return Vec::new();
     };
@@ -194,7 +201,7 @@ mod tests {
         fs::create_dir(&work).unwrap();
         fs::create_dir(temporary(&work)).unwrap();
         Installer {
-            program,
+            launch: Launch::new(program, None),
             folder: work,
             environment: vec![("OPENSHIFT_INSTALL_INVOKER", "tests".to_owned())],
             masks: Masks::of_pull_secret(&SecretString::from(
@@ -267,10 +274,11 @@ mod tests {
     async fn what_cannot_run_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let mut installer = installer(folder.path(), "", LONG);
-        fs::write(&installer.program, [0x7f, b'E', b'L', b'F', 0]).unwrap();
+        let program = folder.path().join("openshift-install");
+        fs::write(program, [0x7f, b'E', b'L', b'F', 0]).unwrap();
         let failure = installer.create("manifests").await.unwrap_err();
         assert!(failure.reason.contains("cannot be started"), "{failure}");
-        installer.program = folder.path().join("nowhere");
+        installer.launch = Launch::new(folder.path().join("nowhere"), None);
         assert!(installer.create("manifests").await.is_err());
     }
 }

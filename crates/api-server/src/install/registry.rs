@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::Error;
-use oci::{Client, ClientOptions, Credentials, Platform, Reference, image};
+use oci::image::{self, Selection, Tree};
+use oci::{Client, ClientOptions, Credentials, Platform, Reference};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 
@@ -129,6 +130,16 @@ impl Images {
             }
         }
         Err(last)
+    }
+
+    /// Takes what `selection` names out of `image`, as [`Images::take`] found it, into the empty folder `into`.
+    pub(super) async fn tree(
+        &self,
+        image: &Reference,
+        selection: &Selection,
+        into: &Path,
+    ) -> Result<Tree, Error> {
+        image::fetch_tree(&self.client, image, &self.platform, selection, into).await
     }
 }
 

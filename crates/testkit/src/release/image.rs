@@ -28,7 +28,7 @@ pub(super) struct Content {
 enum Kind {
     Bytes(Vec<u8>),
     File(PathBuf),
-    Link(&'static str),
+    Link(String),
 }
 
 impl Content {
@@ -60,11 +60,11 @@ impl Content {
     }
 
     /// A symbolic link.
-    pub(super) fn link(path: &str, target: &'static str) -> Self {
+    pub(super) fn link(path: &str, target: &str) -> Self {
         Self {
             path: path.to_owned(),
             mode: 0o777,
-            kind: Kind::Link(target),
+            kind: Kind::Link(target.to_owned()),
         }
     }
 }

@@ -4,3 +4,5 @@
 
 mod prepare;
 mod registry;
+#[cfg(target_env = "gnu")]
+mod userland;

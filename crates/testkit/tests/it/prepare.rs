@@ -25,14 +25,14 @@ use crate::registry::{PASSWORD, Registry};
 
 const CLUSTER: ClusterId = ClusterId(Uuid::from_u128(77));
 
-struct World {
+pub(crate) struct World {
     folder: tempfile::TempDir,
-    registry: Registry,
-    published: Published,
+    pub(crate) registry: Registry,
+    pub(crate) published: Published,
 }
 
 impl World {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let registry = Registry::start().await;
         let program = Path::new(env!("CARGO_BIN_EXE_openshift-baremetal-install"));
         let published = publish(
@@ -51,7 +51,7 @@ impl World {
         }
     }
 
-    async fn context(&self) -> Context {
+    pub(crate) async fn context(&self) -> Context {
         Context::new(Options {
             store: Store::open(self.root()).await.unwrap(),
             dummy_ignition: false,
@@ -69,11 +69,11 @@ impl World {
         })
     }
 
-    fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    fn input(&self) -> Input {
+    pub(crate) fn input(&self) -> Input {
         Input {
             snapshot: snapshot(&self.published.release),
             pull_secret: SecretString::from(self.registry.pull_secret()),
@@ -91,14 +91,14 @@ impl World {
         names.iter().map(ToString::to_string).collect()
     }
 
-    async fn read(&self, name: &str) -> Vec<u8> {
+    pub(crate) async fn read(&self, name: &str) -> Vec<u8> {
         let store = Store::open(self.root()).await.unwrap();
         let object = store.get(CLUSTER, name).await.expect(name);
         object.bytes().await.unwrap()
     }
 
     /// Work folders and half-extracted installers.
-    fn leftovers(&self) -> usize {
+    pub(crate) fn leftovers(&self) -> usize {
         let count =
             |name: &str| std::fs::read_dir(self.root().join(name)).map_or(0, Iterator::count);
         count("install-config-generate") + count("installercache").saturating_sub(1)

@@ -1,0 +1,282 @@
+//! The loader and the libraries of a dynamically linked installer, taken out of its own image.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use oci::Reference;
+use oci::image::{Selection, Tree};
+
+use super::context::Failure;
+use super::launch::{LIBRARIES, Launch, OPENSSL_CONFIG, PROVIDERS};
+use super::program::{spawn, tail};
+use super::registry::{Images, Scratch};
+use crate::files::make_folder;
+
+/// Where libraries lie in an image, first found first; the loader's own folder comes after these.
+const FOLDERS: [&str; 2] = ["lib64", "usr/lib64"];
+/// OpenSSL's configuration in an image; without it a FIPS provider is not loaded.
+const OPENSSL_CONFIG_PATH: &str = "etc/pki/tls/openssl.cnf";
+/// Most files that are taken; an installer image has some 500 libraries, each with a link or two.
+const LIMIT_FILES: usize = 10_000;
+/// Units: bytes. What they may have together; an installer image's libraries have some 150 MiB.
+const LIMIT_BYTES: u64 = 2 << 30;
+/// Units: bytes. What is told of what a loader said.
+const TOLD_BYTES: usize = 500;
+
+/// Puts what the program at `path` of `image`, now at `program`, needs to run by `interpreter` beside it.
+///
+/// Errors: what the image lacks, in words.
+pub(super) async fn take(
+    images: &Images,
+    image: &Reference,
+    path: &str,
+    program: PathBuf,
+    interpreter: &str,
+) -> Result<(), Failure> {
+    let folder = program.parent().unwrap_or(&program).to_owned();
+    let scratch = Scratch::make(&folder).await?;
+    let folders = folders(interpreter);
+    let selection = selection(folders.clone());
+    let tree = images
+        .tree(image, &selection, &scratch.0)
+        .await
+        .map_err(|error| {
+            Failure::new(format!(
+                "the libraries of {path} cannot be taken out of image {image}: {}",
+                error.chain()
+            ))
+        })?;
+    let libraries = folder.join(LIBRARIES);
+    let wanted = interpreter.to_owned();
+    let is_complete = super::blocking(move || {
+        place(&tree, &wanted, &folders, &libraries).map_err(|error| {
+            Failure::new(format!(
+                "{} cannot be written: {error}",
+                libraries.display()
+            ))
+        })
+    })
+    .await?;
+    if !is_complete {
+        return Err(Failure::new(format!(
+            "{path} of image {image} is dynamically linked and needs the loader {interpreter}, which the image does \
+             not hold"
+        )));
+    }
+    check(program, interpreter)
+        .await
+        .map_err(|why| Failure::new(format!("{path} of image {image} cannot be run: {why}")))
+}
+
+/// Folders in which a program with this loader finds its libraries, best first.
+fn folders(interpreter: &str) -> Vec<String> {
+    let path = interpreter.trim_start_matches('/');
+    let own = path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+    // Where `/lib` is a link to `/usr/lib`, layers have files under the latter alone.
+    let linked = own.iter().map(|folder| format!("usr/{folder}"));
+    let mut seen = BTreeSet::new();
+    FOLDERS
+        .into_iter()
+        .map(str::to_owned)
+        .chain(own.clone())
+        .chain(linked)
+        .filter(|folder| seen.insert(folder.clone()))
+        .collect()
+}
+
+fn selection(folders: Vec<String>) -> Selection {
+    let is_wanted = move |path: &str| {
+        let Some((folder, name)) = path.rsplit_once('/') else {
+            return false;
+        };
+        let is_in = |folder: &str| folders.iter().any(|known| known == folder);
+        let providers = folder.strip_suffix(PROVIDERS);
+        path == OPENSSL_CONFIG_PATH
+            || is_in(folder) && is_library(name)
+            || providers.is_some_and(|above| is_in(above.trim_end_matches('/')))
+                && is_provider(name)
+    };
+    Selection {
+        is_wanted: Arc::new(is_wanted),
+        limit_files: LIMIT_FILES,
+        limit_bytes: LIMIT_BYTES,
+    }
+}
+
+/// `libcrypto.so.3`, `ld-linux-x86-64.so.2`, `ld64.so.1`; and `.libcrypto.so.1.1.hmac`, by which OpenSSL 1.1 checks
+/// itself where FIPS is on.
+fn is_library(name: &str) -> bool {
+    let is_code = (name.starts_with("lib") || name.starts_with("ld")) && name.contains(".so");
+    is_code || name.starts_with(".lib") && name.contains(".so") && ends_in(name, "hmac")
+}
+
+fn is_provider(name: &str) -> bool {
+    ends_in(name, "so")
+}
+
+fn ends_in(name: &str, extension: &str) -> bool {
+    Path::new(name)
+        .extension()
+        .is_some_and(|found| found == extension)
+}
+
+/// Puts loader and libraries into `libraries`, each under every name it has; whether the loader is among them.
+fn place(tree: &Tree, interpreter: &str, folders: &[String], libraries: &Path) -> io::Result<bool> {
+    let Some(loader) = tree.file(interpreter) else {
+        return Ok(false);
+    };
+    let providers = libraries.join(PROVIDERS);
+    make_folder(libraries)?;
+    let name = interpreter.rsplit('/').next().unwrap_or(interpreter);
+    let own = libraries.join(name);
+    put(loader, &own)?;
+    fs::set_permissions(own, fs::Permissions::from_mode(0o500))?;
+    for folder in folders {
+        put_all(tree, folder, is_library, libraries)?;
+        put_all(
+            tree,
+            &format!("{folder}/{PROVIDERS}"),
+            is_provider,
+            &providers,
+        )?;
+    }
+    if let Some(config) = tree.file(OPENSSL_CONFIG_PATH) {
+        put(config, &libraries.join(OPENSSL_CONFIG))?;
+    }
+    Ok(true)
+}
+
+fn put_all(
+    tree: &Tree,
+    folder: &str,
+    is_wanted: impl Fn(&str) -> bool,
+    into: &Path,
+) -> io::Result<()> {
+    for name in tree.names_in(folder).filter(|name| is_wanted(name)) {
+        if let Some(file) = tree.file(&format!("{folder}/{name}")) {
+            make_folder(into)?;
+            put(file, &into.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// A further name of `file`, unless the name is taken; a copy where a file has one name only.
+fn put(file: &Path, name: &Path) -> io::Result<()> {
+    match fs::hard_link(file, name) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(_) => fs::copy(file, name).map(drop),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Asks the loader whether every library is there.
+async fn check(program: PathBuf, interpreter: &str) -> Result<(), String> {
+    let launch = Launch::new(program, Some(interpreter));
+    let Some(mut command) = launch.list_command() else {
+        return Ok(());
+    };
+    command
+        .env_clear()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = spawn(&mut command)
+        .await
+        .map_err(|error| format!("its loader cannot be started: {error}"))?;
+    let (lines, complaints) = tokio::join!(tail(child.stdout.take()), tail(child.stderr.take()));
+    let status = child
+        .wait()
+        .await
+        .map_err(|error| format!("waiting for its loader failed: {error}"))?;
+    let missing = missing(&lines, &launch.libraries(), interpreter);
+    if !missing.is_empty() {
+        let names = missing.join(", ");
+        return Err(format!("the image does not hold what it needs: {names}"));
+    }
+    if status.success() {
+        return Ok(());
+    }
+    let mut told = complaints.join("; ");
+    told.truncate(told.floor_char_boundary(TOLD_BYTES));
+    Err(format!("its loader refuses it ({status}): {told}"))
+}
+
+/// Libraries in what a loader lists (`name => path (address)`) that are not in `libraries`: found nowhere, or on
+/// this machine by chance. Where the loader itself lies, each says in its own way.
+fn missing(lines: &[String], libraries: &Path, loader: &str) -> Vec<String> {
+    let loader = Path::new(loader).file_name();
+    let needed = lines.iter().filter_map(|line| line.split_once(" => "));
+    needed
+        .map(|(name, found)| (name.trim(), found))
+        .filter(|(name, _)| Path::new(name).file_name() != loader)
+        .filter(|(_, found)| !Path::new(found).starts_with(libraries))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_chosen_by_folder_and_name() {
+        let selection = selection(folders("/lib/ld64.so.1"));
+        for path in [
+            "lib64/libc.so.6",
+            "usr/lib64/libvirt.so.0.8000.0",
+            "usr/lib/ld64.so.1",
+            "lib/ld-2.28.so",
+            "usr/lib64/.libcrypto.so.1.1.1k.hmac",
+            "usr/lib64/ossl-modules/fips.so",
+            "etc/pki/tls/openssl.cnf",
+        ] {
+            assert!((selection.is_wanted)(path), "{path}");
+        }
+        for path in [
+            "libc.so.6",
+            "opt/lib64/libc.so.6",
+            "usr/lib64/gconv/libc.so",
+            "usr/lib64/python3.so",
+            "usr/lib64/libc.a",
+            "usr/lib64/.libc.so",
+            "usr/lib64/ossl-modules/README",
+            "usr/lib64x/ossl-modules/fips.so",
+            "ossl-modules/fips.so",
+            "etc/pki/tls/private/key.pem",
+        ] {
+            assert!(!(selection.is_wanted)(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_the_loader_comes_last() {
+        assert_eq!(folders("/lib64/ld64.so.2"), ["lib64", "usr/lib64"]);
+        let folders = folders("/lib/ld-linux-aarch64.so.1");
+        assert_eq!(folders, ["lib64", "usr/lib64", "lib", "usr/lib"]);
+    }
+
+    #[test]
+    fn what_a_loader_does_not_find_beside_the_program_is_missing() {
+        let lines = [
+            "\tlinux-vdso.so.1 (0x00007f)",
+            "\tlibvirt.so.0 => not found",
+            "\tlibc.so.6 => /cache/a/lib/libc.so.6 (0x00007f)",
+            "\tlibm.so.6 => /lib64/libm.so.6 (0x00007f)",
+            "\tld-linux-x86-64.so.2 => /lib64/ld-linux-x86-64.so.2 (0x00007f)",
+        ]
+        .map(str::to_owned);
+        let missing = missing(
+            &lines,
+            Path::new("/cache/a/lib"),
+            "/lib64/ld-linux-x86-64.so.2",
+        );
+        assert_eq!(missing, ["libvirt.so.0", "libm.so.6"]);
+    }
+}
