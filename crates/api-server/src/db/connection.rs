@@ -212,3 +212,7 @@ where
         Err(elapsed) => Err(Domain::unavailable("the database", elapsed)),
     }
 }
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use chrono::{DateTime, FixedOffset};
-use serde_json::json;
-use sqlx::ConnectOptions as _;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
 use testkit::postgres::{self, TestDatabase};
 
 use crate::harness::{Server, cluster_params};
@@ -137,6 +137,146 @@ async fn hosts_are_not_silent_because_the_database_was_away() {
     database.start_again().await.unwrap();
     let lost = disconnected_at(&server, &host).await;
     assert!(lost > returned + LIMIT, "{returned} {lost}");
+}
+
+/// Waits until `/ready` says that about the database.
+async fn wait_reason(server: &Server, wanted: &str) {
+    let client = service::http_client(None, false).unwrap();
+    server
+        .until("/ready tells why", async || {
+            let answer = client.get(format!("{}/ready", server.url)).send().await;
+            let body: Value = answer.unwrap().json().await.unwrap();
+            let reason = body["waiting"]["database"].as_str().unwrap_or_default();
+            if reason == wanted {
+                Ok(())
+            } else {
+                Err(body.to_string())
+            }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_the_settings_is_told() {
+    let right = postgres::database().await.unwrap();
+    for (wrong, reason) in [
+        (
+            TestDatabase {
+                host: "no database".to_owned(),
+                ..right.clone()
+            },
+            "not found: \"no database\" is no host name (DB_HOST)",
+        ),
+        (
+            TestDatabase {
+                host: "/nowhere".to_owned(),
+                ..right.clone()
+            },
+            "not reached (DB_HOST, DB_PORT)",
+        ),
+        (
+            TestDatabase {
+                port: 1,
+                ..right.clone()
+            },
+            "does not accept connections (DB_HOST, DB_PORT)",
+        ),
+        (
+            TestDatabase {
+                name: "nowhere".to_owned(),
+                ..right.clone()
+            },
+            "has no database of that name (DB_NAME)",
+        ),
+        (
+            TestDatabase {
+                user: "nobody_here".to_owned(),
+                ..right.clone()
+            },
+            "refuses the user (DB_USER)",
+        ),
+    ] {
+        let server = Server::on(wrong, |_| {}).await;
+        wait_reason(&server, reason).await;
+        assert_eq!(server.plain("/health").await, 200);
+        server.get("/v2/clusters").await.expect(503);
+    }
+    let by_name = TestDatabase {
+        host: "localhost".to_owned(),
+        ..right
+    };
+    Server::on(by_name, |_| {}).await.wait_ready().await;
+}
+
+/// Ends the connections of everybody else.
+async fn cut(connection: &mut PgConnection) {
+    sqlx::query(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()",
+    )
+    .execute(connection)
+    .await
+    .unwrap();
+}
+
+/// Lets others in, or keeps them out, which can be said from outside only.
+async fn open_to_others(database: &TestDatabase, is_open: bool) {
+    let outside = database.options().database("postgres");
+    let mut connection = outside.connect().await.unwrap();
+    let name = &database.name;
+    let statement = format!("alter database {name} allow_connections {is_open}");
+    sqlx::query(AssertSqlSafe(statement))
+        .execute(&mut connection)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_came_back_empty_is_used() {
+    let server = Server::start().await;
+    let lost = server.cluster(json!({})).await;
+    let mut connection = server.database.options().connect().await.unwrap();
+    for statement in ["drop schema public cascade", "create schema public"] {
+        sqlx::query(statement)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+    }
+    cut(&mut connection).await;
+    server
+        .until("the database has its schema again", async || {
+            let answer = server.get(&format!("/v2/clusters/{lost}")).await;
+            if answer.status == 404 {
+                Ok(())
+            } else {
+                Err(answer.text)
+            }
+        })
+        .await;
+    server.cluster(json!({})).await;
+    wait_status(&server, 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_schema_is_served_on_and_locks_nobody_out() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let mut connection = server.database.options().connect().await.unwrap();
+    sqlx::query(
+        "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+        values (99999999999999, 'of a newer program', true, '', 0)",
+    )
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    open_to_others(&server.database, false).await;
+    cut(&mut connection).await;
+    wait_reason(&server, "refuses connections, see the log").await;
+    open_to_others(&server.database, true).await;
+    wait_status(&server, 200).await;
+    server.get(&format!("/v2/clusters/{id}")).await.expect(200);
+    let older = Server::on(server.database.clone(), |_| {}).await;
+    wait_reason(&older, "its schema is newer than this program").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
