@@ -86,7 +86,7 @@ async fn all_gone_is_503_until_one_is_back() {
     assert!(response.headers().contains_key(header::RETRY_AFTER));
     let body = json_of(response).await;
     let message = body["message"].as_str().unwrap();
-    for word in [crate::world::NAME, "3 replicas"] {
+    for word in [world.upstream.as_str(), "3 replicas"] {
         assert!(message.contains(word), "{message}");
     }
     let back = world.replica(Router::new()).await;

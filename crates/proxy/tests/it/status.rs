@@ -4,7 +4,7 @@ use axum::Router;
 use axum::routing::get;
 use http::StatusCode;
 
-use crate::world::{NAME, World, client, eventually, json_of};
+use crate::world::{World, client, eventually, json_of};
 
 #[tokio::test]
 async fn ready_lists_upstreams_without_a_ready_replica() {
@@ -15,7 +15,7 @@ async fn ready_lists_upstreams_without_a_ready_replica() {
     let ready = client().get(url("/ready")).send().await.unwrap();
     assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
     let waiting = json_of(ready).await["waiting"]["upstreams"].to_string();
-    assert!(waiting.contains(NAME), "{waiting}");
+    assert!(waiting.contains(&world.upstream), "{waiting}");
 
     let replica = world.replica(Router::new()).await;
     let is_ready = async || {
@@ -47,12 +47,11 @@ async fn the_services_own_paths_pass() {
 #[tokio::test]
 async fn requests_failures_and_replicas_are_counted() {
     let (world, replicas) = World::with_replicas(2).await;
-    let upstream = world.address(replicas[0].ip).port();
     let value = async |name: &str| {
         let url = format!("http://{}/metrics", world.status);
         let text = client().get(url).send().await.unwrap();
         let text = text.text().await.unwrap();
-        let series = format!("{name}{{upstream=\"{NAME}:{upstream}\"}} ");
+        let series = format!("{name}{{upstream=\"{}\"}} ", world.upstream);
         let line = text.lines().find(|line| line.starts_with(&series));
         let value: f64 = line?.strip_prefix(&series)?.parse().unwrap();
         Some(value)

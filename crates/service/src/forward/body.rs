@@ -183,3 +183,79 @@ impl hyper::body::Body for Outgoing {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    fn next(body: &mut Outgoing) -> Poll<Option<Result<Bytes, String>>> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = ready!(hyper::body::Body::poll_frame(Pin::new(body), &mut cx));
+        Poll::Ready(polled.map(|frame| match frame {
+            Ok(frame) => frame.into_data().map_err(|_| "trailers".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }))
+    }
+
+    fn whole(body: &mut Outgoing) -> Vec<u8> {
+        let mut read = Vec::new();
+        while let Poll::Ready(Some(data)) = next(body) {
+            read.extend(data.unwrap());
+        }
+        assert!(body.is_end_stream());
+        read
+    }
+
+    #[test]
+    fn a_small_body_can_be_sent_again_and_again() {
+        let source = Source::new(Body::from("content"));
+        assert!(!source.has_ended());
+        for _ in 0..3 {
+            assert!(source.is_repeatable());
+            assert_eq!(whole(&mut source.attempt(None)), b"content");
+            assert!(source.has_ended());
+        }
+    }
+
+    #[test]
+    fn a_large_body_can_be_sent_again_until_it_is_touched() {
+        let content = vec![7; REPEATABLE_BYTES + 1];
+        let source = Source::new(Body::from(content.clone()));
+        drop(source.attempt(None));
+        assert!(source.is_repeatable());
+        assert_eq!(whole(&mut source.attempt(None)), content);
+        assert!(!source.is_repeatable());
+        assert!(source.lock().sent.is_empty(), "nothing is held for nothing");
+    }
+
+    #[test]
+    fn an_earlier_attempt_gets_no_more() {
+        let source = Source::new(Body::from("content"));
+        let mut first = source.attempt(None);
+        let mut second = source.attempt(None);
+        assert!(matches!(next(&mut first), Poll::Ready(Some(Err(_)))));
+        assert_eq!(whole(&mut second), b"content");
+    }
+
+    #[test]
+    fn no_body_has_ended_before_it_begins() {
+        let source = Source::new(Body::empty());
+        assert!(source.has_ended());
+        assert!(source.attempt(None).is_end_stream());
+        assert!(Outgoing::empty().is_end_stream());
+    }
+
+    #[tokio::test]
+    async fn an_expected_body_waits_until_it_is_asked_for() {
+        let source = Source::new(Body::from("content"));
+        let asked_for = CancellationToken::new();
+        let mut body = source.attempt(Some(asked_for.clone()));
+        assert!(next(&mut body).is_pending());
+        asked_for.cancel();
+        assert_eq!(whole(&mut body), b"content");
+        // The client does not hold it back any more.
+        let mut again = source.attempt(Some(CancellationToken::new()));
+        assert_eq!(whole(&mut again), b"content");
+    }
+}

@@ -1,7 +1,9 @@
 //! What passes through `/api`, and what the page's own paths answer.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,6 +15,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{HeaderValue, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use service::forward::{Found, Lookup};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -223,4 +226,44 @@ async fn ready_once_the_api_is() {
     tokio::time::timeout(DEADLINE, ready).await.unwrap();
     let page = client().get(webui.url("/apiary")).send().await.unwrap();
     assert!(page.text().await.unwrap().contains("<title>Atoll"));
+}
+
+struct Replicas(Vec<IpAddr>);
+
+impl Lookup for Replicas {
+    fn lookup<'a>(&'a self, host: &'a str) -> Found<'a> {
+        assert_eq!(host, "api-server");
+        Box::pin(async { Ok(self.0.clone()) })
+    }
+}
+
+#[tokio::test]
+async fn all_replicas_of_the_api_are_used() {
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = free.local_addr().unwrap().port();
+    let ips: Vec<IpAddr> = (1..=3)
+        .map(|last| Ipv4Addr::new(127, 8, 0, last).into())
+        .collect();
+    let mut replicas = Vec::new();
+    for ip in &ips {
+        let name = ip.to_string();
+        let routes = Router::new()
+            .route("/ready", get(|| async {}))
+            .route("/api/who", get(|| async { name }));
+        replicas.push(server::api_on(SocketAddr::new(*ip, port), routes).await);
+    }
+    let names = Arc::new(Replicas(ips.clone()));
+    let webui = server::webui_by_name(&format!("api-server:{port}"), names).await;
+    let round = async || {
+        let mut seen = BTreeMap::new();
+        for _ in 0..9 {
+            let response = client().get(webui.url("/api/who")).send().await.unwrap();
+            *seen.entry(response.text().await.unwrap()).or_insert(0) += 1;
+        }
+        seen
+    };
+    let even: BTreeMap<String, i32> = ips.iter().map(|ip| (ip.to_string(), 3)).collect();
+    // Those that have not been asked yet come last.
+    let evenly = async { while round().await != even {} };
+    tokio::time::timeout(DEADLINE, evenly).await.unwrap();
 }

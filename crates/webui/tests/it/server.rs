@@ -2,9 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Router;
 use service::CancellationToken;
+use service::forward::Lookup;
+use service::resolve::Resolver;
 use service::server::{Listen, Running};
 
 /// A running server; ends with the test.
@@ -29,11 +32,13 @@ impl Server {
 
 /// An API that answers with `router`, and its address.
 pub(crate) async fn api(router: Router) -> Server {
+    api_on(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), router).await
+}
+
+/// An API at that address.
+pub(crate) async fn api_on(address: SocketAddr, router: Router) -> Server {
     let shutdown = CancellationToken::new();
-    let listen = Listen {
-        address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
-        tls: None,
-    };
+    let listen = Listen { address, tls: None };
     let running = service::server::start(vec![listen], router, shutdown.clone())
         .await
         .unwrap();
@@ -51,6 +56,15 @@ pub(crate) async fn webui(api: SocketAddr) -> Server {
 
 /// The web UI server in front of `api`, with the page in that folder.
 pub(crate) async fn webui_of(api: SocketAddr, static_root: PathBuf) -> Server {
+    started(&api.to_string(), static_root, Arc::new(Resolver::system())).await
+}
+
+/// The web UI server in front of the replicas that `names` knows under `api`, a name and a port.
+pub(crate) async fn webui_by_name(api: &str, names: Arc<dyn Lookup>) -> Server {
+    started(api, PathBuf::from("/nonexistent"), names).await
+}
+
+async fn started(api: &str, static_root: PathBuf, names: Arc<dyn Lookup>) -> Server {
     let shutdown = CancellationToken::new();
     let settings = webui::Settings {
         listen_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -60,7 +74,9 @@ pub(crate) async fn webui_of(api: SocketAddr, static_root: PathBuf) -> Server {
         api_url: Some(format!("http://{api}")),
         ..webui::Settings::default()
     };
-    let running = webui::start(settings, shutdown.clone()).await.unwrap();
+    let running = webui::start_with(settings, names, shutdown.clone())
+        .await
+        .unwrap();
     assert_eq!(running.addresses().len(), 2);
     Server {
         address: running.address(),
