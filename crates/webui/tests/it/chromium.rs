@@ -113,9 +113,9 @@ pub(crate) async fn visit(browser: &Path, url: &str, seconds: u32) -> Visit {
 async fn record(listener: TcpListener, asked: Arc<Mutex<Vec<String>>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let mut line = String::new();
-        if BufReader::new(stream).read_line(&mut line).await.is_ok()
-            && !OF_THE_BROWSER.contains(&host_of(&line))
-        {
+        let read = BufReader::new(stream).read_line(&mut line).await;
+        // Browsers open connections in advance: one that ends without a line asked for nothing.
+        if read.is_ok_and(|bytes| bytes > 0) && !OF_THE_BROWSER.contains(&host_of(&line)) {
             asked.lock().unwrap().push(line.trim().to_owned());
         }
     }
