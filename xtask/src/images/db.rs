@@ -1,9 +1,12 @@
 //! The `db` image's content: the server of the distribution's package with what it needs to run, and nothing else.
 
+mod entry;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -11,6 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::cargo::{root, shown};
 use crate::postgres;
+use entry::{Entry, make_folder};
 
 /// The server, what makes and checks a database, and what saves and loads one.
 const PROGRAMS: [&str; 6] = [
@@ -37,7 +41,7 @@ const NSSWITCH: &str = "hosts: files dns\n";
 /// Fills `folder` with all that deploy/db/Containerfile copies.
 pub(crate) fn context(folder: &Path) -> Result<()> {
     make_folder(folder, 0o755)?;
-    make_folder(&folder.join("data"), 0o700)?;
+    make_folder(&folder.join("data"), 0o755)?;
     let image = folder.join("root");
     for (path, entry) in plan()? {
         let target = image.join(&path);
@@ -55,52 +59,6 @@ pub(crate) fn inputs() -> Result<String> {
         writeln!(text, "{} {}", path.display(), entry.describe()?)?;
     }
     Ok(text)
-}
-
-/// One thing in the image.
-#[derive(Debug)]
-enum Entry {
-    Folder { mode: u32 },
-    File { source: PathBuf, mode: u32 },
-    Text(&'static str),
-    Link(PathBuf),
-}
-
-impl Entry {
-    fn write(&self, target: &Path) -> Result<()> {
-        if let Some(parent) = target.parent() {
-            make_folder(parent, 0o755)?;
-        }
-        match self {
-            Self::Folder { mode } => make_folder(target, *mode)?,
-            Self::File { source, mode } => {
-                fs::copy(source, target)
-                    .with_context(|| format!("copying {}", source.display()))?;
-                set_mode(target, *mode)?;
-            }
-            Self::Text(text) => {
-                fs::write(target, text)?;
-                set_mode(target, 0o644)?;
-            }
-            Self::Link(to) => symlink(to, target)?,
-        }
-        Ok(())
-    }
-
-    fn describe(&self) -> Result<String> {
-        Ok(match self {
-            Self::Folder { mode } => format!("folder {mode:o}"),
-            // Files of packages are as old as their package; own ones are written when they change.
-            Self::File { source, mode } => {
-                let found = fs::metadata(source)
-                    .with_context(|| format!("looking at {}", source.display()))?;
-                let (size, time, nanos) = (found.size(), found.mtime(), found.mtime_nsec());
-                format!("{mode:o} {} {size} {time}.{nanos}", source.display())
-            }
-            Self::Text(text) => format!("text {text:?}"),
-            Self::Link(to) => format!("link {}", to.display()),
-        })
-    }
 }
 
 type Plan = BTreeMap<PathBuf, Entry>;
@@ -123,18 +81,21 @@ fn plan() -> Result<Plan> {
     }
     for name in ["pg_hba.conf", "postgresql.conf"] {
         let path = Path::new("etc/postgresql").join(name);
-        plan.insert(path, plain(own(name)));
+        plan.insert(path, Entry::plain(own(name)));
     }
-    plan.insert("entrypoint".into(), program(own("entrypoint")));
+    plan.insert("entrypoint".into(), Entry::program(own("entrypoint")));
     for zone in ["UTC", "Etc/UTC"] {
-        plan.insert(Path::new("usr/share/zoneinfo").join(zone), plain(ZONE));
+        plan.insert(
+            Path::new("usr/share/zoneinfo").join(zone),
+            Entry::plain(ZONE),
+        );
     }
     add_shared(&mut plan, &shared)?;
     add_tree(&mut plan, Path::new(LOCALE))?;
     let mut linked = add_programs(&mut plan, &binaries)?;
     linked.extend(add_modules(&mut plan, &modules)?);
     for library in libraries(&linked)? {
-        plan.insert(inside(&library)?, program(library));
+        plan.insert(inside(&library)?, Entry::program(library));
     }
     Ok(plan)
 }
@@ -145,12 +106,12 @@ fn add_programs(plan: &mut Plan, binaries: &Path) -> Result<Vec<PathBuf>> {
     for name in PROGRAMS {
         let source = binaries.join(name);
         plan.insert(Path::new("usr/bin").join(name), Entry::Link(source.clone()));
-        plan.insert(inside(&source)?, program(&source));
+        plan.insert(inside(&source)?, Entry::program(&source));
         added.push(source);
     }
     for name in TOOLS {
         let source = tool(name)?;
-        plan.insert(Path::new("bin").join(name), program(&source));
+        plan.insert(Path::new("bin").join(name), Entry::program(&source));
         added.push(source);
     }
     Ok(added)
@@ -163,7 +124,7 @@ fn add_modules(plan: &mut Plan, folder: &Path) -> Result<Vec<PathBuf>> {
             continue;
         };
         if name.strip_suffix(".so").is_some_and(is_wanted_module) {
-            plan.insert(inside(&file)?, plain(&file));
+            plan.insert(inside(&file)?, Entry::plain(&file));
             added.push(file);
         }
     }
@@ -185,7 +146,7 @@ fn is_wanted_module(name: &str) -> bool {
 
 fn add_shared(plan: &mut Plan, folder: &Path) -> Result<()> {
     for file in files(folder)? {
-        plan.insert(inside(&file)?, plain(file));
+        plan.insert(inside(&file)?, Entry::plain(file));
     }
     for name in SHARED {
         add_tree(plan, &folder.join(name))?;
@@ -193,7 +154,7 @@ fn add_shared(plan: &mut Plan, folder: &Path) -> Result<()> {
     for file in files(&folder.join("extension"))? {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if EXTENSIONS.iter().any(|of| belongs_to(&name, of)) {
-            plan.insert(inside(&file)?, plain(&file));
+            plan.insert(inside(&file)?, Entry::plain(&file));
         }
     }
     Ok(())
@@ -212,7 +173,7 @@ fn add_tree(plan: &mut Plan, folder: &Path) -> Result<()> {
         if kind.is_dir() {
             add_tree(plan, &entry.path())?;
         } else if kind.is_file() {
-            plan.insert(inside(&entry.path())?, plain(entry.path()));
+            plan.insert(inside(&entry.path())?, Entry::plain(entry.path()));
         }
     }
     Ok(())
@@ -289,37 +250,10 @@ fn own(name: &str) -> PathBuf {
     root().join("deploy/db").join(name)
 }
 
-fn plain(source: impl Into<PathBuf>) -> Entry {
-    let (source, mode) = (source.into(), 0o644);
-    Entry::File { source, mode }
-}
-
-fn program(source: impl Into<PathBuf>) -> Entry {
-    let (source, mode) = (source.into(), 0o755);
-    Entry::File { source, mode }
-}
-
 /// The same place below the image's root.
 fn inside(path: &Path) -> Result<PathBuf> {
     let below = path.strip_prefix("/");
     below
         .map(Path::to_owned)
         .with_context(|| format!("{} does not start at the root", path.display()))
-}
-
-/// The same modes everywhere, whatever this user's mask is.
-fn make_folder(path: &Path, mode: u32) -> Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = path.parent() {
-        make_folder(parent, 0o755)?;
-    }
-    fs::create_dir(path).with_context(|| format!("making {}", path.display()))?;
-    set_mode(path, mode)
-}
-
-fn set_mode(path: &Path, mode: u32) -> Result<()> {
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-        .with_context(|| format!("setting the mode of {}", path.display()))
 }

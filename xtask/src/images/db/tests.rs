@@ -1,0 +1,271 @@
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::Output;
+
+use super::*;
+
+/// Stands for the server's programs; a link leads to it, for a file that was just written may still be "busy".
+const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/images/db/stand-in");
+
+/// A volume and a server that deploy/db/entrypoint finds.
+struct Container {
+    folder: tempfile::TempDir,
+}
+
+impl Container {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("volume")).unwrap();
+        for name in ["initdb", "postgres"] {
+            symlink(SERVER, folder.path().join(name)).unwrap();
+        }
+        Self { folder }
+    }
+
+    fn volume(&self) -> PathBuf {
+        self.folder.path().join("volume")
+    }
+
+    fn cluster(&self) -> PathBuf {
+        self.volume().join("pgdata")
+    }
+
+    fn command(&self, variables: &[(&str, &str)]) -> Command {
+        let path = std::env::var_os("PATH").unwrap();
+        let mut command = Command::new("sh");
+        command
+            .arg(own("entrypoint"))
+            .env_clear()
+            .env(
+                "PATH",
+                format!("{}:{}", self.folder.path().display(), path.display()),
+            )
+            .env("LOG", self.folder.path().join("log"))
+            .env("PGDATA", self.cluster())
+            .envs(variables.iter().copied());
+        command
+    }
+
+    fn start(&self, variables: &[(&str, &str)]) -> Output {
+        self.command(variables).output().unwrap()
+    }
+
+    /// What it says when it does not start.
+    fn refusal(&self, variables: &[(&str, &str)]) -> String {
+        let output = self.start(variables);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        text
+    }
+
+    /// What the server was told before it started.
+    fn statements(&self, variables: &[(&str, &str)]) -> String {
+        let output = self.start(variables);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        assert!(log.lines().last().unwrap().starts_with("postgres -D"));
+        fs::read_to_string(self.folder.path().join("log.sql")).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.volume()).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+const DATABASE: (&str, &str) = ("POSTGRESQL_DATABASE", "installer");
+const USER: (&str, &str) = ("POSTGRESQL_USER", "atoll");
+const PASSWORD: (&str, &str) = ("POSTGRESQL_PASSWORD", "secret");
+const ALL: [(&str, &str); 3] = [DATABASE, USER, PASSWORD];
+
+#[test]
+fn the_first_start_makes_user_and_database() {
+    let container = Container::new();
+    assert_eq!(
+        container.statements(&ALL),
+        "create role \"atoll\" login password 'secret'\ncreate database \"installer\" owner \"atoll\"\n"
+    );
+    assert_eq!(container.names(), ["pgdata"]);
+}
+
+#[test]
+fn later_starts_only_give_the_password() {
+    let container = Container::new();
+    container.statements(&ALL);
+    let changed = [DATABASE, USER, ("POSTGRESQL_PASSWORD", "new")];
+    assert_eq!(
+        container.statements(&changed),
+        "alter role \"atoll\" login password 'new'\n"
+    );
+}
+
+#[test]
+fn every_character_may_be_in_a_name_or_password() {
+    let container = Container::new();
+    let bytes: String = ('\u{a1}'..='\u{17f}').collect();
+    let odd = format!("-n 'a' \"b\" \\ \\n $c `d` %s * {bytes} ");
+    let text = container.statements(&[
+        ("POSTGRESQL_DATABASE", &odd),
+        ("POSTGRESQL_USER", "\"\""),
+        ("POSTGRESQL_PASSWORD", &odd),
+    ]);
+    let (literal, name) = (odd.replace('\'', "''"), odd.replace('"', "\"\""));
+    assert_eq!(
+        text,
+        format!(
+            "create role \"\"\"\"\"\" login password '{literal}'\ncreate database \"{name}\" owner \"\"\"\"\"\"\n"
+        )
+    );
+}
+
+#[test]
+fn a_password_file_goes_before_the_variable() {
+    for content in ["of the file", "of the file\n", "of the file\r\n\n"] {
+        let container = Container::new();
+        let file = container.folder.path().join("password");
+        fs::write(&file, content).unwrap();
+        let file = file.to_str().unwrap();
+        let text =
+            container.statements(&[DATABASE, USER, PASSWORD, ("POSTGRESQL_PASSWORD_FILE", file)]);
+        assert!(text.contains("password 'of the file'\n"), "{text}");
+    }
+}
+
+#[test]
+fn variables_that_are_missing_are_all_named() {
+    let container = Container::new();
+    let text = container.refusal(&[USER]);
+    assert!(text.contains("POSTGRESQL_DATABASE POSTGRESQL_PASSWORD (or POSTGRESQL_PASSWORD_FILE)"));
+    assert!(!text.contains("POSTGRESQL_USER"));
+    let text = container.refusal(&[DATABASE, USER, ("POSTGRESQL_PASSWORD_FILE", "/none/x")]);
+    assert!(text.contains("/none/x is not there"), "{text}");
+    let text = container.refusal(&[DATABASE, USER, ("POSTGRESQL_PASSWORD", "a\nb")]);
+    assert!(text.contains("several lines"), "{text}");
+    assert!(container.names().is_empty());
+}
+
+#[test]
+fn data_of_another_version_stays_as_it_is() {
+    let container = Container::new();
+    fs::create_dir(container.cluster()).unwrap();
+    let version = container.cluster().join("PG_VERSION");
+    fs::write(&version, "14\n").unwrap();
+    let text = container.refusal(&ALL);
+    assert!(
+        text.contains("made by PostgreSQL 14, this image has 15"),
+        "{text}"
+    );
+    assert_eq!(fs::read_to_string(version).unwrap(), "14\n");
+}
+
+#[test]
+fn data_elsewhere_in_the_volume_is_not_passed_over() {
+    let container = Container::new();
+    let other = container.volume().join("userdata");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("PG_VERSION"), "15\n").unwrap();
+    let text = container.refusal(&ALL);
+    assert!(
+        text.contains(&format!("there is a database in {}", other.display())),
+        "{text}"
+    );
+    assert_eq!(container.names(), ["userdata"]);
+}
+
+#[test]
+fn what_a_killed_first_start_left_is_made_anew() {
+    let container = Container::new();
+    let unfinished = container.volume().join("pgdata.new");
+    fs::create_dir(&unfinished).unwrap();
+    fs::write(unfinished.join("PG_VERSION"), "15\n").unwrap();
+    fs::write(unfinished.join("half"), "").unwrap();
+    assert!(container.statements(&ALL).starts_with("create role"));
+    assert_eq!(container.names(), ["pgdata"]);
+    assert!(!container.cluster().join("half").exists());
+}
+
+#[test]
+fn a_first_start_that_fails_leaves_nothing() {
+    let container = Container::new();
+    let server = container.folder.path().join("postgres");
+    fs::remove_file(&server).unwrap();
+    symlink("/bin/false", server).unwrap();
+    let text = container.refusal(&ALL);
+    assert!(text.contains("the database was not made"), "{text}");
+    assert!(container.names().is_empty());
+}
+
+#[test]
+fn a_volume_in_use_is_refused() {
+    let container = Container::new();
+    let folder = fs::File::open(container.volume()).unwrap();
+    folder.try_lock().unwrap();
+    let text = container.refusal(&ALL);
+    assert!(
+        text.contains("another container uses this volume"),
+        "{text}"
+    );
+    folder.unlock().unwrap();
+    container.statements(&ALL);
+}
+
+#[test]
+fn libraries_are_found_in_what_ldd_prints() {
+    let lines = [
+        ("\tlinux-vdso.so.1 (0x00007f00d9061000)", None),
+        (
+            "\tlibz.so.1 => /lib/x/libz.so.1 (0x00007f00d8ee7000)",
+            Some("/lib/x/libz.so.1"),
+        ),
+        (
+            "\t/lib64/ld-linux-x86-64.so.2 (0x00007f00d9063000)",
+            Some("/lib64/ld-linux-x86-64.so.2"),
+        ),
+        ("/usr/lib/postgresql/15/bin/postgres:", None),
+    ];
+    for (line, expected) in lines {
+        assert_eq!(library(line), expected.map(PathBuf::from), "{line}");
+    }
+}
+
+#[test]
+fn only_wanted_extensions_and_modules_are_taken() {
+    assert!(belongs_to("pgcrypto.control", "pgcrypto"));
+    assert!(belongs_to("pgcrypto--1.2--1.3.sql", "pgcrypto"));
+    assert!(!belongs_to("pgcrypto2.control", "pgcrypto"));
+    assert!(is_wanted_module("utf8_and_win"));
+    assert!(is_wanted_module("plpgsql"));
+    assert!(!is_wanted_module("llvmjit"));
+}
+
+#[test]
+fn modes_do_not_depend_on_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("source");
+    fs::write(&source, "x").unwrap();
+    fs::set_permissions(&source, fs::Permissions::from_mode(0o600)).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    let target = folder.path().join("a/b/c");
+    Entry::program(&source).write(&target).unwrap();
+    assert_eq!(mode(&target), 0o755);
+    assert_eq!(mode(target.parent().unwrap()), 0o755);
+    let temp = folder.path().join("tmp");
+    Entry::Folder { mode: 0o1777 }.write(&temp).unwrap();
+    assert_eq!(mode(&temp), 0o1777);
+}
+
+#[test]
+fn a_file_that_changes_is_another_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("source");
+    fs::write(&source, "x").unwrap();
+    let entry = Entry::plain(&source);
+    let before = entry.describe().unwrap();
+    assert_eq!(entry.describe().unwrap(), before);
+    fs::write(&source, "xy").unwrap();
+    assert_ne!(entry.describe().unwrap(), before);
+    fs::remove_file(&source).unwrap();
+    assert!(entry.describe().is_err());
+}
