@@ -26,11 +26,12 @@ pub(super) struct Search {
     silent: Mutex<HashMap<SocketAddr, Instant>>,
 }
 
-/// What one attempt gave.
+/// What the servers gave for a name, or for all names in one attempt.
 enum Round {
     Found(Vec<IpAddr>),
-    /// Each name was denied by the first server there is.
+    /// The first server there is denies the name.
     Absent,
+    /// No server could decide.
     Failed,
 }
 
@@ -64,6 +65,8 @@ impl Search {
         }
     }
 
+    /// All names in turn, or up to the first that no server could decide: the next one may lead elsewhere, and is
+    /// tried only when there will be no further attempt.
     async fn round(
         &self,
         names: &[Name],
@@ -72,33 +75,42 @@ impl Search {
         attempt: u32,
         said: &mut Vec<Statement>,
     ) -> Round {
-        let mut all_denied = true;
+        let mut round = Round::Absent;
         for name in names {
-            let mut is_first = true;
-            for &server in &conf.servers {
-                let wait = self.patience(server, options.timeout, attempt);
-                let reply = ask(server, name, wait).await;
-                self.remember(server, matches!(reply, Reply::Silent(_)));
-                let (text, is_denied) = match reply {
-                    Reply::Addresses(addresses) => return Round::Found(addresses),
-                    Reply::Denied(text) => (text, true),
-                    Reply::Failed(text) | Reply::Silent(text) => (text, false),
-                };
-                note(said, server, name, text);
-                // A name may be known only to a server that failed just now: the word of the ones behind it that
-                // the name does not exist is not taken.
-                if is_denied && is_first {
-                    break;
-                }
-                all_denied = false;
-                is_first = false;
+            match self.one(name, conf, options, attempt, said).await {
+                Round::Absent => {}
+                Round::Failed if attempt + 1 == options.attempts => round = Round::Failed,
+                decided => return decided,
             }
         }
-        if all_denied {
-            Round::Absent
-        } else {
-            Round::Failed
+        round
+    }
+
+    async fn one(
+        &self,
+        name: &Name,
+        conf: &Conf,
+        options: &Options,
+        attempt: u32,
+        said: &mut Vec<Statement>,
+    ) -> Round {
+        for (nth, &server) in conf.servers.iter().enumerate() {
+            let wait = self.patience(server, options.timeout, attempt);
+            let reply = ask(server, name, wait).await;
+            self.remember(server, matches!(reply, Reply::Silent(_)));
+            let (text, is_denied) = match reply {
+                Reply::Addresses(addresses) => return Round::Found(addresses),
+                Reply::Denied(text) => (text, true),
+                Reply::Failed(text) | Reply::Silent(text) => (text, false),
+            };
+            note(said, server, name, text);
+            // The name may be known only to a server that failed just now: the word of one behind it that there is no
+            // such name is not taken.
+            if is_denied && nth == 0 {
+                return Round::Absent;
+            }
         }
+        Round::Failed
     }
 
     fn patience(&self, server: SocketAddr, timeout: Duration, attempt: u32) -> Duration {

@@ -187,6 +187,38 @@ async fn a_stumble_does_not_make_a_neighbour_unknown() {
 }
 
 #[tokio::test]
+async fn a_stumble_does_not_lead_to_the_next_search_domain() {
+    let asked = AtomicUsize::new(0);
+    let server = NameServer::start(move |question| match question.name.as_str() {
+        "db.network." if question.kind != RecordType::A => BROKEN,
+        "db.network." if asked.fetch_add(1, Ordering::Relaxed) > 0 => {
+            addresses(question, &["10.0.0.1"])
+        }
+        "db.network." => BROKEN,
+        _ => addresses(question, &["10.9.9.9"]),
+    })
+    .await;
+    let files = Files::new(&format!("search network site\n{}", server.line()));
+    assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
+    // A domain that never works does not keep the others away.
+    let server = NameServer::start(|question| match question.name.as_str() {
+        "db.broken." => BROKEN,
+        _ => addresses(question, &["10.0.0.1"]),
+    })
+    .await;
+    let files = Files::new(&format!("search broken site\n{}", server.line()));
+    assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
+}
+
+#[tokio::test]
+async fn a_third_server_is_asked_when_the_first_failed() {
+    let (broken, stranger) = (says(BROKEN).await, says(UNKNOWN).await);
+    let live = always(&["10.0.0.1"]).await;
+    let files = Files::of(&[&broken, &stranger, &live]);
+    assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
+}
+
+#[tokio::test]
 async fn an_error_tells_who_was_asked_and_what_each_said() {
     let (broken, stranger) = (says(BROKEN).await, says(UNKNOWN).await);
     let nobody = nobody().await;
@@ -284,11 +316,12 @@ async fn ipv6_is_not_needed() {
         })
         .await;
         let files = Files::of(&[&server]);
-        assert_eq!(
-            look_up(&files.resolver(), "db").await,
-            ["10.0.0.1"],
-            "{told}"
-        );
+        // Whoever waited for the other kind would wait too long.
+        let resolver = Resolver::new(Options {
+            timeout: FOREVER,
+            ..files.options()
+        });
+        assert_eq!(look_up(&resolver, "db").await, ["10.0.0.1"], "{told}");
         assert_eq!(server.asked(RecordType::A).len(), 1, "{told}: at once");
     }
 }
@@ -538,4 +571,26 @@ async fn replicas_share_the_connections() {
             "{answered:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_client_tells_why_a_host_is_not_found() {
+    let server = says(UNKNOWN).await;
+    let files = Files::of(&[&server]);
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .dns_resolver(files.resolver())
+        .tls_backend_preconfigured(oci::trust::client_config(None, false).unwrap())
+        .build()
+        .unwrap();
+    let error = client.get("http://nowhere/").send().await.unwrap_err();
+    let mut chain = Vec::new();
+    let mut cause: Option<&dyn std::error::Error> = Some(&error);
+    while let Some(error) = cause {
+        chain.push(error.to_string());
+        cause = error.source();
+    }
+    let chain = chain.join(": ");
+    let wanted = format!("the host nowhere is not known: {}", server.address);
+    assert!(chain.contains(&wanted), "{chain}");
 }
