@@ -60,6 +60,38 @@ async fn a_post_under_a_killed_replica_is_not_sent_twice() {
 }
 
 #[tokio::test]
+async fn a_get_on_a_frozen_replica_is_answered_by_another() {
+    let world = World::start().await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let first = world.replica(slow(&asked)).await;
+    world.wait_for(std::slice::from_ref(&first)).await;
+    let answer = tokio::spawn(client().get(world.url("/slow")).send());
+    eventually(async || asked.load(Ordering::SeqCst) == 1).await;
+    let _second = world.replica(slow(&asked)).await;
+    first.freeze();
+    let response = soon(answer).await.unwrap().unwrap();
+    assert_eq!(response.text().await.unwrap(), "done");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
+    for head in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
+        let world = World::start().await;
+        let listener = TcpListener::bind(world.named_address()).await.unwrap();
+        let replica = tokio::spawn(async move {
+            let (mut stream, _) = raw::accept(&listener).await;
+            let begin = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n5\r\nbegin\r\n");
+            stream.write_all(begin.as_bytes()).await.unwrap();
+            listener
+        });
+        let response = client().get(world.url("/iso")).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        assert!(soon(response.bytes()).await.is_err(), "{head}");
+        replica.await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_replica_that_always_breaks_off_is_asked_twice_at_most() {
     let world = World::start().await;
     let listener = TcpListener::bind(world.named_address()).await.unwrap();

@@ -51,8 +51,7 @@ async fn paths_hosts_and_headers_pass_untouched() {
 #[tokio::test]
 async fn the_host_of_an_absolute_target_counts() {
     let (world, _replicas) = World::with_replicas(1).await;
-    let request =
-        "GET http://real.example/x HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
+    let request = "GET http://user@real.example/x HTTP/1.1\r\nHost: other.example\r\nConnection: close\r\n\r\n";
     let asked = asked(&world, request).await;
     assert_eq!(asked["path"], "/x");
     assert_eq!(header_of(&asked, "host"), Some("real.example"));

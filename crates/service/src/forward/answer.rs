@@ -56,7 +56,12 @@ impl Forward {
 }
 
 fn prepare(inner: &Inner, client: IpAddr, upgrade: Option<HeaderValue>, parts: &mut Parts) {
-    let authority = parts.uri.authority().map(ToString::to_string);
+    let authority = parts.uri.authority().map(|authority| {
+        let text = authority.as_str();
+        text.rsplit_once('@')
+            .map_or(text, |(_user, host)| host)
+            .to_owned()
+    });
     let path = parts.uri.path_and_query().cloned();
     parts.uri = path.map_or_else(|| Uri::from_static("/"), Uri::from);
     parts.version = Version::HTTP_11;
@@ -170,7 +175,8 @@ fn failed(inner: &Inner, why: &Failure) -> Response {
         }
     };
     inner.metrics.failures.increment(1);
-    tracing::warn!(upstream = inner.upstream.authority(), ?why, "not forwarded");
+    // That replicas are away is told once, when it is found out.
+    tracing::debug!(upstream = inner.upstream.authority(), ?why, "not forwarded");
     failure(status, &text)
 }
 

@@ -117,7 +117,11 @@ async fn watch(inner: Arc<Inner>, replica: Arc<Replica>) {
         let condition = tokio::time::timeout(TIMEOUT, ask(&inner, &replica))
             .await
             .unwrap_or(Condition::Silent);
-        inner.found(&replica, condition);
+        let before = inner.found(&replica, condition);
+        if before == Condition::Silent && condition == Condition::Silent {
+            // One look may fail because everything is slow just now.
+            replica.frozen.notify_waiters();
+        }
         replica.pool.expire();
         let interval = if condition == Condition::Ready {
             INTERVAL

@@ -120,11 +120,11 @@ impl Inner {
         }
     }
 
-    /// Notes what a replica was found to be.
-    pub(super) fn found(&self, replica: &Replica, condition: Condition) {
+    /// Notes what a replica was found to be; the condition before.
+    pub(super) fn found(&self, replica: &Replica, condition: Condition) -> Condition {
         let before = replica.found(condition);
         if before == condition {
-            return;
+            return before;
         }
         let (upstream, address) = (self.upstream.authority(), replica.address);
         match condition.rank() {
@@ -135,6 +135,21 @@ impl Inner {
             _ => tracing::debug!(upstream, %address, ?condition, "a replica is not ready"),
         }
         self.publish();
+        before
+    }
+
+    /// Until `replica` is frozen while another one is ready.
+    pub(super) async fn frozen(&self, replica: &Replica) {
+        loop {
+            replica.frozen.notified().await;
+            let replicas = self.replicas();
+            if replicas
+                .iter()
+                .any(|other| other.condition() == Condition::Ready)
+            {
+                return;
+            }
+        }
     }
 
     fn publish(&self) {

@@ -71,6 +71,8 @@ pub(super) struct Replica {
     pub(super) pool: Pool,
     /// Asks for a look before its time.
     pub(super) doubted: Notify,
+    /// Tells those who wait for an answer that it was silent at looks in a row.
+    pub(super) frozen: Notify,
     /// Cancelled when the name does not stand for this address any more.
     pub(super) gone: CancellationToken,
     condition: AtomicU16,
@@ -82,6 +84,7 @@ impl Replica {
             address,
             pool: Pool::default(),
             doubted: Notify::new(),
+            frozen: Notify::new(),
             gone,
             condition: AtomicU16::new(Condition::Unchecked.number()),
         }

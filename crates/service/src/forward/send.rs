@@ -158,29 +158,29 @@ impl<'a> Sending<'a> {
             },
         };
         connection.exchange.begin();
+        let may_move = self.is_idempotent && !self.has_been_repeated && self.body.is_repeatable();
         let sent = connection.sender.try_send_request(self.request());
-        match tokio::time::timeout(ANSWER_TIMEOUT, sent).await {
+        let answered = tokio::select! {
+            answered = tokio::time::timeout(ANSWER_TIMEOUT, sent) => answered,
+            () = self.inner.frozen(replica), if may_move => return Err(Attempt::Broken),
+        };
+        match answered {
             Ok(Ok(response)) => {
                 let lease = Lease::new(connection, replica.clone(), self.body.clone());
                 Ok((response, lease))
             }
             Ok(Err(mut error)) => {
-                replica.doubted.notify_one();
+                let is_unsent = error.take_message().is_some();
+                let is_unread = is_unsent || connection.exchange.was_unread();
+                let error = error.into_error();
+                tracing::debug!(address = %replica.address, %error, is_unread, "a replica broke off");
                 // That a pooled connection failed says nothing about a new one.
                 self.may_return |= connection.is_reused;
-                let is_unsent = error.take_message().is_some();
-                let error = error.into_error();
-                tracing::debug!(
-                    address = %replica.address, %error, is_unsent,
-                    is_unread = connection.exchange.was_unread(),
-                    "a replica broke off"
-                );
-                Err(if self.body.has_failed() {
-                    Attempt::Client
-                } else if is_unsent || connection.exchange.was_unread() {
-                    Attempt::Unread
-                } else {
-                    Attempt::Broken
+                replica.doubted.notify_one();
+                Err(match is_unread {
+                    _ if self.body.has_failed() => Attempt::Client,
+                    true => Attempt::Unread,
+                    false => Attempt::Broken,
                 })
             }
             Err(_) => Err(Attempt::Late),
