@@ -1,6 +1,7 @@
 //! The `db` image's content: the server of the distribution's package with what it needs to run, and nothing else.
 
 mod entry;
+mod licences;
 #[cfg(test)]
 mod tests;
 
@@ -68,6 +69,22 @@ fn plan() -> Result<Plan> {
     let binaries = postgres::ensure_binaries()?;
     let shared = configured(&binaries, "--sharedir")?;
     let modules = configured(&binaries, "--pkglibdir")?;
+    let mut plan = own_files();
+    add_shared(&mut plan, &shared)?;
+    add_tree(&mut plan, Path::new(LOCALE))?;
+    let mut linked = add_programs(&mut plan, &binaries)?;
+    linked.extend(add_modules(&mut plan, &modules)?);
+    for library in libraries(&linked)? {
+        plan.insert(inside(&library)?, Entry::program(library));
+    }
+    for file in licences::of(plan.values().filter_map(Entry::source)) {
+        plan.insert(inside(&file)?, Entry::plain(file));
+    }
+    Ok(plan)
+}
+
+/// What is not the distribution's, and what the C library wants.
+fn own_files() -> Plan {
     let mut plan = Plan::new();
     for (path, text) in [
         ("etc/group", GROUP),
@@ -90,14 +107,7 @@ fn plan() -> Result<Plan> {
             Entry::plain(ZONE),
         );
     }
-    add_shared(&mut plan, &shared)?;
-    add_tree(&mut plan, Path::new(LOCALE))?;
-    let mut linked = add_programs(&mut plan, &binaries)?;
-    linked.extend(add_modules(&mut plan, &modules)?);
-    for library in libraries(&linked)? {
-        plan.insert(inside(&library)?, Entry::program(library));
-    }
-    Ok(plan)
+    plan
 }
 
 /// Where programs are found, and where the server looks for its files from: links lead from there to here.
@@ -140,8 +150,8 @@ fn add_modules(plan: &mut Plan, folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_wanted_module(name: &str) -> bool {
-    let is_conversion = name.contains("_and_") || name == "euc2004_sjis2004";
-    is_conversion || MODULES.contains(&name) || EXTENSIONS.contains(&name)
+    // The database's own encoding is always this one.
+    name.starts_with("utf8_and_") || MODULES.contains(&name) || EXTENSIONS.contains(&name)
 }
 
 fn add_shared(plan: &mut Plan, folder: &Path) -> Result<()> {

@@ -35,6 +35,14 @@ impl Entry {
         Self::File { source, mode }
     }
 
+    /// What it is a copy of.
+    pub(super) fn source(&self) -> Option<&Path> {
+        match self {
+            Self::File { source, .. } => Some(source),
+            Self::Folder { .. } | Self::Text(_) | Self::Link(_) => None,
+        }
+    }
+
     /// Puts it at `target`, with the folders above.
     pub(super) fn write(&self, target: &Path) -> Result<()> {
         if let Some(parent) = target.parent() {

@@ -238,6 +238,7 @@ fn only_wanted_extensions_and_modules_are_taken() {
     assert!(is_wanted_module("utf8_and_win"));
     assert!(is_wanted_module("plpgsql"));
     assert!(!is_wanted_module("llvmjit"));
+    assert!(!is_wanted_module("latin_and_mic"));
 }
 
 #[test]
