@@ -105,13 +105,14 @@ fn later_starts_only_give_the_password() {
 fn every_character_may_be_in_a_name_or_password() {
     let container = Container::new();
     let bytes: String = ('\u{a1}'..='\u{17f}').collect();
-    let odd = format!("-n 'a' \"b\" \\ \\n $c `d` %s * {bytes} ");
+    let odd = "-n 'a' \"b\" \\ \\n $c `d` %s * ";
+    let password = format!("{odd}{bytes}");
     let text = container.statements(&[
-        ("POSTGRESQL_DATABASE", &odd),
+        ("POSTGRESQL_DATABASE", odd),
         ("POSTGRESQL_USER", "\"\""),
-        ("POSTGRESQL_PASSWORD", &odd),
+        ("POSTGRESQL_PASSWORD", &password),
     ]);
-    let (literal, name) = (odd.replace('\'', "''"), odd.replace('"', "\"\""));
+    let (literal, name) = (password.replace('\'', "''"), odd.replace('"', "\"\""));
     assert_eq!(
         text,
         format!(
@@ -143,6 +144,9 @@ fn variables_that_are_missing_are_all_named() {
     assert!(text.contains("/none/x is not there"), "{text}");
     let text = container.refusal(&[DATABASE, USER, ("POSTGRESQL_PASSWORD", "a\nb")]);
     assert!(text.contains("several lines"), "{text}");
+    let long = "é".repeat(32);
+    let text = container.refusal(&[DATABASE, ("POSTGRESQL_USER", &long), PASSWORD]);
+    assert!(text.contains("longer than 63 bytes"), "{text}");
     assert!(container.names().is_empty());
 }
 
