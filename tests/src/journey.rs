@@ -11,7 +11,7 @@ use crate::process::program;
 use crate::{Api, Installation, until};
 
 /// How many times faster than real time the machines are: slow enough that each fault hits in the middle.
-const SPEEDUP: f64 = 60.0;
+pub(crate) const SPEEDUP: f64 = 60.0;
 /// Until a stage is reached.
 const STAGE_LIMIT: Duration = Duration::from_mins(5);
 
@@ -81,30 +81,34 @@ pub async fn installed_in_spite_of(
     let registry = installation.state()?.services.registry();
     let installer = program("openshift-baremetal-install")?;
     let content = Content::make(&installation.data(), &registry, &installer, &console).await?;
-    let (state, work) = (installation.state_file(), installation.data().join("demo"));
+    let work = installation.data().join("demo");
+    let options = options(installation.state_file(), work, SPEEDUP)?;
     let api = installation.api()?;
     let faults = async || faults(installation).await;
-    both(&api, &content, state, work, faults).await
+    both(&api, &content, &options, faults).await
 }
 
-/// The journey with the services that `state` names, and `faults` from when they have the content.
-pub(crate) async fn both(
-    api: &Api,
-    content: &Content,
-    state: PathBuf,
-    work: PathBuf,
-    faults: impl AsyncFnOnce() -> Result<()>,
-) -> Result<()> {
-    let console = Console::new(false);
-    let options = Options {
+/// A journey with the services that the file `state` names.
+pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<Options> {
+    Ok(Options {
         state,
         work,
         host_sim: program("host-sim")?,
         coreos_installer: None,
         broken: None,
-        speedup: SPEEDUP,
-    };
-    let journey = Journey::new(&options, &console)?;
+        speedup,
+    })
+}
+
+/// The journey, and `faults` from when the services have the content.
+pub(crate) async fn both(
+    api: &Api,
+    content: &Content,
+    options: &Options,
+    faults: impl AsyncFnOnce() -> Result<()>,
+) -> Result<()> {
+    let console = Console::new(false);
+    let journey = Journey::new(options, &console)?;
     tokio::try_join!(
         async { journey.run(content).await.context("the journey") },
         async {

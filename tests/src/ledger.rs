@@ -6,8 +6,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use testkit::demo::State;
 
-use crate::{Api, State};
+use crate::Api;
 
 /// Between two changes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -48,8 +49,7 @@ impl Ledger {
     /// An empty one for an installation.
     ///
     /// Errors: the registry's files cannot be read.
-    pub fn new(state: &State) -> Result<Self> {
-        let services = &state.services;
+    pub fn new(services: &State) -> Result<Self> {
         let password = std::fs::read_to_string(&services.registry_password_file)?;
         Ok(Self {
             api: Api::new(&services.api_url)?,

@@ -1,9 +1,10 @@
 //! For tests of the whole system: an installation for each test, faults, and what has to survive them.
 //!
 //! Everything is driven from outside, as users and machines do it: the real `atoll up`, its children by their
-//! process numbers, HTTP. What a test starts ends with it, also when it fails.
+//! process numbers, the pod's containers through their engine, HTTP. What a test starts ends with it, also when it fails.
 
 mod api;
+mod download;
 mod installation;
 mod journey;
 mod ledger;
@@ -14,6 +15,7 @@ mod snapshot;
 mod wait;
 
 pub use api::{Answer, Api};
+pub use download::{Download, Whole, image_url};
 pub use installation::{Installation, State};
 pub use journey::{Stage, installed_in_spite_of};
 pub use ledger::Ledger;

@@ -76,15 +76,22 @@ pub struct Service {
     pub pids_limit: Option<i64>,
     /// As in `25s`.
     pub stop_grace_period: Option<String>,
-    // Tests start and restart by themselves, choose the replicas, and ask for health over HTTP.
+    /// How the engine finds out whether it works.
+    pub healthcheck: Healthcheck,
+    // Tests start and restart by themselves, and choose the replicas.
     #[serde(default, rename = "restart")]
     _restart: IgnoredAny,
     #[serde(default, rename = "scale")]
     _scale: IgnoredAny,
-    #[serde(default, rename = "healthcheck")]
-    _healthcheck: IgnoredAny,
     #[serde(default, rename = "logging")]
     _logging: IgnoredAny,
+}
+
+/// A command that ends well in a container that works.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Healthcheck {
+    /// `CMD`, then the command.
+    pub test: Vec<String>,
 }
 
 /// A thing of the host that a container sees.
@@ -267,14 +274,14 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_passed_over() {
-        let text = "services: { a: { image: 'x:1', new_key: 1 } }\nsecrets: {}\n";
+        let text = "services: { a: { image: 'x:1', new_key: 1, healthcheck: { test: [] } } }\nsecrets: {}\n";
         let error = serde_yaml::from_str::<Compose>(text).unwrap_err();
         assert!(error.to_string().contains("new_key"), "{error}");
     }
 
     #[test]
     fn short_forms_are_taken_apart() {
-        let text = "{ image: 'localhost/a:1', mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
+        let text = "{ image: 'localhost/a:1', healthcheck: { test: [] }, mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
                     volumes: ['db:/var', './images:/images:ro'] }";
         let service: Service = serde_yaml::from_str(text).unwrap();
         assert_eq!(service.image().unwrap(), ("localhost/a", "1"));

@@ -9,7 +9,7 @@ use testcontainers::bollard::models::HostConfig;
 use testcontainers::bollard::query_parameters::{
     KillContainerOptionsBuilder, RestartContainerOptionsBuilder, StopContainerOptionsBuilder,
 };
-use testcontainers::core::{AccessMode, IntoContainerPort as _, Mount};
+use testcontainers::core::{AccessMode, ExecCommand, IntoContainerPort as _, Mount};
 use testcontainers::runners::AsyncRunner as _;
 use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt as _};
 
@@ -23,6 +23,11 @@ use crate::{Answer, Api, free_ports, until};
 const START_LIMIT: Duration = Duration::from_mins(3);
 /// Until a container that should end has ended.
 const END_LIMIT: Duration = Duration::from_mins(2);
+
+/// Counts requests.
+const REQUESTS: &str = "atoll_http_request_duration_seconds_count";
+/// Paths that ask a service how it is.
+const OWN_PATHS: [&str; 3] = ["/health", "/ready", "/metrics"];
 
 /// How a container has ended.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +49,7 @@ pub struct Container {
     port: u16,
     is_tls: bool,
     client: reqwest::Client,
+    check: Vec<String>,
 }
 
 /// What a test changes of what the compose file says.
@@ -51,10 +57,20 @@ pub struct Container {
 pub struct Changes {
     /// Variables that win over all others.
     pub environment: Vec<(String, String)>,
-    /// Mount points of volumes that are forgotten.
-    pub without_volumes: bool,
-    /// Arguments.
-    pub command: Vec<String>,
+    /// What becomes of the volumes.
+    pub volumes: Volumes,
+}
+
+/// What becomes of the volumes that the compose file names.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Volumes {
+    /// They are mounted.
+    #[default]
+    Mounted,
+    /// They are mounted so that nobody can write.
+    ReadOnly,
+    /// They are forgotten.
+    Missing,
 }
 
 /// Port on which a service says how it is.
@@ -115,6 +131,7 @@ impl Container {
             port,
             is_tls: service == "registry",
             client: crate::api::client(Some(&pod.registry().ca))?,
+            check: said.healthcheck.test.iter().skip(1).cloned().collect(),
         })
     }
 
@@ -175,17 +192,34 @@ impl Container {
         answered.with_context(|| format!("last: {last}"))
     }
 
-    /// Sum of the samples of a metric whose line contains `label`.
+    /// How many requests it has answered, without those that ask how it is.
     ///
     /// Errors: no answer.
-    pub async fn metric(&self, name: &str, label: &str) -> Result<f64> {
+    pub async fn requests(&self) -> Result<u64> {
         let text = self.probe("/metrics").await?.text();
-        let samples = text
-            .lines()
-            .filter(|line| line.starts_with(name) && line.contains(label));
+        let is_other = |line: &&str| {
+            !OWN_PATHS
+                .iter()
+                .any(|path| line.contains(&format!("route=\"{path}\"")))
+        };
+        let samples = text.lines().filter(|line| line.starts_with(REQUESTS));
         Ok(samples
-            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok())
+            .filter(is_other)
+            .filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok())
             .sum())
+    }
+
+    /// Runs the check that the compose file declares, inside; whether it ends well.
+    ///
+    /// Errors: it cannot be run.
+    pub async fn is_healthy(&self) -> Result<bool> {
+        let check = self.inner.exec(ExecCommand::new(&self.check)).await?;
+        let name = &self.name;
+        until(&format!("{name} has been checked"), END_LIMIT, async || {
+            Ok(check.exit_code().await?)
+        })
+        .await
+        .map(|code| code == 0)
     }
 
     /// What it has written.
@@ -294,9 +328,7 @@ fn request(
     changes: &Changes,
 ) -> Result<ContainerRequest<GenericImage>> {
     let (image, tag) = said.image()?;
-    let mut request = GenericImage::new(image, tag)
-        .with_readonly_rootfs(said.read_only)
-        .with_cmd(&changes.command);
+    let mut request = GenericImage::new(image, tag).with_readonly_rootfs(said.read_only);
     for (name, value) in environment(&pod.folder, said)? {
         request = request.with_env_var(name, value);
     }
@@ -321,12 +353,13 @@ fn request(
         let mount = if volume.is_folder() {
             let source = pod.folder.resolve(&volume.source);
             Mount::bind_mount(source.display().to_string(), target)
-        } else if changes.without_volumes {
+        } else if changes.volumes == Volumes::Missing {
             continue;
         } else {
             Mount::volume_mount(pod.volume(&volume.source), target)
         };
-        let mode = if volume.is_read_only {
+        let is_locked = changes.volumes == Volumes::ReadOnly && !volume.is_folder();
+        let mode = if volume.is_read_only || is_locked {
             AccessMode::ReadOnly
         } else {
             AccessMode::ReadWrite

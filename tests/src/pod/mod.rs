@@ -19,7 +19,7 @@ use anyhow::{Context as _, Result};
 use testkit::demo::{Content, Registry, State};
 
 pub use compose::{Compose, Variables};
-pub use container::{Changes, Container, Ended};
+pub use container::{Changes, Container, Ended, Volumes};
 pub use engine::Engine;
 pub use folder::{Folder, Ports};
 
@@ -95,8 +95,15 @@ impl Pod {
     ///
     /// Errors: those of each part.
     pub async fn up(engine: &Engine) -> Result<Self> {
+        Self::scaled(engine, &[]).await
+    }
+
+    /// As [`Pod::up`], with as many replicas of services as are given.
+    ///
+    /// Errors: those of each part.
+    pub async fn scaled(engine: &Engine, replicas: &[(&str, u32)]) -> Result<Self> {
         let mut pod = Self::new(engine).await?;
-        let up = pod.start_all().await;
+        let up = pod.start_all(replicas).await;
         pod.or_tell(up).await?;
         Ok(pod)
     }
@@ -104,15 +111,29 @@ impl Pod {
     /// Starts what is not there yet, makes content, and waits until everything is ready.
     ///
     /// Errors: those of each part.
-    pub async fn start_all(&mut self) -> Result<()> {
-        self.start("registry").await?;
+    pub async fn start_all(&mut self, replicas: &[(&str, u32)]) -> Result<()> {
+        self.start_missing(replicas).await?;
+        self.is_ready().await.map(drop)
+    }
+
+    /// Starts what is not there yet, and makes content.
+    ///
+    /// Errors: those of each part.
+    pub async fn start_missing(&mut self, replicas: &[(&str, u32)]) -> Result<()> {
+        if self.container("registry").is_err() {
+            self.start("registry").await?;
+        }
         self.make_content().await?;
         for service in SERVICES {
-            if self.container(service).is_err() {
-                self.start(service).await?;
+            let wanted = replicas.iter().find(|(name, _)| *name == service);
+            for number in 1..=wanted.map_or(1, |(_, count)| *count) {
+                if self.replica(service, number).is_err() {
+                    self.start_with(service, number, &Changes::default())
+                        .await?;
+                }
             }
         }
-        self.is_ready().await.map(drop)
+        Ok(())
     }
 
     /// Makes a live image and a release, unless that is done; the registry has to be started.
@@ -207,6 +228,17 @@ impl Pod {
         Ok(began.elapsed())
     }
 
+    /// What all containers have written.
+    ///
+    /// Errors: the engine's.
+    pub async fn logs(&self) -> Result<String> {
+        let mut text = String::new();
+        for container in self.containers.values() {
+            text += &container.logs().await?;
+        }
+        Ok(text)
+    }
+
     /// A client of the published API.
     ///
     /// Errors: the client cannot be made.
@@ -256,10 +288,21 @@ impl Pod {
         &mut self,
         faults: impl AsyncFnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
+        self.installed_at(journey::SPEEDUP, faults).await
+    }
+
+    /// As [`Pod::installed_in_spite_of`], with machines so many times faster than real ones.
+    ///
+    /// Errors: those of either, with the ends of all logs.
+    pub async fn installed_at(
+        &mut self,
+        speedup: f64,
+        faults: impl AsyncFnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
         let content = self.content()?.clone();
-        let (api, state) = (self.api()?, self.state_file()?);
-        let work = self.folder.beside("work")?;
-        let done = journey::both(&api, &content, state, work, async || faults(self).await).await;
+        let api = self.api()?;
+        let options = journey::options(self.state_file()?, self.folder.beside("work")?, speedup)?;
+        let done = journey::both(&api, &content, &options, async || faults(self).await).await;
         self.or_tell(done).await
     }
 

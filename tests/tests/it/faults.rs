@@ -1,11 +1,15 @@
 //! Processes are killed in the middle of an installation: it goes on, and nothing acknowledged is lost.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use system_tests::process::{self, Signal};
-use system_tests::{Installation, Ledger, Snapshot, Stage, installed_in_spite_of, until};
+use system_tests::{
+    Download, Installation, Ledger, Snapshot, Stage, image_url, installed_in_spite_of, until,
+};
 
-use crate::download::{self, Download};
-
+/// Until machines that were killed go on.
+const RESTART_LIMIT: Duration = Duration::from_mins(1);
 const STAGES: [Stage; 3] = [Stage::Preparing, Stage::Installing, Stage::Finalizing];
 
 #[tokio::test]
@@ -46,7 +50,7 @@ async fn an_installation_survives_the_database() -> Result<()> {
 /// Kills each service at its stage, while changes are made, and looks whether everything is as it was.
 async fn journey(kills: &[(&str, Stage)]) -> Result<()> {
     let mut installation = Installation::start().await?;
-    let mut ledger = Ledger::new(&installation.state()?)?;
+    let mut ledger = Ledger::new(&installation.state()?.services)?;
     installed_in_spite_of(&mut installation, async |installation| {
         tokio::select! {
             refused = ledger.write() => refused.context("changes"),
@@ -85,7 +89,7 @@ async fn an_installation_survives_its_simulated_machines() -> Result<()> {
             let snapshot = Snapshot::take(&api).await?;
             let old = process::find("host-sim", &data).context("the machines do not run")?;
             process::signal(old, Signal::KILL)?;
-            until("the machines go on", download::LIMIT, async || {
+            until("the machines go on", RESTART_LIMIT, async || {
                 Ok(process::find("host-sim", &data).filter(|pid| *pid != old))
             })
             .await?;
@@ -105,7 +109,7 @@ async fn a_download_goes_on_where_the_image_service_was_killed() -> Result<()> {
         let api = installation.api()?;
         for stage in [Stage::Installing, Stage::Finalizing] {
             stage.reached(&api).await?;
-            let url = download::image_url(&api).await?;
+            let url = image_url(&api).await?;
             let whole = Download::begin(&url).await?.whole().await?;
             let mut first = Download::begin(&url).await?;
             first.read(whole.length / 5).await?;
@@ -128,7 +132,7 @@ async fn a_download_goes_on_where_the_image_service_was_killed() -> Result<()> {
 #[ignore = "a whole installation; run by cargo xtask test --full"]
 async fn an_installation_survives_the_supervisor() -> Result<()> {
     let mut installation = Installation::start().await?;
-    let mut ledger = Ledger::new(&installation.state()?)?;
+    let mut ledger = Ledger::new(&installation.state()?.services)?;
     installed_in_spite_of(&mut installation, async |installation| {
         let api = installation.api()?;
         let kills = async {

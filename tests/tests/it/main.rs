@@ -1,6 +1,5 @@
 //! The whole system as it runs at users: everything is started, killed, stopped and asked from outside.
 
-mod download;
 mod faults;
 mod registry_clients;
 mod settings;

@@ -6,9 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use reqwest::Method;
 use serde_json::json;
 use system_tests::process::{self, Signal};
-use system_tests::{Installation, Ledger, until};
-
-use crate::download::{self, Download};
+use system_tests::{Download, Installation, Ledger, image_url, until};
 
 /// Open requests have 20 s; a busy machine some more.
 const DRAIN_LIMIT: Duration = Duration::from_mins(1);
@@ -16,7 +14,7 @@ const DRAIN_LIMIT: Duration = Duration::from_mins(1);
 #[tokio::test]
 async fn a_download_under_way_is_finished() -> Result<()> {
     let installation = with_image().await?;
-    let url = download::image_url(&installation.api()?).await?;
+    let url = image_url(&installation.api()?).await?;
     let expected = Download::begin(&url).await?.whole().await?;
     let mut under_way = Download::begin(&url).await?;
     under_way.read(1 << 20).await?;
@@ -37,7 +35,7 @@ async fn a_download_under_way_is_finished() -> Result<()> {
 #[ignore = "waits until the service's patience ends; run by cargo xtask test --full"]
 async fn a_download_that_stands_still_is_cut_and_can_be_resumed() -> Result<()> {
     let installation = with_image().await?;
-    let url = download::image_url(&installation.api()?).await?;
+    let url = image_url(&installation.api()?).await?;
     let expected = Download::begin(&url).await?.whole().await?;
     let mut still = Download::begin(&url).await?;
     still.read(1 << 20).await?;
@@ -68,7 +66,7 @@ async fn a_download_that_stands_still_is_cut_and_can_be_resumed() -> Result<()> 
 async fn everything_is_there_after_a_stop_and_a_start() -> Result<()> {
     let mut installation = with_image().await?;
     let api = installation.api()?;
-    let mut ledger = Ledger::new(&installation.state()?)?;
+    let mut ledger = Ledger::new(&installation.state()?.services)?;
     // Stopped in the middle of changes, each service by itself and then all together.
     let stops = async {
         for name in ["api-server", "registry"] {

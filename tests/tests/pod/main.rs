@@ -2,7 +2,12 @@
 //!
 //! Its own `main`: the tests are left out where no container engine can run, and say so.
 
+mod database;
 mod journey;
+mod lifecycle;
+mod replicas;
+mod restart;
+mod volumes;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,7 +38,12 @@ fn main() -> Result<ExitCode> {
         is_there,
         list: Vec::new(),
     };
+    lifecycle::add(&mut trials);
+    volumes::add(&mut trials);
     journey::add(&mut trials);
+    restart::add(&mut trials);
+    replicas::add(&mut trials);
+    database::add(&mut trials);
     if is_there && !arguments.list {
         trials.runtime.block_on(async {
             let engine = Engine::connect().await?;

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use crate::{Api, until};
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Response, StatusCode, header};
 use sha2::{Digest as _, Sha256};
-use system_tests::{Api, until};
 
 /// Until something comes that comes by itself.
-pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A download under way.
-pub(crate) struct Download {
+#[derive(Debug)]
+pub struct Download {
     url: String,
     http: reqwest::Client,
     response: Response,
@@ -23,13 +24,16 @@ pub(crate) struct Download {
 
 /// What a whole download was.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
-    pub(crate) length: u64,
+pub struct Whole {
+    /// How many bytes came.
+    pub length: u64,
     digest: String,
 }
 
 /// Where the image of the first infra-env is.
-pub(crate) async fn image_url(api: &Api) -> Result<String> {
+///
+/// Errors: there is none.
+pub async fn image_url(api: &Api) -> Result<String> {
     let infra_envs = api.get("/v2/infra-envs").await?;
     let list = infra_envs.as_array().context("no list of infra-envs")?;
     // The ledger's are no one's.
@@ -47,7 +51,9 @@ pub(crate) async fn image_url(api: &Api) -> Result<String> {
 
 impl Download {
     /// Asks for everything; waits while the service says "not now".
-    pub(crate) async fn begin(url: &str) -> Result<Self> {
+    ///
+    /// Errors: any other answer, or none.
+    pub async fn begin(url: &str) -> Result<Self> {
         let http = reqwest::Client::builder()
             .tls_certs_only([])
             .build()
@@ -75,7 +81,9 @@ impl Download {
     }
 
     /// Reads at least `count` bytes, and no more than it must: the server waits for the rest to be wanted.
-    pub(crate) async fn read(&mut self, count: u64) -> Result<()> {
+    ///
+    /// Errors: it breaks off or ends before.
+    pub async fn read(&mut self, count: u64) -> Result<()> {
         let end = self.got + count;
         while self.got < end {
             ensure!(
@@ -88,7 +96,9 @@ impl Download {
     }
 
     /// Reads what still comes; whether that was less than all.
-    pub(crate) async fn breaks_off(&mut self) -> Result<bool> {
+    ///
+    /// Errors: it broke after the last byte.
+    pub async fn breaks_off(&mut self) -> Result<bool> {
         loop {
             match self.next().await {
                 Ok(true) => {}
@@ -104,7 +114,9 @@ impl Download {
     }
 
     /// Asks for the bytes that are missing.
-    pub(crate) async fn resume(mut self) -> Result<Self> {
+    ///
+    /// Errors: an answer without just these.
+    pub async fn resume(mut self) -> Result<Self> {
         let mut request = self
             .http
             .get(&self.url)
@@ -126,7 +138,9 @@ impl Download {
     }
 
     /// Reads the rest.
-    pub(crate) async fn whole(mut self) -> Result<Whole> {
+    ///
+    /// Errors: less comes than was said.
+    pub async fn whole(mut self) -> Result<Whole> {
         while self.next().await? {}
         ensure!(
             self.got == self.total,

@@ -1,0 +1,130 @@
+//! Starts without neighbours, ends in order.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use system_tests::pod::{Container, Engine, Pod, SERVICES};
+use system_tests::{Download, image_url, until};
+
+use crate::{Trials, say};
+
+/// Until something comes that comes by itself.
+const LIMIT: Duration = Duration::from_mins(1);
+/// What each service waits for when it is alone; the others need nobody to do their job.
+const WAITING: [(&str, &[&str]); 3] = [
+    ("api-server", &["database"]),
+    ("webui", &["api"]),
+    ("proxy", &["webui", "api-server", "image-service"]),
+];
+
+pub(crate) fn add(trials: &mut Trials) {
+    trials.add("lifecycle::every_service_starts_alone", alone);
+    trials.add("lifecycle::every_service_ends_in_order", ends);
+}
+
+async fn alone(engine: Engine) -> Result<()> {
+    let mut pod = Pod::new(&engine).await?;
+    for service in SERVICES {
+        pod.start(service).await?;
+        let lives = lives_alone(service, pod.container(service)?).await;
+        pod.or_tell(lives).await?;
+        pod.remove(service).await?;
+    }
+    pod.down().await
+}
+
+async fn lives_alone(service: &str, container: &Container) -> Result<()> {
+    until(
+        &format!("{service} calls itself healthy"),
+        LIMIT,
+        async || Ok(container.is_healthy().await?.then_some(())),
+    )
+    .await?;
+    if service == "db" {
+        return Ok(());
+    }
+    container.answers("/health", StatusCode::OK, "").await?;
+    let Some((_, waited_for)) = WAITING.iter().find(|(name, _)| *name == service) else {
+        return container.is_ready().await.map(drop);
+    };
+    for neighbour in *waited_for {
+        container
+            .answers("/ready", StatusCode::SERVICE_UNAVAILABLE, neighbour)
+            .await?;
+    }
+    let ready = container.probe("/ready").await?;
+    say(&format!("{service} alone: {}", ready.text()));
+    Ok(())
+}
+
+async fn ends(engine: Engine) -> Result<()> {
+    let pod = Pod::up(&engine).await?;
+    let done = end_all(&pod).await;
+    pod.or_tell(done).await?;
+    pod.down().await
+}
+
+async fn end_all(pod: &Pod) -> Result<()> {
+    let api = pod.api()?;
+    let secret = pod.registry().pull_secret()?;
+    let body = json!({ "name": "first", "pull_secret": secret, "cpu_architecture": "x86_64" });
+    api.succeed(Method::POST, "/v2/infra-envs", &body).await?;
+    let published = image_url(&api).await?;
+    let direct = published.replace(
+        &format!("http://127.0.0.1:{}", pod.ports().images),
+        &pod.container("image-service")?.origin(),
+    );
+    ensure!(
+        direct != published,
+        "{published} does not go through the proxy"
+    );
+    drains(pod.container("proxy")?, &published).await?;
+    drains(pod.container("image-service")?, &direct).await?;
+    for service in ["webui", "api-server", "registry", "db"] {
+        let ended = pod.container(service)?.stop().await?;
+        ensure!(ended.code == 0, "{service} ended with {}", ended.code);
+        say(&format!(
+            "{service} ended after {:.2} s",
+            ended.took.as_secs_f64()
+        ));
+    }
+    Ok(())
+}
+
+/// Is asked to end while a download is under way, which comes whole all the same.
+async fn drains(container: &Container, url: &str) -> Result<()> {
+    let expected = Download::begin(url).await?.whole().await?;
+    let mut under_way = Download::begin(url).await?;
+    under_way.read(1 << 20).await?;
+    let (ended, whole) = tokio::try_join!(container.stop(), async {
+        is_refused(url).await?;
+        under_way.read(expected.length / 2).await?;
+        let name = container.name();
+        ensure!(
+            container.is_running().await?,
+            "{name} did not wait for its download"
+        );
+        under_way.whole().await
+    })?;
+    let name = container.name();
+    ensure!(whole == expected, "{name}: other bytes");
+    ensure!(ended.code == 0, "{name} ended with {}", ended.code);
+    say(&format!(
+        "{name} ended {:.2} s after it was asked to, with a download of {} MiB under way",
+        ended.took.as_secs_f64(),
+        whole.length >> 20
+    ));
+    Ok(())
+}
+
+/// Who ends takes nothing new.
+async fn is_refused(url: &str) -> Result<()> {
+    let client = reqwest::Client::builder().tls_certs_only([]).build()?;
+    until("new requests are refused", LIMIT, async || {
+        Ok(client.get(url).send().await.err().map(drop))
+    })
+    .await
+    .context(url.to_owned())
+}

@@ -1,0 +1,149 @@
+//! What containers keep is in volumes, and without them nothing is made by halves.
+
+use anyhow::{Context as _, Result, ensure};
+use oci::Reference;
+use reqwest::Method;
+use serde_json::json;
+use system_tests::pod::{Changes, Engine, Pod, SERVICES, Volumes};
+use system_tests::{Download, Snapshot, Whole, image_url};
+use testcontainers::bollard::models::ContainerConfig;
+use testcontainers::bollard::query_parameters::{
+    CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
+};
+
+use crate::{Trials, say};
+
+/// Services that keep something.
+const KEEPERS: [&str; 4] = ["db", "registry", "api-server", "image-service"];
+
+pub(crate) fn add(trials: &mut Trials) {
+    trials.add(
+        "volumes::without_a_place_to_write_nothing_is_started",
+        nowhere,
+    );
+    trials.add("volumes::everything_survives_new_containers", survives);
+}
+
+async fn nowhere(engine: Engine) -> Result<()> {
+    let mut pod = Pod::new(&engine).await?;
+    for volumes in [Volumes::Missing, Volumes::ReadOnly] {
+        for service in KEEPERS {
+            let changes = Changes {
+                volumes,
+                ..Changes::default()
+            };
+            pod.start_with(service, 1, &changes).await?;
+            let refused = refuses(&pod, service, volumes).await;
+            pod.or_tell(refused).await?;
+            pod.remove(service).await?;
+        }
+    }
+    pod.down().await
+}
+
+async fn refuses(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
+    let container = pod.container(service)?;
+    let code = container.has_ended().await?;
+    let log = container.logs().await?;
+    let last = log.lines().last().unwrap_or_default();
+    say(&format!(
+        "{service}, volume {volumes:?}: code {code}: {last}"
+    ));
+    ensure!(code != 0, "{service} calls that a success: {log}");
+    let compose = pod.folder().compose()?;
+    let volume = compose.service(service)?.volumes()?.into_iter().next();
+    let target = volume.context("it has no volume")?.target;
+    ensure!(
+        log.contains(&target),
+        "{service} does not name {target}: {log}"
+    );
+    Ok(())
+}
+
+async fn survives(engine: Engine) -> Result<()> {
+    let mut pod = Pod::up(&engine).await?;
+    let kept = replaced(&engine, &mut pod).await;
+    pod.or_tell(kept).await?;
+    pod.down().await
+}
+
+async fn replaced(engine: &Engine, pod: &mut Pod) -> Result<()> {
+    let api = pod.api()?;
+    let secret = pod.registry().pull_secret()?;
+    let version = pod.content()?.version().to_owned();
+    let cluster = json!({
+        "name": "kept", "base_dns_domain": "example.org", "openshift_version": version,
+        "control_plane_count": 3, "pull_secret": secret,
+    });
+    let cluster = api.succeed(Method::POST, "/v2/clusters", &cluster).await?;
+    let infra_env = json!({
+        "name": "kept", "pull_secret": secret, "cpu_architecture": "x86_64", "cluster_id": cluster["id"],
+    });
+    api.succeed(Method::POST, "/v2/infra-envs", &infra_env)
+        .await?;
+    let before = Snapshot::take(&api).await?;
+    let image = image(pod).await?;
+    let release = pod.content()?.releases.first().context("no release")?;
+    let release: Reference = release.image.parse()?;
+
+    for service in SERVICES {
+        pod.remove(service).await?;
+    }
+    pod.start_all(&[]).await?;
+    before.holds(&api).await.context("new containers")?;
+    ensure!(
+        self::image(pod).await? == image,
+        "new containers: another image"
+    );
+    // By its digest: what comes is what was pushed.
+    pod.registry().client()?.pull_manifest(&release).await?;
+
+    let other = OtherImage::of(engine, pod.container("db")?.name()).await?;
+    pod.remove("db").await?;
+    pod.folder()
+        .set([("POSTGRES_IMAGE", other.reference.clone())])?;
+    pod.start_all(&[]).await?;
+    before.holds(&api).await.context("another database image")?;
+    pod.remove("db").await?;
+    other.remove(engine).await
+}
+
+async fn image(pod: &Pod) -> Result<Whole> {
+    let url = image_url(&pod.api()?).await?;
+    Download::begin(&url).await?.whole().await
+}
+
+/// An image with another digest that serves the same data.
+struct OtherImage {
+    reference: String,
+}
+
+impl OtherImage {
+    /// Made of what runs in a container.
+    async fn of(engine: &Engine, container: &str) -> Result<Self> {
+        let name = format!("localhost/{container}");
+        let options = CommitContainerOptionsBuilder::new()
+            .container(container)
+            .repo(&name)
+            .tag("other")
+            .pause(false);
+        engine
+            .docker()
+            .commit_container(options.build(), ContainerConfig::default())
+            .await
+            .context("making another image of the database")?;
+        Ok(Self {
+            reference: format!("{name}:other"),
+        })
+    }
+
+    async fn remove(&self, engine: &Engine) -> Result<()> {
+        let options = RemoveImageOptionsBuilder::new().force(true).build();
+        let docker = engine.docker();
+        let removed = docker.remove_image(&self.reference, Some(options), None);
+        removed
+            .await
+            .map(drop)
+            .with_context(|| format!("removing {}", self.reference))
+    }
+}
