@@ -54,10 +54,10 @@ impl App {
         .await
     }
 
-    /// Makes the installation files of a cluster, unless another replica is at it.
+    /// Makes the installation files of a cluster; false when another replica is at it.
     ///
     /// The right to do so is a lock of a connection: when this process dies, somebody else takes over.
-    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<(), Error> {
+    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<bool, Error> {
         let doing = "preparing an installation";
         let told = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
         // Detached from the pool: what happens to it must not happen to a request's connection.
@@ -66,12 +66,12 @@ impl App {
             .await
             .map_err(told)?
         {
-            return Ok(());
+            return Ok(false);
         }
         let result = match self.install.claim(id).await {
             // Another replica lost its connection, and the lock with it, but is still at it.
-            Ok(None) => Ok(()),
-            _held => self.prepare_alone(id).await,
+            Ok(None) => Ok(false),
+            _held => self.prepare_alone(id).await.map(|()| true),
         };
         locks::unlock_preparation(&mut connection, id.0)
             .await

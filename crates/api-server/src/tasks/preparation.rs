@@ -84,11 +84,16 @@ async fn start_due(app: &App, running: &mut JoinSet<ClusterId>, clusters: &mut H
         if running.len() < AT_ONCE && clusters.insert(id) {
             let app = app.clone();
             running.spawn(async move {
-                if let Err(error) = app.prepare(id).await {
-                    tracing::warn!(cluster.id = %id, error = error.chain(), "the preparation stopped, trying again");
-                    // What failed at once would be tried again at once.
-                    tokio::time::sleep(LOOK_EVERY).await;
+                match app.prepare(id).await {
+                    Ok(true) => return id,
+                    // Another replica is at it, and may die.
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::warn!(cluster.id = %id, error = error.chain(), "the preparation stopped, trying again");
+                    }
                 }
+                // What ended at once would be tried again at once.
+                tokio::time::sleep(LOOK_EVERY).await;
                 id
             });
         }

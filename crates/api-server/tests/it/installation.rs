@@ -8,11 +8,16 @@ const CERTIFICATE_KIND: &str = "-----BEGIN CERTIFICATE-----";
 
 /// A ready single-node cluster: its id, its host's path, the instructions answered so far.
 async fn ready(server: &Server) -> (String, String) {
+    ready_with(server, 1).await
+}
+
+/// The same, its host being the one of that number.
+async fn ready_with(server: &Server, number: u32) -> (String, String) {
     let cluster = server
         .cluster(json!({ "control_plane_count": 1, "high_availability_mode": "None" }))
         .await;
     let infra_env = server.infra_env(Some(&cluster)).await;
-    let host = server.host(&infra_env, 1).await;
+    let host = server.host(&infra_env, number).await;
     server
         .reply(&host, "inventory", &inventory(1))
         .await
@@ -459,4 +464,35 @@ async fn a_request_in_flight_is_finished_when_the_server_ends() {
     drop(parts);
     upload.await.unwrap().expect(204);
     ended.await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_still_at_a_preparation_is_left_alone() {
+    let server = Server::start().await;
+    let (id, host) = ready(&server).await;
+    let path = format!("/v2/clusters/{id}");
+    // As a replica holds it that lost its database in the middle, and its lock there.
+    let folder = server.work_dir().join("install-config-generate");
+    std::fs::create_dir_all(&folder).unwrap();
+    let claim = std::fs::File::create(folder.join(format!(".{id}.claim"))).unwrap();
+    claim.lock().unwrap();
+    server
+        .post(&format!("{path}/actions/install"), &json!({}))
+        .await
+        .expect(202);
+    // Meanwhile another is prepared, from its creation on.
+    let (other, other_host) = ready_with(&server, 2).await;
+    let other = format!("/v2/clusters/{other}");
+    server
+        .post(&format!("{other}/actions/install"), &json!({}))
+        .await
+        .expect(202);
+    answer_until(&server, &other_host, "installing").await;
+    let cluster = server.get(&path).await.expect(200);
+    assert_eq!(cluster["status"], "preparing-for-installation");
+    assert!(cluster.get("openshift_cluster_id").is_none(), "{cluster}");
+    drop(claim);
+    answer_until(&server, &host, "installing").await;
+    let cluster = wait_status(&server, &path, "installing").await;
+    assert!(cluster["openshift_cluster_id"].is_string(), "{cluster}");
 }
