@@ -62,6 +62,10 @@ fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kep
     let Ok(program) = Program::read(&mut file)? else {
         return Ok(None);
     };
+    // An image may be for many machines under one digest, and a volume may move between them.
+    if program.check_machine().is_err() {
+        return Ok(None);
+    }
     let launch = Launch::new(path, program.interpreter.as_deref());
     if !launch.is_whole() {
         return Ok(None);

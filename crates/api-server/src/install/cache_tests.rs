@@ -104,9 +104,11 @@ fn what_is_not_whole_is_not_taken() {
     assert!(take(&folder, day(1)).unwrap().is_none());
     fs::create_dir(&folder).unwrap();
     assert!(take(&folder, day(1)).unwrap().is_none());
-    // Empty, cut short, and with its loader missing.
+    // Empty, cut short, with its loader missing, and for another machine.
     let dynamic = program(Some("/lib64/ld.so.2"));
-    for content in [&b""[..], &dynamic[..100], &dynamic] {
+    let mut foreign = program(None);
+    foreign[18] ^= 0xff;
+    for content in [&b""[..], &dynamic[..100], &dynamic, &foreign] {
         fs::write(&file, content).unwrap();
         assert!(take(&folder, day(1)).unwrap().is_none());
     }
