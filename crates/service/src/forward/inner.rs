@@ -14,7 +14,7 @@ use super::replica::{Condition, Rank, Replica};
 use super::upstream::Upstream;
 
 /// Units: requests and tunnels at a time per upstream, each a connection or two. More are refused with 503.
-const MAX_IN_FLIGHT: usize = 10_000;
+const MAX_IN_FLIGHT: usize = 4000;
 /// How long the first requests wait until the name has been looked up once.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
 

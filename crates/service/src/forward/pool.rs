@@ -17,6 +17,8 @@ use super::socket::{Exchange, Socket};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Shorter than the servers' own idle limit, so that a pooled connection is seldom closed under a request.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Units: bytes read ahead of a slow client, and the longest head of an answer. Larger ones make nothing faster.
+const BUFFER_BYTES: usize = 64 * 1024;
 /// Units: connections per replica. More are opened under load; these stay.
 const IDLE_CONNECTIONS: usize = 64;
 /// When a silent neighbour is asked whether its machine is still there, and how often.
@@ -49,7 +51,11 @@ impl Connection {
         sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MS)?;
         let exchange = Arc::new(Exchange::default());
         let io = TokioIo::new(Socket::new(stream, exchange.clone()));
-        let (sender, connection) = http1::handshake(io).await.map_err(io::Error::other)?;
+        let (sender, connection) = http1::Builder::new()
+            .max_buf_size(BUFFER_BYTES)
+            .handshake(io)
+            .await
+            .map_err(io::Error::other)?;
         tokio::spawn(async move {
             // Whoever has a request on it learns the reason there.
             if let Err(error) = connection.with_upgrades().await {
