@@ -108,6 +108,13 @@ async fn a_pool_follows_a_database_that_moved() {
     );
     hosts.write("127.0.0.3 db");
     assert!(database.has_moved().await);
+    // The connection is put back in the background.
+    let put_back = async {
+        while database.pool.num_idle() == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, put_back).await.unwrap();
     old.frozen.cancel();
     database.connect().await.unwrap();
     assert!(!database.has_moved().await);
