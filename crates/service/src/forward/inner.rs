@@ -41,6 +41,8 @@ pub(super) struct Inner {
     pub(super) turn: AtomicUsize,
     pub(super) in_flight: Arc<Semaphore>,
     pub(super) metrics: Metrics,
+    /// Cancelled when the first look-up has ended, with or without addresses.
+    first_lookup: CancellationToken,
     replicas: RwLock<Arc<[Arc<Replica>]>>,
     status: watch::Sender<Status>,
 }
@@ -57,6 +59,7 @@ impl Forward {
             shutdown: shutdown.clone(),
             turn: AtomicUsize::new(0),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            first_lookup: CancellationToken::new(),
             replicas: RwLock::new(Arc::new([])),
             status: watch::Sender::new(Status {
                 replicas: 0,
@@ -94,9 +97,9 @@ impl Inner {
         if !replicas.is_empty() {
             return replicas;
         }
-        let mut status = self.status.subscribe();
-        let known = status.wait_for(|status| status.replicas > 0);
-        tokio::time::timeout(FIRST_LOOKUP_TIMEOUT, known).await.ok();
+        tokio::time::timeout(FIRST_LOOKUP_TIMEOUT, self.first_lookup.cancelled())
+            .await
+            .ok();
         self.replicas()
     }
 
@@ -105,11 +108,13 @@ impl Inner {
             .replicas
             .write()
             .unwrap_or_else(PoisonError::into_inner) = replicas;
+        self.first_lookup.cancel();
         self.publish();
     }
 
     /// The name has no address; matters as long as none was ever known.
     pub(super) fn not_found(&self) {
+        self.first_lookup.cancel();
         if self.replicas().is_empty() {
             let reason = Some("has a name that cannot be resolved".to_owned());
             self.status.send_if_modified(|status| {
