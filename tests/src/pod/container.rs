@@ -1,28 +1,25 @@
 //! One container of a pod.
 
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use reqwest::StatusCode;
-use testcontainers::bollard::models::HostConfig;
 use testcontainers::bollard::query_parameters::{
     KillContainerOptionsBuilder, RestartContainerOptionsBuilder, StopContainerOptionsBuilder,
 };
-use testcontainers::core::{AccessMode, ExecCommand, IntoContainerPort as _, Mount};
+use testcontainers::core::{ExecCommand, IntoContainerPort as _};
 use testcontainers::runners::AsyncRunner as _;
-use testcontainers::{ContainerAsync, ContainerRequest, GenericImage, ImageExt as _};
+use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
 
-use super::compose::Service;
+use super::Pod;
 use super::engine::Engine;
-use super::folder::read_variables;
-use super::{Folder, Pod};
+use super::request::{Changes, Said};
 use crate::{Answer, Api, free_ports, until};
 
 /// A busy machine may take long.
 const START_LIMIT: Duration = Duration::from_mins(3);
-/// Until a container that should end has ended.
-const END_LIMIT: Duration = Duration::from_mins(2);
+/// Until a check has ended.
+const CHECK_LIMIT: Duration = Duration::from_mins(2);
 
 /// Counts requests.
 const REQUESTS: &str = "atoll_http_request_duration_seconds_count";
@@ -52,27 +49,6 @@ pub struct Container {
     check: Vec<String>,
 }
 
-/// What a test changes of what the compose file says.
-#[derive(Debug, Default, Clone)]
-pub struct Changes {
-    /// Variables that win over all others.
-    pub environment: Vec<(String, String)>,
-    /// What becomes of the volumes.
-    pub volumes: Volumes,
-}
-
-/// What becomes of the volumes that the compose file names.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub enum Volumes {
-    /// They are mounted.
-    #[default]
-    Mounted,
-    /// They are mounted so that nobody can write.
-    ReadOnly,
-    /// They are forgotten.
-    Missing,
-}
-
 /// Port on which a service says how it is.
 fn own_port(service: &str) -> u16 {
     match service {
@@ -93,15 +69,15 @@ impl Container {
         name: &str,
         changes: &Changes,
     ) -> Result<Self> {
-        let compose = pod.folder.compose()?;
-        let said = compose.service(service)?;
-        let published = said.ports()?;
+        let said = Said::of(pod, service, changes)?;
+        let published = said.service.ports()?;
         let own = own_port(service);
         let port = match published.iter().find(|(_, inside)| *inside == own) {
             Some((outside, _)) => *outside,
             None => free_ports(1)?,
         };
-        let mut request = request(pod, service, said, changes)?
+        let mut request = said
+            .request()?
             .with_container_name(name)
             .with_labels(Engine::labels(&pod.name))
             .with_startup_timeout(START_LIMIT)
@@ -109,29 +85,26 @@ impl Container {
         for (outside, inside) in published {
             request = request.with_mapped_port(outside, inside.tcp());
         }
-        for secret in &said.secrets {
-            let file = compose.secrets.get(secret);
-            let file = file.with_context(|| format!("secret {secret} is not declared"))?;
-            let source = pod.folder.resolve(&file.file);
-            let target = format!("/run/secrets/{secret}");
-            let mount = Mount::bind_mount(source.display().to_string(), target);
-            request = request.with_mount(mount.with_access_mode(AccessMode::ReadOnly));
-        }
         let inner = request.start().await.with_context(|| {
-            format!(
-                "starting {} (images are built by `cargo xtask images`)",
-                said.image
-            )
+            let image = &said.service.image;
+            format!("starting {image} (images are built by `cargo xtask images`)")
         })?;
         Ok(Self {
             name: name.to_owned(),
             inner,
             engine: pod.engine.clone(),
-            grace_s: said.grace_s()?,
+            grace_s: said.service.grace_s()?,
             port,
             is_tls: service == "registry",
             client: crate::api::client(Some(&pod.registry().ca))?,
-            check: said.healthcheck.test.iter().skip(1).cloned().collect(),
+            check: said
+                .service
+                .healthcheck
+                .test
+                .iter()
+                .skip(1)
+                .cloned()
+                .collect(),
         })
     }
 
@@ -215,9 +188,11 @@ impl Container {
     pub async fn is_healthy(&self) -> Result<bool> {
         let check = self.inner.exec(ExecCommand::new(&self.check)).await?;
         let name = &self.name;
-        until(&format!("{name} has been checked"), END_LIMIT, async || {
-            Ok(check.exit_code().await?)
-        })
+        until(
+            &format!("{name} has been checked"),
+            CHECK_LIMIT,
+            async || Ok(check.exit_code().await?),
+        )
         .await
         .map(|code| code == 0)
     }
@@ -229,11 +204,11 @@ impl Container {
         self.engine.logs(&self.name).await
     }
 
-    /// Whether its program runs.
+    /// Whether its program runs, be it that it is asked to end.
     ///
     /// Errors: the engine's.
     pub async fn is_running(&self) -> Result<bool> {
-        Ok(self.inner.is_running().await?)
+        self.engine.is_running(&self.name).await
     }
 
     /// Kills it, as a crash does.
@@ -246,7 +221,7 @@ impl Container {
         killed
             .await
             .with_context(|| format!("killing {}", self.name))?;
-        self.has_ended().await.map(drop)
+        self.engine.has_ended(&self.name).await.map(drop)
     }
 
     /// Starts it again after an end.
@@ -278,7 +253,7 @@ impl Container {
         let docker = self.engine.docker();
         let stopped = docker.stop_container(&self.name, Some(options)).await;
         stopped.with_context(|| format!("stopping {}", self.name))?;
-        let code = self.has_ended().await?;
+        let code = self.engine.has_ended(&self.name).await?;
         Ok(Ended {
             code,
             took: began.elapsed(),
@@ -299,100 +274,10 @@ impl Container {
         Ok(self.inner.unpause().await?)
     }
 
-    /// Waits for its end; gives the exit code.
-    ///
-    /// Errors: it does not end.
-    pub async fn has_ended(&self) -> Result<i64> {
-        until(&format!("{} ends", self.name), END_LIMIT, async || {
-            let docker = self.engine.docker();
-            let state = docker.inspect_container(&self.name, None).await?.state;
-            let state = state.with_context(|| format!("{} has no state", self.name))?;
-            Ok(state.exit_code.filter(|_| state.running == Some(false)))
-        })
-        .await
-    }
-
     /// Removes it; volumes with a name stay.
     ///
     /// Errors: the engine's.
     pub async fn remove(self) -> Result<()> {
         Ok(self.inner.rm().await?)
     }
-}
-
-/// What the compose file says, as a request.
-fn request(
-    pod: &Pod,
-    service: &str,
-    said: &Service,
-    changes: &Changes,
-) -> Result<ContainerRequest<GenericImage>> {
-    let (image, tag) = said.image()?;
-    let mut request = GenericImage::new(image, tag).with_readonly_rootfs(said.read_only);
-    for (name, value) in environment(&pod.folder, said)? {
-        request = request.with_env_var(name, value);
-    }
-    if service == "proxy" {
-        // Its state is nobody's business but its own: on loopback, unless somebody wants to look.
-        request = request.with_env_var("PROXY_STATUS_ADDRESS", "0.0.0.0");
-    }
-    for (name, value) in &changes.environment {
-        request = request.with_env_var(name, value);
-    }
-    for capability in &said.cap_drop {
-        request = request.with_cap_drop(capability);
-    }
-    for option in &said.security_opt {
-        request = request.with_security_opt(option);
-    }
-    for (name, limit) in &said.ulimits {
-        request = request.with_ulimit(name, *limit, Some(*limit));
-    }
-    for volume in said.volumes()? {
-        let target = volume.target.clone();
-        let mount = if volume.is_folder() {
-            let source = pod.folder.resolve(&volume.source);
-            Mount::bind_mount(source.display().to_string(), target)
-        } else if changes.volumes == Volumes::Missing {
-            continue;
-        } else {
-            Mount::volume_mount(pod.volume(&volume.source), target)
-        };
-        let is_locked = changes.volumes == Volumes::ReadOnly && !volume.is_folder();
-        let mode = if volume.is_read_only || is_locked {
-            AccessMode::ReadOnly
-        } else {
-            AccessMode::ReadWrite
-        };
-        request = request.with_mount(mount.with_access_mode(mode));
-    }
-    let memory = said.memory_bytes()?;
-    let (pids, init, dns) = (said.pids_limit, said.init, said.dns.clone());
-    let tmpfs: HashMap<_, _> = said
-        .tmpfs
-        .iter()
-        .map(|path| (path.clone(), String::new()))
-        .collect();
-    // Podman's way to name a container in its network; the crate has no words for it.
-    let network = format!("{}:alias={service}", pod.name);
-    Ok(
-        request.with_host_config_modifier(move |config: &mut HostConfig| {
-            config.network_mode = Some(network.clone());
-            config.init = Some(init);
-            config.dns = Some(dns.clone());
-            config.tmpfs = Some(tmpfs.clone());
-            config.memory = memory;
-            config.pids_limit = pids;
-        }),
-    )
-}
-
-/// The file's variables, and those of the service, which win.
-fn environment(folder: &Folder, said: &Service) -> Result<HashMap<String, String>> {
-    let mut variables = HashMap::new();
-    if let Some(path) = &said.env_file {
-        variables.extend(read_variables(&folder.resolve(path))?);
-    }
-    variables.extend(said.environment.clone());
-    Ok(variables)
 }

@@ -6,10 +6,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures_util::TryStreamExt as _;
 use testcontainers::bollard::Docker;
-use testcontainers::bollard::models::{NetworkCreateRequest, VolumeCreateRequest};
+use testcontainers::bollard::errors::Error;
+use testcontainers::bollard::models::{
+    ContainerCreateBody, ContainerState, NetworkCreateRequest, VolumeCreateRequest,
+};
 use testcontainers::bollard::query_parameters::{
-    ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder,
-    LogsOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
+    CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
+    ListVolumesOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
+    RemoveVolumeOptionsBuilder, StartContainerOptions,
 };
 use testcontainers::core::client::docker_client_instance;
 
@@ -21,6 +25,8 @@ pub(super) const OWNER: &str = "atoll.test";
 const PROCESS: &str = "atoll.test.pid";
 /// Networks are busy for a moment after their last container.
 const REMOVE_LIMIT: Duration = Duration::from_mins(1);
+/// Until a container that should end has ended.
+const END_LIMIT: Duration = Duration::from_mins(2);
 
 /// The engine that `DOCKER_HOST` names.
 #[derive(Debug, Clone)]
@@ -105,6 +111,55 @@ impl Engine {
         Ok(lines.into_iter().map(text).collect())
     }
 
+    /// Whether a container's program runs, be it that it is asked to end.
+    ///
+    /// Errors: there is no such container.
+    pub(super) async fn is_running(&self, container: &str) -> Result<bool> {
+        Ok(self.state(container).await?.as_ref().is_some_and(lives))
+    }
+
+    /// Waits for the end of a container; gives the exit code.
+    ///
+    /// Errors: it does not end.
+    pub(super) async fn has_ended(&self, container: &str) -> Result<i64> {
+        until(&format!("{container} ends"), END_LIMIT, async || {
+            let ended = self.state(container).await?.filter(|state| !lives(state));
+            Ok(ended.and_then(|state| state.exit_code))
+        })
+        .await
+    }
+
+    /// None between its end and the engine's notice of it.
+    async fn state(&self, container: &str) -> Result<Option<ContainerState>> {
+        match self.docker.inspect_container(container, None).await {
+            Ok(found) => Ok(found.state),
+            // Podman calls that `stopped`, a word that Docker does not have.
+            Err(Error::JsonDataError { .. }) => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("looking at {container}")),
+        }
+    }
+
+    /// Runs a container that is to end by itself; gives its exit code and what it has written.
+    ///
+    /// Errors: it does not end, the engine's.
+    pub(super) async fn run(&self, name: &str, body: ContainerCreateBody) -> Result<(i64, String)> {
+        let options = CreateContainerOptionsBuilder::new().name(name).build();
+        self.docker
+            .create_container(Some(options), body)
+            .await
+            .with_context(|| format!("making {name}"))?;
+        self.docker
+            .start_container(name, None::<StartContainerOptions>)
+            .await
+            .with_context(|| format!("starting {name}"))?;
+        let code = self.has_ended(name).await?;
+        let log = self.logs(name).await?;
+        let options = RemoveContainerOptionsBuilder::new().v(true).build();
+        let removed = self.docker.remove_container(name, Some(options)).await;
+        removed.with_context(|| format!("removing {name}"))?;
+        Ok((code, log))
+    }
+
     /// Removes everything that belongs to `owner`.
     ///
     /// Errors: something stays.
@@ -160,4 +215,9 @@ impl Engine {
         })
         .await
     }
+}
+
+/// By its process: while it is asked to end, it is not called running any more.
+fn lives(state: &ContainerState) -> bool {
+    state.running == Some(true) || state.pid.is_some_and(|pid| pid > 0)
 }

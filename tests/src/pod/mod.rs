@@ -8,6 +8,7 @@ mod compose;
 mod container;
 mod engine;
 mod folder;
+mod request;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,10 +20,12 @@ use anyhow::{Context as _, Result};
 use testkit::demo::{Content, Registry, State};
 
 pub use compose::{Compose, Variables};
-pub use container::{Changes, Container, Ended, Volumes};
+pub use container::{Container, Ended};
 pub use engine::Engine;
 pub use folder::{Folder, Ports};
+pub use request::{Changes, Volumes};
 
+use self::request::Said;
 use crate::{Api, free_ports, journey};
 
 /// Services, in the order in which they are started here. Any order works.
@@ -175,6 +178,15 @@ impl Pod {
         let started = Container::start_as(self, service, &name, changes).await?;
         let key = (service.to_owned(), number);
         Ok(self.containers.entry(key).insert_entry(started).into_mut())
+    }
+
+    /// Runs a service that cannot work; gives its exit code and what it has written.
+    ///
+    /// Errors: it does not end, the engine's.
+    pub async fn fails(&self, service: &str, changes: &Changes) -> Result<(i64, String)> {
+        let body = Said::of(self, service, changes)?.body()?;
+        let name = format!("{}-{service}", self.name);
+        self.engine.run(&name, body).await
     }
 
     /// The first container of a service.

@@ -7,7 +7,7 @@ use system_tests::{Ledger, Snapshot, Stage};
 use crate::{Trials, say};
 
 /// Slower than elsewhere: all faults have to fit in.
-const SPEEDUP: f64 = 15.0;
+const SPEEDUP: f64 = 30.0;
 const STAGES: [Stage; 3] = [Stage::Preparing, Stage::Installing, Stage::Finalizing];
 
 pub(crate) fn add(trials: &mut Trials) {
@@ -39,24 +39,26 @@ impl Fault {
 }
 
 async fn each_container(engine: Engine) -> Result<()> {
-    let faults = SERVICES
-        .iter()
-        .flat_map(|service| Fault::ALL.map(|fault| (Stage::Preparing, *service, fault)));
-    survives(engine, SPEEDUP, &faults.collect::<Vec<_>>()).await
+    let each = |stage, fault| SERVICES.map(|service| (stage, service, fault));
+    let faults = [
+        each(Stage::Preparing, Fault::Restart),
+        each(Stage::Installing, Fault::Kill),
+    ];
+    survives(engine, &faults.concat()).await
 }
 
 async fn at_each_stage(engine: Engine, service: &'static str) -> Result<()> {
     let faults = STAGES
         .iter()
         .flat_map(|stage| Fault::ALL.map(|fault| (*stage, service, fault)));
-    survives(engine, SPEEDUP, &faults.collect::<Vec<_>>()).await
+    survives(engine, &faults.collect::<Vec<_>>()).await
 }
 
 /// Each fault when its stage is reached and the one before is over, while changes are made.
-async fn survives(engine: Engine, speedup: f64, faults: &[(Stage, &str, Fault)]) -> Result<()> {
+async fn survives(engine: Engine, faults: &[(Stage, &str, Fault)]) -> Result<()> {
     let mut pod = Pod::up(&engine).await?;
     let mut ledger = Ledger::new(&pod.state()?)?;
-    pod.installed_at(speedup, async |pod| {
+    pod.installed_at(SPEEDUP, async |pod| {
         tokio::select! {
             refused = ledger.write() => refused.context("changes"),
             done = befall_all(pod, faults) => done,

@@ -1,11 +1,13 @@
 //! What containers keep is in volumes, and without them nothing is made by halves.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use oci::Reference;
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 use system_tests::pod::{Changes, Engine, Pod, SERVICES, Volumes};
-use system_tests::{Download, Snapshot, Whole, image_url};
+use system_tests::{Download, Snapshot, Whole, image_url, until};
 use testcontainers::bollard::models::ContainerConfig;
 use testcontainers::bollard::query_parameters::{
     CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
@@ -13,38 +15,39 @@ use testcontainers::bollard::query_parameters::{
 
 use crate::{Trials, say};
 
-/// Services that keep something.
-const KEEPERS: [&str; 4] = ["db", "registry", "api-server", "image-service"];
+/// Until something comes that comes by itself.
+const LIMIT: Duration = Duration::from_mins(1);
+/// Services that cannot do anything without a place to write.
+const KEEPERS: [&str; 3] = ["db", "registry", "api-server"];
 
 pub(crate) fn add(trials: &mut Trials) {
     trials.add(
         "volumes::without_a_place_to_write_nothing_is_started",
         nowhere,
     );
+    trials.add(
+        "volumes::an_image_that_cannot_be_written_is_told",
+        unwritable_image,
+    );
     trials.add("volumes::everything_survives_new_containers", survives);
 }
 
 async fn nowhere(engine: Engine) -> Result<()> {
-    let mut pod = Pod::new(&engine).await?;
+    let pod = Pod::new(&engine).await?;
     for volumes in [Volumes::Missing, Volumes::ReadOnly] {
         for service in KEEPERS {
-            let changes = Changes {
-                volumes,
-                ..Changes::default()
-            };
-            pod.start_with(service, 1, &changes).await?;
-            let refused = refuses(&pod, service, volumes).await;
-            pod.or_tell(refused).await?;
-            pod.remove(service).await?;
+            is_refused(&pod, service, volumes).await?;
         }
     }
     pod.down().await
 }
 
-async fn refuses(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
-    let container = pod.container(service)?;
-    let code = container.has_ended().await?;
-    let log = container.logs().await?;
+async fn is_refused(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
+    let changes = Changes {
+        volumes,
+        ..Changes::default()
+    };
+    let (code, log) = pod.fails(service, &changes).await?;
     let last = log.lines().last().unwrap_or_default();
     say(&format!(
         "{service}, volume {volumes:?}: code {code}: {last}"
@@ -58,6 +61,33 @@ async fn refuses(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
         "{service} does not name {target}: {log}"
     );
     Ok(())
+}
+
+async fn unwritable_image(engine: Engine) -> Result<()> {
+    let mut pod = Pod::new(&engine).await?;
+    let told = tells_why(&mut pod).await;
+    pod.or_tell(told).await?;
+    pod.down().await
+}
+
+/// The image service offers what it can: it goes on, and says what it cannot.
+async fn tells_why(pod: &mut Pod) -> Result<()> {
+    pod.start("registry").await?;
+    pod.make_content().await?;
+    let changes = Changes {
+        volumes: Volumes::ReadOnly,
+        ..Changes::default()
+    };
+    let container = pod.start_with("image-service", 1, &changes).await?;
+    container
+        .answers("/ready", StatusCode::SERVICE_UNAVAILABLE, "not there yet")
+        .await?;
+    until("the log says why", LIMIT, async || {
+        let log = container.logs().await?;
+        let line = log.lines().find(|line| line.contains("Read-only"));
+        Ok(line.map(say))
+    })
+    .await
 }
 
 async fn survives(engine: Engine) -> Result<()> {
