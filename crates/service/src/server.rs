@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum_server::Handle;
-use hyper_util::rt::TokioTimer;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -13,6 +14,9 @@ use crate::{Error, tls};
 
 /// A client that has not sent its request head by then is cut off.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
+/// would be most of the memory of a server with many downloads.
+const MAX_BUFFER: usize = 64 * 1024;
 /// How long open requests may take to finish after shutdown began: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -96,11 +100,7 @@ pub async fn start(
                 let mut server = axum_server::from_tcp(listener)
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .handle(handle);
-                server
-                    .http_builder()
-                    .http1()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADER_TIMEOUT);
+                bound(server.http_builder());
                 tasks.spawn(async move {
                     server
                         .serve(service)
@@ -113,11 +113,7 @@ pub async fn start(
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .handle(handle);
-                server
-                    .http_builder()
-                    .http1()
-                    .timer(TokioTimer::new())
-                    .header_read_timeout(HEADER_TIMEOUT);
+                bound(server.http_builder());
                 tasks.spawn(async move {
                     server
                         .serve(service)
@@ -128,6 +124,14 @@ pub async fn start(
         }
     }
     Ok(Running { addresses, tasks })
+}
+
+fn bound(builder: &mut Builder<TokioExecutor>) {
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIMEOUT)
+        .max_buf_size(MAX_BUFFER);
 }
 
 async fn drain(handle: Handle<SocketAddr>, shutdown: CancellationToken) {
