@@ -11,6 +11,7 @@
 mod api_coverage;
 mod apt;
 mod bench;
+mod bundle;
 mod cargo;
 mod coreos_installer;
 mod db;
@@ -44,6 +45,8 @@ enum Task {
     ApiCoverage,
     /// Container images of the services, small and the same for the same source
     Images(images::Arguments),
+    /// What is carried to the disconnected host: the images, and the program that prepares it
+    Bundle(bundle::Arguments),
     /// Measure
     #[command(subcommand)]
     Bench(bench::What),
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::ApiCoverage => api_coverage::run(),
         Task::Images(arguments) => images::run(&arguments),
+        Task::Bundle(arguments) => bundle::run(&arguments),
         Task::Bench(what) => bench::run(&what),
         Task::Db(what) => db::run(&what),
     });

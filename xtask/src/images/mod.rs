@@ -10,7 +10,7 @@ mod elf;
 mod engine;
 mod layout;
 mod list;
-mod programs;
+pub(crate) mod programs;
 mod record;
 mod report;
 #[cfg(test)]
@@ -44,6 +44,17 @@ pub(crate) struct Arguments {
     /// Also write all to FILE (.tar or .tar.zst), for `podman load` on an isolated machine
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// All, written to `path`.
+    pub(crate) fn saving(path: PathBuf) -> Self {
+        Self {
+            names: Vec::new(),
+            ci: false,
+            save: Some(path),
+        }
+    }
 }
 
 /// Builds, packs what changed, and prints what there is.

@@ -41,7 +41,7 @@ impl Target {
 }
 
 /// Builds the programs of `packages` and says in which folder they are.
-pub(super) fn build(packages: &[&str]) -> Result<PathBuf> {
+pub(crate) fn build(packages: &[&str]) -> Result<PathBuf> {
     let Target { triple, mut flags } = target();
     flags.extend(without_places(
         root(),

@@ -1,0 +1,40 @@
+//! `cargo xtask bundle`: what is carried to the disconnected host to run the pod there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+
+use crate::images;
+
+/// Prepares the host: `atoll pod init`.
+const PROGRAM: &str = "atoll";
+
+/// Where it goes.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The folder to write
+    #[arg(value_name = "DIR", default_value = "target/bundle")]
+    dir: PathBuf,
+}
+
+/// Writes the images, and the program that prepares the host.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let dir = std::path::absolute(&arguments.dir)?;
+    fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
+    let code = images::run(&images::Arguments::saving(dir.join("images.tar")))?;
+    let programs = images::programs::build(&[PROGRAM])?;
+    replace(&programs.join(PROGRAM), &dir.join(PROGRAM))?;
+    println!("{} is ready: images.tar and {PROGRAM}", dir.display());
+    Ok(code)
+}
+
+/// A program that runs cannot be written into; it can be replaced.
+fn replace(source: &Path, target: &Path) -> Result<()> {
+    let part = target.with_extension("part");
+    fs::copy(source, &part)
+        .and_then(|_| fs::rename(&part, target))
+        .with_context(|| format!("copying {} to {}", source.display(), target.display()))
+}
