@@ -35,6 +35,8 @@ pub struct Secret {
 pub struct Service {
     /// Full name with its tag.
     pub image: String,
+    /// Who its program is, if not who the image says.
+    pub user: Option<String>,
     /// Variables; they win over those of the file.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
@@ -78,9 +80,9 @@ pub struct Service {
     pub stop_grace_period: Option<String>,
     /// How the engine finds out whether it works.
     pub healthcheck: Healthcheck,
-    // Tests start and restart by themselves, and choose the replicas.
-    #[serde(default, rename = "restart")]
-    _restart: IgnoredAny,
+    /// Whether it is started again after a crash.
+    pub restart: String,
+    // Tests choose the replicas.
     #[serde(default, rename = "scale")]
     _scale: IgnoredAny,
     #[serde(default, rename = "logging")]
@@ -274,14 +276,14 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_passed_over() {
-        let text = "services: { a: { image: 'x:1', new_key: 1, healthcheck: { test: [] } } }\nsecrets: {}\n";
+        let text = "services: { a: { image: 'x:1', new_key: 1, healthcheck: { test: [] }, restart: 'no' } }\nsecrets: {}\n";
         let error = serde_yaml::from_str::<Compose>(text).unwrap_err();
         assert!(error.to_string().contains("new_key"), "{error}");
     }
 
     #[test]
     fn short_forms_are_taken_apart() {
-        let text = "{ image: 'localhost/a:1', healthcheck: { test: [] }, mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
+        let text = "{ image: 'localhost/a:1', healthcheck: { test: [] }, restart: 'no', mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
                     volumes: ['db:/var', './images:/images:ro'] }";
         let service: Service = serde_yaml::from_str(text).unwrap();
         assert_eq!(service.image().unwrap(), ("localhost/a", "1"));

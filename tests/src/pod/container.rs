@@ -14,6 +14,7 @@ use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
 use super::Pod;
 use super::engine::Engine;
 use super::request::{Changes, Said};
+use crate::process::{self, Signal};
 use crate::{Answer, Api, free_ports, until};
 
 /// A busy machine may take long.
@@ -211,7 +212,25 @@ impl Container {
         self.engine.is_running(&self.name).await
     }
 
-    /// Kills it, as a crash does.
+    /// Ends its processes behind the engine's back, as a crash does, and waits until the engine has started it again.
+    ///
+    /// Errors: it does not run, it is not started again.
+    pub async fn crash(&self) -> Result<()> {
+        let old = self.engine.pid(&self.name).await?;
+        let old = old.with_context(|| format!("{} does not run", self.name))?;
+        process::signal(old, Signal::KILL)?;
+        until(
+            &format!("{} runs again", self.name),
+            START_LIMIT,
+            async || {
+                let pid = self.engine.pid(&self.name).await?;
+                Ok(pid.filter(|pid| *pid != old).map(drop))
+            },
+        )
+        .await
+    }
+
+    /// Kills it, as an operator does: it is not started again.
     ///
     /// Errors: it does not run.
     pub async fn kill(&self) -> Result<()> {

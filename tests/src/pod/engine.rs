@@ -118,6 +118,16 @@ impl Engine {
         Ok(self.state(container).await?.as_ref().is_some_and(lives))
     }
 
+    /// Number of a container's first process, which is the engine's small init.
+    ///
+    /// Errors: there is no such container.
+    pub(super) async fn pid(&self, container: &str) -> Result<Option<u32>> {
+        let pid = self.state(container).await?.and_then(|state| state.pid);
+        Ok(pid
+            .and_then(|pid| u32::try_from(pid).ok())
+            .filter(|pid| *pid > 0))
+    }
+
     /// Waits for the end of a container; gives the exit code.
     ///
     /// Errors: it does not end.

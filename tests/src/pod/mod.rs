@@ -10,7 +10,7 @@ mod engine;
 mod folder;
 mod request;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -83,13 +83,14 @@ impl Pod {
             content: None,
         };
         pod.configure()?;
+        let mut names = BTreeSet::new();
         for service in pod.folder.compose()?.services.values() {
-            for volume in service.volumes()? {
-                if !volume.is_folder() {
-                    let name = pod.volume(&volume.source);
-                    pod.engine.create_volume(&pod.name, &name).await?;
-                }
-            }
+            let volumes = service.volumes()?.into_iter();
+            let volumes = volumes.filter(|volume| !volume.is_folder());
+            names.extend(volumes.map(|volume| pod.volume(&volume.source)));
+        }
+        for name in names {
+            pod.engine.create_volume(&pod.name, &name).await?;
         }
         Ok(pod)
     }

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use testcontainers::bollard::models::{
-    ContainerCreateBody, HostConfig, Mount as HostMount, ResourcesUlimits,
+    ContainerCreateBody, HostConfig, Mount as HostMount, ResourcesUlimits, RestartPolicy,
+    RestartPolicyNameEnum,
 };
 use testcontainers::core::{AccessMode, Mount};
 use testcontainers::{ContainerRequest, GenericImage, ImageExt as _};
@@ -69,7 +70,10 @@ impl Said {
     /// For testcontainers.
     pub(super) fn request(&self) -> Result<ContainerRequest<GenericImage>> {
         let (image, tag) = self.service.image()?;
-        let config = self.host_config()?;
+        let config = HostConfig {
+            restart_policy: Some(self.restart_policy()?),
+            ..self.host_config()?
+        };
         let mut request = GenericImage::new(image, tag)
             // Ports are its own affair, everything else is here.
             .with_host_config_modifier(move |host| {
@@ -82,14 +86,32 @@ impl Said {
         for (name, value) in &self.environment {
             request = request.with_env_var(name, value);
         }
+        if let Some(user) = &self.service.user {
+            request = request.with_user(user);
+        }
         Ok(request)
     }
 
-    /// For the engine itself, without ports.
+    fn restart_policy(&self) -> Result<RestartPolicy> {
+        let name = match self.service.restart.as_str() {
+            "no" => RestartPolicyNameEnum::NO,
+            "always" => RestartPolicyNameEnum::ALWAYS,
+            "on-failure" => RestartPolicyNameEnum::ON_FAILURE,
+            "unless-stopped" => RestartPolicyNameEnum::UNLESS_STOPPED,
+            other => bail!("restart {other:?} is not understood"),
+        };
+        Ok(RestartPolicy {
+            name: Some(name),
+            maximum_retry_count: None,
+        })
+    }
+
+    /// For the engine itself, without ports, and never started again.
     pub(super) fn body(&self) -> Result<ContainerCreateBody> {
         let variables = self.environment.iter();
         Ok(ContainerCreateBody {
             image: Some(self.service.image.clone()),
+            user: self.service.user.clone(),
             env: Some(
                 variables
                     .map(|(name, value)| format!("{name}={value}"))

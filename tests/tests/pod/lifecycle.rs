@@ -22,6 +22,7 @@ const WAITING: [(&str, &[&str]); 3] = [
 pub(crate) fn add(trials: &mut Trials) {
     trials.add("lifecycle::every_service_starts_alone", alone);
     trials.add("lifecycle::every_service_ends_in_order", ends);
+    trials.add("lifecycle::a_crashed_service_is_started_again", crashes);
 }
 
 async fn alone(engine: Engine) -> Result<()> {
@@ -127,4 +128,27 @@ async fn is_refused(url: &str) -> Result<()> {
     })
     .await
     .context(url.to_owned())
+}
+
+async fn crashes(engine: Engine) -> Result<()> {
+    let pod = Pod::up(&engine).await?;
+    let survived = survives_crashes(&pod).await;
+    pod.or_tell(survived).await?;
+    pod.down().await
+}
+
+async fn survives_crashes(pod: &Pod) -> Result<()> {
+    let api = pod.api()?;
+    for service in SERVICES {
+        pod.container(service)?.crash().await?;
+        pod.is_ready().await.context(service)?;
+        // Through the proxy, which has to find everybody at a new address.
+        until("the API answers", LIMIT, async || {
+            let answer = api.ask(Method::GET, "/v2/clusters", None).await.ok();
+            Ok(answer.filter(|answer| answer.status == StatusCode::OK))
+        })
+        .await
+        .context(service)?;
+    }
+    Ok(())
 }
