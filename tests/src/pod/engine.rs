@@ -8,7 +8,8 @@ use futures_util::TryStreamExt as _;
 use testcontainers::bollard::Docker;
 use testcontainers::bollard::errors::Error;
 use testcontainers::bollard::models::{
-    ContainerCreateBody, ContainerState, NetworkCreateRequest, VolumeCreateRequest,
+    ContainerCreateBody, ContainerState, ContainerSummary, NetworkCreateRequest,
+    VolumeCreateRequest,
 };
 use testcontainers::bollard::query_parameters::{
     CreateContainerOptionsBuilder, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
@@ -25,8 +26,13 @@ pub(super) const OWNER: &str = "atoll.test";
 const PROCESS: &str = "atoll.test.pid";
 /// Networks are busy for a moment after their last container.
 const REMOVE_LIMIT: Duration = Duration::from_mins(1);
+/// Until no container is in a state that the list has no word for.
+const LIST_LIMIT: Duration = Duration::from_mins(1);
 /// Until a container that should end has ended.
 const END_LIMIT: Duration = Duration::from_mins(2);
+
+/// What a list is to have.
+type Filters = HashMap<String, Vec<String>>;
 
 /// The engine that `DOCKER_HOST` names.
 #[derive(Debug, Clone)]
@@ -191,9 +197,7 @@ impl Engine {
         let is_meant = |labels: Option<HashMap<String, String>>| {
             labels.is_some_and(|labels| labels.get(label).is_some_and(|value| is_meant(value)))
         };
-        let options = ListContainersOptionsBuilder::new().all(true);
-        let options = options.filters(&filters).build();
-        for container in self.docker.list_containers(Some(options)).await? {
+        for container in self.containers(&filters).await? {
             if let Some(id) = container.id.filter(|_| is_meant(container.labels)) {
                 let options = RemoveContainerOptionsBuilder::new().force(true).v(true);
                 let removed = self.docker.remove_container(&id, Some(options.build()));
@@ -216,6 +220,21 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// All containers with a label, whatever they do.
+    async fn containers(&self, filters: &Filters) -> Result<Vec<ContainerSummary>> {
+        until("the engine lists its containers", LIST_LIMIT, async || {
+            let options = ListContainersOptionsBuilder::new().all(true);
+            let options = options.filters(filters).build();
+            match self.docker.list_containers(Some(options)).await {
+                Ok(list) => Ok(Some(list)),
+                // One of them is `stopped` for a moment.
+                Err(Error::JsonDataError { .. }) => Ok(None),
+                Err(error) => Err(error).context("listing containers"),
+            }
+        })
+        .await
     }
 
     async fn remove_network(&self, name: &str) -> Result<()> {
