@@ -54,7 +54,12 @@ impl Engine {
     /// The one that is here; both are installed when there is none.
     pub(super) fn ensure() -> Result<Self> {
         if !Self::ALL.iter().any(|engine| engine.is_present()) {
-            apt::install(&["podman", "buildah"], "one of them packs images")?;
+            let mut packages = vec!["podman", "buildah"];
+            if !apt::is_root() {
+                // Images have files of several users; an ordinary one is lent the numbers.
+                packages.push("uidmap");
+            }
+            apt::install(&packages, "one of them packs images")?;
         }
         if let Some(engine) = Self::find() {
             return Ok(engine);

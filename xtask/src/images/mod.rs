@@ -64,18 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         engine::is_compressed(path)?;
     }
     let engine = Engine::ensure()?;
-    let target = target_directory()?;
-    let packages: Vec<_> = images
-        .iter()
-        .filter(|image| image.is_ours())
-        .map(|image| image.name)
-        .collect();
-    let programs = if packages.is_empty() {
-        PathBuf::new()
-    } else {
-        programs::build(&packages)?
-    };
-    let folder = target.join("images");
+    let programs = build(&images)?;
+    let folder = target_directory()?.join("images");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     let mut report = Report::default();
     for image in &images {
@@ -83,12 +73,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         let row = pack(engine, image, &source, &folder)
             .with_context(|| format!("the image {}", image.name))?;
         if arguments.ci {
-            layout::write(
-                engine,
-                &image.reference(),
-                &row.digest,
-                &folder.join(image.name),
-            )?;
+            let layout = folder.join(image.name);
+            layout::write(engine, &image.reference(), &row.digest, &layout)?;
         }
         report.rows.push(row);
     }
@@ -102,6 +88,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         ExitCode::FAILURE
     })
+}
+
+/// The folder with the programs of these images.
+fn build(images: &[&Image]) -> Result<PathBuf> {
+    let ours = images.iter().filter(|image| image.is_ours());
+    let packages: Vec<_> = ours.map(|image| image.name).collect();
+    if packages.is_empty() {
+        return Ok(PathBuf::new());
+    }
+    programs::build(&packages)
 }
 
 /// Packs one image, unless the one that the engine has was made from the same input.
