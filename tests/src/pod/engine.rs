@@ -101,7 +101,7 @@ impl Engine {
     pub async fn remove_volume(&self, name: &str) -> Result<()> {
         let options = RemoveVolumeOptionsBuilder::new().build();
         let removed = self.docker.remove_volume(name, Some(options)).await;
-        removed.with_context(|| format!("removing volume {name}"))
+        or_gone(removed).with_context(|| format!("removing volume {name}"))
     }
 
     /// What a container has written, both streams.
@@ -201,9 +201,7 @@ impl Engine {
             if let Some(id) = container.id.filter(|_| is_meant(container.labels)) {
                 let options = RemoveContainerOptionsBuilder::new().force(true).v(true);
                 let removed = self.docker.remove_container(&id, Some(options.build()));
-                removed
-                    .await
-                    .with_context(|| format!("removing container {id}"))?;
+                or_gone(removed.await).with_context(|| format!("removing container {id}"))?;
             }
         }
         let options = ListVolumesOptionsBuilder::new().filters(&filters).build();
@@ -240,7 +238,7 @@ impl Engine {
     async fn remove_network(&self, name: &str) -> Result<()> {
         let what = format!("network {name} can be removed");
         until(&what, REMOVE_LIMIT, async || {
-            Ok(self.docker.remove_network(name).await.ok())
+            Ok(or_gone(self.docker.remove_network(name).await).ok())
         })
         .await
     }
@@ -249,4 +247,14 @@ impl Engine {
 /// By its process: while it is asked to end, it is not called running any more.
 fn lives(state: &ContainerState) -> bool {
     state.running == Some(true) || state.pid.is_some_and(|pid| pid > 0)
+}
+
+/// What is gone already need not be removed: another run may do the same.
+fn or_gone(removed: Result<(), Error>) -> Result<(), Error> {
+    match removed {
+        Err(Error::DockerResponseServerError {
+            status_code: 404, ..
+        }) => Ok(()),
+        other => other,
+    }
 }
