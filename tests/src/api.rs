@@ -12,6 +12,12 @@ use crate::until;
 const BASE_PATH: &str = "/api/assisted-install";
 /// An answer that takes longer is none.
 const TIMEOUT: Duration = Duration::from_mins(1);
+/// "Not now", and a proxy's words for no answer.
+const PASSING: [StatusCode; 3] = [
+    StatusCode::SERVICE_UNAVAILABLE,
+    StatusCode::BAD_GATEWAY,
+    StatusCode::GATEWAY_TIMEOUT,
+];
 /// While a service is restarted.
 const PATIENCE: Duration = Duration::from_mins(2);
 
@@ -80,7 +86,7 @@ impl Api {
     pub async fn get(&self, path: &str) -> Result<Value> {
         let answer = until(&format!("GET {path} is answered"), PATIENCE, async || {
             let answer = self.ask(Method::GET, path, None).await.ok();
-            Ok(answer.filter(|answer| answer.status != StatusCode::SERVICE_UNAVAILABLE))
+            Ok(answer.filter(|answer| !PASSING.contains(&answer.status)))
         })
         .await?;
         succeeded(&answer).with_context(|| format!("GET {path}"))

@@ -166,11 +166,13 @@ impl Ledger {
         Ok(())
     }
 
-    /// The body of a success. No answer and "not now" are to be expected.
+    /// The body of a success. No answer, a proxy's word for that, and "not now" are to be expected.
     fn acknowledged(&mut self, answer: Result<(StatusCode, String)>) -> Result<Option<String>> {
         match answer {
             Ok((status, body)) if status.is_success() => return Ok(Some(body)),
-            Ok((StatusCode::SERVICE_UNAVAILABLE, _)) | Err(_) => self.refused += 1,
+            Ok((StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY, _)) | Err(_) => {
+                self.refused += 1;
+            }
             Ok((status, body)) => bail!("while processes are killed: {status} {body}"),
         }
         Ok(None)

@@ -5,6 +5,7 @@
 mod database;
 mod journey;
 mod lifecycle;
+mod podman_compose;
 mod replicas;
 mod restart;
 mod volumes;
@@ -44,6 +45,7 @@ fn main() -> Result<ExitCode> {
     restart::add(&mut trials);
     replicas::add(&mut trials);
     database::add(&mut trials);
+    podman_compose::add(&mut trials);
     if is_there && !arguments.list {
         trials.runtime.block_on(async {
             let engine = Engine::connect().await?;

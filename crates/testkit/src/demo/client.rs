@@ -83,7 +83,7 @@ impl Client {
             };
             let is_last = attempt >= ATTEMPTS;
             match outcome.await {
-                Ok(answer) if answer.status != StatusCode::SERVICE_UNAVAILABLE || is_last => {
+                Ok(answer) if is_last || !is_passing(&method, answer.status) => {
                     return Ok(answer);
                 }
                 // A creation that may have arrived must not be sent twice.
@@ -135,5 +135,28 @@ impl Client {
                 answer.text()
             )
         })
+    }
+}
+
+/// Whether an answer says "not now", or that there was none: a proxy has words for that, and only what changes
+/// nothing may be asked again then.
+fn is_passing(method: &Method, status: StatusCode) -> bool {
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => true,
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => method == Method::GET,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_have_arrived_is_not_sent_twice() {
+        assert!(is_passing(&Method::POST, StatusCode::SERVICE_UNAVAILABLE));
+        assert!(is_passing(&Method::GET, StatusCode::BAD_GATEWAY));
+        assert!(!is_passing(&Method::POST, StatusCode::BAD_GATEWAY));
+        assert!(!is_passing(&Method::GET, StatusCode::INTERNAL_SERVER_ERROR));
     }
 }
