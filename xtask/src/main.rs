@@ -21,6 +21,7 @@ mod http;
 mod images;
 mod installation;
 mod libtest;
+mod podman_compose;
 mod postgres;
 mod scratch;
 mod test;

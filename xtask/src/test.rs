@@ -12,7 +12,7 @@ use crate::cargo::{Profile, build, cargo, root, run as run_command, shown, targe
 use crate::demo::{self, Break};
 use crate::engine::Engine;
 use crate::libtest::Tally;
-use crate::{coreos_installer, postgres, tidy};
+use crate::{coreos_installer, podman_compose, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -27,6 +27,8 @@ pub(crate) struct Arguments {
 
 /// Tells the workspace's tests that those of the pod come later: they need images.
 const POD_APART: &str = "POD_TESTS_APART";
+/// Tells the tests of the pod where the program is that people start it with.
+const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// The program that runs inside containers.
 const INSTALLER: &str = "openshift-baremetal-install";
 
@@ -89,6 +91,7 @@ fn pod_tests(engine: &Engine, full: bool) -> Result<Tally> {
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
     if full {
         command.args(["--", "--include-ignored"]);
+        command.env(PODMAN_COMPOSE, podman_compose::ensure()?);
     }
     counted(engine.lend(&mut command))
 }
