@@ -103,7 +103,7 @@ impl Project {
         let path = self.scratch.path().join(".env");
         let mut text = fs::read_to_string(&path)?;
         for (name, value) in changes {
-            text += &format!("{name}={value}\n");
+            text.extend([name, "=", &value, "\n"]);
         }
         Ok(fs::write(&path, text)?)
     }
