@@ -4,6 +4,8 @@
 //! Nothing here knows about clusters. The one invariant: a server answers `/health` from the moment it listens,
 //! and a stopped one has answered every request that it had accepted.
 
+#[cfg(target_env = "musl")]
+mod allocator;
 pub mod clock;
 mod error;
 pub mod forward;
