@@ -102,7 +102,9 @@ pub(crate) fn build_for(
     run(build_command(packages, name)
         .args(["--target", triple])
         // Wins over every other place that flags come from: the same source gives the same program.
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f")))?;
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
+        // C sources that want to know when they are compiled are told this.
+        .env("SOURCE_DATE_EPOCH", "0"))?;
     Ok(target_directory()?.join(triple).join(folder))
 }
 

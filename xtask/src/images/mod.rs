@@ -28,7 +28,7 @@ use crate::cargo::{root, target_directory};
 use crate::scratch::Scratch;
 use context::Source;
 use engine::Engine;
-use list::{Image, VERSION};
+use list::{IMAGES, Image, VERSION};
 use record::Record;
 use report::{Report, Row};
 
@@ -92,11 +92,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The folder with the programs of these images.
 fn build(images: &[&Image]) -> Result<PathBuf> {
-    let ours = images.iter().filter(|image| image.is_ours());
-    let packages: Vec<_> = ours.map(|image| image.name).collect();
-    if packages.is_empty() {
+    if !images.iter().any(|image| image.is_ours()) {
         return Ok(PathBuf::new());
     }
+    // Always all of them: what is built together decides on the features of shared dependencies, and a program alone
+    // would not be the one that is made with the others.
+    let ours = IMAGES.iter().filter(|image| image.is_ours());
+    let packages: Vec<_> = ours.map(|image| image.name).collect();
     programs::build(&packages)
 }
 
