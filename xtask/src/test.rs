@@ -1,5 +1,8 @@
 //! `cargo xtask test`: everything that must hold, counted in the last line.
 
+mod engine;
+mod podman_compose;
+
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, ExitCode, Stdio};
@@ -10,9 +13,9 @@ use clap::Args;
 
 use crate::cargo::{Profile, build, cargo, root, run as run_command, shown, target_directory};
 use crate::demo::{self, Break};
-use crate::engine::Engine;
 use crate::libtest::Tally;
-use crate::{coreos_installer, podman_compose, postgres, tidy};
+use crate::{coreos_installer, postgres, tidy};
+use self::engine::Engine;
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
