@@ -7,7 +7,7 @@ use system_tests::{Ledger, Snapshot, Stage};
 use crate::{Trials, say};
 
 /// Slower than elsewhere: all faults have to fit in.
-const SPEEDUP: f64 = 30.0;
+const SPEEDUP: f64 = 20.0;
 const STAGES: [Stage; 3] = [Stage::Preparing, Stage::Installing, Stage::Finalizing];
 
 pub(crate) fn add(trials: &mut Trials) {
