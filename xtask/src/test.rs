@@ -11,11 +11,11 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
+use self::engine::Engine;
 use crate::cargo::{Profile, build, cargo, root, run as run_command, shown, target_directory};
 use crate::demo::{self, Break};
 use crate::libtest::Tally;
 use crate::{coreos_installer, postgres, tidy};
-use self::engine::Engine;
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]

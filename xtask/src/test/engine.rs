@@ -19,7 +19,7 @@ use crate::apt;
 use crate::scratch::Scratch;
 
 /// Says where podman's configuration is; nothing else is read then.
-pub(super) const CONFIGURATION: &str = "CONTAINERS_CONF";
+const CONFIGURATION: &str = "CONTAINERS_CONF";
 /// Until the service listens.
 const START_LIMIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
@@ -56,7 +56,7 @@ const LIMITS: [(&str, &str, u64); 2] = [
 
 /// A running service of podman; ends with this value, and with this process however that ends.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(super) struct Engine {
     service: Child,
     scratch: Scratch,
 }
@@ -65,7 +65,7 @@ impl Engine {
     /// Installs what is missing, finds settings with which containers really run here, and starts the service.
     ///
     /// Errors: why no container can run here.
-    pub(crate) fn start() -> Result<Self> {
+    pub(super) fn start() -> Result<Self> {
         install()?;
         let scratch = Scratch::new()?;
         let configuration = scratch.path().join("containers.conf");
@@ -96,7 +96,7 @@ impl Engine {
     }
 
     /// Lets a command, and what it starts, use this engine.
-    pub(crate) fn lend<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+    pub(super) fn lend<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env(
                 "DOCKER_HOST",

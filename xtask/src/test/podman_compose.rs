@@ -12,7 +12,7 @@ use crate::cargo::{root, run};
 const REQUIREMENT: &str = "podman-compose==1.6.0";
 
 /// The program; installed first when it is not there.
-pub(crate) fn ensure() -> Result<PathBuf> {
+pub(super) fn ensure() -> Result<PathBuf> {
     let folder = root().join("target/tools/podman-compose");
     let program = folder.join("bin/podman-compose");
     if program.is_file() {
