@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::cargo::{self, cargo};
+use crate::cargo::cargo;
+use crate::command;
 
 /// Prints every operation, whether it is there, and the count.
 pub(crate) fn run() -> Result<ExitCode> {
@@ -16,6 +17,6 @@ pub(crate) fn run() -> Result<ExitCode> {
         "--",
         "--operations",
     ];
-    cargo::run(cargo(&arguments).env("SQLX_OFFLINE", "true"))?;
+    command::run(cargo(&arguments).env("SQLX_OFFLINE", "true"))?;
     Ok(ExitCode::SUCCESS)
 }

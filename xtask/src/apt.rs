@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::cargo::{run, shown};
+use crate::command::{run, shown};
 
 /// The right to install packages.
 #[derive(Debug)]
@@ -99,8 +99,15 @@ pub(crate) fn install(packages: &[&str], why: &str) -> Result<()> {
 
 /// Whether a program of this name is in PATH.
 pub(crate) fn is_program(name: &str) -> bool {
+    find_program(name).is_some()
+}
+
+/// The program of this name in PATH.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
 }
 
 /// Whether this process may do everything.

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
+
+use crate::command::{self, run};
 
 /// The oldest compiler that this workspace supports, as in Cargo.toml and rust-toolchain.toml.
 const MINIMUM: (u32, u32) = (1, 95);
@@ -136,39 +138,13 @@ pub(crate) fn target_directory() -> Result<PathBuf> {
 
 /// What cargo knows of the workspace, without its dependencies' own.
 pub(crate) fn metadata() -> Result<serde_json::Value> {
-    let output = cargo(&["metadata", "--no-deps", "--format-version", "1"])
-        .output()
-        .context("running cargo metadata")?;
-    ensure!(
-        output.status.success(),
-        "cargo metadata: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    serde_json::from_slice(&output.stdout).context("reading cargo metadata")
-}
-
-/// Runs a command that has to succeed.
-pub(crate) fn run(command: &mut Command) -> Result<()> {
-    let shown = shown(command);
-    let status = command
-        .status()
-        .with_context(|| format!("running {shown}"))?;
-    if !status.success() {
-        bail!("{shown}: {status}");
-    }
-    Ok(())
-}
-
-/// A command as a person would type it.
-pub(crate) fn shown(command: &Command) -> String {
-    let name = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or_default();
-    std::iter::once(name)
-        .chain(command.get_args())
-        .map(|part| part.to_string_lossy())
-        .collect::<Vec<_>>()
-        .join(" ")
+    let answer = command::output(&mut cargo(&[
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    serde_json::from_slice(&answer).context("reading cargo metadata")
 }
 
 #[cfg(test)]

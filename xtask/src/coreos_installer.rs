@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, root, run};
+use crate::cargo::{cargo, root};
+use crate::command::run;
 
 /// The version that the demo was tried with.
 const VERSION: &str = "0.27.0";

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 
-use crate::cargo::{cargo, root, run as run_command};
+use crate::cargo::{cargo, root};
+use crate::command::run as run_command;
 use crate::scratch::{Scratch, free_ports};
 use crate::{apt, postgres};
 

@@ -7,7 +7,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 
-use crate::cargo::{Profile, root, shown};
+use crate::cargo::{Profile, root};
+use crate::command::shown;
 use crate::installation::Installation;
 use crate::postgres;
 use crate::scratch::{Scratch, free_ports};

@@ -13,6 +13,7 @@ mod apt;
 mod bench;
 mod bundle;
 mod cargo;
+mod command;
 mod coreos_installer;
 mod db;
 mod demo;

@@ -12,7 +12,8 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::engine::Engine;
-use crate::cargo::{Profile, build, cargo, root, run as run_command, shown, target_directory};
+use crate::cargo::{Profile, build, cargo, root, target_directory};
+use crate::command::{run as run_command, shown};
 use crate::demo::{self, Break};
 use crate::libtest::Tally;
 use crate::{coreos_installer, postgres, tidy};
@@ -77,7 +78,10 @@ fn pod(report: &mut Report, full: bool) {
         }
     };
     report.push("engine", Tally::one(true), started);
-    let own = std::env::current_exe().unwrap_or_else(|_| "xtask".into());
+    let own = match std::env::current_exe() {
+        Ok(own) => own,
+        Err(error) => return report.leave_out("pod", &format!("this program is gone: {error}")),
+    };
     // By itself, as people build them.
     if report.check(
         "images",

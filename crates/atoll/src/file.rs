@@ -34,12 +34,18 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), 
 ///
 /// Errors: a folder that cannot be made.
 pub(crate) fn folder(path: &Path, mode: u32) -> Result<(), Error> {
-    let doing = || format!("making the folder {}", path.display());
     if path.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(path).map_err(|e| Error::new(doing(), e))?;
-    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(|e| Error::new(doing(), e))
+    fs::create_dir_all(path)
+        .map_err(|e| Error::new(format!("making the folder {}", path.display()), e))?;
+    set_mode(path, mode)
+}
+
+/// Errors: what is not there, or somebody else's.
+pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(|e| Error::new(format!("setting the mode of {}", path.display()), e))
 }
 
 #[cfg(test)]
@@ -50,7 +56,8 @@ mod tests {
     fn modes_are_exact() {
         let dir = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        for wanted in [0o600, 0o644] {
+        // No usual umask leaves the last one as it is.
+        for wanted in [0o600, 0o644, 0o666] {
             let path = dir.path().join("password");
             write_whole(&path, b"x", wanted).unwrap();
             assert_eq!(mode(&path), wanted);

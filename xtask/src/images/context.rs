@@ -46,43 +46,31 @@ impl Source {
         part(VERSION.as_bytes());
         part(&read(&self.containerfile)?);
         match self.image.content {
-            Content::Program {
-                has_authorities, ..
-            } => {
+            Content::Program => {
                 part(&read(&self.program)?);
-                if has_authorities {
-                    part(&authorities::bundle()?);
-                }
+                part(&authorities::bundle()?);
             }
             Content::Database => part(db::inputs()?.as_bytes()),
         }
         Ok(hex::encode(hash.finalize()))
     }
 
-    /// Fills an empty folder with the files that the Containerfile copies.
+    /// Fills an empty folder with what Containerfiles copy; each takes what its service needs.
     pub(super) fn fill(&self, folder: &Path) -> Result<()> {
-        let Content::Program {
-            has_authorities,
-            has_data,
-        } = self.image.content
-        else {
+        if self.image.content == Content::Database {
             return db::context(folder);
-        };
+        }
         // Modes are part of an image: those of this machine's checkout and umask are not taken.
         write(
             &folder.join(self.image.name),
             &read(&self.program)?,
             PROGRAM_MODE,
         )?;
-        if has_authorities {
-            let path = folder.join("ca-certificates.crt");
-            write(&path, &authorities::bundle()?, FILE_MODE)?;
-        }
-        if has_data {
-            let data = folder.join("data");
-            fs::create_dir(&data)?;
-            fs::set_permissions(&data, fs::Permissions::from_mode(PROGRAM_MODE))?;
-        }
+        let authorities = folder.join("ca-certificates.crt");
+        write(&authorities, &authorities::bundle()?, FILE_MODE)?;
+        let data = folder.join("data");
+        fs::create_dir(&data)?;
+        fs::set_permissions(&data, fs::Permissions::from_mode(PROGRAM_MODE))?;
         Ok(())
     }
 }

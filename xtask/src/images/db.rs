@@ -13,7 +13,9 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::cargo::{root, shown};
+use crate::apt;
+use crate::cargo::root;
+use crate::command::output;
 use crate::postgres;
 use entry::{Entry, make_folder};
 
@@ -234,25 +236,15 @@ fn library(line: &str) -> Option<PathBuf> {
 }
 
 fn answer(command: &mut Command) -> Result<String> {
-    let shown = shown(command);
-    let output = command
-        .output()
-        .with_context(|| format!("running {shown}"))?;
-    ensure!(
-        output.status.success(),
-        "{shown}: {}",
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    String::from_utf8(output.stdout).with_context(|| format!("the answer of {shown}"))
+    let answer = output(command)?;
+    String::from_utf8(answer).context("the answer is no text")
 }
 
 /// A program of this machine.
 fn tool(name: &str) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find_map(|file| fs::canonicalize(file).ok())
-        .with_context(|| format!("{name} is not in PATH, and the db image needs it"))
+    let found = apt::find_program(name)
+        .with_context(|| format!("{name} is not in PATH, and the db image needs it"))?;
+    fs::canonicalize(&found).with_context(|| format!("looking at {}", found.display()))
 }
 
 /// A file of deploy/db.

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::apt;
-use crate::cargo::{run, shown};
+use crate::command::{output, run, shown};
 
 /// How each image is packed, so that only its content decides what its digest is: nothing of a layer cache, no
 /// date, no version or steps of the engine.
@@ -192,13 +192,20 @@ impl Engine {
         output(&mut command).map(drop)
     }
 
-    /// Writes all images to one file that `podman load` takes; compressed when it is called `.zst`.
-    pub(super) fn save(self, references: &[String], path: &Path) -> Result<()> {
+    /// Whether a file of this name would be compressed.
+    ///
+    /// Errors: this engine cannot write it, or nothing loads it.
+    pub(super) fn can_save(self, path: &Path) -> Result<bool> {
         ensure!(
             self == Self::Podman,
             "one file with several images is written by podman: install it"
         );
-        let is_compressed = is_compressed(path)?;
+        is_compressed(path)
+    }
+
+    /// Writes all images to one file that `podman load` takes; compressed when it is called `.zst`.
+    pub(super) fn save(self, references: &[String], path: &Path) -> Result<()> {
+        let is_compressed = self.can_save(path)?;
         let mut save = self.command(&["save", "--quiet", "--multi-image-archive"]);
         save.args(references);
         if !is_compressed {
@@ -215,7 +222,7 @@ impl Engine {
 /// Whether a file of this name is compressed.
 ///
 /// Errors: it is neither. Podman loads these two kinds; gzip it reads only from a pipe.
-pub(super) fn is_compressed(path: &Path) -> Result<bool> {
+fn is_compressed(path: &Path) -> Result<bool> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("tar") => Ok(false),
         Some("zst") => Ok(true),
@@ -241,21 +248,6 @@ fn compress(save: &mut Command, path: &Path) -> Result<()> {
     let status = saving.wait()?;
     ensure!(status.success(), "{}: {status}", shown(save));
     compressed
-}
-
-/// What a command prints that has to succeed; what it complains about otherwise.
-fn output(command: &mut Command) -> Result<Vec<u8>> {
-    let output = command
-        .output()
-        .with_context(|| format!("running {}", shown(command)))?;
-    ensure!(
-        output.status.success(),
-        "{}: {}: {}",
-        shown(command),
-        output.status,
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    Ok(output.stdout)
 }
 
 #[derive(Debug, Deserialize)]

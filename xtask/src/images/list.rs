@@ -15,33 +15,23 @@ pub(super) struct Image {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// The program of the package with the image's name.
-    Program {
-        /// It calls servers with public certificates.
-        has_authorities: bool,
-        /// It has a folder that a volume is mounted over.
-        has_data: bool,
-    },
+    Program,
     /// PostgreSQL, from Debian's packages.
     Database,
 }
 
-const fn program(name: &'static str, has_authorities: bool, has_data: bool) -> Image {
-    Image {
-        name,
-        content: Content::Program {
-            has_authorities,
-            has_data,
-        },
-    }
+const fn program(name: &'static str) -> Image {
+    let content = Content::Program;
+    Image { name, content }
 }
 
 /// Every image, in the order in which they are shown.
 pub(super) static IMAGES: &[Image] = &[
-    program("api-server", true, true),
-    program("image-service", true, true),
-    program("registry", false, true),
-    program("webui", false, false),
-    program("proxy", false, false),
+    program("api-server"),
+    program("image-service"),
+    program("registry"),
+    program("webui"),
+    program("proxy"),
     Image {
         name: "db",
         content: Content::Database,
@@ -59,9 +49,9 @@ impl Image {
         format!("{REPOSITORY}/{}:{VERSION}", self.name)
     }
 
-    /// Whether its size counts: that of PostgreSQL is not ours.
-    pub(super) fn is_ours(&self) -> bool {
-        self.content != Content::Database
+    /// Whether it holds a program of this workspace.
+    pub(super) fn is_program(&self) -> bool {
+        self.content == Content::Program
     }
 }
 
@@ -123,23 +113,13 @@ mod tests {
             let has = |line: &str| text.lines().any(|found| found.starts_with(line));
             assert!(has("FROM scratch"), "{path:?}");
             assert_eq!(text.matches("\nFROM ").count(), 1, "{path:?}");
-            let Content::Program {
-                has_authorities,
-                has_data,
-            } = image.content
-            else {
+            if !image.is_program() {
                 continue;
-            };
+            }
             let name = image.name;
             assert!(has(&format!("COPY {name} /{name}")), "{path:?}");
             assert!(has(&format!("ENTRYPOINT [\"/{name}\"]")), "{path:?}");
             assert!(has("USER 10001:10001"), "{path:?}");
-            assert_eq!(
-                has("COPY ca-certificates.crt "),
-                has_authorities,
-                "{path:?}"
-            );
-            assert_eq!(has("COPY --chown=10001:10001 data "), has_data, "{path:?}");
         }
     }
 }

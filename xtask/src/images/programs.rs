@@ -3,17 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 use super::elf;
 use crate::apt;
-use crate::cargo::{self, Profile, root, shown};
+use crate::cargo::{self, Profile, root};
+use crate::command::{bounded, output, shown};
 
 /// For the standard library of another target: some tens of megabytes. A server that is not reached may hang.
 const RUSTUP_TIMEOUT: Duration = Duration::from_secs(90);
-const POLL: Duration = Duration::from_millis(100);
 /// Builds the C of dependencies for musl.
 const MUSL_COMPILER: &str = "musl-gcc";
 
@@ -102,14 +102,8 @@ fn has_standard_library(triple: &str) -> Result<bool> {
     command
         .current_dir(root())
         .args(["--print", "target-libdir", "--target", triple]);
-    let output = command.output().context("running rustc")?;
-    ensure!(
-        output.status.success(),
-        "{}: {}",
-        shown(&command),
-        String::from_utf8_lossy(&output.stderr).trim()
-    );
-    let folder = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    let answer = output(&mut command)?;
+    let folder = PathBuf::from(String::from_utf8_lossy(&answer).trim());
     let is_library = |entry: fs::DirEntry| {
         let name = entry.file_name();
         name.to_string_lossy().starts_with("libstd-")
@@ -123,27 +117,11 @@ fn add_standard_library(triple: &str) -> Result<()> {
         .current_dir(root())
         .args(["target", "add", triple])
         .stdin(Stdio::null());
-    let shown = shown(&command);
-    println!("Rust's standard library for {triple} is not here: {shown}");
-    bounded(&mut command, RUSTUP_TIMEOUT).with_context(|| shown)
-}
-
-/// Runs a command that has to succeed in time.
-fn bounded(command: &mut Command, limit: Duration) -> Result<()> {
-    let mut child = command.spawn()?;
-    let deadline = Instant::now() + limit;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            ensure!(status.success(), "{status}");
-            return Ok(());
-        }
-        if Instant::now() >= deadline {
-            child.kill().ok();
-            child.wait().ok();
-            bail!("no end after {} s", limit.as_secs());
-        }
-        std::thread::sleep(POLL);
-    }
+    println!(
+        "Rust's standard library for {triple} is not here: {}",
+        shown(&command)
+    );
+    bounded(&mut command, RUSTUP_TIMEOUT)
 }
 
 /// Flags that keep this machine's folders out of programs: panics and logs name source files.
@@ -178,15 +156,6 @@ mod tests {
                 "--remap-path-prefix=/home/a/.cargo=/cargo",
             ]
         );
-    }
-
-    #[test]
-    fn a_command_without_end_is_ended() {
-        let error = bounded(Command::new("sleep").arg("600"), Duration::ZERO).unwrap_err();
-        assert!(error.to_string().contains("no end"), "{error}");
-        let error = bounded(&mut Command::new("false"), RUSTUP_TIMEOUT).unwrap_err();
-        assert!(error.to_string().contains('1'), "{error}");
-        bounded(&mut Command::new("true"), RUSTUP_TIMEOUT).unwrap();
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) struct Row {
     /// Whether it was packed now, or is as it was.
     pub(super) is_new: bool,
     /// Whether its size counts.
-    pub(super) is_ours: bool,
+    pub(super) counts: bool,
 }
 
 /// All of them.
@@ -27,7 +27,7 @@ pub(super) struct Report {
 impl Report {
     /// Of the images that count. Units: bytes.
     fn sum(&self) -> u64 {
-        let ours = self.rows.iter().filter(|row| row.is_ours);
+        let ours = self.rows.iter().filter(|row| row.counts);
         ours.map(|row| row.size_bytes).sum()
     }
 
@@ -80,7 +80,7 @@ mod tests {
             size_bytes,
             digest: "sha256:1f".to_owned(),
             is_new: name == "webui",
-            is_ours: name != "db",
+            counts: name != "db",
         }
     }
 

@@ -144,7 +144,10 @@ fn install() -> Result<()> {
 /// Writes the first configuration with which a container runs.
 fn configure(path: &Path, scratch: &Path) -> Result<()> {
     let mut reasons = String::new();
-    for runtime in RUNTIMES {
+    // Those that are here first: another one is installed when they do not work.
+    let mut runtimes = RUNTIMES;
+    runtimes.sort_by_key(|runtime| !apt::is_program(runtime));
+    for runtime in runtimes {
         if !apt::is_program(runtime)
             && let Err(error) = apt::install(&[runtime], "the other runtime refuses this machine")
         {

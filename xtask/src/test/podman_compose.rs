@@ -6,14 +6,15 @@ use std::process::Command;
 use anyhow::{Context as _, Result, ensure};
 
 use crate::apt;
-use crate::cargo::{root, run};
+use crate::cargo::root;
+use crate::command::run;
 
 /// The version that the README asks for.
-const REQUIREMENT: &str = "podman-compose==1.6.0";
+const VERSION: &str = "1.6.0";
 
 /// The program; installed first when it is not there.
 pub(super) fn ensure() -> Result<PathBuf> {
-    let folder = root().join("target/tools/podman-compose");
+    let folder = root().join(format!("target/tools/podman-compose-{VERSION}"));
     let program = folder.join("bin/podman-compose");
     if program.is_file() {
         return Ok(program);
@@ -27,18 +28,19 @@ pub(super) fn ensure() -> Result<PathBuf> {
         apt::install(&["python3-venv"], "podman-compose is a Python program")?;
         make()?;
     }
+    let requirement = format!("podman-compose=={VERSION}");
     let install = Command::new(folder.join("bin/pip"))
         .args([
             "install",
             "--quiet",
             "--disable-pip-version-check",
-            REQUIREMENT,
+            &requirement,
         ])
         .status();
     let is_installed = install.context("running pip")?.success();
     ensure!(
         is_installed && program.is_file(),
-        "pip cannot install {REQUIREMENT}"
+        "pip cannot install {requirement}"
     );
     Ok(program)
 }

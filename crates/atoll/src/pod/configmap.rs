@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use service::settings::env_lines;
 
-/// What differs where all containers share one loopback address, as in a pod of `podman play kube`.
-const DATABASE_HOST: (&str, &str) = ("DB_HOST", "127.0.0.1");
+/// Where everything is when all containers share one loopback address, as in a pod of `podman play kube`.
+const LOOPBACK: &str = "127.0.0.1";
 
 /// A ConfigMap called `atoll` of the variables in `settings`, the text of an env file.
 ///
@@ -16,7 +16,7 @@ pub(super) fn render(settings: &str) -> Result<String, usize> {
     for (name, value) in env_lines(settings)? {
         // The name of the database's container under compose; a database elsewhere stays.
         let value = match (name, value) {
-            ("DB_HOST", "db") => DATABASE_HOST.1,
+            ("DB_HOST", "db") => LOOPBACK,
             _ => value,
         };
         // A JSON text is a YAML text.

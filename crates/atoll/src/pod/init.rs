@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use service::Error;
 
 use super::SETTINGS;
-use crate::file::{folder, write_whole};
+use crate::file::{folder, set_mode, write_whole};
 use crate::secrets::{REGISTRY_USER, Secrets, registry_names};
 use crate::terminal;
 
@@ -16,17 +16,19 @@ const HOST: &str = "<host>";
 const REGISTRY: &str = "registry";
 /// Who may enter a folder may read its files: containers run as other users than the one who made them.
 const ENGINE_ONLY: u32 = 0o700;
+/// Settings may hold a password; only the engine's user reads them.
+const OWN: u32 = 0o600;
 const READABLE: u32 = 0o644;
 const OPEN: u32 = 0o755;
 
 /// Stands where the folder's own path belongs.
 const DIR: &str = "<dir>";
 
-/// Files of the folder, and what they are made from.
-const FILES: [(&str, &str); 3] = [
+const TEMPLATE_OF_SETTINGS: &str = include_str!("../../../../deploy/atoll.env");
+/// What names the images of this version, and what it is made from.
+const OF_VERSION: [(&str, &str); 2] = [
     ("compose.yaml", include_str!("../../../../compose.yaml")),
     ("pod.yml", include_str!("../../../../deploy/pod.yml")),
-    (SETTINGS, include_str!("../../../../deploy/atoll.env")),
 ];
 
 /// Arguments of `atoll pod init`.
@@ -40,7 +42,7 @@ pub(crate) struct Arguments {
     dir: PathBuf,
 }
 
-/// Writes what is missing and says what to do next.
+/// Writes what is missing or of another version, and says what to do next.
 ///
 /// Errors: files that cannot be written.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
@@ -48,12 +50,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     folder(dir, OPEN)?;
     let own = std::path::absolute(dir)
         .map_err(|e| Error::new(format!("reading {}", dir.display()), e))?;
-    for (name, template) in FILES {
-        let text = template
-            .replace(HOST, &in_url(&arguments.host))
-            .replace(DIR, &own.display().to_string());
-        write_missing(&dir.join(name), &text)?;
+    for (name, template) in OF_VERSION {
+        let text = template.replace(DIR, &own.display().to_string());
+        write_newest(&dir.join(name), &text)?;
     }
+    let settings = TEMPLATE_OF_SETTINGS.replace(HOST, &in_url(&arguments.host));
+    write_settings(&dir.join(SETTINGS), &settings)?;
     folder(&dir.join("images"), OPEN)?;
     let secrets = secrets(dir, &arguments.host)?;
     terminal::say(&format!(
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 fn secrets(dir: &Path, host: &str) -> Result<Secrets, Error> {
     let folder_of_secrets = dir.join("secrets");
     folder(&folder_of_secrets, ENGINE_ONLY)?;
+    set_mode(&folder_of_secrets, ENGINE_ONLY)?;
     let secrets = Secrets::within(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
     secrets.ensure(
         &registry_names(&[host.to_owned(), REGISTRY.to_owned()]),
@@ -79,23 +82,44 @@ fn secrets(dir: &Path, host: &str) -> Result<Secrets, Error> {
     Ok(secrets)
 }
 
-/// A file that somebody has changed stays as it is.
-fn write_missing(path: &Path, text: &str) -> Result<(), Error> {
+/// What somebody may have changed is kept beside the new one.
+fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
     let shown = path.display();
-    match std::fs::read(path) {
-        Ok(found) if found == text.as_bytes() => Ok(()),
-        Ok(_) => {
-            terminal::say(&format!(
-                "{shown} stays as it is; remove it to get this version's."
-            ));
-            Ok(())
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            write_whole(path, text.as_bytes(), READABLE)?;
+    let is_there = match read(path)? {
+        Some(found) if found == text.as_bytes() => return Ok(()),
+        found => found.is_some(),
+    };
+    if is_there {
+        let old = format!("{shown}.old");
+        std::fs::rename(path, &old).map_err(|e| Error::new(format!("renaming {shown}"), e))?;
+        terminal::say(&format!("{shown} was another one, which is now {old}."));
+    }
+    write_whole(path, text.as_bytes(), READABLE)?;
+    terminal::say(&format!("{shown} written."));
+    Ok(())
+}
+
+/// Settings that are there stay as they are.
+fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
+    let shown = path.display();
+    match read(path)? {
+        None => {
+            write_whole(path, text.as_bytes(), OWN)?;
             terminal::say(&format!("{shown} written."));
-            Ok(())
         }
-        Err(error) => Err(Error::new(format!("reading {shown}"), error)),
+        Some(found) if found != text.as_bytes() => {
+            terminal::say(&format!("{shown} stays as it is."));
+        }
+        Some(_) => {}
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    match std::fs::read(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::new(format!("reading {}", path.display()), error)),
     }
 }
 
@@ -160,7 +184,7 @@ mod tests {
         init(dir.path(), "fd00::1");
         let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
         assert!(settings.contains("SERVICE_BASE_URL=http://[fd00::1]:8090\n"));
-        for (name, _) in FILES {
+        for name in ["compose.yaml", "pod.yml", SETTINGS] {
             let text = fs::read_to_string(dir.path().join(name)).unwrap();
             assert!(!text.contains(HOST) && !text.contains(DIR), "{text}");
         }
@@ -183,8 +207,25 @@ mod tests {
     }
 
     #[test]
+    fn another_version_takes_the_place_of_a_changed_file_and_keeps_it() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "a");
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let newest = read("compose.yaml");
+        fs::write(dir.path().join("compose.yaml"), "# mine\n").unwrap();
+        init(dir.path(), "a");
+        assert_eq!(read("compose.yaml"), newest);
+        assert_eq!(read("compose.yaml.old"), "# mine\n");
+        init(dir.path(), "a");
+        assert_eq!(read("compose.yaml.old"), "# mine\n");
+        assert!(!dir.path().join("pod.yml.old").exists());
+    }
+
+    #[test]
     fn containers_may_read_secrets_and_other_users_may_not() {
         let dir = tempfile::tempdir().unwrap();
+        // Made by hand, and too open.
+        fs::create_dir(dir.path().join("secrets")).unwrap();
         init(dir.path(), "a");
         let mode = |name: &str| {
             let metadata = fs::metadata(dir.path().join(name)).unwrap();
@@ -192,21 +233,23 @@ mod tests {
         };
         assert_eq!(mode("secrets"), 0o700);
         assert_eq!(mode("secrets/database-password"), 0o644);
+        assert_eq!(mode(SETTINGS), 0o600);
     }
 
     #[test]
     fn the_images_are_of_this_version() {
-        for (name, text) in &FILES[..2] {
+        let [compose, pod] = OF_VERSION.map(|(_, text)| text);
+        for (text, least) in [(compose, 6), (pod, 5), (TEMPLATE_OF_SETTINGS, 1)] {
             let images: Vec<&str> = text
                 .split("localhost/atoll/")
                 .skip(1)
                 .map(|rest| rest.split(['}', '\n', ' ']).next().unwrap())
                 .collect();
-            assert!(images.len() >= 5, "{name}: {images:?}");
+            assert!(images.len() >= least, "{images:?}");
             for image in images {
                 assert!(
                     image.ends_with(concat!(":", env!("CARGO_PKG_VERSION"))),
-                    "{name}: {image}"
+                    "{image}"
                 );
             }
         }

@@ -21,7 +21,15 @@ pub(super) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
         .into_iter()
         .map(|name| Path::new("/usr/share/doc").join(name).join("copyright"))
         .filter(|path| path.exists())
+        .chain(whole_texts())
         .collect()
+}
+
+/// What the packages' own files refer to instead of repeating it.
+fn whole_texts() -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir("/usr/share/common-licenses");
+    let entries = entries.into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
 }
 
 /// What a file may be called in a package: folders of the root are links into /usr, as are many libraries' names.

@@ -3,16 +3,15 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result};
 
 use super::CONFIGURATION;
-use crate::cargo::shown;
+use crate::command::bounded;
 
 /// A working engine takes two seconds; one that waits for something that never comes is none.
 const LIMIT: Duration = Duration::from_mins(1);
-const POLL: Duration = Duration::from_millis(50);
 /// A program without libraries that comes with podman: its small init.
 const PROGRAMS: [&str; 2] = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit"];
 
@@ -91,27 +90,13 @@ impl Podman {
         command
             .args(arguments)
             .env(CONFIGURATION, &self.configuration);
-        let shown = shown(&command);
-        let mut child = command
+        command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(&log)?)
-            .spawn()
-            .with_context(|| format!("running {shown}"))?;
-        let deadline = Instant::now() + LIMIT;
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if Instant::now() >= deadline {
-                child.kill().ok();
-                child.wait().ok();
-                bail!("{shown}: no end after {} s", LIMIT.as_secs());
-            }
-            std::thread::sleep(POLL);
-        };
-        let said = fs::read_to_string(&log).unwrap_or_default();
-        ensure!(status.success(), "{shown}: {status}: {}", said.trim());
-        Ok(())
+            .stderr(File::create(&log)?);
+        bounded(&mut command, LIMIT).with_context(|| {
+            let said = fs::read_to_string(&log).unwrap_or_default();
+            said.trim().to_owned()
+        })
     }
 }

@@ -60,10 +60,10 @@ impl Arguments {
 /// Builds, packs what changed, and prints what there is.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let images = list::select(&arguments.names)?;
-    if let Some(path) = &arguments.save {
-        engine::is_compressed(path)?;
-    }
     let engine = Engine::ensure()?;
+    if let Some(path) = &arguments.save {
+        engine.can_save(path)?;
+    }
     let programs = build(&images)?;
     let folder = target_directory()?.join("images");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -92,13 +92,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// The folder with the programs of these images.
 fn build(images: &[&Image]) -> Result<PathBuf> {
-    if !images.iter().any(|image| image.is_ours()) {
+    if !images.iter().any(|image| image.is_program()) {
         return Ok(PathBuf::new());
     }
     // Always all of them: what is built together decides on the features of shared dependencies, and a program alone
     // would not be the one that is made with the others.
-    let ours = IMAGES.iter().filter(|image| image.is_ours());
-    let packages: Vec<_> = ours.map(|image| image.name).collect();
+    let programs = IMAGES.iter().filter(|image| image.is_program());
+    let packages: Vec<_> = programs.map(|image| image.name).collect();
     programs::build(&packages)
 }
 
@@ -112,7 +112,7 @@ fn pack(engine: Engine, image: &Image, source: &Source, folder: &Path) -> Result
         size_bytes: stored.size_bytes,
         digest: stored.digest,
         is_new,
-        is_ours: image.is_ours(),
+        counts: image.is_program(),
     };
     if let Some(record) = Record::read(&path)
         && record.inputs == inputs
