@@ -13,7 +13,7 @@ const BASE_PATH: &str = "/api/assisted-install";
 /// An answer that takes longer is none.
 const TIMEOUT: Duration = Duration::from_mins(1);
 /// "Not now", and a proxy's words for no answer.
-const PASSING: [StatusCode; 3] = [
+pub(crate) const PASSING: [StatusCode; 3] = [
     StatusCode::SERVICE_UNAVAILABLE,
     StatusCode::BAD_GATEWAY,
     StatusCode::GATEWAY_TIMEOUT,
@@ -138,7 +138,9 @@ fn succeeded(answer: &Answer) -> Result<Value> {
 }
 
 /// A client that trusts the certificate in `authority` alone; without one, plain HTTP.
-pub(crate) fn client(authority: Option<&Path>) -> Result<reqwest::Client> {
+///
+/// Errors: the file cannot be read, or is no certificate.
+pub fn client(authority: Option<&Path>) -> Result<reqwest::Client> {
     // Another test of this program may have set the same provider already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder().connect_timeout(Duration::from_secs(5));

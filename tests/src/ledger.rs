@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use testkit::demo::State;
 
 use crate::Api;
+use crate::api::PASSING;
 
 /// Between two changes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -170,10 +171,10 @@ impl Ledger {
     fn acknowledged(&mut self, answer: Result<(StatusCode, String)>) -> Result<Option<String>> {
         match answer {
             Ok((status, body)) if status.is_success() => return Ok(Some(body)),
-            Ok((StatusCode::SERVICE_UNAVAILABLE | StatusCode::BAD_GATEWAY, _)) | Err(_) => {
-                self.refused += 1;
+            Ok((status, body)) if !PASSING.contains(&status) => {
+                bail!("while processes are killed: {status} {body}")
             }
-            Ok((status, body)) => bail!("while processes are killed: {status} {body}"),
+            Ok(_) | Err(_) => self.refused += 1,
         }
         Ok(None)
     }

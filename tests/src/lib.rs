@@ -14,7 +14,7 @@ mod scratch;
 mod snapshot;
 mod wait;
 
-pub use api::{Answer, Api};
+pub use api::{Answer, Api, client};
 pub use download::{Download, Whole, image_url};
 pub use installation::{Installation, State};
 pub use journey::{Stage, installed_in_spite_of};

@@ -62,8 +62,11 @@ impl Download {
                 let source = parsed
                     .to_file_path()
                     .map_err(|()| DownloadError::Url(url.to_owned()))?;
-                let copied = tokio::fs::copy(&source, path).await;
-                copied.map_err(|error| disk(&source, error))?;
+                if let Err(error) = tokio::fs::copy(&source, path).await {
+                    // Either side may be at fault.
+                    let is_readable = File::open(&source).await.is_ok();
+                    return Err(disk(if is_readable { path } else { &source }, error));
+                }
                 let file = File::open(path).await.map_err(|error| disk(path, error))?;
                 file.sync_all().await.map_err(|error| disk(path, error))
             }

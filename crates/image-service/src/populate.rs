@@ -104,7 +104,7 @@ impl Populate {
                     return;
                 }
                 Err(error) => {
-                    let error = chain(&error);
+                    let error = model::error::chain(&error);
                     let (version, pause_s) = (&base.version, pause.as_secs());
                     tracing::warn!(
                         version,
@@ -146,7 +146,7 @@ impl Populate {
                 Ok(image) => return Ok(image),
                 Err(error) if base.url.is_empty() => return Err(error),
                 Err(error) => {
-                    let error = chain(&error);
+                    let error = model::error::chain(&error);
                     tracing::warn!(error, "LIVE_ISO cannot be used, downloading instead");
                 }
             }
@@ -253,14 +253,4 @@ fn without_secrets(url: &str) -> String {
         }
         Err(_) => "the url of OS_IMAGES".to_owned(),
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -117,12 +117,42 @@ impl Error {
 
     /// The error and its causes on one line, for a log.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
+        chain(self)
+    }
+}
+
+/// An error and its causes on one line; a cause that the text before it ends with is not told twice.
+pub fn chain(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let told = cause.to_string();
+        if !text.ends_with(&told) {
+            text.extend([": ", &told]);
         }
-        text
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("opening the folder failed")]
+    struct Quiet(#[source] std::io::Error);
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("opening the folder failed: {0}")]
+    struct Repeating(#[source] std::io::Error);
+
+    #[test]
+    fn causes_are_told_once() {
+        let io = || std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+        let told = format!("opening the folder failed: {}", io());
+        assert_eq!(chain(&Quiet(io())), told);
+        assert_eq!(chain(&Repeating(io())), told);
+        assert_eq!(chain(&std::fmt::Error), std::fmt::Error.to_string());
     }
 }

@@ -19,6 +19,13 @@ pub fn heard(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
     record.timestamp = offset_s.map_or(0, |offset_s| at.timestamp().saturating_add(offset_s));
 }
 
+/// As [`heard`], unless the host was heard of at that time or later.
+pub fn heard_if_newer(record: &mut Host, at: Timestamp, measured_offset_s: Option<i64>) {
+    if record.checked_in_at.0 < Some(at) {
+        heard(record, at, measured_offset_s);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +49,22 @@ mod tests {
         assert_eq!(
             (record.timestamp, clock_offset_s(&record)),
             (8180, Some(-30))
+        );
+    }
+
+    #[test]
+    fn what_is_not_newer_changes_nothing() {
+        let mut record = Host::default();
+        heard_if_newer(&mut record, at(1000), Some(5));
+        let known = record.clone();
+        for time in [999, 1000] {
+            heard_if_newer(&mut record, at(time), Some(-7));
+            assert_eq!(record, known);
+        }
+        heard_if_newer(&mut record, at(1001), None);
+        assert_eq!(
+            (record.checked_in_at.0, record.timestamp),
+            (Some(at(1001)), 1006)
         );
     }
 }

@@ -1,7 +1,7 @@
 //! What compose.yaml says, as far as a container is made of it.
 //!
-//! The file that users run is the one that is tested: keys that this reader does not know are refused, so that
-//! nothing in it is passed over without being noticed.
+//! The file that users run is the one that is tested: keys of services and secrets that this reader does not know
+//! are refused, so that nothing of these is passed over without being noticed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,9 +24,13 @@ pub struct Compose {
 
 /// A secret's file.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Secret {
     /// Relative to the compose file.
     pub file: String,
+    // Tests mount it as it is.
+    #[serde(default, rename = "x-podman.relabel")]
+    _relabel: IgnoredAny,
 }
 
 /// A service.
@@ -45,7 +49,7 @@ pub struct Service {
     /// Names of secrets.
     #[serde(default)]
     pub secrets: Vec<String>,
-    /// `SOURCE:TARGET[:ro]`; a source with a slash is a folder.
+    /// `SOURCE:TARGET[:OPTIONS]`; a source with a slash is a folder.
     #[serde(default)]
     pub volumes: Vec<String>,
     /// `[ADDRESS:]PORT:PORT`.
@@ -91,10 +95,23 @@ pub struct Service {
 
 /// A command that ends well in a container that works.
 #[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Healthcheck {
     /// `CMD`, then the command.
     pub test: Vec<String>,
+    // Tests choose when it is run.
+    #[serde(default, rename = "interval")]
+    _interval: IgnoredAny,
+    #[serde(default, rename = "timeout")]
+    _timeout: IgnoredAny,
+    #[serde(default, rename = "retries")]
+    _retries: IgnoredAny,
+    #[serde(default, rename = "start_period")]
+    _start_period: IgnoredAny,
 }
+
+/// Options of volumes; SELinux's is of no use to tests.
+const OPTIONS: [&str; 3] = ["ro", "rw", "z"];
 
 /// A thing of the host that a container sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,10 +167,13 @@ impl Service {
         let parse = |text: &String| {
             let parts: Vec<&str> = text.split(':').collect();
             let (source, target, options) = match parts[..] {
-                [source, target] => (source, target, ""),
+                [source, target] => (source, target, "rw"),
                 [source, target, options] => (source, target, options),
                 _ => bail!("volume {text:?} is not understood"),
             };
+            if let Some(option) = options.split(',').find(|option| !OPTIONS.contains(option)) {
+                bail!("volume {text:?}: option {option:?} is not understood");
+            }
             Ok(Volume {
                 source: source.to_owned(),
                 target: target.to_owned(),
@@ -276,15 +296,28 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_passed_over() {
-        let text = "services: { a: { image: 'x:1', new_key: 1, healthcheck: { test: [] }, restart: 'no' } }\nsecrets: {}\n";
-        let error = serde_yaml::from_str::<Compose>(text).unwrap_err();
-        assert!(error.to_string().contains("new_key"), "{error}");
+        for (service, check, secret) in [
+            ("new_key: 1,", "", ""),
+            ("", "new_key: 1,", ""),
+            ("", "", "new_key: 1,"),
+        ] {
+            let text = format!(
+                "services: {{ a: {{ image: 'x:1', {service} healthcheck: {{ {check} test: [] }}, restart: 'no' }} }}\n\
+                 secrets: {{ s: {{ {secret} file: f }} }}\n"
+            );
+            let error = serde_yaml::from_str::<Compose>(&text).unwrap_err();
+            assert!(error.to_string().contains("new_key"), "{error}");
+        }
+        let text =
+            "{ image: 'x:1', healthcheck: { test: [] }, restart: 'no', volumes: ['db:/var:ro,Z'] }";
+        let service: Service = serde_yaml::from_str(text).unwrap();
+        assert!(service.volumes().unwrap_err().to_string().contains("\"Z\""));
     }
 
     #[test]
     fn short_forms_are_taken_apart() {
         let text = "{ image: 'localhost/a:1', healthcheck: { test: [] }, restart: 'no', mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
-                    volumes: ['db:/var', './images:/images:ro'] }";
+                    volumes: ['db:/var', './images:/images:ro,z'] }";
         let service: Service = serde_yaml::from_str(text).unwrap();
         assert_eq!(service.image().unwrap(), ("localhost/a", "1"));
         assert_eq!(service.memory_bytes().unwrap(), Some(256 << 20));
@@ -299,14 +332,7 @@ mod tests {
     fn the_file_that_users_run_is_understood() {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"));
         let compose = Compose::read(path, &Variables::new()).unwrap();
-        for name in [
-            "db",
-            "registry",
-            "api-server",
-            "image-service",
-            "webui",
-            "proxy",
-        ] {
+        for name in super::super::SERVICES {
             let service = compose.service(name).unwrap();
             service.image().unwrap();
             service.volumes().unwrap();

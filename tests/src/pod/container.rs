@@ -13,7 +13,7 @@ use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
 
 use super::Pod;
 use super::engine::Engine;
-use super::request::{Changes, Said};
+use super::request::{Said, Volumes};
 use crate::process::{self, Signal};
 use crate::{Answer, Api, free_ports, until};
 
@@ -68,9 +68,9 @@ impl Container {
         pod: &Pod,
         service: &str,
         name: &str,
-        changes: &Changes,
+        volumes: Volumes,
     ) -> Result<Self> {
-        let said = Said::of(pod, service, changes)?;
+        let said = Said::of(pod, service, volumes)?;
         let published = said.service.ports()?;
         let own = own_port(service);
         let port = match published.iter().find(|(_, inside)| *inside == own) {

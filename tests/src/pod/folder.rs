@@ -27,7 +27,7 @@ impl Folder {
     /// Makes one for a host that is reached at `host`.
     ///
     /// Errors: the program's.
-    pub(super) fn new(host: &str) -> Result<Self> {
+    pub fn new(host: &str) -> Result<Self> {
         let folder = Self {
             scratch: Scratch::new()?,
         };

@@ -17,16 +17,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use reqwest::Method;
+use serde_json::json;
 use testkit::demo::{Content, Registry, State};
 
 pub use compose::{Compose, Variables};
 pub use container::{Container, Ended};
 pub use engine::Engine;
 pub use folder::{Folder, Ports};
-pub use request::{Changes, Volumes};
+pub use request::Volumes;
 
 use self::request::Said;
-use crate::{Api, free_ports, journey};
+use crate::{Api, free_ports, image_url, journey};
 
 /// Services, in the order in which they are started here. Any order works.
 pub const SERVICES: [&str; 6] = [
@@ -38,9 +40,9 @@ pub const SERVICES: [&str; 6] = [
     "proxy",
 ];
 /// Ports that a pod publishes.
-const PORTS: u16 = 6;
-/// Names another database.
-const POSTGRES_IMAGE: &str = "POSTGRES_IMAGE";
+pub const PORTS: u16 = 6;
+/// Variable that names another database.
+pub const POSTGRES_IMAGE: &str = "POSTGRES_IMAGE";
 /// Lines of each log that a failure shows.
 const LOG_TAIL: usize = 40;
 
@@ -132,8 +134,7 @@ impl Pod {
             let wanted = replicas.iter().find(|(name, _)| *name == service);
             for number in 1..=wanted.map_or(1, |(_, count)| *count) {
                 if self.replica(service, number).is_err() {
-                    self.start_with(service, number, &Changes::default())
-                        .await?;
+                    self.start_with(service, number, Volumes::default()).await?;
                 }
             }
         }
@@ -163,7 +164,7 @@ impl Pod {
     ///
     /// Errors: the engine's.
     pub async fn start(&mut self, service: &str) -> Result<&Container> {
-        self.start_with(service, 1, &Changes::default()).await
+        self.start_with(service, 1, Volumes::default()).await
     }
 
     /// Starts replica `number` of a service.
@@ -173,10 +174,10 @@ impl Pod {
         &mut self,
         service: &str,
         number: u32,
-        changes: &Changes,
+        volumes: Volumes,
     ) -> Result<&Container> {
         let name = format!("{}-{service}-{number}", self.name);
-        let started = Container::start_as(self, service, &name, changes).await?;
+        let started = Container::start_as(self, service, &name, volumes).await?;
         let key = (service.to_owned(), number);
         Ok(self.containers.entry(key).insert_entry(started).into_mut())
     }
@@ -184,8 +185,8 @@ impl Pod {
     /// Runs a service that cannot work; gives its exit code and what it has written.
     ///
     /// Errors: it does not end, the engine's.
-    pub async fn fails(&self, service: &str, changes: &Changes) -> Result<(i64, String)> {
-        let body = Said::of(self, service, changes)?.body()?;
+    pub async fn fails(&self, service: &str, volumes: Volumes) -> Result<(i64, String)> {
+        let body = Said::of(self, service, volumes)?.body()?;
         let name = format!("{}-{service}", self.name);
         self.engine.run(&name, body).await
     }
@@ -257,6 +258,17 @@ impl Pod {
     /// Errors: the client cannot be made.
     pub fn api(&self) -> Result<Api> {
         Api::new(&format!("http://127.0.0.1:{}", self.ports.api))
+    }
+
+    /// Makes an infra-env; gives where its image is.
+    ///
+    /// Errors: those of the API.
+    pub async fn make_image(&self) -> Result<String> {
+        let api = self.api()?;
+        let secret = self.registry().pull_secret()?;
+        let body = json!({ "name": "first", "pull_secret": secret, "cpu_architecture": "x86_64" });
+        api.succeed(Method::POST, "/v2/infra-envs", &body).await?;
+        image_url(&api).await
     }
 
     /// The published ports.
@@ -332,6 +344,15 @@ impl Pod {
             writeln!(text, "--- {}\n{}", container.name(), tail.join("\n")).ok();
         }
         Err(error.context(format!("{text}---")))
+    }
+
+    /// A whole test: `work`, then [`Pod::down`].
+    ///
+    /// Errors: those of `work`, with the ends of all logs; something stays.
+    pub async fn used(mut self, work: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let done = work(&mut self).await;
+        self.or_tell(done).await?;
+        self.down().await
     }
 
     /// Removes everything; a test that holds ends with this.

@@ -15,15 +15,6 @@ use super::engine::Engine;
 use super::folder::read_variables;
 use super::{Folder, Pod};
 
-/// What a test changes of what the compose file says.
-#[derive(Debug, Default, Clone)]
-pub struct Changes {
-    /// Variables that win over all others.
-    pub environment: Vec<(String, String)>,
-    /// What becomes of the volumes.
-    pub volumes: Volumes,
-}
-
 /// What becomes of the volumes that the compose file names.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Volumes {
@@ -47,7 +38,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    pub(super) fn of(pod: &Pod, name: &str, changes: &Changes) -> Result<Self> {
+    pub(super) fn of(pod: &Pod, name: &str, volumes: Volumes) -> Result<Self> {
         let compose = pod.folder.compose()?;
         let service = compose.service(name)?;
         let mut environment = environment(&pod.folder, service)?;
@@ -56,11 +47,10 @@ impl Said {
             let everywhere = ("PROXY_STATUS_ADDRESS".to_owned(), "0.0.0.0".to_owned());
             environment.extend([everywhere]);
         }
-        environment.extend(changes.environment.iter().cloned());
         Ok(Self {
             service: service.clone(),
             environment,
-            mounts: mounts(pod, &compose, service, changes.volumes)?,
+            mounts: mounts(pod, &compose, service, volumes)?,
             // Podman's way to name a container in its network; testcontainers has no words for it.
             network: format!("{}:alias={name}", pod.name),
             labels: Engine::labels(&pod.name),

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Method, StatusCode};
-use serde_json::json;
 use system_tests::pod::{Container, Engine, Pod, SERVICES};
-use system_tests::{Download, image_url, until};
+use system_tests::{Download, until};
 
 use crate::{Trials, say};
 
@@ -26,14 +25,14 @@ pub(crate) fn add(trials: &mut Trials) {
 }
 
 async fn alone(engine: Engine) -> Result<()> {
-    let mut pod = Pod::new(&engine).await?;
-    for service in SERVICES {
-        pod.start(service).await?;
-        let lives = lives_alone(service, pod.container(service)?).await;
-        pod.or_tell(lives).await?;
-        pod.remove(service).await?;
-    }
-    pod.down().await
+    let one_by_one = async |pod: &mut Pod| {
+        for service in SERVICES {
+            lives_alone(service, pod.start(service).await?).await?;
+            pod.remove(service).await?;
+        }
+        Ok(())
+    };
+    Pod::new(&engine).await?.used(one_by_one).await
 }
 
 async fn lives_alone(service: &str, container: &Container) -> Result<()> {
@@ -62,17 +61,11 @@ async fn lives_alone(service: &str, container: &Container) -> Result<()> {
 
 async fn ends(engine: Engine) -> Result<()> {
     let pod = Pod::up(&engine).await?;
-    let done = end_all(&pod).await;
-    pod.or_tell(done).await?;
-    pod.down().await
+    pod.used(async |pod| end_all(pod).await).await
 }
 
 async fn end_all(pod: &Pod) -> Result<()> {
-    let api = pod.api()?;
-    let secret = pod.registry().pull_secret()?;
-    let body = json!({ "name": "first", "pull_secret": secret, "cpu_architecture": "x86_64" });
-    api.succeed(Method::POST, "/v2/infra-envs", &body).await?;
-    let published = image_url(&api).await?;
+    let published = pod.make_image().await?;
     let direct = published.replace(
         &format!("http://127.0.0.1:{}", pod.ports().images),
         &pod.container("image-service")?.origin(),
@@ -132,9 +125,7 @@ async fn is_refused(url: &str) -> Result<()> {
 
 async fn crashes(engine: Engine) -> Result<()> {
     let pod = Pod::up(&engine).await?;
-    let survived = survives_crashes(&pod).await;
-    pod.or_tell(survived).await?;
-    pod.down().await
+    pod.used(async |pod| survives_crashes(pod).await).await
 }
 
 async fn survives_crashes(pod: &Pod) -> Result<()> {

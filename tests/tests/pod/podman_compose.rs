@@ -1,14 +1,13 @@
-//! compose.yaml by the program that people run it with.
+//! The README's commands, by the programs that people run them with.
 
-use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use system_tests::pod::Engine;
-use system_tests::process::program;
-use system_tests::{Scratch, free_ports, until};
+use system_tests::pod::{Engine, Folder, PORTS};
+use system_tests::{free_ports, until};
 
 use crate::{Trials, say};
 
@@ -22,144 +21,203 @@ const SCALED: [(&str, &str); 3] = [
     ("image-service", "IMAGE_SERVICE_REPLICAS"),
     ("webui", "WEBUI_REPLICAS"),
 ];
-/// What is published, in the order of the ports of a test.
-const PUBLISHED: [&str; 6] = [
-    "PUBLISH_API",
-    "PUBLISH_IMAGES",
-    "PUBLISH_WEBUI",
-    "PUBLISH_WEBUI_STATIC",
-    "PUBLISH_REGISTRY",
-    "PUBLISH_DB",
+/// What is published: the variable, and the port that pod.yml has; those that answer `/ready` without TLS first.
+const PUBLISHED: [(&str, u16); 6] = [
+    ("PUBLISH_API", 8090),
+    ("PUBLISH_IMAGES", 8888),
+    ("PUBLISH_WEBUI", 8080),
+    ("PUBLISH_WEBUI_STATIC", 8989),
+    ("PUBLISH_REGISTRY", 5000),
+    ("PUBLISH_DB", 5432),
 ];
+const ASKED: u16 = 3;
 
 pub(crate) fn add(trials: &mut Trials) {
-    trials.add_long("podman_compose::scales_and_keeps_data", scales_and_keeps);
+    trials.add_long(
+        "podman_compose::applies_changes_and_keeps_data",
+        applies_changes,
+    );
+    trials.add_long("podman_compose::saves_and_restores", saves_and_restores);
+    trials.add_long("podman_compose::play_kube_runs_the_same", plays_kube);
 }
 
-async fn scales_and_keeps(_engine: Engine) -> Result<()> {
+async fn applies_changes(_engine: Engine) -> Result<()> {
     let project = Project::new()?;
     let began = Instant::now();
-    project.up()?;
-    project.is_ready().await?;
+    project.compose(&["up", "-d"])?;
+    project.place.is_ready().await?;
     say(&format!(
         "podman-compose up, cold: ready after {:.1} s",
         began.elapsed().as_secs_f64()
     ));
     project.sql("create table kept as select 7 as number")?;
-    for count in ["3", "1"] {
-        project.set(SCALED.map(|(_, variable)| (variable, count.to_owned())))?;
-        project.up()?;
-        project.is_ready().await?;
+    for (count, time_source) in [("3", "192.0.2.7"), ("1", "192.0.2.8")] {
+        let folder = &project.place.folder;
+        folder.set(SCALED.map(|(_, variable)| (variable, count.to_owned())))?;
+        folder.set([("NTP_DEFAULT_SERVER", time_source.to_owned())])?;
+        project.apply()?;
+        project.place.is_ready().await?;
         for (service, _) in SCALED {
             let running = project.running(service)?;
             ensure!(running == count, "{running} of {service}, not {count}");
         }
+        // compose.yaml does not name this one: it comes by the file of settings alone.
+        let own = podman(&[
+            "inspect",
+            "-f",
+            "{{.Config.Env}}",
+            &project.container("api-server"),
+        ])?;
+        ensure!(
+            own.contains(&format!("NTP_DEFAULT_SERVER={time_source}")),
+            "{own}"
+        );
     }
     project.compose(&["down"])?;
-    project.up()?;
-    project.is_ready().await?;
-    let kept = project.sql("select number from kept")?;
+    project.compose(&["up", "-d"])?;
+    project.place.is_ready().await?;
+    project.still_has_it()
+}
+
+async fn saves_and_restores(_engine: Engine) -> Result<()> {
+    let project = Project::new()?;
+    project.compose(&["up", "-d"])?;
+    project.place.is_ready().await?;
+    project.sql("create table kept as select 7 as number")?;
+    let dump = project
+        .place
+        .folder
+        .beside("backup")?
+        .join("installer.dump");
+    let db = project.container("db");
+    let mut save = Command::new("podman");
+    save.args(["exec", &db, "pg_dump", "-Fc", "installer"]);
+    succeed(save.stdout(File::create(&dump)?))?;
+    project.sql("delete from kept; insert into kept values (8)")?;
+    project.compose(&["stop", "api-server"])?;
+    let mut restore = Command::new("podman");
+    restore.args(["exec", "-i", &db, "pg_restore", "--clean", "--if-exists"]);
+    restore.args(["--single-transaction", "-d", "installer"]);
+    succeed(restore.stdin(File::open(&dump)?))?;
+    project.compose(&["start", "api-server"])?;
+    project.place.is_ready().await?;
+    project.still_has_it()
+}
+
+async fn plays_kube(_engine: Engine) -> Result<()> {
+    let pod = Kube::new()?;
+    pod.play()?;
+    pod.place.is_ready().await?;
+    let sql = |statement: &str| pod.exec("db", &["psql", "-qtAc", statement, "installer"]);
+    sql("create table kept as select 7 as number")?;
+    pod.stop()?;
+    pod.play()?;
+    pod.place.is_ready().await?;
+    let kept = sql("select number from kept")?;
     ensure!(kept.trim() == "7", "{kept:?}");
+    pod.exec("registry", &["/registry", "health", "--ready"])?;
     Ok(())
 }
 
-/// A project of podman-compose; it goes with this value.
-struct Project {
-    program: PathBuf,
+/// A folder of a pod with its ports, and a name that nobody else has.
+struct Place {
     name: String,
-    scratch: Scratch,
+    folder: Folder,
     first_port: u16,
 }
 
-impl Project {
-    fn new() -> Result<Self> {
-        let program_of_people = std::env::var_os(PROGRAM);
-        let project = Self {
-            program: program_of_people
-                .map(PathBuf::from)
-                .with_context(|| format!("{PROGRAM} names no program"))?,
-            name: format!("atoll-test-{}", std::process::id()),
-            scratch: Scratch::new()?,
-            first_port: free_ports(6)?,
+impl Place {
+    fn new(kind: &str) -> Result<Self> {
+        let place = Self {
+            name: format!("atoll-test-{kind}-{}", std::process::id()),
+            folder: Folder::new("127.0.0.1")?,
+            first_port: free_ports(PORTS)?,
         };
-        let init = Command::new(program("atoll")?)
-            .args(["pod", "init", "--host", "127.0.0.1", "--dir"])
-            .arg(project.scratch.path())
-            .output()?;
-        ensure!(init.status.success(), "atoll pod init: {init:?}");
-        // One of 250 networks that nobody else is likely to have.
-        let third = std::process::id() % 250;
-        let ports = (project.first_port..).zip(PUBLISHED);
-        project.set(ports.map(|(port, name)| (name, port.to_string())))?;
-        project.set([
-            ("SUBNET", format!("10.124.{third}.0/24")),
-            ("GATEWAY", format!("10.124.{third}.1")),
-        ])?;
-        Ok(project)
+        let ports = place
+            .ports()
+            .map(|((name, _), port)| (name, port.to_string()));
+        place.folder.set(ports)?;
+        Ok(place)
     }
 
-    /// Writes lines below the others: the last one of a name counts.
-    fn set<'a>(&self, changes: impl IntoIterator<Item = (&'a str, String)>) -> Result<()> {
-        let path = self.scratch.path().join(".env");
-        let mut text = fs::read_to_string(&path)?;
-        for (name, value) in changes {
-            text.extend([name, "=", &value, "\n"]);
-        }
-        Ok(fs::write(&path, text)?)
+    fn ports(&self) -> impl Iterator<Item = ((&'static str, u16), u16)> {
+        PUBLISHED.into_iter().zip(self.first_port..)
     }
 
-    fn up(&self) -> Result<()> {
-        self.compose(&["up", "-d", "--remove-orphans"])
+    fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command
     }
 
-    fn compose(&self, arguments: &[&str]) -> Result<()> {
-        let output = Command::new(&self.program)
-            .current_dir(self.scratch.path())
-            .args(["-p", &self.name])
-            .args(arguments)
-            .output()
-            .context("running podman-compose")?;
-        ensure!(
-            output.status.success(),
-            "podman-compose {arguments:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        Ok(())
-    }
-
-    /// Through the published ports; the registry, whose certificate is nobody's, asks itself.
     async fn is_ready(&self) -> Result<()> {
-        for port in self.first_port..self.first_port + 3 {
+        let client = system_tests::client(None)?;
+        for port in self.first_port..self.first_port + ASKED {
             let url = format!("http://127.0.0.1:{port}/ready");
             until(&url, READY_LIMIT, async || {
-                let answer = reqwest::get(&url).await;
+                let answer = client.get(&url).send().await;
                 Ok(answer
                     .is_ok_and(|answer| answer.status().is_success())
                     .then_some(()))
             })
             .await?;
         }
-        until("the registry is ready", READY_LIMIT, async || {
-            Ok(self
-                .exec("registry", &["/registry", "health", "--ready"])
-                .ok())
-        })
-        .await
-        .map(drop)
+        Ok(())
+    }
+}
+
+/// A project of podman-compose; it goes with this value.
+struct Project {
+    program: PathBuf,
+    place: Place,
+}
+
+impl Project {
+    fn new() -> Result<Self> {
+        let program = std::env::var_os(PROGRAM);
+        let project = Self {
+            program: program
+                .map(PathBuf::from)
+                .with_context(|| format!("{PROGRAM} names no program"))?,
+            place: Place::new("compose")?,
+        };
+        // One of 250 networks that nobody else is likely to have.
+        let third = std::process::id() % 250;
+        project.place.folder.set([
+            ("SUBNET", format!("10.124.{third}.0/24")),
+            ("GATEWAY", format!("10.124.{third}.1")),
+        ])?;
+        Ok(project)
+    }
+
+    /// As the README says.
+    fn apply(&self) -> Result<()> {
+        self.compose(&["up", "-d", "--force-recreate", "--remove-orphans"])
+    }
+
+    fn compose(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = self.place.command(&self.program);
+        command.args(["-p", &self.place.name]).args(arguments);
+        succeed(&mut command).map(drop)
+    }
+
+    fn container(&self, service: &str) -> String {
+        format!("{}_{service}_1", self.place.name)
     }
 
     fn sql(&self, statement: &str) -> Result<String> {
-        self.exec("db", &["psql", "-qtAc", statement, "installer"])
+        let db = self.container("db");
+        podman(&["exec", &db, "psql", "-qtAc", statement, "installer"])
     }
 
-    /// Runs a command in the first container of a service.
-    fn exec(&self, service: &str, command: &[&str]) -> Result<String> {
-        let container = format!("{}_{service}_1", self.name);
-        podman(&[&["exec", &container], command].concat())
+    fn still_has_it(&self) -> Result<()> {
+        let kept = self.sql("select number from kept")?;
+        ensure!(kept.trim() == "7", "{kept:?}");
+        Ok(())
     }
 
     fn running(&self, service: &str) -> Result<String> {
-        let filter = format!("name=^{}_{service}_[0-9]+$", self.name);
+        let filter = format!("name=^{}_{service}_[0-9]+$", self.place.name);
         let names = podman(&["ps", "--filter", &filter, "--format", "{{.Names}}"])?;
         Ok(names.lines().count().to_string())
     }
@@ -168,16 +226,71 @@ impl Project {
 impl Drop for Project {
     fn drop(&mut self) {
         if let Err(error) = self.compose(&["down", "-v", "--remove-orphans"]) {
-            say(&format!("{} stays: {error:#}", self.name));
+            say(&format!("{} stays: {error:#}", self.place.name));
+        }
+    }
+}
+
+/// A pod of `podman play kube`; it goes with this value.
+struct Kube {
+    place: Place,
+}
+
+impl Kube {
+    fn new() -> Result<Self> {
+        let place = Place::new("kube")?;
+        let path = place.folder.path().join("pod.yml");
+        let mut text = fs::read_to_string(&path)?
+            .replace("\n  name: atoll\n", &format!("\n  name: {}\n", place.name))
+            .replace("claimName: atoll_", &format!("claimName: {}_", place.name));
+        for ((_, usual), port) in place.ports() {
+            text = text.replace(&format!("hostPort: {usual}"), &format!("hostPort: {port}"));
+        }
+        fs::write(&path, text)?;
+        Ok(Self { place })
+    }
+
+    fn play(&self) -> Result<()> {
+        let mut configmap = self.place.command(system_tests::process::program("atoll")?);
+        let config = succeed(configmap.args(["pod", "configmap"]))?;
+        fs::write(self.place.folder.path().join("config.yml"), config)?;
+        let mut play = self.place.command("podman");
+        succeed(play.args(["play", "kube", "--configmap", "config.yml", "pod.yml"])).map(drop)
+    }
+
+    fn stop(&self) -> Result<()> {
+        let mut stop = self.place.command("podman");
+        succeed(stop.args(["play", "kube", "--down", "pod.yml"])).map(drop)
+    }
+
+    fn exec(&self, service: &str, command: &[&str]) -> Result<String> {
+        let container = format!("{}-{service}", self.place.name);
+        podman(&[&["exec", &container], command].concat())
+    }
+}
+
+impl Drop for Kube {
+    fn drop(&mut self) {
+        self.stop().ok();
+        for volume in ["db", "registry", "api", "image"] {
+            let name = format!("{}_{volume}", self.place.name);
+            if let Err(error) = podman(&["volume", "rm", &name]) {
+                say(&format!("{name} stays: {error:#}"));
+            }
         }
     }
 }
 
 fn podman(arguments: &[&str]) -> Result<String> {
-    let output = Command::new("podman").args(arguments).output()?;
+    succeed(Command::new("podman").args(arguments).stdin(Stdio::null()))
+}
+
+/// What a command prints that has to succeed.
+fn succeed(command: &mut Command) -> Result<String> {
+    let output = command.output()?;
     ensure!(
         output.status.success(),
-        "podman {arguments:?}: {}",
+        "{command:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use reqwest::Method;
-use serde_json::json;
 use system_tests::pod::{Engine, Pod};
-use system_tests::{Snapshot, Stage, image_url, until};
+use system_tests::{Snapshot, Stage, until};
 
 use crate::{Trials, say};
 
@@ -49,11 +47,11 @@ async fn one_is_killed(engine: Engine) -> Result<()> {
 async fn evenly(engine: Engine) -> Result<()> {
     let replicas = [("image-service", REPLICAS), ("webui", REPLICAS)];
     let pod = Pod::scaled(&engine, &replicas).await?;
-    let api = pod.api()?;
-    let secret = pod.registry().pull_secret()?;
-    let body = json!({ "name": "first", "pull_secret": secret, "cpu_architecture": "x86_64" });
-    api.succeed(Method::POST, "/v2/infra-envs", &body).await?;
-    let image = image_url(&api).await?;
+    pod.used(async |pod| all_are_even(pod).await).await
+}
+
+async fn all_are_even(pod: &Pod) -> Result<()> {
+    let image = pod.make_image().await?;
     let page = format!("http://127.0.0.1:{}/", pod.ports().webui);
     let proxied = format!(
         "http://127.0.0.1:{}/api/assisted-install/v2/clusters",
@@ -64,10 +62,9 @@ async fn evenly(engine: Engine) -> Result<()> {
         ("webui", &page),
         ("webui", &proxied),
     ] {
-        let even = are_even(&pod, service, url).await;
-        pod.or_tell(even).await?;
+        are_even(pod, service, url).await?;
     }
-    pod.down().await
+    Ok(())
 }
 
 /// Asks often for `url`, and compares how much of that each replica has answered.

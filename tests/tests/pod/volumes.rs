@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use oci::Reference;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
-use system_tests::pod::{Changes, Engine, Pod, SERVICES, Volumes};
+use system_tests::pod::{Engine, POSTGRES_IMAGE, Pod, SERVICES, Volumes};
 use system_tests::{Download, Snapshot, Whole, image_url, until};
 use testcontainers::bollard::models::ContainerConfig;
 use testcontainers::bollard::query_parameters::{
@@ -33,21 +33,19 @@ pub(crate) fn add(trials: &mut Trials) {
 }
 
 async fn nowhere(engine: Engine) -> Result<()> {
-    let pod = Pod::new(&engine).await?;
-    for volumes in [Volumes::Missing, Volumes::ReadOnly] {
-        for service in KEEPERS {
-            is_refused(&pod, service, volumes).await?;
+    let everywhere = async |pod: &mut Pod| {
+        for volumes in [Volumes::Missing, Volumes::ReadOnly] {
+            for service in KEEPERS {
+                is_refused(pod, service, volumes).await?;
+            }
         }
-    }
-    pod.down().await
+        Ok(())
+    };
+    Pod::new(&engine).await?.used(everywhere).await
 }
 
 async fn is_refused(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
-    let changes = Changes {
-        volumes,
-        ..Changes::default()
-    };
-    let (code, log) = pod.fails(service, &changes).await?;
+    let (code, log) = pod.fails(service, volumes).await?;
     let last = log.lines().last().unwrap_or_default();
     say(&format!(
         "{service}, volume {volumes:?}: code {code}: {last}"
@@ -64,37 +62,32 @@ async fn is_refused(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
 }
 
 async fn unwritable_image(engine: Engine) -> Result<()> {
-    let mut pod = Pod::new(&engine).await?;
-    let told = tells_why(&mut pod).await;
-    pod.or_tell(told).await?;
-    pod.down().await
+    Pod::new(&engine).await?.used(tells_why).await
 }
 
 /// The image service offers what it can: it goes on, and says what it cannot.
 async fn tells_why(pod: &mut Pod) -> Result<()> {
     pod.start("registry").await?;
     pod.make_content().await?;
-    let changes = Changes {
-        volumes: Volumes::ReadOnly,
-        ..Changes::default()
-    };
-    let container = pod.start_with("image-service", 1, &changes).await?;
+    let container = pod
+        .start_with("image-service", 1, Volumes::ReadOnly)
+        .await?;
     container
         .answers("/ready", StatusCode::SERVICE_UNAVAILABLE, "not there yet")
         .await?;
     until("the log says why", LIMIT, async || {
         let log = container.logs().await?;
-        let line = log.lines().find(|line| line.contains("Read-only"));
+        let line = log
+            .lines()
+            .find(|line| line.contains("/data") && line.contains("Read-only"));
         Ok(line.map(say))
     })
     .await
 }
 
 async fn survives(engine: Engine) -> Result<()> {
-    let mut pod = Pod::up(&engine).await?;
-    let kept = replaced(&engine, &mut pod).await;
-    pod.or_tell(kept).await?;
-    pod.down().await
+    let pod = Pod::up(&engine).await?;
+    pod.used(async |pod| replaced(&engine, pod).await).await
 }
 
 async fn replaced(engine: &Engine, pod: &mut Pod) -> Result<()> {
@@ -129,13 +122,19 @@ async fn replaced(engine: &Engine, pod: &mut Pod) -> Result<()> {
     pod.registry().client()?.pull_manifest(&release).await?;
 
     let other = OtherImage::of(engine, pod.container("db")?.name()).await?;
+    let held = holds_with(&other, pod, &before).await;
+    // Images are not the pod's: it would stay.
+    held.and(other.remove(engine).await)
+}
+
+async fn holds_with(database: &OtherImage, pod: &mut Pod, before: &Snapshot) -> Result<()> {
     pod.remove("db").await?;
     pod.folder()
-        .set([("POSTGRES_IMAGE", other.reference.clone())])?;
+        .set([(POSTGRES_IMAGE, database.reference.clone())])?;
     pod.start_all(&[]).await?;
-    before.holds(&api).await.context("another database image")?;
-    pod.remove("db").await?;
-    other.remove(engine).await
+    let held = before.holds(&pod.api()?).await;
+    held.context("another database image")?;
+    pod.remove("db").await
 }
 
 async fn image(pod: &Pod) -> Result<Whole> {

@@ -84,9 +84,7 @@ impl CheckIns {
 
 /// Brings a record up to a check-in, if that is newer.
 pub(crate) fn apply(check_in: &CheckIn, host: &mut Host) {
-    if Some(check_in.checked_in_at) > host.checked_in_at.0 {
-        rules::presence::heard(host, check_in.checked_in_at, check_in.clock_offset_s);
-    }
+    rules::presence::heard_if_newer(host, check_in.checked_in_at, check_in.clock_offset_s);
 }
 
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl App {
                     .snapshot
                     .host(host)
                     .ok_or_else(|| Error::not_found("host", host))?;
-                host_archive_name(cluster, host)
+                host_archive_name(cluster, host, "")
             }
         };
         match self.store.get(id, &source.object()).await {
@@ -173,7 +173,10 @@ impl App {
             written("cluster_metadata.json", &record)?,
         ];
         for host in &stored.snapshot.hosts {
-            let name = host_archive_name(cluster, host);
+            let mut name = host_archive_name(cluster, host, "");
+            if members.iter().any(|member| member.name == name) {
+                name = host_archive_name(cluster, host, &format!("_{}", host.record.id));
+            }
             let object = Source::Host(host.record.id).object();
             members.extend(self.stored_member(id, name, object).await?);
         }
@@ -255,13 +258,18 @@ impl App {
     }
 }
 
-fn host_archive_name(cluster: &Cluster, host: &HostState) -> String {
+/// `mark` tells hosts of one name apart.
+fn host_archive_name(cluster: &Cluster, host: &HostState, mark: &str) -> String {
     let role = match host.record.role {
         _ if host.record.bootstrap => "bootstrap",
         Some(role) => role.as_str(),
         None => "host",
     };
-    format!("{}_{role}_{}.tar.gz", cluster.name, host.name())
+    // What a host calls itself is checked by nobody, and need not be the name of a file.
+    let name = host
+        .name()
+        .replace(|c: char| c == '/' || c.is_control(), "_");
+    format!("{}_{role}_{name}{mark}.tar.gz", cluster.name)
 }
 
 fn written(name: &str, value: &impl Serialize) -> Result<Member, Error> {

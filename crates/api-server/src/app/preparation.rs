@@ -1,5 +1,7 @@
 //! Making the files of an installation, and taking down how that went.
 
+use std::time::Duration;
+
 use model::Error;
 use model::cluster::{ClusterStatus, PreparationStatus};
 use model::events::EventSeverity;
@@ -8,11 +10,18 @@ use model::infra_env::InfraEnv;
 use model::time::DateTime;
 use rules::NewEvent;
 use serde::{Deserialize, Serialize};
+use sqlx::Connection as _;
+use tokio::time::timeout;
 
 use super::{App, Scope, Stored, Work};
 use crate::db::tx;
 use crate::db::{clusters, locks};
 use crate::install::{self, ReleaseInfo};
+
+/// The lock is free or not: an answer that takes longer is none.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+/// For the farewell to the database; without one it finds out by itself that a connection is gone.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What is kept of a release image, beside the cluster's record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -56,27 +65,31 @@ impl App {
 
     /// Makes the installation files of a cluster; false when another replica is at it.
     ///
-    /// The right to do so is a lock of a connection: when this process dies, somebody else takes over.
+    /// The right to do so is a lock of a connection, and a claim among the files where these can be locked: when this
+    /// process dies, somebody else takes over.
     pub(crate) async fn prepare(&self, id: ClusterId) -> Result<bool, Error> {
         let doing = "preparing an installation";
         let told = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
         // Detached from the pool: what happens to it must not happen to a request's connection.
         let mut connection = self.pool()?.acquire().await.map_err(told)?.detach();
-        if !locks::try_lock_preparation(&mut connection, id.0)
-            .await
-            .map_err(told)?
-        {
+        let locking = locks::try_lock_preparation(&mut connection, id.0);
+        let locked = timeout(LOCK_TIMEOUT, locking).await;
+        let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
+        if !locked.map_err(told)? {
             return Ok(false);
         }
         let result = match self.install.claim(id).await {
             // Another replica lost its connection, and the lock with it, but is still at it.
             Ok(None) => Ok(false),
-            _held => self.prepare_alone(id).await.map(|()| true),
+            Ok(Some(_claim)) => self.prepare_alone(id).await.map(|()| true),
+            Err(failure) => {
+                let reason = failure.reason;
+                tracing::warn!(cluster.id = %id, reason, "preparing without a claim among the files");
+                self.prepare_alone(id).await.map(|()| true)
+            }
         };
-        locks::unlock_preparation(&mut connection, id.0)
-            .await
-            .map_err(told)?;
-        sqlx::Connection::close(connection).await.map_err(told)?;
+        // That frees the lock. Whether it works or not changes nothing of how the preparation went.
+        let _ = timeout(CLOSE_TIMEOUT, connection.close()).await;
         result
     }
 

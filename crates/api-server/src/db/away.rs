@@ -31,32 +31,33 @@ const PERMISSION: &str = "42501";
 const FULL: &str = "53300";
 /// It starts or stops.
 const CHANGING: [&str; 3] = ["57P01", "57P02", "57P03"];
+/// What is said of a schema when nothing else explains it.
+const OUTDATED: &str = "its schema cannot be brought up to date";
 
 impl Away {
     /// For `/ready`: what to look at, without addresses.
     pub(crate) fn reason(&self) -> String {
         let fixed = match self {
             Self::Unknown(error) => return format!("not found: {} (DB_HOST)", error.brief()),
-            Self::Silent(_) | Self::Connection(sqlx::Error::PoolTimedOut) => "does not answer",
+            Self::Silent(_) => "does not answer",
             Self::Schema(MigrateError::VersionMissing(_)) => {
                 "its schema is newer than this program"
             }
-            Self::Schema(MigrateError::Execute(error)) if self.code().is_none() => {
-                return connection(error).to_owned();
-            }
-            Self::Schema(_) if !self.is_refusal() => "its schema cannot be brought up to date",
-            Self::Schema(_) | Self::Connection(sqlx::Error::Database(_)) => {
-                match self.code().as_deref().unwrap_or_default() {
-                    PASSWORD => "refuses the password (DB_USER, DB_PASS)",
-                    USER => "refuses the user (DB_USER)",
-                    NAME => "has no database of that name (DB_NAME)",
-                    PERMISSION => "does not permit the user to use it (DB_USER, DB_NAME)",
-                    FULL => "has no connection left",
-                    code if CHANGING.contains(&code) => "is starting or stopping",
-                    _ => "refuses connections, see the log",
-                }
-            }
-            Self::Connection(error) => connection(error),
+            Self::Connection(error)
+            | Self::Schema(
+                MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _),
+            ) => match self.code().as_deref() {
+                None => connection(error),
+                Some(PASSWORD) => "refuses the password (DB_USER, DB_PASS)",
+                Some(USER) => "refuses the user (DB_USER)",
+                Some(NAME) => "has no database of that name (DB_NAME)",
+                Some(PERMISSION) => "does not permit the user to use it (DB_USER, DB_NAME)",
+                Some(FULL) => "has no connection left",
+                Some(code) if CHANGING.contains(&code) => "is starting or stopping",
+                Some(_) if matches!(self, Self::Schema(_)) => OUTDATED,
+                Some(_) => "refuses connections, see the log",
+            },
+            Self::Schema(_) => OUTDATED,
         };
         fixed.to_owned()
     }
@@ -68,7 +69,10 @@ impl Away {
     }
 
     fn code(&self) -> Option<String> {
-        let (Self::Connection(error) | Self::Schema(MigrateError::Execute(error))) = self else {
+        let (Self::Connection(error)
+        | Self::Schema(MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _))) =
+            self
+        else {
             return None;
         };
         let code = error.as_database_error()?.code()?;
@@ -86,5 +90,77 @@ fn connection(error: &sqlx::Error) -> &'static str {
         sqlx::Error::Tls(_) => "its TLS cannot be used, see the log",
         sqlx::Error::Protocol(_) => "does not speak as a database does (DB_HOST, DB_PORT)",
         _ => "not reached, see the log",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+    use std::error::Error as StdError;
+
+    use sqlx::error::{DatabaseError, ErrorKind};
+
+    use super::*;
+
+    /// What a database answers with.
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Code(&'static str);
+
+    impl DatabaseError for Code {
+        fn message(&self) -> &str {
+            self.0
+        }
+
+        fn code(&self) -> Option<Cow<'_, str>> {
+            Some(self.0.into())
+        }
+
+        fn as_error(&self) -> &(dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn as_error_mut(&mut self) -> &mut (dyn StdError + Send + Sync + 'static) {
+            self
+        }
+
+        fn into_error(self: Box<Self>) -> Box<dyn StdError + Send + Sync + 'static> {
+            self
+        }
+
+        fn kind(&self) -> ErrorKind {
+            ErrorKind::Other
+        }
+    }
+
+    #[test]
+    fn what_stops_a_migration_is_told() {
+        let answers = [
+            ("57P01", "is starting or stopping", false),
+            ("53300", "has no connection left", false),
+            (
+                "42501",
+                "does not permit the user to use it (DB_USER, DB_NAME)",
+                true,
+            ),
+            ("42P07", OUTDATED, false),
+        ];
+        for (code, reason, is_refusal) in answers {
+            let error = || sqlx::Error::from(Code(code));
+            for schema in [
+                MigrateError::Execute(error()),
+                MigrateError::ExecuteMigration(error(), 1),
+            ] {
+                let away = Away::from(schema);
+                assert_eq!(
+                    (away.reason().as_str(), away.is_refusal()),
+                    (reason, is_refusal)
+                );
+            }
+        }
+        let lost = MigrateError::Execute(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
+        assert_eq!(Away::from(lost).reason(), "not reached (DB_HOST, DB_PORT)");
+        let changed = Away::from(MigrateError::VersionMismatch(1));
+        assert_eq!(changed.reason(), OUTDATED);
     }
 }

@@ -40,8 +40,8 @@ fn record(
         what: format!("host {id}"),
         source,
     })?;
-    if let Some(checked_in_at) = checked_in_at.filter(|at| Some(*at) > host.checked_in_at.0) {
-        rules::presence::heard(&mut host, checked_in_at, clock_offset_s);
+    if let Some(checked_in_at) = checked_in_at {
+        rules::presence::heard_if_newer(&mut host, checked_in_at, clock_offset_s);
     }
     Ok(host)
 }

@@ -37,17 +37,6 @@ pub(crate) async fn try_lock_preparation(
     .await
 }
 
-/// Gives the right back.
-pub(crate) async fn unlock_preparation(
-    connection: &mut PgConnection,
-    id: Uuid,
-) -> Result<(), sqlx::Error> {
-    sqlx::query_scalar!("select pg_advisory_unlock($1)", preparation_key(id))
-        .fetch_one(connection)
-        .await
-        .map(drop)
-}
-
 /// Two ids that fall on one key wait for each other, no more.
 fn key(id: Uuid) -> i64 {
     let (high, low) = id.as_u64_pair();

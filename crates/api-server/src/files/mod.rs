@@ -4,9 +4,13 @@
 //! live here: rows, decisions, HTTP. The one invariant: an object is either absent or whole; whoever kills the
 //! process at any instant leaves at most a temporary file, which the next start sweeps away.
 
+mod left_behind;
 mod name;
 mod store;
 
+#[cfg(test)]
+pub(crate) use left_behind::LEFT_BEHIND_AFTER;
+pub(crate) use left_behind::{is_left_behind, is_same};
 pub use name::Name;
 pub use store::{Object, Store};
 pub(crate) use store::{make_folder, put_file, sync_folder};

@@ -4,13 +4,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use model::Error;
 use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use uuid::Uuid;
 
+use super::left_behind::is_left_behind;
 use super::name::Name;
 
 /// What every temporary file starts with; no object's name may start with a dot.
@@ -19,8 +20,6 @@ const TEMPORARY: &str = ".new-";
 const DELETED: &str = ".old-";
 /// How often something is written because its folder went meanwhile.
 const TRIES: u32 = 5;
-/// A temporary file older than this belongs to nobody: no upload takes so long.
-const ABANDONED_AFTER: Duration = Duration::from_hours(24);
 /// How deep objects lie below their cluster's folder at most (`manifests/<folder>/<file>` and room).
 const MAX_DEPTH: usize = 6;
 /// Units: bytes copied per step of a streamed upload.
@@ -62,11 +61,12 @@ impl Store {
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let store = Self { root: root.into() };
         let root = store.root.clone();
+        let now = service::clock::now().into();
         blocking(
             format!("preparing the work folder {}", root.display()),
             move || {
                 make_folder(&root)?;
-                sweep(&root)?;
+                sweep(&root, now)?;
                 let probe = temporary_in(&root);
                 write_whole(&probe, b"probe")?;
                 fs::remove_file(probe)
@@ -404,8 +404,9 @@ fn collect(folder: &Path, above: &str, depth: usize, names: &mut Vec<Name>) -> i
     Ok(())
 }
 
-/// Removes what a killed process left long ago; what is younger may be another replica's.
-fn sweep(root: &Path) -> io::Result<()> {
+/// Removes what a killed process left long ago. Temporary files that are younger may be another replica's; the folder
+/// of a deleted cluster keeps its age, so another replica may be removing it as well, which harms nobody.
+fn sweep(root: &Path, now: SystemTime) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -414,11 +415,11 @@ fn sweep(root: &Path) -> io::Result<()> {
         };
         let path = entry.path();
         let swept = if name.starts_with(DELETED) {
-            sweep_deleted(&entry)
+            sweep_deleted(&entry, now)
         } else if name.starts_with(TEMPORARY) {
-            sweep_temporary(&entry)
+            sweep_temporary(&entry, now)
         } else if name.parse::<ClusterId>().is_ok() {
-            sweep_folder(&path, 0)
+            sweep_folder(&path, now, 0)
         } else {
             Ok(())
         };
@@ -428,17 +429,17 @@ fn sweep(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sweep_folder(folder: &Path, depth: usize) -> io::Result<()> {
+fn sweep_folder(folder: &Path, now: SystemTime, depth: usize) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let swept = if entry.file_type()?.is_dir() && depth < MAX_DEPTH {
-            sweep_folder(&entry.path(), depth + 1)
+            sweep_folder(&entry.path(), now, depth + 1)
         } else if entry
             .file_name()
             .as_encoded_bytes()
             .starts_with(TEMPORARY.as_bytes())
         {
-            sweep_temporary(&entry)
+            sweep_temporary(&entry, now)
         } else {
             Ok(())
         };
@@ -447,24 +448,19 @@ fn sweep_folder(folder: &Path, depth: usize) -> io::Result<()> {
     Ok(())
 }
 
-fn sweep_temporary(entry: &fs::DirEntry) -> io::Result<()> {
+fn sweep_temporary(entry: &fs::DirEntry, now: SystemTime) -> io::Result<()> {
     let metadata = entry.metadata()?;
-    if metadata.is_file() && is_abandoned(&metadata)? {
+    if metadata.is_file() && is_left_behind(&metadata, now) {
         fs::remove_file(entry.path())?;
     }
     Ok(())
 }
 
-fn sweep_deleted(entry: &fs::DirEntry) -> io::Result<()> {
-    if is_abandoned(&entry.metadata()?)? {
+fn sweep_deleted(entry: &fs::DirEntry, now: SystemTime) -> io::Result<()> {
+    if is_left_behind(&entry.metadata()?, now) {
         fs::remove_dir_all(entry.path())?;
     }
     Ok(())
-}
-
-fn is_abandoned(metadata: &fs::Metadata) -> io::Result<bool> {
-    let age = metadata.modified()?.elapsed().unwrap_or_default();
-    Ok(age > ABANDONED_AFTER)
 }
 
 #[cfg(test)]

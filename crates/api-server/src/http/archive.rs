@@ -1,4 +1,5 @@
-//! A tar archive that is made while it is sent: nothing of it is held in memory or on disk.
+//! A tar archive that is made while it is sent: it is never on disk, and in memory is only what was made for it, the
+//! events and the record of the cluster.
 
 use std::io;
 

@@ -8,20 +8,18 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use uuid::Uuid;
 
 use super::elf::Program;
 use super::launch::Launch;
 use super::registry::Scratch;
-use crate::files::sync_folder;
+use crate::files::{is_left_behind, is_same, sync_folder};
 
 /// What a kept program is called, in a folder of its own.
 pub(super) const KEPT_NAME: &str = "openshift-install";
 
-/// No extraction takes as long.
-const LEFT_BEHIND_AFTER: Duration = Duration::from_hours(24);
 /// How often a place in the cache is tried; each time another process was there first and left again.
 const TRIES: u32 = 10;
 /// Folders below a kept one: the libraries, and the providers in it.
@@ -75,10 +73,6 @@ fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kep
         launch,
         _in_use: file,
     }))
-}
-
-fn is_same(path: &Path, known: &fs::Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|found| (found.dev(), found.ino()) == (known.dev(), known.ino()))
 }
 
 /// Moves the program in `scratch` and what is beside it to `folder`, whole and executable; it is used at `now`.
@@ -186,7 +180,13 @@ pub(super) fn shrink(cache: &Path, capacity_bytes: u64, now: SystemTime) -> io::
     for found in fs::read_dir(cache)? {
         let found = found?;
         if found.file_name().as_encoded_bytes().starts_with(b".") {
-            remove_left_behind(found.path(), now);
+            // On its way in or out, unless that was long ago.
+            if found
+                .metadata()
+                .is_ok_and(|found| is_left_behind(&found, now))
+            {
+                drop(Scratch(found.path()));
+            }
         } else {
             entries.extend(Entry::of(found.path()));
         }
@@ -206,18 +206,6 @@ pub(super) fn shrink(cache: &Path, capacity_bytes: u64, now: SystemTime) -> io::
         }
     }
     Ok(())
-}
-
-/// Removes a folder on its way in or out when it is too old for anybody to be at it.
-fn remove_left_behind(folder: PathBuf, now: SystemTime) {
-    let changed_at = fs::metadata(&folder).and_then(|metadata| metadata.modified());
-    let is_old = changed_at.is_ok_and(|changed_at| {
-        now.duration_since(changed_at)
-            .is_ok_and(|age| age > LEFT_BEHIND_AFTER)
-    });
-    if is_old {
-        drop(Scratch(folder));
-    }
 }
 
 /// Removes the program in `folder` unless somebody uses it.

@@ -1,8 +1,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::super::elf;
 use super::super::launch::LIBRARIES;
 use super::*;
+use crate::files::LEFT_BEHIND_AFTER;
 
 /// Something that looks like a program of 300 bytes, with a loader if one is given.
 fn program(interpreter: Option<&str>) -> Vec<u8> {

@@ -15,7 +15,7 @@ use super::launch::Launch;
 use super::masks::Masks;
 
 /// Lines of output kept for the failure's text and the log.
-const KEPT_LINES: usize = 200;
+pub(super) const KEPT_LINES: usize = 200;
 /// What is kept of a line. Units: bytes.
 const KEPT_LINE_BYTES: usize = 4096;
 /// What helpers of the installer are looked for in.
@@ -50,7 +50,7 @@ impl Installer {
         let stdout = child.stdout.take();
         let stderr = child.stderr.take();
         let run = async {
-            let lines = tokio::join!(tail(stdout), tail(stderr));
+            let lines = tokio::join!(tail(stdout, KEPT_LINES), tail(stderr, KEPT_LINES));
             (lines, child.wait().await)
         };
         let Ok(((stdout, stderr), status)) = tokio::time::timeout_at(self.deadline, run).await
@@ -121,13 +121,13 @@ pub(super) fn temporary(folder: &Path) -> PathBuf {
     folder.with_extension("tmp")
 }
 
-/// The last lines of `output`.
-pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>) -> Vec<String> {
+/// The last lines of `output`, no more than `limit`.
+pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>, limit: usize) -> Vec<String> {
     let Some(output) = output else {
         return Vec::new();
     };
     let mut reader = BufReader::new(output);
-    let mut lines = VecDeque::with_capacity(KEPT_LINES);
+    let mut lines = VecDeque::new();
     let mut line = Vec::new();
     while let Ok(chunk) = reader.fill_buf().await {
         if chunk.is_empty() {
@@ -140,16 +140,16 @@ pub(super) async fn tail(output: Option<impl AsyncRead + Unpin>) -> Vec<String> 
         let used = part.len() + usize::from(end.is_some());
         reader.consume(used);
         if end.is_some() {
-            keep(&mut lines, &mut line);
+            keep(&mut lines, &mut line, limit);
         }
     }
-    keep(&mut lines, &mut line);
+    keep(&mut lines, &mut line, limit);
     lines.into()
 }
 
 /// Moves `line` behind `lines`, of which the oldest gives way.
-fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>) {
-    if lines.len() == KEPT_LINES {
+fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
+    if lines.len() == limit {
         lines.pop_front();
     }
     lines.push_back(String::from_utf8_lossy(line).trim_end().to_owned());

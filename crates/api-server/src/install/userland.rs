@@ -13,7 +13,7 @@ use oci::image::{Selection, Tree};
 
 use super::context::Failure;
 use super::launch::{LIBRARIES, Launch, OPENSSL_CONFIG, PROVIDERS};
-use super::program::{spawn, tail};
+use super::program::{KEPT_LINES, spawn, tail};
 use super::registry::{Images, Scratch};
 use crate::files::make_folder;
 
@@ -190,7 +190,11 @@ async fn check(program: PathBuf, interpreter: &str) -> Result<(), String> {
     let mut child = spawn(&mut command)
         .await
         .map_err(|error| format!("its loader cannot be started: {error}"))?;
-    let (lines, complaints) = tokio::join!(tail(child.stdout.take()), tail(child.stderr.take()));
+    // A line for each library, of which the last as well as the first may be the one that is missing.
+    let (lines, complaints) = tokio::join!(
+        tail(child.stdout.take(), LIMIT_FILES),
+        tail(child.stderr.take(), KEPT_LINES)
+    );
     let status = child
         .wait()
         .await
@@ -260,6 +264,22 @@ mod tests {
         assert_eq!(folders("/lib64/ld64.so.2"), ["lib64", "usr/lib64"]);
         let folders = folders("/lib/ld-linux-aarch64.so.1");
         assert_eq!(folders, ["lib64", "usr/lib64", "lib", "usr/lib"]);
+    }
+
+    #[tokio::test]
+    async fn however_many_libraries_a_loader_lists_the_first_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let libraries = folder.path().join(LIBRARIES);
+        fs::create_dir(&libraries).unwrap();
+        let loader = libraries.join("ld.so");
+        let script = "#!/bin/sh\n\
+                      echo 'libvirt.so.0 => not found'\n\
+                      for number in $(seq 500); do echo \"lib$number.so => $2/lib$number.so (0x7f)\"; done\n";
+        fs::write(&loader, script).unwrap();
+        fs::set_permissions(&loader, fs::Permissions::from_mode(0o700)).unwrap();
+        let program = folder.path().join("openshift-install");
+        let error = check(program, "/lib64/ld.so").await.unwrap_err();
+        assert!(error.ends_with("needs: libvirt.so.0"), "{error}");
     }
 
     #[test]

@@ -2,20 +2,19 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use model::ids::ClusterId;
 use uuid::Uuid;
 
 use super::program::temporary;
-use crate::files::make_folder;
+use crate::files::{is_left_behind, is_same, make_folder};
 
-/// No run takes as long, so what is older was left by a process that was killed.
-const LEFT_BEHIND_AFTER: Duration = Duration::from_hours(24);
 /// What a claim's file ends in.
 const CLAIM: &str = "claim";
+/// How often a claim is tried; each time another process let go of it just then.
+const TRIES: u32 = 10;
 
 /// The right to prepare a cluster, among all processes that share the folder; it ends with this or the process.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ impl Claim {
     pub(super) fn take(parent: &Path, cluster: ClusterId) -> io::Result<Option<Self>> {
         make_folder(parent)?;
         let path = parent.join(format!(".{cluster}.{CLAIM}"));
-        loop {
+        for _ in 0..TRIES {
             let file = File::options()
                 .write(true)
                 .create(true)
@@ -42,13 +41,11 @@ impl Claim {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
             // Who had it before may have removed the file that was just locked.
-            let known = file.metadata()?;
-            let is_there = fs::metadata(&path)
-                .is_ok_and(|found| (found.dev(), found.ino()) == (known.dev(), known.ino()));
-            if is_there {
+            if is_same(&path, &file.metadata()?) {
                 return Ok(Some(Self { path, _file: file }));
             }
         }
+        Ok(None)
     }
 }
 
@@ -74,7 +71,10 @@ impl WorkFolder {
             let entry = entry?;
             if entry.file_name().to_string_lossy().starts_with(&prefix) {
                 fs::remove_dir_all(entry.path())?;
-            } else if is_left_behind(&entry, now) {
+            } else if entry
+                .metadata()
+                .is_ok_and(|found| is_left_behind(&found, now))
+            {
                 remove_left_behind(&entry.path());
             }
         }
@@ -99,21 +99,10 @@ impl Drop for WorkFolder {
     }
 }
 
-fn is_left_behind(entry: &fs::DirEntry, now: SystemTime) -> bool {
-    let changed_at = entry.metadata().and_then(|metadata| metadata.modified());
-    changed_at.is_ok_and(|changed_at| {
-        now.duration_since(changed_at)
-            .is_ok_and(|age| age > LEFT_BEHIND_AFTER)
-    })
-}
-
 /// Other processes may be doing the same, so what fails is nobody's fault.
 fn remove_left_behind(path: &Path) {
     let removed = if path.extension().is_some_and(|end| end == CLAIM) {
-        match File::open(path).map(|file| (file.try_lock(), file)) {
-            Ok((Ok(()), _locked)) => fs::remove_file(path),
-            _ => return,
-        }
+        remove_claim(path)
     } else {
         fs::remove_dir_all(path)
     };
@@ -122,9 +111,20 @@ fn remove_left_behind(path: &Path) {
     }
 }
 
+/// Removes a claim that nobody holds.
+fn remove_claim(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    // Meanwhile it may have gone, and a new one may be held.
+    if file.try_lock().is_ok() && is_same(path, &file.metadata()?) {
+        fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::LEFT_BEHIND_AFTER;
 
     fn cluster(number: u128) -> ClusterId {
         ClusterId(Uuid::from_u128(number))

@@ -23,6 +23,8 @@ const REFUSED: Duration = Duration::from_secs(5);
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// A database that came back is brought up to date within this time, which includes waiting for other replicas.
 const MIGRATE_TIMEOUT: Duration = Duration::from_mins(1);
+/// The same at the start, when there may be much to change: who waits longer waits for a database that went silently.
+const FIRST_MIGRATE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Brings the schema up to date as soon as the database is there; false when the server ended before that.
 pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationToken) -> bool {
@@ -58,7 +60,10 @@ pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationT
 
 async fn open(app: &App) -> Result<(), Away> {
     let mut connection = app.db.connect().await?;
-    app.db.migrate(&mut connection).await
+    let migrating = app.db.migrate(&mut connection);
+    timeout(FIRST_MIGRATE_TIMEOUT, migrating)
+        .await
+        .map_err(|_| Away::Silent(FIRST_MIGRATE_TIMEOUT.as_secs()))?
 }
 
 /// Keeps `/ready` true to the database's state.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Server, host_id, inventory};
+use crate::harness::{Answer, Server, host_id, inventory};
 
 const CERTIFICATE_KIND: &str = "-----BEGIN CERTIFICATE-----";
 
@@ -350,47 +350,87 @@ async fn an_ordered_installation_survives_a_restart() {
     wait_status(&server, &path, "installing").await;
 }
 
+/// Uploads logs as the part of that name.
+async fn upload(server: &Server, path: &str, part: &str, content: &str) -> Answer {
+    let body = format!(
+        "--b\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"l.tgz\"\r\n\r\n{content}\r\n--b--\r\n"
+    );
+    let request = server
+        .request(reqwest::Method::POST, path)
+        .header("content-type", "multipart/form-data; boundary=b")
+        .body(body);
+    Server::send(request).await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn logs_are_kept_and_given_back() {
     let server = Server::start().await;
     let id = server.cluster(json!({})).await;
     let path = format!("/v2/clusters/{id}/logs");
-    server
-        .get(&format!("{path}?logs_type=controller"))
-        .await
-        .expect(409);
-    let body = "--b\r\nContent-Disposition: form-data; name=\"upfile\"; filename=\"l.tgz\"\r\n\r\nBYTES\r\n--b--\r\n";
-    let upload = |path: String, body: String| {
-        server
-            .request(reqwest::Method::POST, &path)
-            .header("content-type", "multipart/form-data; boundary=b")
-            .body(body)
-    };
-    Server::send(upload(
-        format!("{path}?logs_type=controller"),
-        body.replace("upfile", "other"),
-    ))
-    .await
-    .expect(400);
-    Server::send(upload(format!("{path}?logs_type=host"), body.to_owned()))
+    let of_controller = format!("{path}?logs_type=controller");
+    server.get(&of_controller).await.expect(409);
+    upload(&server, &of_controller, "other", "BYTES")
         .await
         .expect(400);
-    Server::send(upload(
-        format!("{path}?logs_type=controller"),
-        body.to_owned(),
-    ))
+    upload(
+        &server,
+        &format!("{path}?logs_type=host"),
+        "upfile",
+        "BYTES",
+    )
     .await
-    .expect(204);
-    let answer = server.get(&format!("{path}?logs_type=controller")).await;
+    .expect(400);
+    upload(&server, &of_controller, "upfile", "BYTES")
+        .await
+        .expect(204);
+    let answer = server.get(&of_controller).await;
     assert_eq!(
         answer.header("content-disposition"),
         format!("attachment; filename=\"demo_{id}_controller.tar.gz\"")
     );
     assert_eq!(answer.text, "BYTES");
-    let large = body.replace("BYTES", &"x".repeat(20 << 20));
-    Server::send(upload(format!("{path}?logs_type=controller"), large))
+    let progress = json!({ "logs_state": "completed" });
+    server
+        .put(&format!("/v2/clusters/{id}/logs-progress"), &progress)
         .await
         .expect(204);
+    assert_eq!(
+        server.get(&format!("/v2/clusters/{id}")).await.expect(200)["logs_info"],
+        "completed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_logs_come_in_one_archive() {
+    let server = Server::start().await;
+    let id = server.cluster(json!({})).await;
+    let path = format!("/v2/clusters/{id}/logs");
+    let large = "x".repeat(20 << 20);
+    let of_controller = format!("{path}?logs_type=controller");
+    upload(&server, &of_controller, "upfile", &large)
+        .await
+        .expect(204);
+    // Two machines with one name, which is none for a file.
+    let infra_env = server.infra_env(Some(&id)).await;
+    for number in [1, 2] {
+        let host = server.host(&infra_env, number).await;
+        let mut inventory = inventory(number);
+        inventory["hostname"] = json!("/../\n");
+        server
+            .reply(&host, "inventory", &inventory)
+            .await
+            .expect(204);
+        let of_host = format!("{path}?logs_type=host&host_id={}", host_id(number));
+        upload(&server, &of_host, "upfile", "BYTES")
+            .await
+            .expect(204);
+    }
+    let manifest =
+        json!({ "folder": "openshift", "file_name": "mine.yaml", "content": "YTogYgo=" });
+    server
+        .post(&format!("/v2/clusters/{id}/manifests"), &manifest)
+        .await
+        .expect(201);
     let all = server.request(reqwest::Method::GET, &path).send().await;
     let all = all.unwrap().error_for_status().unwrap();
     assert_eq!(
@@ -415,19 +455,13 @@ async fn logs_are_kept_and_given_back() {
         [
             "cluster_events.json",
             "cluster_metadata.json",
-            "controller_logs.tar.gz"
+            "demo_auto-assign__..__.tar.gz",
+            &format!("demo_auto-assign__..___{}.tar.gz", host_id(2)),
+            "controller_logs.tar.gz",
+            "cluster_manifest_user_openshift_mine.yaml",
         ]
     );
-    assert_eq!(files[2].1, 20 << 20);
-    let progress = json!({ "logs_state": "completed" });
-    server
-        .put(&format!("/v2/clusters/{id}/logs-progress"), &progress)
-        .await
-        .expect(204);
-    assert_eq!(
-        server.get(&format!("/v2/clusters/{id}")).await.expect(200)["logs_info"],
-        "completed"
-    );
+    assert_eq!(files[4].1, 20 << 20);
 }
 
 #[tokio::test(flavor = "multi_thread")]
