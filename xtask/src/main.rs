@@ -14,7 +14,6 @@ mod bench;
 mod bundle;
 mod cargo;
 mod command;
-mod coreos_installer;
 mod db;
 mod demo;
 mod http;

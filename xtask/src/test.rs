@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that must hold, counted in the last line.
 
+mod coreos_installer;
 mod engine;
 mod podman_compose;
 
@@ -16,7 +17,7 @@ use crate::cargo::{Profile, build, cargo, root, target_directory};
 use crate::command::{run as run_command, shown};
 use crate::demo::{self, Break};
 use crate::libtest::Tally;
-use crate::{coreos_installer, postgres, tidy};
+use crate::{postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]

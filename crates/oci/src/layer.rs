@@ -2,11 +2,13 @@
 //!
 //! Paths inside a layer are only compared, never used as paths on disk.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use model::Error;
@@ -14,14 +16,17 @@ use tar::EntryType;
 
 /// Units: bytes. Largest file that is taken out; an installer binary has about 1 GiB.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
-/// Units: bytes. Largest layer after decompression: what lies beyond is taken for a bomb.
-pub(crate) const LAYER_LIMIT_BYTES: u64 = 64 << 30;
+/// Units: bytes. Largest layer after decompression, holes of its files included: what lies beyond is taken for a
+/// bomb.
+const LAYER_LIMIT_BYTES: u64 = 64 << 30;
+/// Units: bytes. Headers of one entry, long names and attributes included, which are read into memory.
+const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
 /// Units: bytes. Read ahead of the decompression.
-pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 /// Prefix of an entry that hides one of a lower layer. Source: OCI image-spec, whiteouts.
-pub(crate) const WHITEOUT: &str = ".wh.";
+const WHITEOUT: &str = ".wh.";
 /// Entry that hides everything of the lower layers in its folder.
-pub(crate) const OPAQUE: &str = ".wh..wh..opq";
+const OPAQUE: &str = ".wh..wh..opq";
 
 /// What a layer says about a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,27 +100,104 @@ pub async fn extract_files_of(
         .unwrap_or_else(|error| Err(Error::internal("reading a layer", error)))
 }
 
+/// What an entry says about the path that it is for.
+pub(crate) enum Says {
+    /// It is there.
+    Exists(String),
+    /// It is hidden in the lower layers.
+    Hides(String),
+    /// Whatever the lower layers have in this folder is hidden.
+    Closes(String),
+}
+
+impl Says {
+    fn of(path: String) -> Self {
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        if name == OPAQUE {
+            Self::Closes(parent.to_owned())
+        } else if let Some(name) = name.strip_prefix(WHITEOUT) {
+            Self::Hides(joined(parent, name))
+        } else {
+            Self::Exists(path)
+        }
+    }
+}
+
+/// A file, folder or link in a layer.
+pub(crate) type Entry<'a, 'b> = tar::Entry<'a, Metered<'b>>;
+
+/// Gives every entry of the tar archive `layer` whose path is inside the root to `visit`.
+///
+/// Errors: Invalid – no archive; TooLarge – the layer or the headers of an entry; those of `visit`.
+pub(crate) fn each_entry(
+    layer: &mut dyn Read,
+    mut visit: impl FnMut(Says, &mut Entry<'_, '_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let allowed = Rc::new(Cell::new(u64::MAX));
+    let mut archive = tar::Archive::new(Metered {
+        layer: layer.take(LAYER_LIMIT_BYTES),
+        allowed: Rc::clone(&allowed),
+    });
+    let mut entries = archive.entries().map_err(unreadable)?;
+    let mut left = LAYER_LIMIT_BYTES;
+    loop {
+        allowed.set(HEADERS_LIMIT_BYTES);
+        let Some(entry) = entries.next() else {
+            return Ok(());
+        };
+        let mut entry = entry.map_err(|error| match allowed.get() {
+            0 => too_large("header of a file in a layer", HEADERS_LIMIT_BYTES),
+            _ => unreadable(error),
+        })?;
+        allowed.set(u64::MAX);
+        left = left
+            .checked_sub(entry.size())
+            .ok_or_else(|| too_large("layer", LAYER_LIMIT_BYTES))?;
+        if let Some(path) = normalized(&String::from_utf8_lossy(&entry.path_bytes())) {
+            visit(Says::of(path), &mut entry)?;
+        }
+        // To its end, so that nothing but headers is left to be read before the next entry.
+        io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
+    }
+}
+
+/// A layer of which so much may be read as is allowed at the moment.
+pub(crate) struct Metered<'a> {
+    layer: io::Take<&'a mut dyn Read>,
+    allowed: Rc<Cell<u64>>,
+}
+
+impl Read for Metered<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let allowed = self.allowed.get();
+        if allowed == 0 {
+            return Err(io::Error::other("more than is allowed"));
+        }
+        let count = self.layer.by_ref().take(allowed).read(buffer)?;
+        self.allowed.set(allowed - count as u64);
+        Ok(count)
+    }
+}
+
+pub(crate) fn too_large(what: &'static str, limit: u64) -> Error {
+    Error::TooLarge { what, limit }
+}
+
 fn scan(
-    layer: impl Read,
+    layer: &mut dyn Read,
     wanted: &[String],
     dest: &Path,
 ) -> Result<BTreeMap<String, Found>, Error> {
-    let mut archive = tar::Archive::new(layer.take(LAYER_LIMIT_BYTES));
     let (mut found, mut hidden) = (BTreeMap::new(), Vec::new());
-    for entry in archive.entries().map_err(unreadable)? {
-        let mut entry = entry.map_err(unreadable)?;
-        let Some(path) = normalized(&String::from_utf8_lossy(&entry.path_bytes())) else {
-            continue;
+    each_entry(layer, |says, entry| {
+        let path = match says {
+            Says::Exists(path) => path,
+            Says::Hides(path) | Says::Closes(path) => {
+                hidden.push(path);
+                return Ok(());
+            }
         };
-        let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        if name == OPAQUE {
-            hidden.push(parent.to_owned());
-            continue;
-        }
-        if let Some(name) = name.strip_prefix(WHITEOUT) {
-            hidden.push(joined(parent, name));
-            continue;
-        }
+        let (parent, _) = path.rsplit_once('/').unwrap_or_default();
         let kind = entry.header().entry_type();
         let target = entry
             .link_name_bytes()
@@ -135,14 +217,15 @@ fn scan(
                     if rest.is_empty() =>
                 {
                     let file = dest.join(index.to_string());
-                    write_file(&mut entry, &file)?;
+                    write_file(entry, &file)?;
                     Some(Found::File(file))
                 }
                 _ => None,
             };
             found.extend(value.map(|value| (wish.clone(), value)));
         }
-    }
+        Ok(())
+    })?;
     for wish in wanted {
         if hidden
             .iter()
@@ -154,12 +237,9 @@ fn scan(
     Ok(found)
 }
 
-fn write_file(entry: &mut tar::Entry<'_, impl Read>, file: &Path) -> Result<(), Error> {
+fn write_file(entry: &mut Entry<'_, '_>, file: &Path) -> Result<(), Error> {
     if entry.size() > FILE_LIMIT_BYTES {
-        return Err(Error::TooLarge {
-            what: "file in a layer",
-            limit: FILE_LIMIT_BYTES,
-        });
+        return Err(too_large("file in a layer", FILE_LIMIT_BYTES));
     }
     let failed = |e| Error::internal(format!("writing {}", file.display()), e);
     let mode = entry.header().mode().map_err(unreadable)?;
@@ -172,15 +252,17 @@ fn write_file(entry: &mut tar::Entry<'_, impl Read>, file: &Path) -> Result<(), 
 }
 
 /// `io::copy` that tells a layer that cannot be read from a disk that cannot be written.
-fn copy(from: &mut impl Read, to: &mut File, file: &Path) -> Result<(), Error> {
+pub(crate) fn copy(from: &mut impl Read, to: &mut File, file: &Path) -> Result<u64, Error> {
     let mut buffer = vec![0; BUFFER_BYTES];
+    let mut copied = 0;
     loop {
         let n = from.read(&mut buffer).map_err(unreadable)?;
         if n == 0 {
-            return Ok(());
+            return Ok(copied);
         }
         io::Write::write_all(to, &buffer[..n])
             .map_err(|e| Error::internal(format!("writing {}", file.display()), e))?;
+        copied += n as u64;
     }
 }
 
@@ -215,7 +297,7 @@ pub(crate) fn normalized(path: &str) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join("/"))
 }
 
-pub(crate) fn joined(parent: &str, name: &str) -> String {
+fn joined(parent: &str, name: &str) -> String {
     if parent.is_empty() {
         name.to_owned()
     } else {
@@ -254,54 +336,10 @@ fn followed(parent: &str, target: &str, rest: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
     use proptest::prelude::*;
 
     use super::*;
-
-    struct Layer(tar::Builder<Vec<u8>>);
-
-    impl Layer {
-        fn new() -> Self {
-            Self(tar::Builder::new(Vec::new()))
-        }
-
-        fn header(kind: EntryType, mode: u32, size: usize) -> tar::Header {
-            let mut header = tar::Header::new_gnu();
-            header.set_entry_type(kind);
-            header.set_mode(mode);
-            header.set_size(size as u64);
-            header
-        }
-
-        fn file(mut self, path: &str, content: &[u8], mode: u32) -> Self {
-            let mut header = Self::header(EntryType::Regular, mode, content.len());
-            // Not `set_path`: that refuses what an attacker would write.
-            header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
-            header.set_cksum();
-            self.0.append(&header, content).unwrap();
-            self
-        }
-
-        fn link(mut self, kind: EntryType, path: &str, target: &str) -> Self {
-            let mut header = Self::header(kind, 0o777, 0);
-            self.0.append_link(&mut header, path, target).unwrap();
-            self
-        }
-
-        fn tar(self) -> Vec<u8> {
-            self.0.into_inner().unwrap()
-        }
-
-        fn gzip(self) -> Vec<u8> {
-            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-            gzip.write_all(&self.tar()).unwrap();
-            gzip.finish().unwrap()
-        }
-    }
+    use crate::layer_tests::Layer;
 
     fn extract(layer: &[u8], wanted: &[&str]) -> (tempfile::TempDir, BTreeMap<String, Found>) {
         let dir = tempfile::tempdir().unwrap();
@@ -313,11 +351,7 @@ mod tests {
     #[test]
     fn files_keep_bytes_and_mode() {
         let big = vec![9; 300_000];
-        let make = || {
-            Layer::new()
-                .file("./usr/bin/run", &big, 0o4755)
-                .file("etc/x", b"x", 0o600)
-        };
+        let make = || Layer::new().file("./usr/bin/run", &big).file("etc/x", "x");
         for layer in [make().tar(), make().gzip()] {
             let (_dir, found) = extract(&layer, &["usr/bin/run", "etc/x", "etc/none"]);
             let Some(Found::File(run)) = found.get("usr/bin/run") else {
@@ -326,7 +360,7 @@ mod tests {
             assert_eq!(fs::read(run).unwrap(), big);
             assert_eq!(
                 fs::metadata(run).unwrap().permissions().mode() & 0o7777,
-                0o755
+                0o750
             );
             assert!(matches!(found.get("etc/x"), Some(Found::File(_))));
             assert!(!found.contains_key("etc/none"));
@@ -336,10 +370,10 @@ mod tests {
     #[test]
     fn links_are_followed_by_name() {
         let layer = Layer::new()
-            .link(EntryType::Symlink, "bin", "usr/bin")
-            .link(EntryType::Symlink, "usr/bin/a", "../lib/./b")
-            .link(EntryType::Symlink, "c", "/../../d")
-            .link(EntryType::Link, "e", "./f")
+            .link("bin", "usr/bin")
+            .link("usr/bin/a", "../lib/./b")
+            .link("c", "/../../d")
+            .entry(EntryType::Link, "e", "./f", b"")
             .tar();
         let (_dir, found) = extract(&layer, &["bin/x", "usr/bin/a", "c", "e"]);
         let link = |text: &str| Some(Found::Link(text.to_owned()));
@@ -352,9 +386,9 @@ mod tests {
     #[test]
     fn whiteouts_hide_lower_layers_only() {
         let layer = Layer::new()
-            .file("a/.wh.gone", b"", 0o644)
-            .file("b/.wh..wh..opq", b"", 0o644)
-            .file("b/kept", b"1", 0o644)
+            .file("a/.wh.gone", "")
+            .file("b/.wh..wh..opq", "")
+            .file("b/kept", "1")
             .tar();
         let (_dir, found) = extract(
             &layer,
@@ -369,10 +403,7 @@ mod tests {
 
     #[test]
     fn nothing_is_written_outside() {
-        let layer = Layer::new()
-            .file("../../evil", b"x", 0o644)
-            .file("/abs", b"y", 0o644)
-            .tar();
+        let layer = Layer::new().file("../../evil", "x").file("/abs", "y").tar();
         let (dir, found) = extract(&layer, &["evil", "abs"]);
         assert_eq!(found.get("evil"), None);
         assert_eq!(found.get("abs"), Some(&Found::File(dir.path().join("1"))));
@@ -382,7 +413,7 @@ mod tests {
     #[test]
     fn damaged_layers_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let whole = Layer::new().file("a", &vec![1; 100_000], 0o644).gzip();
+        let whole = Layer::new().file("a", vec![1; 100_000]).gzip();
         for wrong in [
             &whole[..whole.len() / 2],
             &b"not a tar archive, although it is long enough".repeat(30),
@@ -396,6 +427,33 @@ mod tests {
                 .unwrap()
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn long_headers_are_not_read_into_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |kind, size: u64| {
+            let size = usize::try_from(size).unwrap();
+            let layer = Layer::new()
+                .file("before", vec![1; 3 << 20])
+                .entry(kind, "extension", "", &vec![b'x'; size])
+                .file("a", "content");
+            extract_files(layer.gzip().as_slice(), &["a".to_owned()], dir.path())
+        };
+        // Long enough for every path, and for what few attributes there are.
+        assert!(
+            read(EntryType::GNULongLink, 10_000)
+                .unwrap()
+                .contains_key("a")
+        );
+        for kind in [
+            EntryType::GNULongName,
+            EntryType::GNULongLink,
+            EntryType::XHeader,
+        ] {
+            let refused = read(kind, HEADERS_LIMIT_BYTES).unwrap_err();
+            assert!(matches!(refused, Error::TooLarge { .. }), "{refused}");
+        }
     }
 
     proptest! {

@@ -9,6 +9,8 @@ mod credentials;
 mod digest;
 pub mod image;
 pub mod layer;
+#[cfg(test)]
+mod layer_tests;
 mod manifest;
 pub mod media_type;
 mod name;

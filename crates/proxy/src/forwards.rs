@@ -38,18 +38,20 @@ impl Setting for Forwards {
     fn parse(text: &str) -> Result<Self, String> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut mistakes = Vec::new();
-        for text in text
-            .split(',')
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-        {
-            match entry(text) {
+        let texts = text.split(',').map(str::trim);
+        for (index, text) in texts.filter(|text| !text.is_empty()).enumerate() {
+            let mistake = match entry(text) {
                 Ok(entry) if entries.iter().any(|other| other.port == entry.port) => {
-                    mistakes.push(format!("{text:?}: port {} is there twice", entry.port));
+                    format!("port {} is there twice", entry.port)
                 }
-                Ok(entry) => entries.push(entry),
-                Err(reason) => mistakes.push(format!("{text:?}: {reason}")),
-            }
+                Ok(entry) => {
+                    entries.push(entry);
+                    continue;
+                }
+                Err(reason) => reason,
+            };
+            // Without the text: it may hold credentials.
+            mistakes.push(format!("entry {}: {mistake}", index + 1));
         }
         if !mistakes.is_empty() {
             return Err(mistakes.join("; "));
@@ -79,7 +81,7 @@ fn entry(text: &str) -> Result<Entry, String> {
             .strip_prefix(READY)
             .filter(|path| path.starts_with('/'))
             .and_then(|path| path.parse::<PathAndQuery>().ok())
-            .ok_or_else(|| format!("{word:?} is not ready=/PATH"))?;
+            .ok_or("only ready=/PATH may follow the origin")?;
         upstream = upstream.ready_at(path);
     }
     Ok(Entry { port, upstream })
@@ -93,38 +95,39 @@ mod tests {
     fn entries_are_read() {
         let forwards =
             Forwards::parse(" 80=http://a:8080, 81=http://[::1]:1 ready=/v2/?x=1 ,").unwrap();
-        let read: Vec<_> = forwards
-            .iter()
-            .map(|entry| (entry.port, entry.upstream.to_string()))
-            .collect();
+        let upstream = |origin| Upstream::parse(origin).unwrap();
+        let path = PathAndQuery::from_static("/v2/?x=1");
+        let expected = [
+            (80, upstream("http://a:8080")),
+            (81, upstream("http://[::1]:1").ready_at(path)),
+        ];
         assert_eq!(
-            read,
-            [
-                (80, "http://a:8080".to_owned()),
-                (81, "http://[::1]:1".to_owned())
-            ]
+            *forwards,
+            expected.map(|(port, upstream)| Entry { port, upstream })
         );
     }
 
     #[test]
-    fn every_mistake_is_told_with_its_entry() {
+    fn every_mistake_is_told_with_the_number_of_its_entry() {
         let text = "8080=http://a:1,b,0=http://c:1,99999=http://d:1,1=e:1,2=http://f:1/x,8080=http://g:1,\
-                    3=https://h:1,4=http://i:1 check=/x,5=";
+                    3=https://h:1,4=http://i:1 check=/x,5=,6=http://user:secret@j";
         let reason = Forwards::parse(text).unwrap_err();
         for mistake in [
-            "\"b\": the port",
-            "\"0=http://c:1\": the port",
-            "\"99999=http://d:1\": the port",
-            "\"1=e:1\": give it as http://",
-            "\"2=http://f:1/x\": a path",
-            "\"8080=http://g:1\": port 8080 is there twice",
-            "\"3=https://h:1\": give it as http://",
-            "\"check=/x\" is not ready=/PATH",
-            "\"5=\": give it as http://",
+            "entry 2: the port",
+            "entry 3: the port",
+            "entry 4: the port",
+            "entry 5: give it as http://",
+            "entry 6: a path",
+            "entry 7: port 8080 is there twice",
+            "entry 8: give it as http://",
+            "entry 9: only ready=/PATH",
+            "entry 10: give it as http://",
+            "entry 11: a user name",
         ] {
             assert!(reason.contains(mistake), "{mistake} in {reason}");
         }
-        assert_eq!(reason.split("; ").count(), 9, "{reason}");
+        assert_eq!(reason.split("; ").count(), 10, "{reason}");
+        assert!(!reason.contains("secret"), "{reason}");
         assert!(Forwards::parse(" , ").is_err());
     }
 }

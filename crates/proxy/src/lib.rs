@@ -6,12 +6,10 @@
 mod forwards;
 mod ports;
 mod settings;
-mod status;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use service::forward::Lookup;
+use service::forward;
 use service::health::{self, Health};
 use service::resolve::Resolver;
 use service::server::{self, Running};
@@ -19,6 +17,9 @@ use service::{CancellationToken, Error};
 
 pub use forwards::{Entry, Forwards};
 pub use settings::Settings;
+
+/// What `/ready` waits for.
+const UPSTREAMS: &str = "upstreams";
 
 /// A proxy that listens.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl Proxy {
 ///
 /// Errors: a port in use.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Proxy, Error> {
-    start_with(settings, Arc::new(Resolver::system()), shutdown).await
+    start_with(settings, Resolver::system(), shutdown).await
 }
 
 /// [`start`], with names looked up elsewhere than the system says.
@@ -58,11 +59,11 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Pr
 /// Errors: as [`start`].
 pub async fn start_with(
     settings: Settings,
-    names: Arc<dyn Lookup>,
+    names: Resolver,
     shutdown: CancellationToken,
 ) -> Result<Proxy, Error> {
     let health = Health::new();
-    health.starting(status::UPSTREAMS);
+    health.starting(UPSTREAMS);
     let router = service::layers::apply(health::routes(health.clone()), "proxy-status");
     let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
     let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
@@ -71,7 +72,7 @@ pub async fn start_with(
         forwards.push(port.address());
         running.also(port.wait());
     }
-    tokio::spawn(shutdown.run_until_cancelled_owned(status::watch(upstreams, health)));
+    tokio::spawn(shutdown.run_until_cancelled_owned(forward::keep(health, UPSTREAMS, upstreams)));
     Ok(Proxy { forwards, running })
 }
 

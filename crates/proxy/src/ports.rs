@@ -1,12 +1,8 @@
 //! Ports that go to one service each.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::response::Response;
-use service::forward::{Forward, Lookup};
+use service::forward::{self, Forward};
+use service::resolve::Resolver;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
@@ -15,7 +11,7 @@ use crate::settings::Settings;
 /// Listens on every forwarded port; the upstreams are each there once, however many ports they have.
 pub(crate) async fn start(
     settings: &Settings,
-    names: &Arc<dyn Lookup>,
+    names: &Resolver,
     shutdown: &CancellationToken,
 ) -> Result<(Vec<Running>, Vec<Forward>), Error> {
     let mut ports = Vec::new();
@@ -29,18 +25,10 @@ pub(crate) async fn start(
             upstreams.push(started.clone());
             started
         });
-        let router = Router::new().fallback(pass).with_state(forward);
+        let router = Router::new().fallback(forward::pass).with_state(forward);
         let router = service::layers::apply(router, "proxy");
         let listen = vec![settings.listen_on(entry.port)];
         ports.push(server::start(listen, router, shutdown.clone()).await?);
     }
     Ok((ports, upstreams))
-}
-
-async fn pass(
-    State(forward): State<Forward>,
-    ConnectInfo(client): ConnectInfo<SocketAddr>,
-    request: Request,
-) -> Response {
-    forward.answer(client.ip(), request).await
 }

@@ -110,7 +110,7 @@ where
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{name}: {error}\n"), 1),
+        Err(error) => fail(&format!("{name}: {}\n", model::error::chain(&error)), 1),
     }
 }
 

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Error, tls};
 
-/// A client that has not sent its request head by then is cut off.
+/// A client that has not sent its request head by then is cut off; how often one with HTTP/2 is asked whether it is
+/// still there.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
 /// would be most of the memory of a server with many downloads.
@@ -131,7 +132,11 @@ fn bound(builder: &mut Builder<TokioExecutor>) {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
-        .max_buf_size(MAX_BUFFER);
+        .max_buf_size(MAX_BUFFER)
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(HEADER_TIMEOUT)
+        .max_send_buf_size(MAX_BUFFER);
 }
 
 async fn drain(handle: Handle<SocketAddr>, shutdown: CancellationToken) {

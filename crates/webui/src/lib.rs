@@ -7,14 +7,9 @@ mod builtin;
 mod files;
 mod settings;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
 use axum::Router;
-use axum::extract::{ConnectInfo, Request, State};
-use axum::response::Response;
 use axum::routing::any;
-use service::forward::{Forward, Lookup};
+use service::forward::{self, Forward};
 use service::health::{self, Health};
 use service::program::ServerSettings as _;
 use service::resolve::Resolver;
@@ -30,7 +25,7 @@ const API: &str = "api";
 ///
 /// Errors: a port in use, or settings that name no API.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
-    start_with(settings, Arc::new(Resolver::system()), shutdown).await
+    start_with(settings, Resolver::system(), shutdown).await
 }
 
 /// [`start`], with names looked up elsewhere than the system says.
@@ -38,7 +33,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
 /// Errors: as [`start`].
 pub async fn start_with(
     settings: Settings,
-    names: Arc<dyn Lookup>,
+    names: Resolver,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
     let upstream = settings
@@ -50,7 +45,7 @@ pub async fn start_with(
     let router = router(&settings, api.clone()).merge(health::routes(health.clone()));
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
-    tokio::spawn(shutdown.run_until_cancelled_owned(watch(api, health)));
+    tokio::spawn(shutdown.run_until_cancelled_owned(forward::keep(health, API, vec![api])));
     Ok(running)
 }
 
@@ -64,32 +59,9 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
 fn router(settings: &Settings, api: Forward) -> Router {
     // Not `/api*`: `/apiary` is a page of the UI.
     Router::new()
-        .route("/api", any(forward))
-        .route("/api/", any(forward))
-        .route("/api/{*path}", any(forward))
+        .route("/api", any(forward::pass))
+        .route("/api/", any(forward::pass))
+        .route("/api/{*path}", any(forward::pass))
         .with_state(api)
         .fallback_service(files::service(settings))
-}
-
-async fn forward(
-    State(api): State<Forward>,
-    ConnectInfo(client): ConnectInfo<SocketAddr>,
-    request: Request,
-) -> Response {
-    api.answer(client.ip(), request).await
-}
-
-/// Keeps `/ready` true to whether the API can be reached.
-async fn watch(api: Forward, health: Health) {
-    let mut status = api.status();
-    loop {
-        let reason = status.borrow_and_update().reason.clone();
-        match reason {
-            None => health.ready(API),
-            Some(reason) => health.unready(API, format!("the API {reason}")),
-        }
-        if status.changed().await.is_err() {
-            return;
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use service::forward::Upstream;
 use service::program::ServerSettings;
 use service::server::Listen;
-use service::settings::Problem;
+use service::settings::{Problem, shown};
 
 service::settings! {
     /// Settings of the web UI server.
@@ -47,7 +47,7 @@ impl Settings {
         };
         Upstream::parse(&url)
             .map(|upstream| upstream.called("the installer API"))
-            .map_err(|error| Problem::new(variable, format!("{url:?}: {error}")))
+            .map_err(|error| Problem::new(variable, format!("{}{error}", shown(&url))))
     }
 }
 
@@ -94,6 +94,7 @@ mod tests {
             ("api", "http://"),
             ("http://api/base", "path"),
             ("http://", "http://"),
+            ("http://user:secret@api", "user"),
         ] {
             let settings = Settings {
                 api_url: Some(wrong.to_owned()),
@@ -102,6 +103,7 @@ mod tests {
             let problem = settings.upstream().unwrap_err();
             assert_eq!(problem.variable, "API_URL");
             assert!(problem.reason.contains(because), "{}", problem.reason);
+            assert!(!problem.reason.contains("secret"), "{}", problem.reason);
         }
     }
 }

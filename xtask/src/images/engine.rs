@@ -24,6 +24,8 @@ pub(super) const FLAGS: [&str; 9] = [
     "--omit-history",
 ];
 
+const VERSION_LABEL: &str = "org.opencontainers.image.version";
+
 /// A program that packs images and keeps them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
@@ -101,7 +103,7 @@ impl Engine {
         let before = self.inspect(reference)?;
         let mut command = self.command(&FLAGS);
         command
-            .args(["--build-arg", &format!("VERSION={version}")])
+            .arg(format!("--label={VERSION_LABEL}={version}"))
             .args(["--tag", reference])
             .arg("--file")
             .arg(containerfile)

@@ -25,13 +25,10 @@ struct Item {
 
 /// The registry cannot be reached, or broke off.
 pub(super) fn unavailable(registry: &str, cause: &(dyn std::error::Error + 'static)) -> Error {
-    let mut text = format!("{registry}: {cause}");
-    let mut source = cause.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    Error::unavailable(REGISTRY, text)
+    Error::unavailable(
+        REGISTRY,
+        format!("{registry}: {}", model::error::chain(cause)),
+    )
 }
 
 /// The registry answered what the protocol does not foresee.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::fs::{self, OpenOptions};
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,9 +14,7 @@ use model::Error;
 use tar::EntryType;
 
 use super::{parts, resolve, with_layer};
-use crate::layer::{
-    self, BUFFER_BYTES, LAYER_LIMIT_BYTES, OPAQUE, WHITEOUT, joined, normalized, unreadable,
-};
+use crate::layer::{self, Entry, Says, too_large, unreadable};
 use crate::{Client, Platform, Reference};
 
 /// Links on the way to one path; more is taken for a loop. As many as the kernel follows.
@@ -61,7 +59,8 @@ enum Node {
     File(Option<PathBuf>),
     /// A symbolic link.
     Link(String),
-    /// Another name of a file of the same layer.
+    /// Another name of a file. It is followed as a link is, through all layers: when an upper layer replaces or
+    /// removes that file, this name goes with it, although the kernel would keep the old file here.
     Same(String),
     /// A device, a socket: there, but of no use here.
     Other,
@@ -199,26 +198,27 @@ impl Overlay {
 
     fn scan(&mut self, archive: &mut dyn Read) -> Result<Own, Error> {
         let mut own = Own::default();
-        let mut archive = tar::Archive::new(archive.take(LAYER_LIMIT_BYTES));
-        for entry in archive.entries().map_err(unreadable)? {
-            let mut entry = entry.map_err(unreadable)?;
-            let Some(path) = normalized(&String::from_utf8_lossy(&entry.path_bytes())) else {
-                continue;
-            };
+        layer::each_entry(archive, |says, entry| {
+            let (Says::Exists(path) | Says::Hides(path) | Says::Closes(path)) = &says;
             if path.len() > PATH_LIMIT_BYTES {
-                continue;
+                return Ok(());
             }
             self.count_known(path.len())?;
-            let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
-            if name == OPAQUE {
-                own.closed.insert(parent.to_owned());
-            } else if let Some(name) = name.strip_prefix(WHITEOUT) {
-                own.hidden.insert(joined(parent, name));
-            } else if !self.decides(&path) {
-                let node = self.node(&path, &mut entry)?;
-                self.insert(&mut own, path, node)?;
+            match says {
+                Says::Closes(path) => {
+                    own.closed.insert(path);
+                }
+                Says::Hides(path) => {
+                    own.hidden.insert(path);
+                }
+                Says::Exists(path) if self.decides(&path) => {}
+                Says::Exists(path) => {
+                    let node = self.node(&path, entry)?;
+                    self.insert(&mut own, path, node)?;
+                }
             }
-        }
+            Ok(())
+        })?;
         Ok(own)
     }
 
@@ -238,7 +238,7 @@ impl Overlay {
         })
     }
 
-    fn node(&mut self, path: &str, entry: &mut tar::Entry<'_, impl Read>) -> Result<Node, Error> {
+    fn node(&mut self, path: &str, entry: &mut Entry<'_, '_>) -> Result<Node, Error> {
         let target = entry
             .link_name_bytes()
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -271,12 +271,10 @@ impl Overlay {
         fs::remove_file(&replaced).map_err(failed)
     }
 
-    fn write(&mut self, entry: &mut tar::Entry<'_, impl Read>) -> Result<PathBuf, Error> {
+    fn write(&mut self, entry: &mut Entry<'_, '_>) -> Result<PathBuf, Error> {
         if self.files == self.selection.limit_files {
-            return Err(Error::TooLarge {
-                what: "number of files in an image",
-                limit: self.selection.limit_files as u64,
-            });
+            let limit = self.selection.limit_files as u64;
+            return Err(too_large("number of files in an image", limit));
         }
         let file = self.dest.join(self.files.to_string());
         self.files += 1;
@@ -288,20 +286,11 @@ impl Overlay {
             .mode(0o600)
             .open(&file)
             .map_err(failed)?;
-        let mut buffer = vec![0; BUFFER_BYTES];
-        loop {
-            let count = entry.read(&mut buffer).map_err(unreadable)?;
-            if count == 0 {
-                break;
-            }
-            self.bytes += count as u64;
-            if self.bytes > self.selection.limit_bytes {
-                return Err(Error::TooLarge {
-                    what: "files taken out of an image",
-                    limit: self.selection.limit_bytes,
-                });
-            }
-            out.write_all(&buffer[..count]).map_err(failed)?;
+        let limit = self.selection.limit_bytes;
+        let mut bounded = entry.take((limit - self.bytes).saturating_add(1));
+        self.bytes += layer::copy(&mut bounded, &mut out, &file)?;
+        if self.bytes > limit {
+            return Err(too_large("files taken out of an image", limit));
         }
         // Never set-uid, and always readable to whoever asked for it.
         let mode = fs::Permissions::from_mode(mode & 0o777 | 0o400);
@@ -312,10 +301,8 @@ impl Overlay {
     fn count_known(&mut self, text_bytes: usize) -> Result<(), Error> {
         self.known_bytes += text_bytes + ENTRY_BYTES;
         if self.known_bytes > KNOWN_LIMIT_BYTES {
-            return Err(Error::TooLarge {
-                what: "list of an image's files",
-                limit: KNOWN_LIMIT_BYTES as u64,
-            });
+            let limit = KNOWN_LIMIT_BYTES as u64;
+            return Err(too_large("list of an image's files", limit));
         }
         Ok(())
     }

@@ -1,39 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-
-struct Layer(tar::Builder<Vec<u8>>);
-
-impl Layer {
-    fn new() -> Self {
-        Self(tar::Builder::new(Vec::new()))
-    }
-
-    fn entry(mut self, kind: EntryType, path: &str, target: &str, content: &[u8]) -> Self {
-        let mut header = tar::Header::new_gnu();
-        header.set_entry_type(kind);
-        header.set_mode(0o4750);
-        header.set_size(content.len() as u64);
-        // Not `set_path` and `set_link_name`: those refuse what an attacker would write.
-        header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
-        header.as_mut_bytes()[157..157 + target.len()].copy_from_slice(target.as_bytes());
-        header.set_cksum();
-        self.0.append(&header, content).unwrap();
-        self
-    }
-
-    fn file(self, path: &str, content: &str) -> Self {
-        self.entry(EntryType::Regular, path, "", content.as_bytes())
-    }
-
-    fn link(self, path: &str, target: &str) -> Self {
-        self.entry(EntryType::Symlink, path, target, b"")
-    }
-
-    fn tar(self) -> Vec<u8> {
-        self.0.into_inner().unwrap()
-    }
-}
+use crate::layer_tests::Layer;
 
 fn everything() -> Selection {
     Selection {

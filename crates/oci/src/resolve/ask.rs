@@ -44,12 +44,12 @@ enum Lack {
 /// Asks for both kinds of addresses at once, over TCP where an answer is too long for UDP.
 pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> Reply {
     // Made for each question: it is cheap, and what it opens belongs to the runtime that asks.
-    let stub = match stub(server, wait) {
-        Ok(stub) => stub,
+    let client = match client(server, wait) {
+        Ok(client) => client,
         Err(error) => return Reply::Failed(format!("cannot be asked: {error}")),
     };
-    let v4 = pin!(records(&stub, name, RecordType::A, wait));
-    let v6 = pin!(records(&stub, name, RecordType::AAAA, wait));
+    let v4 = pin!(records(&client, name, RecordType::A, wait));
+    let v6 = pin!(records(&client, name, RecordType::AAAA, wait));
     match select(v4, v6).await {
         Either::Left((Ok(v4), v6)) => {
             let v6 = timeout(AAAA_GRACE, v6).await.unwrap_or(Err(Lack::Records));
@@ -83,13 +83,13 @@ fn sorted(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
 }
 
 async fn records(
-    stub: &Resolver<Sockets>,
+    client: &Resolver<Sockets>,
     name: &Name,
     kind: RecordType,
     wait: Duration,
 ) -> Result<Vec<IpAddr>, Lack> {
     let silent = || Lack::Silent(format!("did not answer within {wait:?}"));
-    let answer = timeout(wait, stub.lookup(name.clone(), kind))
+    let answer = timeout(wait, client.lookup(name.clone(), kind))
         .await
         .map_err(|_| silent())?;
     let answer = answer.map_err(|error| match error {
@@ -122,7 +122,7 @@ async fn records(
 }
 
 /// A client of one server, without memory and without a second try: both are ours.
-fn stub(server: SocketAddr, wait: Duration) -> Result<Resolver<Sockets>, NetError> {
+fn client(server: SocketAddr, wait: Duration) -> Result<Resolver<Sockets>, NetError> {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
         connection.port = server.port();
         connection

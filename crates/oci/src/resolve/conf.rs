@@ -7,10 +7,10 @@ use hickory_resolver::proto::rr::Name;
 use super::name::dns_name;
 
 /// The port of name servers that are written without one.
-const PORT: u16 = 53;
+pub(super) const PORT: u16 = 53;
 /// As many as the C library asks.
 const MAX_SERVERS: usize = 3;
-/// As many as the C library tries.
+/// Bounds the questions for one short name. As many as old C libraries tried; those of today have no bound.
 const MAX_SEARCH: usize = 6;
 /// As far as the C library counts.
 const MAX_NDOTS: usize = 15;

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-/// The port of name servers; others are spelled out.
-const PORT: u16 = 53;
+use super::conf::PORT;
 
 /// Why a host has no address. The host stands as the caller wrote it, in lower case.
 #[derive(Debug, Clone, thiserror::Error)]

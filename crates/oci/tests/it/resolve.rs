@@ -541,6 +541,16 @@ async fn replica(ip: &str, port: u16) -> u16 {
     address.port()
 }
 
+/// An HTTP client that finds hosts by these files.
+fn client(files: &Files) -> reqwest::Client {
+    reqwest::Client::builder()
+        .no_proxy()
+        .dns_resolver(files.resolver())
+        .tls_backend_preconfigured(oci::trust::client_config(None, false).unwrap())
+        .build()
+        .unwrap()
+}
+
 #[tokio::test]
 async fn replicas_share_the_connections() {
     let port = replica("127.0.0.1", 0).await;
@@ -549,12 +559,7 @@ async fn replicas_share_the_connections() {
     }
     let server = always(&["127.0.0.1", "127.0.0.2", "127.0.0.3"]).await;
     let files = Files::of(&[&server]);
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .dns_resolver(files.resolver())
-        .tls_backend_preconfigured(oci::trust::client_config(None, false).unwrap())
-        .build()
-        .unwrap();
+    let client = client(&files);
     let mut answered = Vec::new();
     for _ in 0..9 {
         let answer = client
@@ -577,20 +582,9 @@ async fn replicas_share_the_connections() {
 async fn a_client_tells_why_a_host_is_not_found() {
     let server = says(UNKNOWN).await;
     let files = Files::of(&[&server]);
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .dns_resolver(files.resolver())
-        .tls_backend_preconfigured(oci::trust::client_config(None, false).unwrap())
-        .build()
-        .unwrap();
+    let client = client(&files);
     let error = client.get("http://nowhere/").send().await.unwrap_err();
-    let mut chain = Vec::new();
-    let mut cause: Option<&dyn std::error::Error> = Some(&error);
-    while let Some(error) = cause {
-        chain.push(error.to_string());
-        cause = error.source();
-    }
-    let chain = chain.join(": ");
+    let chain = model::error::chain(&error);
     let wanted = format!("the host nowhere is not known: {}", server.address);
     assert!(chain.contains(&wanted), "{chain}");
 }

@@ -10,8 +10,9 @@ use axum::extract::Path;
 use axum::routing::post;
 use http::{StatusCode, header};
 use reqwest::Client;
+use tokio::net::TcpListener;
 
-use crate::world::{Replica, World, client, eventually, json_of};
+use crate::world::{Replica, World, client, eventually, json_of, soon};
 
 fn even(replicas: &[Replica], each: usize) -> BTreeMap<IpAddr, usize> {
     replicas.iter().map(|replica| (replica.ip, each)).collect()
@@ -38,13 +39,7 @@ async fn replicas_come_and_go_with_the_name() {
 #[tokio::test]
 async fn known_replicas_stay_when_the_name_server_is_away() {
     let (world, replicas) = World::with_replicas(2).await;
-    world.names.break_down();
-    // Two looks at readiness later, the look-up has failed several times.
-    for is_unready in [true, false] {
-        replicas[0].set_unready(is_unready);
-        let rest = usize::from(is_unready);
-        world.wait_for(&replicas[rest..]).await;
-    }
+    world.names.break_down().await;
     assert_eq!(world.answered_by(4).await, even(&replicas, 2));
 }
 
@@ -105,12 +100,12 @@ async fn a_name_that_never_resolved_is_503() {
 #[tokio::test]
 async fn replicas_that_only_accept_do_not_hold_requests_up() {
     let (world, replicas) = World::with_replicas(2).await;
-    // Accepted by the system, never by a program: the look has to end by itself.
-    let frozen = std::net::TcpListener::bind(world.named_address()).unwrap();
+    let frozen = TcpListener::bind(world.named_address()).await.unwrap();
+    // It is known now, and the look at it has to end by itself.
+    let _look = soon(frozen.accept()).await.unwrap();
     for _ in 0..50 {
         assert_eq!(world.answered_by(2).await, even(&replicas, 1));
     }
-    drop(frozen);
 }
 
 /// What clients saw during a test.

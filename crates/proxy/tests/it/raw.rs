@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::world::soon;
@@ -17,7 +17,7 @@ pub(crate) async fn ask(address: SocketAddr, request: &str) -> String {
 }
 
 /// Reads until `end`, which is included.
-pub(crate) async fn read_until(stream: &mut TcpStream, end: &str) -> String {
+pub(crate) async fn read_until(stream: &mut (impl AsyncRead + Unpin), end: &str) -> String {
     let mut read = Vec::new();
     while !read.ends_with(end.as_bytes()) {
         let byte = soon(stream.read_u8()).await;

@@ -77,7 +77,7 @@ async fn a_get_may_have_a_body() {
     }
 }
 
-/// How much more than the kernel's buffers hold is never read ahead. Units: bytes.
+/// Units: bytes. More than the kernel's buffers hold; never read ahead.
 const AHEAD: usize = 64 << 20;
 const CHUNK: usize = 1 << 16;
 static FILLER: [u8; CHUNK] = [7; CHUNK];

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::raw;
-use crate::world::{World, client, soon};
+use crate::world::{World, client, eventually, soon};
 
 /// Head and body of an answer.
 fn parts(answer: &str) -> (String, &str) {
@@ -147,6 +147,20 @@ async fn answers_without_a_body_keep_their_headers() {
 }
 
 #[tokio::test]
+async fn headers_of_the_replicas_connection_stay_behind() {
+    let world = World::start().await;
+    let answer = "HTTP/1.1 200 OK\r\nConnection: keep-alive, x-private\r\nKeep-Alive: timeout=5\r\nX-Private: 1\r\n\
+                  X-Kept: 1\r\nContent-Length: 0\r\n\r\n";
+    by_hand(&world, answer).await;
+    let request = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    let answer = raw::ask(world.proxy, request).await.to_lowercase();
+    assert!(answer.contains("x-kept: 1"), "{answer}");
+    for dropped in ["x-private", "keep-alive"] {
+        assert!(!answer.contains(dropped), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn informational_answers_come_before_the_real_one() {
     let world = World::start().await;
     let answer = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -204,7 +218,7 @@ async fn large_headers_pass_and_too_large_ones_are_refused() {
     assert_eq!(header_of(&asked, "x-large").unwrap().len(), 60_000);
     let mut stream = TcpStream::connect(world.proxy).await.unwrap();
     // The proxy stops reading in the middle.
-    stream.write_all(request(8 << 20).as_bytes()).await.ok();
+    stream.write_all(request(100_000).as_bytes()).await.ok();
     let mut answer = String::new();
     soon(stream.read_to_string(&mut answer)).await.ok();
     assert!(
@@ -263,7 +277,9 @@ async fn ambiguous_lengths_are_refused() {
 async fn a_chunked_body_with_a_length_has_one_meaning() {
     let request = "POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n\
                    0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
-    let (_, seen) = smuggled(request).await;
+    let (answer, seen) = smuggled(request).await;
+    let is_refused = answer.starts_with("HTTP/1.1 400");
+    assert_eq!(seen.len(), usize::from(!is_refused), "{answer}");
     for seen in &seen {
         let seen = seen.to_lowercase();
         assert!(!seen.contains("smuggled"), "{seen}");
@@ -305,6 +321,19 @@ async fn upgrades_pass_through() {
         stream.write_all(b"ping").await.unwrap();
         raw::read_until(&mut stream, "ping").await;
     }
+}
+
+#[tokio::test]
+async fn an_upgraded_connection_ends_when_its_replica_is_gone() {
+    let world = World::start().await;
+    let answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    by_hand(&world, answer).await;
+    let mut stream = TcpStream::connect(world.proxy).await.unwrap();
+    let request = b"GET / HTTP/1.1\r\nHost: ui\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    raw::read_until(&mut stream, "\r\n\r\n").await;
+    // The replica has closed: what comes now is refused, and the client has to learn it.
+    eventually(async || stream.write_all(b"ping").await.is_err()).await;
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A name, the replicas behind it, and the proxy in front.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,41 +15,80 @@ use http::StatusCode;
 use proxy::{Entry, Forwards, Settings};
 use serde_json::{Value, json};
 use service::CancellationToken;
-use service::forward::{Found, Lookup, Upstream};
+use service::forward::Upstream;
+use service::resolve::{Options, Resolver};
 use service::server::{Listen, Running};
+use tempfile::TempDir;
+use tokio::net::UdpSocket;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 /// Long enough for a busy machine; a test that reaches it has failed.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
-/// A name server that says what the test wants.
-#[derive(Clone, Default)]
-pub(crate) struct Names(Arc<Mutex<Option<BTreeSet<IpAddr>>>>);
+/// A hosts file in which a name stands for what the test wants.
+pub(crate) struct Names {
+    name: String,
+    addresses: Mutex<BTreeSet<IpAddr>>,
+    folder: TempDir,
+}
 
 impl Names {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            addresses: Mutex::default(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn resolver(&self) -> Resolver {
+        Resolver::new(Options {
+            resolv_conf: self.folder.path().join("resolv.conf"),
+            hosts: self.folder.path().join("hosts"),
+            attempts: 1,
+            ..Options::default()
+        })
+    }
+
     pub(crate) fn add(&self, ip: IpAddr) {
-        self.0.lock().unwrap().get_or_insert_default().insert(ip);
+        self.change(|addresses| addresses.insert(ip));
     }
 
     pub(crate) fn remove(&self, ip: IpAddr) {
-        self.0.lock().unwrap().get_or_insert_default().remove(&ip);
+        self.change(|addresses| addresses.remove(&ip));
     }
 
-    /// No answer at all from now on.
-    pub(crate) fn break_down(&self) {
-        *self.0.lock().unwrap() = None;
+    fn change<T>(&self, change: impl FnOnce(&mut BTreeSet<IpAddr>) -> T) {
+        let mut addresses = self.addresses.lock().unwrap();
+        change(&mut addresses);
+        let line = |ip| format!("{ip} {}\n", self.name);
+        self.write("hosts", &addresses.iter().map(line).collect::<String>());
     }
-}
 
-impl Lookup for Names {
-    fn lookup<'a>(&'a self, host: &'a str) -> Found<'a> {
-        assert!(host.starts_with("api"), "{host}");
-        let addresses = self.0.lock().unwrap().clone();
-        Box::pin(async move {
-            let addresses = addresses.ok_or("no server answers")?;
-            Ok(addresses.into_iter().collect())
-        })
+    /// Readers see the old text or the new one, nothing between.
+    fn write(&self, file: &str, text: &str) {
+        let new = self.folder.path().join("new");
+        fs::write(&new, text).unwrap();
+        fs::rename(new, self.folder.path().join(file)).unwrap();
+    }
+
+    /// Look-ups fail from now on; returns when two have.
+    pub(crate) async fn break_down(&self) {
+        let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let port = server.local_addr().unwrap().port();
+        let line = format!("nameserver [127.0.0.1]:{port}\n");
+        self.write("resolv.conf", &line);
+        self.change(BTreeSet::clear);
+        // A look-up asks for both kinds of addresses: with the fifth question, the third look-up has begun.
+        for _ in 0..5 {
+            let mut message = [0; 512];
+            let (length, client) = soon(server.recv_from(&mut message)).await.unwrap();
+            // The question becomes an answer: SERVFAIL.
+            message[2] |= 0x80;
+            message[3] = 2;
+            server.send_to(&message[..length], client).await.unwrap();
+        }
     }
 }
 
@@ -132,8 +172,9 @@ impl World {
         let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = free.local_addr().unwrap().port();
         // Metrics belong to the process: what is counted here has a name of its own.
-        let upstream = format!("api{network}.test:{port}");
-        let names = Names::default();
+        let name = format!("api{network}.test");
+        let upstream = format!("{name}:{port}");
+        let names = Names::new(name);
         let shutdown = CancellationToken::new();
         let settings = Settings {
             listen_address: Ipv4Addr::LOCALHOST.into(),
@@ -144,7 +185,7 @@ impl World {
             proxy_status_port: 0,
             ..Settings::default()
         };
-        let started = proxy::start_with(settings, Arc::new(names.clone()), shutdown.clone())
+        let started = proxy::start_with(settings, names.resolver(), shutdown.clone())
             .await
             .unwrap();
         Self {

@@ -27,7 +27,7 @@ const RETRY_AFTER: &str = "2";
 
 impl Forward {
     /// Passes one request of `client` on and gives the answer, or an error in JSON when there is none.
-    pub async fn answer(&self, client: IpAddr, mut request: Request) -> Response {
+    pub(super) async fn answer(&self, client: IpAddr, mut request: Request) -> Response {
         let inner = &self.inner;
         inner.metrics.requests.increment(1);
         if request.method() == Method::CONNECT {
@@ -46,7 +46,7 @@ impl Forward {
         let is_head = parts.method == Method::HEAD;
         match Sending::new(inner, parts, Source::new(body)).run().await {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                drop(lease);
+                lease.become_tunnel();
                 switched(inner, response.map(Body::new), from_client, permit)
             }
             Ok((response, lease)) => returned(response, is_head, lease, permit),
@@ -132,7 +132,7 @@ fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(header::UPGRADE, protocol);
 }
 
-/// Carries bytes both ways until either side ends.
+/// Carries bytes both ways until both sides have ended or one has failed.
 async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: OwnedSemaphorePermit) {
     match tokio::try_join!(from_client, from_replica) {
         Ok((client, replica)) => {
@@ -205,6 +205,11 @@ impl Lease {
             replica,
             request,
         }
+    }
+
+    /// It carries another protocol from now on, and never a request again.
+    fn become_tunnel(self) {
+        self.connection.exchange.become_tunnel();
     }
 
     /// Gives it back, unless the replica answered before it had read everything.

@@ -10,7 +10,7 @@ use hyper::body::{Body as _, Bytes, Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
 /// Units: bytes. Requests that are repeated are small documents; uploads are not held in memory for that.
-pub(super) const REPEATABLE_BYTES: usize = 64 * 1024;
+const REPEATABLE_BYTES: usize = 64 * 1024;
 /// How long the body of a request that expects `100 Continue` waits for it. Source: RFC 9110 §10.1.1, which
 /// forbids to wait for ever.
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);

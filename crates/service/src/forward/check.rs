@@ -1,6 +1,5 @@
 //! Looking at replicas: which addresses there are, and which of them are ready.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,11 +7,11 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
+use oci::resolve::Resolver;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Outgoing;
 use super::inner::Inner;
-use super::lookup::Lookup;
 use super::pool::Connection;
 use super::replica::{Condition, Replica};
 
@@ -32,14 +31,14 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REPLICAS: usize = 64;
 
 /// Keeps the replicas equal to what the name stands for, until `shutdown`.
-pub(super) async fn follow(inner: Arc<Inner>, names: Arc<dyn Lookup>, shutdown: CancellationToken) {
+pub(super) async fn follow(inner: Arc<Inner>, names: Resolver, shutdown: CancellationToken) {
     let mut last_error = None;
     loop {
-        let looked_up = look_up(&inner, names.as_ref()).await;
+        let looked_up = look_up(&inner, &names).await;
         let interval = match looked_up {
             Ok(addresses) => {
                 last_error = None;
-                update(&inner, &addresses, &shutdown);
+                update(&inner, one_family(addresses), &shutdown);
                 LOOKUP_INTERVAL
             }
             Err(error) => {
@@ -59,26 +58,23 @@ pub(super) async fn follow(inner: Arc<Inner>, names: Arc<dyn Lookup>, shutdown: 
     }
 }
 
-async fn look_up(inner: &Inner, names: &dyn Lookup) -> Result<BTreeSet<IpAddr>, String> {
-    let found = tokio::time::timeout(LOOKUP_TIMEOUT, names.lookup(inner.upstream.host()))
+async fn look_up(inner: &Inner, names: &Resolver) -> Result<Vec<IpAddr>, String> {
+    tokio::time::timeout(LOOKUP_TIMEOUT, names.lookup(inner.upstream.host()))
         .await
-        .map_err(|_| "no answer in time".to_owned())??;
-    if found.is_empty() {
-        return Err("the name has no address".to_owned());
-    }
-    if found.len() > MAX_REPLICAS {
-        tracing::warn!(
-            upstream = inner.upstream.authority(),
-            found = found.len(),
-            used = MAX_REPLICAS,
-            "a name has too many addresses"
-        );
-    }
-    let sorted: BTreeSet<IpAddr> = found.into_iter().collect();
-    Ok(sorted.into_iter().take(MAX_REPLICAS).collect())
+        .map_err(|_| "no answer in time".to_owned())?
+        .map_err(|error| error.to_string())
 }
 
-fn update(inner: &Arc<Inner>, addresses: &BTreeSet<IpAddr>, shutdown: &CancellationToken) {
+/// The IPv4 addresses, or the others when there are none: a replica with both would be there twice.
+fn one_family(mut addresses: Vec<IpAddr>) -> Vec<IpAddr> {
+    let has_v4 = addresses.iter().any(IpAddr::is_ipv4);
+    addresses.retain(|ip| ip.is_ipv4() == has_v4);
+    addresses
+}
+
+fn update(inner: &Arc<Inner>, mut addresses: Vec<IpAddr>, shutdown: &CancellationToken) {
+    let found = addresses.len();
+    addresses.truncate(MAX_REPLICAS);
     let known = inner.replicas();
     let is_same = known.len() == addresses.len()
         && known
@@ -88,6 +84,14 @@ fn update(inner: &Arc<Inner>, addresses: &BTreeSet<IpAddr>, shutdown: &Cancellat
         return;
     }
     let upstream = inner.upstream.authority();
+    if found > MAX_REPLICAS {
+        tracing::warn!(
+            upstream,
+            found,
+            used = MAX_REPLICAS,
+            "a name has too many addresses"
+        );
+    }
     let replicas = addresses
         .iter()
         .map(|ip| {
@@ -163,4 +167,21 @@ async fn ask(inner: &Inner, replica: &Replica) -> Condition {
 /// A server whose answer is not read would log a broken connection at every look.
 async fn read_to_end(mut body: Incoming) {
     while let Some(Ok(_)) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_with_two_families_counts_once() {
+        let chosen = |texts: &[&str]| {
+            let addresses = texts.iter().map(|text| text.parse().unwrap()).collect();
+            let chosen = one_family(addresses);
+            chosen.iter().map(IpAddr::to_string).collect::<Vec<_>>()
+        };
+        let both = chosen(&["10.0.0.1", "10.0.0.2", "fd00::1", "fd00::2"]);
+        assert_eq!(both, ["10.0.0.1", "10.0.0.2"]);
+        assert_eq!(chosen(&["fd00::1", "fd00::2"]), ["fd00::1", "fd00::2"]);
+    }
 }

@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use oci::resolve::Resolver;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::check;
-use super::lookup::Lookup;
 use super::metrics::Metrics;
 use super::replica::{Condition, Rank, Replica};
 use super::upstream::Upstream;
@@ -24,17 +24,6 @@ pub struct Forward {
     pub(super) inner: Arc<Inner>,
 }
 
-/// How an upstream is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// Replicas that its name stands for.
-    pub replicas: usize,
-    /// Those that say that they are ready.
-    pub ready: usize,
-    /// What it does instead when none is ready, as in `answers 503`; for an operator, without addresses.
-    pub reason: Option<String>,
-}
-
 pub(super) struct Inner {
     pub(super) upstream: Upstream,
     pub(super) shutdown: CancellationToken,
@@ -44,7 +33,8 @@ pub(super) struct Inner {
     /// Cancelled when the first look-up has ended, with or without addresses.
     first_lookup: CancellationToken,
     replicas: RwLock<Arc<[Arc<Replica>]>>,
-    status: watch::Sender<Status>,
+    /// What it does instead when no replica is ready, as in `answers 503`; for an operator, without addresses.
+    unready: watch::Sender<Option<String>>,
 }
 
 impl Forward {
@@ -52,7 +42,7 @@ impl Forward {
     /// forwarded also after it, to the replicas that were known.
     ///
     /// Panics: outside a runtime.
-    pub fn start(upstream: Upstream, names: Arc<dyn Lookup>, shutdown: &CancellationToken) -> Self {
+    pub fn start(upstream: Upstream, names: Resolver, shutdown: &CancellationToken) -> Self {
         let inner = Arc::new(Inner {
             metrics: Metrics::of(&upstream),
             upstream,
@@ -61,11 +51,7 @@ impl Forward {
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
             first_lookup: CancellationToken::new(),
             replicas: RwLock::new(Arc::new([])),
-            status: watch::Sender::new(Status {
-                replicas: 0,
-                ready: 0,
-                reason: Some("has not been looked up yet".to_owned()),
-            }),
+            unready: watch::Sender::new(Some("has not been looked up yet".to_owned())),
         });
         let following = check::follow(inner.clone(), names, shutdown.clone());
         tokio::spawn(shutdown.clone().run_until_cancelled_owned(following));
@@ -77,9 +63,9 @@ impl Forward {
         &self.inner.upstream
     }
 
-    /// How the upstream is, now and from now on.
-    pub fn status(&self) -> watch::Receiver<Status> {
-        self.inner.status.subscribe()
+    /// What the upstream does instead when no replica is ready, now and from now on.
+    pub(super) fn unready(&self) -> watch::Receiver<Option<String>> {
+        self.inner.unready.subscribe()
     }
 }
 
@@ -117,11 +103,7 @@ impl Inner {
         self.first_lookup.cancel();
         if self.replicas().is_empty() {
             let reason = Some("has a name that cannot be resolved".to_owned());
-            self.status.send_if_modified(|status| {
-                let is_new = status.reason != reason;
-                status.reason = reason;
-                is_new
-            });
+            self.unready.send_if_modified(|last| replaced(last, reason));
         }
     }
 
@@ -158,46 +140,41 @@ impl Inner {
     }
 
     fn publish(&self) {
-        let replicas = self.replicas();
-        let status = summary(replicas.iter().map(|replica| replica.condition()));
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "a name has few addresses, a gauge is a float"
-        )]
-        {
-            self.metrics.replicas.set(status.replicas as f64);
-            self.metrics.ready.set(status.ready as f64);
-        }
-        self.status.send_if_modified(|last| {
-            let is_new = *last != status;
-            *last = status;
-            is_new
+        self.unready.send_if_modified(|last| {
+            // Looked at under the lock: whoever is last to publish has seen what all before it found.
+            let replicas = self.replicas();
+            let conditions: Vec<_> = replicas.iter().map(|replica| replica.condition()).collect();
+            let is_ready = |condition: &&Condition| **condition == Condition::Ready;
+            let ready = conditions.iter().filter(is_ready).count();
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a name has few addresses, a gauge is a float"
+            )]
+            {
+                self.metrics.replicas.set(conditions.len() as f64);
+                self.metrics.ready.set(ready as f64);
+            }
+            replaced(last, (ready == 0).then(|| reason(&conditions)))
         });
     }
 }
 
-fn summary(conditions: impl Iterator<Item = Condition>) -> Status {
-    let conditions: Vec<Condition> = conditions.collect();
-    let ready = conditions
-        .iter()
-        .filter(|condition| **condition == Condition::Ready)
-        .count();
-    let reason = || {
-        let code = conditions.iter().find_map(|condition| match condition {
-            Condition::Answers(code) => Some(code),
-            _ => None,
-        });
-        match code {
-            Some(code) => format!("answers {code}"),
-            None if conditions.contains(&Condition::Silent) => "does not answer".to_owned(),
-            None if conditions.contains(&Condition::Unreachable) => "cannot be reached".to_owned(),
-            None => "has not been asked yet".to_owned(),
-        }
-    };
-    Status {
-        replicas: conditions.len(),
-        ready,
-        reason: (ready == 0).then(reason),
+/// Whether `new` differs from what it replaces.
+fn replaced(last: &mut Option<String>, new: Option<String>) -> bool {
+    std::mem::replace(last, new) != *last
+}
+
+/// Why none of the replicas is ready.
+fn reason(conditions: &[Condition]) -> String {
+    let code = conditions.iter().find_map(|condition| match condition {
+        Condition::Answers(code) => Some(code),
+        _ => None,
+    });
+    match code {
+        Some(code) => format!("answers {code}"),
+        None if conditions.contains(&Condition::Silent) => "does not answer".to_owned(),
+        None if conditions.contains(&Condition::Unreachable) => "cannot be reached".to_owned(),
+        None => "has not been asked yet".to_owned(),
     }
 }
 
@@ -205,7 +182,7 @@ impl std::fmt::Debug for Forward {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Forward")
             .field("upstream", &self.inner.upstream)
-            .field("status", &*self.inner.status.borrow())
+            .field("unready", &*self.inner.unready.borrow())
             .finish_non_exhaustive()
     }
 }
@@ -216,16 +193,14 @@ mod tests {
 
     #[test]
     fn the_most_telling_reason_is_given() {
-        use Condition::{Answers, Ready, Silent, Unchecked, Unreachable};
-        let reason = |conditions: &[Condition]| summary(conditions.iter().copied()).reason;
-        assert_eq!(reason(&[Ready, Answers(503)]), None);
+        use Condition::{Answers, Silent, Unchecked, Unreachable};
         for (conditions, expected) in [
             (&[Unreachable, Answers(503)][..], "answers 503"),
             (&[Unreachable, Silent], "does not answer"),
             (&[Unchecked, Unreachable], "cannot be reached"),
             (&[Unchecked], "has not been asked yet"),
         ] {
-            assert_eq!(reason(conditions).as_deref(), Some(expected));
+            assert_eq!(reason(conditions), expected);
         }
     }
 }

@@ -86,22 +86,14 @@ struct Idle {
 }
 
 impl Pool {
-    /// The connection that was used last, when there is one.
+    /// The connection that was used last, when there is one. A connection that has just carried its answer needs
+    /// a moment until it takes the next request.
     pub(super) fn take(&self) -> Option<Connection> {
         let mut idle = self.lock();
-        while let Some(last) = idle.connections.len().checked_sub(1) {
-            if !idle.connections[last].is_usable() {
-                idle.connections.truncate(last);
-                continue;
-            }
-            // One that has just carried its answer needs a moment until it takes the next request.
-            let ready = idle
-                .connections
-                .iter()
-                .rposition(|connection| connection.sender.is_ready() && connection.is_usable())?;
-            return Some(idle.connections.remove(ready));
-        }
-        None
+        idle.connections.retain(Connection::is_usable);
+        let is_ready = |connection: &Connection| connection.sender.is_ready();
+        let ready = idle.connections.iter().rposition(is_ready)?;
+        Some(idle.connections.remove(ready))
     }
 
     /// Keeps a connection whose answer has been read to its end.

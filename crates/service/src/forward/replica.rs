@@ -1,8 +1,7 @@
 //! One replica, and which of several gets a request.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -42,27 +41,6 @@ impl Condition {
             Self::Unreachable => Rank::Unreachable,
         }
     }
-
-    // HTTP codes begin at 100: the numbers below are free.
-    const fn number(self) -> u16 {
-        match self {
-            Self::Unchecked => 0,
-            Self::Ready => 1,
-            Self::Silent => 2,
-            Self::Unreachable => 3,
-            Self::Answers(code) => code,
-        }
-    }
-
-    const fn from_number(number: u16) -> Self {
-        match number {
-            0 => Self::Unchecked,
-            1 => Self::Ready,
-            2 => Self::Silent,
-            3 => Self::Unreachable,
-            code => Self::Answers(code),
-        }
-    }
 }
 
 /// One address behind a name.
@@ -75,7 +53,7 @@ pub(super) struct Replica {
     pub(super) frozen: Notify,
     /// Cancelled when the name does not stand for this address any more.
     pub(super) gone: CancellationToken,
-    condition: AtomicU16,
+    condition: Mutex<Condition>,
 }
 
 impl Replica {
@@ -86,18 +64,23 @@ impl Replica {
             doubted: Notify::new(),
             frozen: Notify::new(),
             gone,
-            condition: AtomicU16::new(Condition::Unchecked.number()),
+            condition: Mutex::new(Condition::Unchecked),
         }
     }
 
     pub(super) fn condition(&self) -> Condition {
-        Condition::from_number(self.condition.load(Ordering::Relaxed))
+        *self.last_found()
     }
 
     /// Notes what was found; the condition before.
     pub(super) fn found(&self, condition: Condition) -> Condition {
-        let before = self.condition.swap(condition.number(), Ordering::Relaxed);
-        Condition::from_number(before)
+        std::mem::replace(&mut self.last_found(), condition)
+    }
+
+    fn last_found(&self) -> MutexGuard<'_, Condition> {
+        self.condition
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name stands for other addresses now; requests that are on it finish.
@@ -151,19 +134,6 @@ mod tests {
             counts[index.unwrap()] += 1;
         }
         counts
-    }
-
-    #[test]
-    fn conditions_survive_their_number() {
-        for condition in [
-            Condition::Ready,
-            Condition::Answers(503),
-            Condition::Silent,
-            Condition::Unchecked,
-            Condition::Unreachable,
-        ] {
-            assert_eq!(Condition::from_number(condition.number()), condition);
-        }
     }
 
     #[test]

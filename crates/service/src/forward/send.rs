@@ -12,15 +12,18 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Lease;
-use super::body::{REPEATABLE_BYTES, Source};
+use super::body::Source;
 use super::inner::Inner;
 use super::pool::Connection;
 use super::replica::{Condition, Replica, choose};
+use super::socket::FIRST_READ_BYTES;
 
 /// How long a service may think before its answer begins: building log archives takes minutes.
 const ANSWER_TIMEOUT: Duration = Duration::from_hours(1);
 /// How long a client waits while one replica after the other cannot be reached.
 const ATTEMPTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Units: bytes. Bodies of requests that a server reads at once, their heads included.
+const SMALL_BODY_BYTES: usize = FIRST_READ_BYTES / 2;
 
 /// Why no answer came.
 #[derive(Debug)]
@@ -41,8 +44,10 @@ pub(super) enum Failure {
 enum Attempt {
     /// The replica accepts no connection.
     Unreachable,
-    /// The replica cannot have acted on the request.
+    /// The replica cannot have acted on the request, or may act on it twice.
     Unread,
+    /// The same as far as one can see, but it may have died over the beginning of the request.
+    HardlyRead,
     Broken,
     Late,
     Client,
@@ -119,7 +124,7 @@ impl<'a> Sending<'a> {
         }
         Err(match last {
             Some(Attempt::Unreachable) | None => Failure::Unreachable(replicas.len()),
-            Some(Attempt::Unread | Attempt::Broken) => Failure::Broken,
+            Some(Attempt::Unread | Attempt::HardlyRead | Attempt::Broken) => Failure::Broken,
             Some(Attempt::Late) => Failure::Late,
             Some(Attempt::Client) => Failure::Client,
         })
@@ -129,15 +134,20 @@ impl<'a> Sending<'a> {
         match failed {
             Attempt::Unreachable => false,
             Attempt::Unread => !self.body.is_repeatable(),
+            Attempt::HardlyRead => self.is_repeated() || !self.body.is_repeatable(),
             Attempt::Broken => {
                 let may_repeat = self.is_idempotent && self.body.is_repeatable();
-                let is_final = !may_repeat || self.has_been_repeated;
-                self.has_been_repeated = true;
+                let is_final = self.is_repeated() || !may_repeat;
                 self.may_return |= !is_final;
                 is_final
             }
             Attempt::Late | Attempt::Client => true,
         }
+    }
+
+    /// Whether it has been sent again already; from now on it has.
+    fn is_repeated(&mut self) -> bool {
+        std::mem::replace(&mut self.has_been_repeated, true)
     }
 
     async fn attempt(
@@ -174,12 +184,16 @@ impl<'a> Sending<'a> {
                 let is_unread = is_unsent || connection.exchange.was_unread();
                 let error = error.into_error();
                 tracing::debug!(address = %replica.address, %error, is_unread, "a replica broke off");
-                // That a pooled connection failed says nothing about a new one.
+                // That a pooled connection failed says nothing about a new one, but much about other pooled ones.
                 self.may_return |= connection.is_reused;
+                self.may_reuse &= !connection.is_reused;
                 replica.doubted.notify_one();
                 Err(match is_unread {
                     _ if self.body.has_failed() => Attempt::Client,
-                    true => Attempt::Unread,
+                    true if is_unsent || connection.is_reused || self.is_idempotent => {
+                        Attempt::Unread
+                    }
+                    true => Attempt::HardlyRead,
                     false => Attempt::Broken,
                 })
             }
@@ -207,11 +221,11 @@ impl<'a> Sending<'a> {
     }
 }
 
-/// Whether the whole body will be there to be sent again.
+/// Whether a reset will tell that nobody has read it.
 fn is_small(parts: &Parts, body: &Source) -> bool {
     let length = parts.headers.get(header::CONTENT_LENGTH);
     let length = length
         .map(HeaderValue::to_str)
         .and_then(|text| text.ok()?.parse().ok());
-    body.has_ended() || length.is_some_and(|bytes: usize| bytes <= REPEATABLE_BYTES)
+    body.has_ended() || length.is_some_and(|bytes: usize| bytes <= SMALL_BODY_BYTES)
 }

@@ -1,13 +1,14 @@
 //! A connection that tells whether the other side can have read what was sent.
 //!
 //! A server that ends closes its idle connections, and a request may be on its way just then. TCP tells such a
-//! request from one whose server died over it: data that nobody read is answered with a reset, before or right
-//! after the end of the stream; data that was read is not.
+//! request from one whose server died over it: when any byte was not read, a reset comes before or right after the
+//! end of the stream; when all were, none does. A long request may have been read in part, though: only of one
+//! that a server reads at once does a reset say that nothing was read, and even then its body may have come late.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -20,29 +21,40 @@ const RESET_INTERVAL: Duration = Duration::from_millis(2);
 /// Units: looks. Together 100 ms: many round trips between containers, little for who gets an error anyway.
 const RESET_LOOKS: u32 = 50;
 
+/// Units: bytes. What a server reads at once when it is there; hyper's first read has this size.
+pub(super) const FIRST_READ_BYTES: usize = 8192;
+
 /// What became of the request that is on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
-    sent: AtomicBool,
+    sent_bytes: AtomicUsize,
     answered: AtomicBool,
     reset: AtomicBool,
+    is_tunnel: AtomicBool,
 }
 
 impl Exchange {
     /// The next request is about to be sent.
     pub(super) fn begin(&self) {
-        for flag in [&self.sent, &self.answered, &self.reset] {
-            flag.store(false, Ordering::Relaxed);
-        }
+        self.sent_bytes.store(0, Ordering::Relaxed);
+        self.answered.store(false, Ordering::Relaxed);
+        self.reset.store(false, Ordering::Relaxed);
     }
 
-    /// Whether the other side refused what was sent, without a byte of an answer.
+    /// Whether the other side refused a short request, without a byte of an answer.
     pub(super) fn was_unread(&self) -> bool {
-        self.reset.load(Ordering::Relaxed) && !self.answered.load(Ordering::Relaxed)
+        self.reset.load(Ordering::Relaxed)
+            && !self.answered.load(Ordering::Relaxed)
+            && self.sent_bytes.load(Ordering::Relaxed) <= FIRST_READ_BYTES
+    }
+
+    /// What it carries from now on is no request.
+    pub(super) fn become_tunnel(&self) {
+        self.is_tunnel.store(true, Ordering::Relaxed);
     }
 
     fn is_pending(&self) -> bool {
-        self.sent.load(Ordering::Relaxed) && !self.answered.load(Ordering::Relaxed)
+        self.sent_bytes.load(Ordering::Relaxed) > 0 && !self.answered.load(Ordering::Relaxed)
     }
 }
 
@@ -52,7 +64,6 @@ pub(super) struct Socket {
     exchange: Arc<Exchange>,
     /// Looks for a reset that are left, once the stream has ended under a request.
     ended: Option<(Interval, u32)>,
-    is_write_broken: bool,
 }
 
 impl Socket {
@@ -61,7 +72,6 @@ impl Socket {
             stream,
             exchange,
             ended: None,
-            is_write_broken: false,
         }
     }
 
@@ -83,19 +93,18 @@ impl Socket {
     }
 
     /// A server may answer an upload early and close: its answer can be read although nothing can be written.
-    fn after_write(
-        &mut self,
-        written: io::Result<usize>,
-        length: usize,
-    ) -> Poll<io::Result<usize>> {
-        if let Err(error) = &written
-            && is_reset(error)
-        {
-            self.exchange.reset.store(true, Ordering::Relaxed);
-            self.is_write_broken = true;
-            return Poll::Ready(Ok(length));
+    fn after_write(&self, written: io::Result<usize>, length: usize) -> Poll<io::Result<usize>> {
+        let exchange = &self.exchange;
+        match &written {
+            Ok(bytes) => {
+                exchange.sent_bytes.fetch_add(*bytes, Ordering::Relaxed);
+            }
+            Err(error) if is_reset(error) && !exchange.is_tunnel.load(Ordering::Relaxed) => {
+                exchange.reset.store(true, Ordering::Relaxed);
+                return Poll::Ready(Ok(length));
+            }
+            Err(_) => {}
         }
-        self.exchange.sent.store(true, Ordering::Relaxed);
         Poll::Ready(written)
     }
 }
@@ -138,9 +147,6 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        if self.is_write_broken {
-            return Poll::Ready(Ok(data.len()));
-        }
         let written = ready!(Pin::new(&mut self.stream).poll_write(cx, data));
         self.after_write(written, data.len())
     }
@@ -151,9 +157,6 @@ impl AsyncWrite for Socket {
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let length = data.iter().map(|part| part.len()).sum();
-        if self.is_write_broken {
-            return Poll::Ready(Ok(length));
-        }
         let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, data));
         self.after_write(written, length)
     }

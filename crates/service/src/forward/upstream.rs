@@ -83,7 +83,7 @@ impl Upstream {
     }
 
     /// Host and port as they were given.
-    pub fn authority(&self) -> &str {
+    pub(super) fn authority(&self) -> &str {
         self.authority.as_str()
     }
 

@@ -9,7 +9,7 @@ mod values;
 
 pub use kinds::{CommaList, JsonVar, Secret, Setting};
 pub use problems::{Problem, Problems};
-pub use values::{Values, env_lines, not_a_line};
+pub use values::{Values, env_lines, not_a_line, shown};
 
 /// A variable, for the reference table.
 #[derive(Debug, Clone, Copy)]

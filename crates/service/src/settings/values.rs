@@ -10,6 +10,8 @@ use super::problems::{Problem, Problems};
 
 /// Units: characters. Longer values are not repeated in messages.
 const SHOWN_VALUE: usize = 60;
+/// Stands behind the credentials in a URL: values that have it are not repeated either.
+const AFTER_CREDENTIALS: char = '@';
 
 /// The texts that variables have, by lower-case name.
 #[derive(Debug, Clone, Default)]
@@ -56,10 +58,10 @@ impl Values {
             match T::parse(&text) {
                 Ok(value) => return value,
                 Err(reason) => {
-                    let shown = if !T::SECRET && text.chars().count() <= SHOWN_VALUE {
-                        format!("{text:?}: ")
-                    } else {
+                    let shown = if T::SECRET {
                         String::new()
+                    } else {
+                        shown(&text)
                     };
                     problems.0.push(Problem::new(
                         &variable,
@@ -88,6 +90,15 @@ impl Values {
                 }),
             _ => Ok(None),
         }
+    }
+}
+
+/// `text` before what is wrong with it, or nothing when it is long or may hold credentials.
+pub fn shown(text: &str) -> String {
+    if text.contains(AFTER_CREDENTIALS) || text.chars().count() > SHOWN_VALUE {
+        String::new()
+    } else {
+        format!("{text:?}: ")
     }
 }
 
@@ -162,6 +173,15 @@ mod tests {
         let values = EnvFile(path).collect().unwrap();
         assert_eq!(values["service_fqdn"].to_string(), "a.b");
         assert_eq!(values["os_images"].to_string(), "[{\"x\":\"=\"}]");
+    }
+
+    #[test]
+    fn a_wrong_value_is_repeated_unless_it_may_be_secret() {
+        for (text, is_shown) in [("no-port", true), ("http://user:secret@api", false)] {
+            let mut problems = Problems::default();
+            Values::from_pairs([("port", text)]).parse::<u16>("port", "1", &mut problems);
+            assert_eq!(problems.to_string().contains(text), is_shown, "{problems}");
+        }
     }
 
     #[test]

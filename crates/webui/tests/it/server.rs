@@ -2,11 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use axum::Router;
 use service::CancellationToken;
-use service::forward::Lookup;
 use service::resolve::Resolver;
 use service::server::{Listen, Running};
 
@@ -56,15 +54,15 @@ pub(crate) async fn webui(api: SocketAddr) -> Server {
 
 /// The web UI server in front of `api`, with the page in that folder.
 pub(crate) async fn webui_of(api: SocketAddr, static_root: PathBuf) -> Server {
-    started(&api.to_string(), static_root, Arc::new(Resolver::system())).await
+    started(&api.to_string(), static_root, Resolver::system()).await
 }
 
 /// The web UI server in front of the replicas that `names` knows under `api`, a name and a port.
-pub(crate) async fn webui_by_name(api: &str, names: Arc<dyn Lookup>) -> Server {
+pub(crate) async fn webui_by_name(api: &str, names: Resolver) -> Server {
     started(api, PathBuf::from("/nonexistent"), names).await
 }
 
-async fn started(api: &str, static_root: PathBuf, names: Arc<dyn Lookup>) -> Server {
+async fn started(api: &str, static_root: PathBuf, names: Resolver) -> Server {
     let shutdown = CancellationToken::new();
     let settings = webui::Settings {
         listen_address: IpAddr::V4(Ipv4Addr::LOCALHOST),
