@@ -4,6 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result};
 
@@ -18,12 +19,11 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     /// A new folder that every user may enter: Postgres runs as another one under root.
     pub(crate) fn new() -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let temp = std::env::temp_dir();
         sweep(&temp);
-        let path = (0..u32::MAX)
-            .map(|number| temp.join(format!("{PREFIX}{}-{number}", std::process::id())))
-            .find(|path| !path.exists())
-            .context("no name is free for a temporary folder")?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = temp.join(format!("{PREFIX}{}-{number}", std::process::id()));
         fs::create_dir(&path).with_context(|| format!("making {}", path.display()))?;
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
         Ok(Self(path))
@@ -88,6 +88,17 @@ mod tests {
         fs::write(path.join("file"), "x").unwrap();
         drop(scratch);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn threads_get_folders_of_their_own() {
+        let made = || (0..50).map(|_| Scratch::new().unwrap()).collect::<Vec<_>>();
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(made)).collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
     }
 
     #[test]
