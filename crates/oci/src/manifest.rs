@@ -86,6 +86,10 @@ pub struct Manifest {
     pub kind: Kind,
     /// The manifest that this one refers to, as a signature does.
     pub subject: Option<Descriptor>,
+    /// What an artifact is: its own word, or else the type of its config.
+    pub artifact_type: Option<String>,
+    /// Notes of whoever made it.
+    pub annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +101,8 @@ struct Body {
     layers: Option<Vec<Descriptor>>,
     manifests: Option<Vec<Descriptor>>,
     subject: Option<Descriptor>,
+    artifact_type: Option<String>,
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 impl Manifest {
@@ -120,12 +126,21 @@ impl Manifest {
         let media_type = body.agreed_type(content_type)?;
         let kind = body.kind(media_type)?;
         let digest = Digest::sha256(&bytes);
+        let of_config = match &kind {
+            Kind::Image { config, .. } => Some(config.media_type.clone()),
+            Kind::Index { .. } => None,
+        };
         Ok(Self {
             bytes,
             media_type,
             digest,
             kind,
             subject: body.subject,
+            artifact_type: body
+                .artifact_type
+                .or(of_config)
+                .filter(|text| !text.is_empty()),
+            annotations: body.annotations,
         })
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use model::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Longest repository name. Source: distribution-spec, the peers refuse longer ones.
 const REPOSITORY_LIMIT_BYTES: usize = 255;
@@ -103,6 +104,27 @@ impl fmt::Display for Tag {
         f.write_str(&self.0)
     }
 }
+
+macro_rules! as_text {
+    ($name:ident) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer)?
+                    .parse()
+                    .map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+as_text!(Repository);
+as_text!(Tag);
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use futures_util::stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::{BlobStore, StoreError};
+use super::{BlobStore, Referrer, StoreError};
 use crate::{Algorithm, Digest, Manifest, Repository, Tag};
 
 /// Runs every function of this module against an empty store.
@@ -21,7 +21,8 @@ pub async fn all<S: BlobStore>(store: &S) {
     manifests_need_their_content(store).await;
     tags_move_and_manifests_stay(store).await;
     deleting_a_manifest_takes_its_tags(store).await;
-    lists_are_sorted(store).await;
+    lists_are_sorted_and_come_in_pages(store).await;
+    referrers_are_listed(store).await;
 }
 
 /// What is uploaded can be read, from any offset, also when it is empty or uploaded twice.
@@ -287,8 +288,9 @@ pub async fn tags_move_and_manifests_stay<S: BlobStore>(store: &S) {
         store
             .manifest(&repository, &old.digest)
             .await
-            .expect("manifest"),
-        old
+            .expect("manifest")
+            .as_ref(),
+        &old
     );
     store
         .delete_tag(&repository, &tag("t"))
@@ -303,8 +305,9 @@ pub async fn tags_move_and_manifests_stay<S: BlobStore>(store: &S) {
         store
             .manifest(&repository, &new.digest)
             .await
-            .expect("manifest"),
-        new
+            .expect("manifest")
+            .as_ref(),
+        &new
     );
 }
 
@@ -327,7 +330,8 @@ pub async fn deleting_a_manifest_takes_its_tags<S: BlobStore>(store: &S) {
         "{gone:?}"
     );
     assert!(store.manifest(&repository, &one.digest).await.is_err());
-    assert_eq!(store.tags(&repository).await.expect("tags"), [tag("c")]);
+    let tags = store.tags(&repository, "", 9).await.expect("tags");
+    assert_eq!(tags, [tag("c")]);
     put(store, &repository, &one, &["a"])
         .await
         .expect("put again");
@@ -341,7 +345,7 @@ pub async fn deleting_a_manifest_takes_its_tags<S: BlobStore>(store: &S) {
 }
 
 /// Tags and repositories are listed by bytes; a repository without manifests is not known.
-pub async fn lists_are_sorted<S: BlobStore>(store: &S) {
+pub async fn lists_are_sorted_and_come_in_pages<S: BlobStore>(store: &S) {
     let (outer, nested, bare) = (
         repository("list"),
         repository("list/nested"),
@@ -355,20 +359,72 @@ pub async fn lists_are_sorted<S: BlobStore>(store: &S) {
             .expect("put");
     }
     push(store, &bare, b"{}").await;
-    let tags = store.tags(&outer).await.expect("tags");
+    let tags = store.tags(&outer, "", 9).await.expect("tags");
     assert_eq!(tags, ["1.0", "A", "_", "a", "a-b", "b"].map(tag));
-    let unknown = store.tags(&bare).await;
+    for (after, limit, page) in [
+        ("A", 2, vec!["_", "a"]),
+        ("B", 2, vec!["_", "a"]),
+        ("a-b", 9, vec!["b"]),
+        ("b", 9, vec![]),
+        ("", 0, vec![]),
+    ] {
+        let page: Vec<_> = page.into_iter().map(tag).collect();
+        let tags = store.tags(&outer, after, limit).await.expect("tags");
+        assert_eq!(tags, page, "{limit} after {after:?}");
+    }
+    let unknown = store.tags(&bare, "", 9).await;
     assert!(
         matches!(unknown, Err(StoreError::UnknownRepository(_))),
         "{unknown:?}"
     );
-    let repositories = store.repositories().await.expect("repositories");
+    let repositories = store
+        .repositories("", usize::MAX)
+        .await
+        .expect("repositories");
     assert!(repositories.is_sorted());
+    let page = store
+        .repositories(outer.as_str(), 1)
+        .await
+        .expect("repositories");
+    assert_eq!(page.as_slice(), std::slice::from_ref(&nested));
     assert!(
         repositories.contains(&outer)
             && repositories.contains(&nested)
             && !repositories.contains(&bare)
     );
+}
+
+/// What refers to a manifest is listed with it, whether that is there or not, until it is deleted.
+pub async fn referrers_are_listed<S: BlobStore>(store: &S) {
+    let repository = repository("signed");
+    let config = push(store, &repository, b"{}").await;
+    let subject = manifest(&config, "subject");
+    let body = format!(
+        r#"{{"schemaVersion":2,"artifactType":"a/b","config":{{"mediaType":"x","digest":"{config}","size":2}},
+            "layers":[],"subject":{{"digest":"{}","size":1}},"annotations":{{"k":"v"}}}}"#,
+        subject.digest
+    );
+    let signature = Manifest::parse(body.into(), None).expect("a manifest");
+    put(store, &repository, &signature, &[]).await.expect("put");
+    put(store, &repository, &subject, &["t"])
+        .await
+        .expect("put");
+    for _ in 0..2 {
+        let found = store.referrers(&repository, &subject.digest).await;
+        let expected = Referrer::of(&signature, &signature.digest);
+        assert_eq!(expected.artifact_type.as_deref(), Some("a/b"));
+        assert_eq!(found.expect("referrers"), [expected]);
+        // Pushed again, it is still one.
+        put(store, &repository, &signature, &[]).await.expect("put");
+    }
+    let none = store.referrers(&repository, &signature.digest).await;
+    assert_eq!(none.expect("referrers"), []);
+    store
+        .delete_manifest(&repository, &signature.digest)
+        .await
+        .expect("delete");
+    let none = store.referrers(&repository, &subject.digest).await;
+    assert_eq!(none.expect("referrers"), []);
 }
 
 fn repository(name: &str) -> Repository {

@@ -6,6 +6,9 @@
 pub mod conformance;
 pub mod disk;
 mod error;
+mod referrer;
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -17,6 +20,7 @@ use crate::{Digest, Manifest, Repository, Tag};
 
 pub use disk::DiskStore;
 pub use error::StoreError;
+pub use referrer::Referrer;
 
 /// The result of a store's operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
@@ -126,7 +130,7 @@ pub trait BlobStore: Send + Sync + 'static {
         &self,
         repository: &Repository,
         digest: &Digest,
-    ) -> impl Future<Output = Result<Manifest>> + Send;
+    ) -> impl Future<Output = Result<Arc<Manifest>>> + Send;
 
     /// Keeps `manifest` under `digest` and points `tags` at it, all at once.
     ///
@@ -153,9 +157,27 @@ pub trait BlobStore: Send + Sync + 'static {
         tag: &Tag,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Every tag of `repository`, sorted by bytes. Errors: UnknownRepository.
-    fn tags(&self, repository: &Repository) -> impl Future<Output = Result<Vec<Tag>>> + Send;
+    /// Up to `limit` tags of `repository` after `after`, which need not be one, sorted by bytes.
+    ///
+    /// Errors: UnknownRepository.
+    fn tags(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Tag>>> + Send;
 
-    /// Every repository that has or had a manifest, sorted by bytes.
-    fn repositories(&self) -> impl Future<Output = Result<Vec<Repository>>> + Send;
+    /// Up to `limit` repositories after `after`, which have or had a manifest, sorted by bytes.
+    fn repositories(
+        &self,
+        after: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Repository>>> + Send;
+
+    /// The manifests of `repository` that refer to `subject`, sorted by digest. Neither need be there.
+    fn referrers(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+    ) -> impl Future<Output = Result<Vec<Referrer>>> + Send;
 }

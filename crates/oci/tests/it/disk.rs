@@ -205,8 +205,8 @@ async fn what_distribution_leaves_behind_is_not_served() {
         store.manifest(&repository(), &absent).await,
         Err(StoreError::UnknownManifest(_))
     ));
-    assert_eq!(store.tags(&repository()).await.unwrap(), []);
-    assert_eq!(store.repositories().await.unwrap(), [repository()]);
+    assert_eq!(store.tags(&repository(), "", 9).await.unwrap(), []);
+    assert_eq!(store.repositories("", 9).await.unwrap(), [repository()]);
     let upload = "0190f5d6-0000-7000-8000-000000000000".parse().unwrap();
     assert_eq!(store.upload_size(&repository(), upload).await.unwrap(), 0);
     append(&store, upload, b"x").await.unwrap();
@@ -240,13 +240,21 @@ async fn damage_is_told_instead_of_served() {
         .await
         .unwrap_err();
     assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged:?}");
+    drop(store);
     let link = content(&dir).join(format!(
         "repositories/team/app/_layers/sha256/{}/link",
         config.hex()
     ));
     fs::write(link, "garbage").unwrap();
-    let damaged = store.blob_size(&repository(), &config).await.unwrap_err();
-    assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged:?}");
+    fs::remove_dir_all(dir.path().join(".atoll")).unwrap();
+    let store = open(&dir).await;
+    let lost = store.blob_size(&repository(), &config).await.unwrap_err();
+    assert!(matches!(lost, StoreError::UnknownBlob(_)), "{lost:?}");
+    let lost = store.manifest(&repository(), &manifest.digest).await;
+    assert!(
+        matches!(lost, Err(StoreError::UnknownManifest(_))),
+        "{lost:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@
 mod client;
 mod disk;
 mod dns;
+mod index;
 mod resolve;
 mod trust;
 mod wire;

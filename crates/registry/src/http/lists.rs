@@ -4,8 +4,8 @@ use axum::Json;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::IntoResponse;
-use oci::Repository;
 use oci::store::BlobStore as _;
+use oci::{Repository, Tag};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
@@ -14,41 +14,45 @@ use crate::app::App;
 
 /// Most entries of a page, and of a catalog that is asked for without a number: clients that cannot page lose
 /// what comes after.
-const PAGE_LIMIT: usize = 1000;
+pub(super) const PAGE_LIMIT: usize = 1000;
 
 pub(super) async fn tags(app: &App, name: &Repository, head: &Parts) -> Answer {
-    let tags = app.store.tags(name).await?;
-    let tags: Vec<&str> = tags.iter().map(oci::Tag::as_str).collect();
-    let page = Page::parse(&head.uri)?.cut(&tags, usize::MAX);
-    let body = Json(json!({ "name": name.as_str(), "tags": page.entries }));
-    Ok((page.link(head.uri.path()), body).into_response())
+    let page = Page::parse(&head.uri)?;
+    // Without a number all are wanted, though there be many.
+    let limit = page.limit(usize::MAX - 1);
+    let tags = app.store.tags(name, &page.last, limit + 1).await?;
+    let part = Part::cut(&tags, limit, Tag::as_str);
+    let body = Json(json!({ "name": name, "tags": part.entries }));
+    Ok((part.link(head.uri.path(), ""), body).into_response())
 }
 
 pub(super) async fn catalog(app: &App, head: &Parts) -> Answer {
-    let names = app.store.repositories().await?;
-    let names: Vec<&str> = names.iter().map(Repository::as_str).collect();
-    let page = Page::parse(&head.uri)?.cut(&names, PAGE_LIMIT);
-    let body = Json(json!({ "repositories": page.entries }));
-    Ok((page.link(head.uri.path()), body).into_response())
+    let page = Page::parse(&head.uri)?;
+    let limit = page.limit(PAGE_LIMIT);
+    let names = app.store.repositories(&page.last, limit + 1).await?;
+    let part = Part::cut(&names, limit, Repository::as_str);
+    let body = Json(json!({ "repositories": part.entries }));
+    Ok((part.link(head.uri.path(), ""), body).into_response())
 }
 
 /// What a request asks for.
 #[derive(Debug)]
-struct Page {
+pub(super) struct Page {
     n: Option<usize>,
-    last: String,
+    /// Entries up to this one are not wanted.
+    pub(super) last: String,
 }
 
 /// A part of a list.
 #[derive(Debug, PartialEq, Eq)]
-struct Part<'a> {
-    entries: &'a [&'a str],
+pub(super) struct Part<'a, T> {
+    pub(super) entries: &'a [T],
     /// `last` and `n` of the page after this one.
     next: Option<(&'a str, usize)>,
 }
 
 impl Page {
-    fn parse(uri: &Uri) -> Result<Self, RegistryError> {
+    pub(super) fn parse(uri: &Uri) -> Result<Self, RegistryError> {
         let n = match query::value(uri, "n") {
             Some(text) if !text.is_empty() => {
                 Some(text.parse().map_err(|_| RegistryError::page(&text))?)
@@ -61,26 +65,32 @@ impl Page {
         })
     }
 
-    /// The entries strictly after `last`, which need not be one, of a list sorted by bytes.
-    fn cut<'a>(&self, sorted: &'a [&'a str], without_n: usize) -> Part<'a> {
-        let start =
-            sorted.partition_point(|entry| *entry <= self.last.as_str() && !self.last.is_empty());
-        let n = self.n.map_or(without_n, |n| n.min(PAGE_LIMIT));
-        let rest = &sorted[start..];
-        let entries = &rest[..n.min(rest.len())];
-        let next = entries
-            .last()
-            .filter(|_| entries.len() < rest.len())
-            .map(|last| (*last, n));
-        Part { entries, next }
+    /// How many entries are answered at the most.
+    pub(super) fn limit(&self, without_n: usize) -> usize {
+        self.n.map_or(without_n, |n| n.min(PAGE_LIMIT))
     }
 }
 
-impl Part<'_> {
-    fn link(&self, path: &str) -> Option<[(header::HeaderName, HeaderValue); 1]> {
+impl<'a, T> Part<'a, T> {
+    /// Up to `limit` of the entries, which are more when there is another page.
+    pub(super) fn cut(found: &'a [T], limit: usize, name: impl Fn(&'a T) -> &'a str) -> Self {
+        let entries = &found[..limit.min(found.len())];
+        let next = entries
+            .last()
+            .filter(|_| entries.len() < found.len())
+            .map(|last| (name(last), limit));
+        Self { entries, next }
+    }
+
+    /// The header that leads to the next page; `more` are further parameters, each with its `&`.
+    pub(super) fn link(
+        &self,
+        path: &str,
+        more: &str,
+    ) -> Option<[(header::HeaderName, HeaderValue); 1]> {
         let (last, n) = self.next?;
         let last = utf8_percent_encode(last, NON_ALPHANUMERIC);
-        let link = format!("<{path}?last={last}&n={n}>; rel=\"next\"");
+        let link = format!("<{path}?last={last}&n={n}{more}>; rel=\"next\"");
         HeaderValue::from_str(&link)
             .ok()
             .map(|value| [(header::LINK, value)])
@@ -89,88 +99,41 @@ impl Part<'_> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
-
-    fn page(query: &str) -> Page {
-        Page::parse(&format!("/x?{query}").parse().unwrap()).unwrap()
-    }
 
     #[test]
     fn pages() {
-        let list = ["a", "b/c", "d"];
-        assert_eq!(
-            page("").cut(&list, 10),
-            Part {
-                entries: &list,
-                next: None
-            }
-        );
-        assert_eq!(
-            page("").cut(&list, 2),
-            Part {
-                entries: &list[..2],
-                next: Some(("b/c", 2))
-            }
-        );
-        assert_eq!(
-            page("n=0").cut(&list, 10),
-            Part {
-                entries: &[],
-                next: None
-            }
-        );
-        assert_eq!(
-            page("n=2").cut(&list, 10),
-            Part {
-                entries: &list[..2],
-                next: Some(("b/c", 2))
-            }
-        );
-        assert_eq!(
-            page("n=2&last=b%2Fc").cut(&list, 10),
-            Part {
-                entries: &list[2..],
-                next: None
-            }
-        );
-        assert_eq!(
-            page("last=b").cut(&list, 10),
-            Part {
-                entries: &list[1..],
-                next: None
-            }
-        );
-        assert_eq!(
-            page("last=z").cut(&list, 10),
-            Part {
-                entries: &[],
-                next: None
-            }
-        );
-        let link = page("n=2").cut(&list, 10).link("/v2/_catalog").unwrap();
-        assert_eq!(link[0].1, "</v2/_catalog?last=b%2Fc&n=2>; rel=\"next\"");
+        let page = |query: &str| Page::parse(&format!("/x?{query}").parse().unwrap());
+        for (query, limit, last) in [
+            ("", 7, ""),
+            ("n=", 7, ""),
+            ("n=0", 0, ""),
+            ("n=2&last=b%2Fc", 2, "b/c"),
+            ("n=99999", PAGE_LIMIT, ""),
+        ] {
+            let page = page(query).unwrap();
+            assert_eq!(
+                (page.limit(7), page.last.as_str()),
+                (limit, last),
+                "{query}"
+            );
+        }
         for wrong in ["n=-1", "n=x", "n=1.5"] {
-            assert!(Page::parse(&format!("/x?{wrong}").parse().unwrap()).is_err());
+            assert!(page(wrong).is_err(), "{wrong}");
         }
     }
 
-    proptest! {
-        #[test]
-        fn pages_make_up_the_list(list in prop::collection::btree_set("[a-c/]{1,6}", 0..20), n in 1_usize..5) {
-            let list: Vec<&str> = list.iter().map(String::as_str).collect();
-            let (mut seen, mut last) = (Vec::new(), String::new());
-            loop {
-                let part = Page { n: Some(n), last: last.clone() };
-                let part = part.cut(&list, 100);
-                seen.extend_from_slice(part.entries);
-                match part.next {
-                    Some((next, _)) => last = next.to_owned(),
-                    None => break,
-                }
-            }
-            prop_assert_eq!(&seen, &list);
-        }
+    #[test]
+    fn a_link_leads_on_where_there_is_more() {
+        let found = ["a", "b/c", "d"];
+        let cut = |limit| Part::cut(&found, limit, |name| name);
+        assert_eq!(cut(2).entries, ["a", "b/c"]);
+        let link = cut(2).link("/v2/_catalog", "&artifactType=x").unwrap();
+        assert_eq!(
+            link[0].1,
+            "</v2/_catalog?last=b%2Fc&n=2&artifactType=x>; rel=\"next\""
+        );
+        assert!(cut(3).link("/v2/_catalog", "").is_none());
+        assert!(cut(0).link("/v2/_catalog", "").is_none());
     }
 }

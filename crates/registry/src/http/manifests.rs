@@ -21,6 +21,8 @@ use crate::app::App;
 const RECEIVE_LIMIT: Duration = Duration::from_mins(2);
 /// Tags of one push. Source: distribution-spec, at least 10; beyond that 414.
 const TAGS_LIMIT: usize = 64;
+/// Tells clients that the list of referrers has the manifest now.
+const OCI_SUBJECT: header::HeaderName = header::HeaderName::from_static("oci-subject");
 const OCI_TAG: header::HeaderName = header::HeaderName::from_static("oci-tag");
 
 pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
@@ -40,7 +42,7 @@ pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Pa
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let length = manifest.bytes.len() as u64;
-        let mut response = Response::new(Body::from(manifest.bytes));
+        let mut response = Response::new(Body::from(manifest.bytes.clone()));
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,
@@ -88,6 +90,10 @@ pub(super) async fn put(
         (header::CONTENT_LENGTH, HeaderValue::from_static("0")),
     ];
     let mut response = (StatusCode::CREATED, headers).into_response();
+    if let Some(subject) = &manifest.subject {
+        let subject = blobs::digest_header(&subject.digest);
+        response.headers_mut().insert(OCI_SUBJECT, subject);
+    }
     if let Target::Digest(_) = target {
         for tag in &tags {
             response

@@ -7,15 +7,17 @@ mod location;
 mod manifests;
 mod query;
 mod range;
+mod referrers;
 mod route;
 mod uploads;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use axum::{Json, Router};
+use serde_json::json;
 
 use crate::app::App;
 use crate::auth::{self, Gate};
@@ -88,6 +90,8 @@ async fn answer(app: &App, request: Request) -> Answer {
         }
         (Route::Catalog, _) => lists::catalog(app, &head).await,
         (Route::Tags { name }, _) => lists::tags(app, &name, &head).await,
+        (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
+        (Route::Referrers { name, digest }, _) => referrers::list(app, &name, &digest, &head).await,
         (Route::Manifest { name, target }, Method::PUT) => {
             manifests::put(app, &name, &target, &head, body).await
         }

@@ -24,6 +24,15 @@ pub(super) fn pairs(uri: &Uri) -> Vec<(String, String)> {
         .collect()
 }
 
+/// The values of a parameter, without empty ones.
+pub(super) fn values(uri: &Uri, name: &str) -> Vec<String> {
+    let named = pairs(uri).into_iter().filter(|(found, _)| found == name);
+    named
+        .map(|(_, value)| value)
+        .filter(|value| !value.is_empty())
+        .collect()
+}
+
 /// The first value of a parameter.
 pub(super) fn value(uri: &Uri, name: &str) -> Option<String> {
     pairs(uri)

@@ -12,11 +12,30 @@ use super::RegistryError;
 pub(super) enum Route {
     Base,
     Catalog,
-    Tags { name: Repository },
-    Manifest { name: Repository, target: Target },
-    Blob { name: Repository, digest: Digest },
-    Uploads { name: Repository },
-    Upload { name: Repository, id: Uuid },
+    /// Extensions of the protocol. Source: distribution-spec, extension discovery.
+    Extensions,
+    Referrers {
+        name: Repository,
+        digest: Digest,
+    },
+    Tags {
+        name: Repository,
+    },
+    Manifest {
+        name: Repository,
+        target: Target,
+    },
+    Blob {
+        name: Repository,
+        digest: Digest,
+    },
+    Uploads {
+        name: Repository,
+    },
+    Upload {
+        name: Repository,
+        id: Uuid,
+    },
 }
 
 impl Route {
@@ -39,6 +58,7 @@ impl Route {
         match parts.as_slice() {
             [""] => Ok(Self::Base),
             ["_catalog"] => Ok(Self::Catalog),
+            ["_oci", "ext", "discover"] => Ok(Self::Extensions),
             [name @ .., "tags", "list"] => Ok(Self::Tags {
                 name: repository(name)?,
             }),
@@ -65,10 +85,13 @@ impl Route {
             }
             [name @ .., "blobs", digest] => {
                 let name = repository(name)?;
-                let digest = digest
-                    .parse()
-                    .map_err(|e: model::Error| RegistryError::digest(e.to_string()))?;
+                let digest = self::digest(digest)?;
                 Ok(Self::Blob { name, digest })
+            }
+            [name @ .., "referrers", digest] => {
+                let name = repository(name)?;
+                let digest = self::digest(digest)?;
+                Ok(Self::Referrers { name, digest })
             }
             _ => Err(RegistryError::no_route()),
         }
@@ -78,7 +101,9 @@ impl Route {
     pub(super) fn methods(&self) -> Vec<Method> {
         match self {
             Self::Base => vec![Method::GET, Method::HEAD, Method::OPTIONS],
-            Self::Catalog | Self::Tags { .. } => vec![Method::GET, Method::HEAD],
+            Self::Catalog | Self::Extensions | Self::Referrers { .. } | Self::Tags { .. } => {
+                vec![Method::GET, Method::HEAD]
+            }
             Self::Manifest { .. } => vec![Method::GET, Method::HEAD, Method::PUT, Method::DELETE],
             Self::Blob { .. } => vec![Method::GET, Method::HEAD, Method::DELETE],
             Self::Uploads { .. } => vec![Method::POST],
@@ -105,6 +130,11 @@ fn repository(parts: &[&str]) -> Result<Repository, RegistryError> {
         )));
     }
     parts.join("/").parse().map_err(|e| RegistryError::name(&e))
+}
+
+fn digest(text: &str) -> Result<Digest, RegistryError> {
+    text.parse()
+        .map_err(|e: model::Error| RegistryError::digest(e.to_string()))
 }
 
 fn target(text: &str) -> Result<Target, RegistryError> {
@@ -166,6 +196,14 @@ mod tests {
                 name: name("blobs/uploads")
             }
         );
+        assert_eq!(parse("/v2/_oci/ext/discover"), Route::Extensions);
+        assert_eq!(
+            parse(&format!("/v2/a/referrers/{DIGEST}")),
+            Route::Referrers {
+                name: name("a"),
+                digest: DIGEST.parse().unwrap()
+            }
+        );
         let id = Uuid::from_u128(7);
         assert_eq!(
             parse(&format!("/v2/a/b/blobs/uploads/{id}")),
@@ -191,6 +229,8 @@ mod tests {
             ("/v2/a/manifests/.x", 400),
             ("/v2/a/manifests/sha256:1", 400),
             ("/v2/a/blobs/latest", 400),
+            ("/v2/a/referrers/latest", 400),
+            ("/v2/_oci/ext/other", 404),
             ("/v2/a/blobs/uploads/../x", 404),
             ("/v2/a/blobs/uploads/not-a-uuid", 404),
             (

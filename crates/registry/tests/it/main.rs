@@ -11,4 +11,5 @@ mod client;
 mod faults;
 mod lists;
 mod manifests;
+mod referrers;
 mod server;

@@ -1,4 +1,4 @@
-//! Writes that are whole or absent after a crash: temporary file, fsync, rename, fsync of the folder.
+//! Files and folders that are whole or absent: temporary file, rename; fsync where nothing else holds them.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -9,16 +9,15 @@ use std::path::{Path, PathBuf};
 pub(super) struct Staged(Option<PathBuf>);
 
 impl Staged {
-    /// Writes `bytes` to `temporary` and makes them durable.
+    /// Writes `bytes` to `temporary`; durable by the journal, or not at all.
     pub(super) fn write(temporary: PathBuf, bytes: &[u8]) -> io::Result<Self> {
         let mut file = File::create_new(&temporary)?;
         let staged = Self(Some(temporary));
         file.write_all(bytes)?;
-        file.sync_all()?;
         Ok(staged)
     }
 
-    /// Gives the file its final name. The folder still has to be synced.
+    /// Gives the file its final name.
     pub(super) fn place(mut self, target: &Path) -> io::Result<()> {
         let Some(temporary) = self.0.as_deref() else {
             return Ok(());

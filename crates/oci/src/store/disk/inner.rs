@@ -1,45 +1,37 @@
-//! Blobs, links and uploads on disk; everything here blocks.
+//! Blobs on their way in and out; everything here blocks.
 
-use std::collections::hash_map::DefaultHasher;
 use std::fs::{self, File, TryLockError};
-use std::hash::{Hash as _, Hasher as _};
 use std::io::{self, Read as _, Seek as _};
-use std::path::{Path, PathBuf};
-use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::path::Path;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::durable::{self, Staged};
+use super::adopt;
+use super::change::{Change, Name, Order, Source};
+use super::committer::{Committer, Shared};
+use super::durable;
+use super::index::{Blob, Index};
+use super::journal::Journal;
 use super::layout::Layout;
 use super::sessions::{Session, Sessions};
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Hasher, Repository};
 
-/// Locks that repositories share by hash: enough that two busy ones seldom meet.
-const LOCKS: usize = 64;
-/// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
-const LINK_LIMIT_BYTES: u64 = 256;
 /// Units: bytes. Read at once when an upload is hashed again.
 const REHASH_BYTES: usize = 256 * 1024;
+/// Units: bytes. Blobs up to this size are journalled whole, which is cheaper than to sync each by itself.
+const JOURNALLED_BYTES: u64 = 32 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) layout: Layout,
     pub(super) sessions: Sessions,
-    /// Readers of a repository's manifests see all links of a push or none.
-    locks: Vec<RwLock<()>>,
-    /// Held as long as the store is open.
+    pub(super) shared: Arc<Shared>,
+    pub(super) committer: Committer,
+    /// Held as long as the store is open; let go after the committer has ended.
     _exclusive: File,
-}
-
-/// A blob on disk.
-#[derive(Debug)]
-pub(super) struct Found {
-    /// Its SHA-256, whatever it was asked by.
-    pub(super) canonical: Digest,
-    pub(super) path: PathBuf,
-    pub(super) size: u64,
 }
 
 impl Inner {
@@ -60,109 +52,66 @@ impl Inner {
             Ok(()) => {}
         }
         clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
+        let (journal, old) =
+            Journal::open(&layout.journal()).map_err(StoreError::io("opening the journal"))?;
+        let (index, is_whole) = Index::open(&layout.index())?;
+        if !is_whole {
+            adopt::all(&layout, &index)?;
+        }
+        let shared = Arc::new(Shared { layout, index });
+        let committer = Committer::start(Arc::clone(&shared), journal, old)?;
         Ok(Self {
-            layout,
             sessions: Sessions::default(),
-            locks: (0..LOCKS).map(|_| RwLock::new(())).collect(),
+            shared,
+            committer,
             _exclusive: exclusive,
         })
     }
 
-    pub(super) fn shared(&self, repository: &Repository) -> RwLockReadGuard<'_, ()> {
-        let lock = &self.locks[slot(repository)];
-        lock.read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    pub(super) fn layout(&self) -> &Layout {
+        &self.shared.layout
     }
 
-    pub(super) fn exclusive(&self, repository: &Repository) -> RwLockWriteGuard<'_, ()> {
-        let lock = &self.locks[slot(repository)];
-        lock.write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    pub(super) fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Blob> {
+        let found = self.shared.index.snapshot()?.blob(repository, digest)?;
+        found.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))
     }
 
-    /// Where the bytes of a blob of `repository` are. Errors: UnknownBlob.
-    pub(super) fn find_blob(&self, repository: &Repository, digest: &Digest) -> Result<Found> {
-        let canonical = linked(digest, |digest| self.layout.layer_link(repository, digest))?
-            .ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
-        let path = self.layout.data(&canonical);
-        match fs::metadata(&path) {
-            Ok(metadata) => Ok(Found {
-                canonical,
-                path,
-                size: metadata.len(),
-            }),
-            Err(error) if durable::is_absent(&error) => {
-                tracing::warn!(repo.name = %repository, %digest, "a link points at a blob that is not there");
-                Err(StoreError::UnknownBlob(digest.clone()))
-            }
-            Err(error) => Err(StoreError::io("reading a blob")(error)),
-        }
-    }
-
-    pub(super) fn open_blob(
-        &self,
-        repository: &Repository,
-        digest: &Digest,
-        offset: u64,
-    ) -> Result<(File, u64)> {
-        let Found { path, size, .. } = self.find_blob(repository, digest)?;
+    pub(super) fn open_blob(&self, blob: &Blob, offset: u64) -> Result<File> {
         let open = || {
-            let mut file = File::open(path)?;
+            let mut file = File::open(self.layout().data(&blob.canonical))?;
             if offset > 0 {
                 file.seek(io::SeekFrom::Start(offset))?;
             }
             Ok(file)
         };
-        Ok((open().map_err(StoreError::io("opening a blob"))?, size))
+        open().map_err(|error| {
+            if durable::is_absent(&error) {
+                let digest = &blob.canonical;
+                tracing::error!(%digest, "a blob's bytes are not there");
+                return StoreError::UnknownBlob(digest.clone());
+            }
+            StoreError::io("opening a blob")(error)
+        })
     }
 
-    pub(super) fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let _guard = self.exclusive(repository);
-        let found = self.find_blob(repository, digest)?;
-        let remove = |digest: &Digest| {
-            let link = self.layout.layer_link(repository, digest);
-            if durable::remove_file(&link)? {
-                durable::sync_parent(&link)?;
-            }
-            Ok(())
-        };
-        // The canonical link goes first: without it no other name counts.
-        [&found.canonical, digest]
-            .into_iter()
-            .try_for_each(remove)
-            .map_err(StoreError::io("removing a blob's link"))
-    }
-
-    pub(super) fn mount_blob(
-        &self,
-        repository: &Repository,
-        from: Option<&Repository>,
-        digest: &Digest,
-    ) -> Result<bool> {
-        let canonical = match from {
-            Some(from) => match self.find_blob(from, digest) {
-                Ok(found) => Some(found.canonical),
-                Err(StoreError::UnknownBlob(_)) => None,
-                Err(error) => return Err(error),
-            },
-            None if digest.algorithm() == Algorithm::Sha256 => {
-                Some(digest.clone()).filter(|digest| self.layout.data(digest).is_file())
-            }
-            None => None,
-        };
-        let Some(canonical) = canonical else {
-            return Ok(false);
-        };
-        let links = self.stage_layer_links(repository, &canonical, digest)?;
-        place(links).map_err(StoreError::io("mounting a blob"))?;
-        Ok(true)
+    /// The bytes of a blob without regard to its repositories.
+    pub(super) fn stored(&self, digest: &Digest) -> Option<Blob> {
+        if digest.algorithm() != Algorithm::Sha256 {
+            return None;
+        }
+        let found = fs::metadata(self.layout().data(digest)).ok()?;
+        Some(Blob {
+            canonical: digest.clone(),
+            size: found.len(),
+        })
     }
 
     pub(super) fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {
         let upload = Uuid::new_v4();
-        let dir = self.layout.upload(repository, upload);
+        let dir = self.layout().upload(repository, upload);
         let create = || {
-            durable::create_dirs(&dir)?;
+            fs::create_dir_all(&dir)?;
             fs::write(dir.join("startedat"), now.to_rfc3339())?;
             File::create_new(dir.join("data")).map(drop)
         };
@@ -177,7 +126,7 @@ impl Inner {
     }
 
     pub(super) fn upload_size(&self, repository: &Repository, upload: Uuid) -> Result<u64> {
-        let dir = self.layout.upload(repository, upload);
+        let dir = self.layout().upload(repository, upload);
         match fs::metadata(dir.join("data")) {
             Ok(metadata) => Ok(metadata.len()),
             // A session of distribution has no data file before its first byte.
@@ -188,7 +137,7 @@ impl Inner {
     }
 
     pub(super) fn drop_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
-        match fs::remove_dir_all(self.layout.upload(repository, upload)) {
+        match fs::remove_dir_all(self.layout().upload(repository, upload)) {
             Err(error) if !durable::is_absent(&error) => {
                 Err(StoreError::io("removing an upload")(error))
             }
@@ -196,17 +145,18 @@ impl Inner {
         }
     }
 
-    pub(super) fn finish_upload(
+    /// The change that makes an upload a blob; its bytes are durable, or in the change.
+    pub(super) fn finished(
         &self,
         repository: &Repository,
         upload: Uuid,
         session: &Session,
         claimed: &Digest,
-    ) -> Result<()> {
+    ) -> Result<Order> {
         let size = self.upload_size(repository, upload)?;
-        let path = self.layout.upload(repository, upload).join("data");
+        let path = self.layout().upload(repository, upload).join("data");
         let failed = || StoreError::io("finishing an upload");
-        let file = File::options()
+        let mut file = File::options()
             .append(true)
             .read(true)
             .create(true)
@@ -227,48 +177,72 @@ impl Inner {
                 actual,
             });
         }
-        file.sync_all().map_err(failed())?;
-        // Staged before the bytes move, so that a full disk leaves the upload as it was.
-        let links = self.stage_layer_links(repository, &canonical, claimed)?;
-        let target = self.layout.data(&canonical);
-        keep(&path, &target, size).map_err(failed())?;
-        place(links).map_err(failed())?;
-        self.drop_upload(repository, upload)
-    }
-
-    fn stage_layer_links(
-        &self,
-        repository: &Repository,
-        canonical: &Digest,
-        name: &Digest,
-    ) -> Result<Vec<(Staged, PathBuf)>> {
-        let alias = Some(name).filter(|name| *name != canonical);
-        [Some(canonical), alias]
-            .into_iter()
-            .flatten()
-            .map(|digest| self.stage_link(self.layout.layer_link(repository, digest), canonical))
-            .collect()
-    }
-
-    pub(super) fn stage_link(&self, link: PathBuf, digest: &Digest) -> Result<(Staged, PathBuf)> {
-        let stage = || {
-            durable::create_parent(&link)?;
-            Staged::write(self.layout.temporary(), digest.to_string().as_bytes())
+        let content = if size <= JOURNALLED_BYTES {
+            let mut content = Vec::new();
+            file.rewind().map_err(failed())?;
+            file.read_to_end(&mut content).map_err(failed())?;
+            Some(Bytes::from(content))
+        } else {
+            make_durable(&file, &path).map_err(failed())?;
+            None
         };
-        let staged = stage().map_err(StoreError::io("writing a link"))?;
-        Ok((staged, link))
+        let change = Change::AddBlob {
+            repository: repository.clone(),
+            blob: Name::new(canonical, claimed),
+            size,
+            from: Source::Upload(upload),
+        };
+        Ok(Order { change, content })
+    }
+
+    pub(super) fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
+        let before = std::time::SystemTime::from(before);
+        let failed = || StoreError::io("looking for abandoned uploads");
+        let mut purged = 0;
+        for repository in adopt::having(self.layout(), &["_uploads"]).map_err(failed())? {
+            let uploads = self.layout().uploads(&repository);
+            for name in adopt::folders(&uploads).map_err(failed())? {
+                let Ok(upload) = name.parse::<Uuid>() else {
+                    continue;
+                };
+                let session = self.sessions.get(upload);
+                // Whoever writes holds the lock, however long ago the last byte was.
+                let Ok(_guard) = session.try_lock() else {
+                    continue;
+                };
+                let dir = self.layout().upload(&repository, upload);
+                if is_older(&dir, before).map_err(failed())? {
+                    self.drop_upload(&repository, upload)?;
+                    self.sessions.forget(upload);
+                    purged += 1;
+                }
+            }
+        }
+        Ok(purged)
     }
 }
 
-/// The canonical digest that `digest` stands for where `link` keeps its links.
-pub(super) fn linked(digest: &Digest, link: impl Fn(&Digest) -> PathBuf) -> Result<Option<Digest>> {
-    let Some(canonical) = read_link(&link(digest))? else {
-        return Ok(None);
-    };
-    if canonical != *digest && read_link(&link(&canonical))?.is_none() {
-        return Ok(None);
+/// The bytes, and the folders that lead to them.
+fn make_durable(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_data()?;
+    // The upload's own folder, that of all uploads, and the repository's.
+    for folder in path.ancestors().skip(1).take(3) {
+        File::open(folder)?.sync_all()?;
     }
-    Ok(Some(canonical))
+    Ok(())
+}
+
+/// Whether nothing in an upload's folder changed since `before`; one that vanishes meanwhile is not.
+fn is_older(dir: &Path, before: std::time::SystemTime) -> io::Result<bool> {
+    for path in [dir.join("data"), dir.to_owned()] {
+        match fs::metadata(path).and_then(|metadata| metadata.modified()) {
+            Ok(changed_at) if changed_at >= before => return Ok(false),
+            Ok(_) => {}
+            Err(error) if durable::is_absent(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(true)
 }
 
 fn prepare(layout: &Layout) -> io::Result<File> {
@@ -292,48 +266,6 @@ fn clear(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn slot(repository: &Repository) -> usize {
-    let mut hasher = DefaultHasher::new();
-    repository.hash(&mut hasher);
-    usize::try_from(hasher.finish() % LOCKS as u64).unwrap_or(0)
-}
-
-/// The digest that a link holds; nothing when there is no link.
-pub(super) fn read_link(path: &Path) -> Result<Option<Digest>> {
-    let mut text = String::new();
-    let read =
-        File::open(path).and_then(|file| file.take(LINK_LIMIT_BYTES).read_to_string(&mut text));
-    match read {
-        Ok(_) => {}
-        Err(error) if durable::is_absent(&error) => return Ok(None),
-        Err(error) => return Err(StoreError::io("reading a link")(error)),
-    }
-    let damaged = |error: model::Error| StoreError::Damaged {
-        what: format!("link {}", path.display()),
-        why: error.to_string(),
-    };
-    text.trim().parse().map(Some).map_err(damaged)
-}
-
-/// Gives every staged link its name and makes the names durable.
-fn place(links: Vec<(Staged, PathBuf)>) -> io::Result<()> {
-    for (staged, link) in links {
-        staged.place(&link)?;
-        durable::sync_parent(&link)?;
-    }
-    Ok(())
-}
-
-/// Moves an upload's bytes to `target`, unless the same bytes are there.
-fn keep(upload: &Path, target: &Path, size: u64) -> io::Result<()> {
-    if fs::metadata(target).is_ok_and(|metadata| metadata.len() == size) {
-        return Ok(());
-    }
-    durable::create_parent(target)?;
-    durable::rename(upload, target)?;
-    durable::sync_parent(target)
 }
 
 fn hash(mut file: &File, algorithm: Algorithm) -> io::Result<Digest> {

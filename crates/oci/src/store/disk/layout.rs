@@ -10,6 +10,7 @@ use crate::{Digest, Repository, Tag};
 /// Paths below the root directory.
 #[derive(Debug)]
 pub(super) struct Layout {
+    root: PathBuf,
     content: PathBuf,
     own: PathBuf,
 }
@@ -17,18 +18,31 @@ pub(super) struct Layout {
 impl Layout {
     pub(super) fn new(root: &Path) -> Self {
         Self {
+            root: root.to_owned(),
             content: root.join("docker/registry/v2"),
             own: root.join(".atoll"),
         }
     }
 
-    /// Holds the lock and unfinished writes: not part of distribution's layout, so that nothing there is mistaken.
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Holds the lock, the journal, the index and unfinished writes: not part of distribution's layout, so that nothing there is mistaken.
     pub(super) fn temporary_dir(&self) -> PathBuf {
         self.own.join("tmp")
     }
 
     pub(super) fn lock(&self) -> PathBuf {
         self.own.join("lock")
+    }
+
+    pub(super) fn journal(&self) -> PathBuf {
+        self.own.join("journal")
+    }
+
+    pub(super) fn index(&self) -> PathBuf {
+        self.own.join("index.redb")
     }
 
     pub(super) fn temporary(&self) -> PathBuf {
@@ -50,20 +64,24 @@ impl Layout {
         self.blobs().join(below)
     }
 
+    pub(super) fn layers(&self, repository: &Repository) -> PathBuf {
+        self.repository(repository).join("_layers")
+    }
+
     pub(super) fn layer_link(&self, repository: &Repository, digest: &Digest) -> PathBuf {
-        self.repository(repository)
-            .join("_layers")
-            .join(link(digest))
+        self.layers(repository).join(link(digest))
     }
 
     pub(super) fn manifests(&self, repository: &Repository) -> PathBuf {
         self.repository(repository).join("_manifests")
     }
 
+    pub(super) fn revisions(&self, repository: &Repository) -> PathBuf {
+        self.manifests(repository).join("revisions")
+    }
+
     pub(super) fn revision_link(&self, repository: &Repository, digest: &Digest) -> PathBuf {
-        self.manifests(repository)
-            .join("revisions")
-            .join(link(digest))
+        self.revisions(repository).join(link(digest))
     }
 
     pub(super) fn tags(&self, repository: &Repository) -> PathBuf {

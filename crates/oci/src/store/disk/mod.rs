@@ -1,14 +1,20 @@
 //! A store in a folder, laid out as distribution's filesystem driver does.
 //!
-//! Links make content part of a repository; bytes lie once under their SHA-256. All blocking work happens on
-//! the runtime's blocking pool.
+//! Links make content part of a repository; bytes lie once under their SHA-256. The folder is the truth; an index
+//! beside it answers questions, and a journal makes changes durable before the medium has them. One thread makes
+//! all changes; bytes are written and read on the runtime's blocking pool.
 
+mod adopt;
+mod change;
+mod committer;
 mod durable;
+mod files;
+mod index;
 mod inner;
+mod journal;
 mod layout;
-mod listing;
-mod manifests;
 mod receive;
+mod rows;
 mod sessions;
 
 use std::path::Path;
@@ -21,11 +27,21 @@ use uuid::Uuid;
 
 use super::{Blob, BlobStore, Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag};
+use change::{Change, Name, Order, Source};
 use inner::Inner;
+use moka::sync::Cache;
+
+use super::Referrer;
+
+/// Units: bytes. Manifests that are asked for again and again.
+const MANIFESTS_BYTES: u64 = 8 << 20;
 
 /// A store in a folder. Clones share it.
 #[derive(Debug, Clone)]
-pub struct DiskStore(Arc<Inner>);
+pub struct DiskStore {
+    inner: Arc<Inner>,
+    manifests: Cache<Digest, Arc<Manifest>>,
+}
 
 impl DiskStore {
     /// Opens the store below `root`, which is created when absent, and clears away unfinished writes.
@@ -33,15 +49,28 @@ impl DiskStore {
     /// Errors: Io – the folder cannot be used; Damaged – another process uses it.
     pub async fn open(root: &Path) -> Result<Self> {
         let root = root.to_owned();
-        join(tokio::task::spawn_blocking(move || Inner::open(&root)).await)
-            .map(|inner| Self(Arc::new(inner)))
+        let inner = join(tokio::task::spawn_blocking(move || Inner::open(&root)).await)?;
+        let inner = Arc::new(inner);
+        look_for_changes(&inner);
+        let manifests = Cache::builder()
+            .max_capacity(MANIFESTS_BYTES)
+            .weigher(|_, manifest: &Arc<Manifest>| {
+                // What it is parsed into takes about as much as its text.
+                u32::try_from(manifest.bytes.len() * 2).unwrap_or(u32::MAX)
+            })
+            .build();
+        Ok(Self { inner, manifests })
+    }
+
+    async fn commit(&self, change: Change, content: Option<Bytes>) -> Result<()> {
+        self.inner.committer.commit(Order { change, content }).await
     }
 
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
+        let inner = Arc::clone(&self.inner);
         join(tokio::task::spawn_blocking(move || work(&inner)).await)
     }
 }
@@ -50,13 +79,26 @@ fn join<T>(result: std::result::Result<Result<T>, tokio::task::JoinError>) -> Re
     result.unwrap_or_else(|error| Err(StoreError::io("running a task of the store")(error.into())))
 }
 
+/// Whoever had the folder since may have changed it: that is found out while requests are answered.
+fn look_for_changes(inner: &Arc<Inner>) {
+    // Not held: a store that is closed meanwhile need not wait.
+    let inner = Arc::downgrade(inner);
+    tokio::task::spawn_blocking(move || {
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        if let Err(error) = adopt::refresh(&inner.shared, &inner.committer) {
+            let error = model::error::chain(&error);
+            tracing::error!(error, "the folder was not compared with the index");
+        }
+    });
+}
+
 impl BlobStore for DiskStore {
     type Reader = tokio::fs::File;
 
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
-        let (repository, digest) = (repository.clone(), digest.clone());
-        self.run(move |inner| Ok(inner.find_blob(&repository, &digest)?.size))
-            .await
+        Ok(self.inner.blob(repository, digest)?.size)
     }
 
     async fn open_blob(
@@ -65,9 +107,10 @@ impl BlobStore for DiskStore {
         digest: &Digest,
         offset: u64,
     ) -> Result<Blob<Self::Reader>> {
-        let (repository, digest) = (repository.clone(), digest.clone());
-        let (file, size) = self
-            .run(move |inner| inner.open_blob(&repository, &digest, offset))
+        let blob = self.inner.blob(repository, digest)?;
+        let size = blob.size;
+        let file = self
+            .run(move |inner| inner.open_blob(&blob, offset))
             .await?;
         Ok(Blob {
             size,
@@ -76,9 +119,11 @@ impl BlobStore for DiskStore {
     }
 
     async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let (repository, digest) = (repository.clone(), digest.clone());
-        self.run(move |inner| inner.delete_blob(&repository, &digest))
-            .await
+        let change = Change::RemoveBlob {
+            repository: repository.clone(),
+            blob: Name::new(digest.clone(), digest),
+        };
+        self.commit(change, None).await
     }
 
     async fn mount_blob(
@@ -87,9 +132,23 @@ impl BlobStore for DiskStore {
         from: Option<&Repository>,
         digest: &Digest,
     ) -> Result<bool> {
-        let (repository, from, digest) = (repository.clone(), from.cloned(), digest.clone());
-        self.run(move |inner| inner.mount_blob(&repository, from.as_ref(), &digest))
-            .await
+        let found = if let Some(from) = from {
+            self.inner.shared.index.snapshot()?.blob(from, digest)?
+        } else {
+            let digest = digest.clone();
+            self.run(move |inner| Ok(inner.stored(&digest))).await?
+        };
+        let Some(found) = found else {
+            return Ok(false);
+        };
+        let change = Change::AddBlob {
+            repository: repository.clone(),
+            blob: Name::new(found.canonical, digest),
+            size: found.size,
+            from: Source::Stored,
+        };
+        self.commit(change, None).await?;
+        Ok(true)
     }
 
     async fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {
@@ -115,8 +174,8 @@ impl BlobStore for DiskStore {
         S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let session = self.0.sessions.get(upload).lock_owned().await;
-        let (inner, repository) = (Arc::clone(&self.0), repository.clone());
+        let session = self.inner.sessions.get(upload).lock_owned().await;
+        let (inner, repository) = (Arc::clone(&self.inner), repository.clone());
         // A task of its own: whoever asked may go away, what was received is written all the same.
         let task = tokio::spawn(async move {
             receive::append(&inner, &repository, upload, session, offset, bytes).await
@@ -130,16 +189,17 @@ impl BlobStore for DiskStore {
         upload: Uuid,
         digest: &Digest,
     ) -> Result<()> {
-        let session = self.0.sessions.get(upload).lock_owned().await;
+        let session = self.inner.sessions.get(upload).lock_owned().await;
         let (repository, digest) = (repository.clone(), digest.clone());
-        self.run(move |inner| {
-            let result = inner.finish_upload(&repository, upload, &session, &digest);
-            if !matches!(result, Err(StoreError::Io { .. })) {
-                inner.sessions.forget(upload);
-            }
-            result
-        })
-        .await
+        let order = self.run(move |inner| inner.finished(&repository, upload, &session, &digest));
+        let result = match order.await {
+            Ok(Order { change, content }) => self.commit(change, content).await,
+            Err(error) => Err(error),
+        };
+        if !matches!(result, Err(StoreError::Io { .. })) {
+            self.inner.sessions.forget(upload);
+        }
+        result
     }
 
     async fn cancel_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
@@ -157,15 +217,22 @@ impl BlobStore for DiskStore {
     }
 
     async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
-        let (repository, tag) = (repository.clone(), tag.clone());
-        self.run(move |inner| inner.resolve_tag(&repository, &tag))
-            .await
+        let found = self.inner.shared.index.snapshot()?.tag(repository, tag)?;
+        found.ok_or_else(|| StoreError::UnknownManifest(tag.to_string()))
     }
 
-    async fn manifest(&self, repository: &Repository, digest: &Digest) -> Result<Manifest> {
-        let (repository, digest) = (repository.clone(), digest.clone());
-        self.run(move |inner| inner.manifest(&repository, &digest))
-            .await
+    async fn manifest(&self, repository: &Repository, digest: &Digest) -> Result<Arc<Manifest>> {
+        let unknown = || StoreError::UnknownManifest(digest.to_string());
+        let row = self.inner.shared.index.snapshot()?;
+        let row = row.manifest(repository, digest)?.ok_or_else(unknown)?;
+        if let Some(manifest) = self.manifests.get(&row.canonical) {
+            return Ok(manifest);
+        }
+        let canonical = row.canonical.clone();
+        let read = self.run(move |inner| adopt::manifest(inner.layout(), &canonical));
+        let manifest = Arc::new(read.await?.ok_or_else(unknown)?);
+        self.manifests.insert(row.canonical, Arc::clone(&manifest));
+        Ok(manifest)
     }
 
     async fn put_manifest(
@@ -175,30 +242,43 @@ impl BlobStore for DiskStore {
         digest: &Digest,
         tags: &[Tag],
     ) -> Result<()> {
-        let (repository, manifest) = (repository.clone(), manifest.clone());
-        let (digest, tags) = (digest.clone(), tags.to_vec());
-        self.run(move |inner| inner.put_manifest(&repository, &manifest, &digest, &tags))
-            .await
+        let change = Change::AddManifest {
+            repository: repository.clone(),
+            manifest: Name::new(manifest.digest.clone(), digest),
+            tags: tags.to_vec(),
+        };
+        self.commit(change, Some(manifest.bytes.clone())).await
     }
 
     async fn delete_manifest(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let (repository, digest) = (repository.clone(), digest.clone());
-        self.run(move |inner| inner.delete_manifest(&repository, &digest))
-            .await
+        let change = Change::RemoveManifest {
+            repository: repository.clone(),
+            manifest: Name::new(digest.clone(), digest),
+            tags: Vec::new(),
+        };
+        self.commit(change, None).await
     }
 
     async fn delete_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
         let (repository, tag) = (repository.clone(), tag.clone());
-        self.run(move |inner| inner.delete_tag(&repository, &tag))
+        self.commit(Change::RemoveTag { repository, tag }, None)
             .await
     }
 
-    async fn tags(&self, repository: &Repository) -> Result<Vec<Tag>> {
-        let repository = repository.clone();
-        self.run(move |inner| inner.tags(&repository)).await
+    async fn tags(&self, repository: &Repository, after: &str, limit: usize) -> Result<Vec<Tag>> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        snapshot
+            .tags(repository, after, limit)?
+            .ok_or_else(|| StoreError::UnknownRepository(repository.clone()))
     }
 
-    async fn repositories(&self) -> Result<Vec<Repository>> {
-        self.run(Inner::repositories).await
+    async fn repositories(&self, after: &str, limit: usize) -> Result<Vec<Repository>> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        snapshot.repositories(after, limit)
+    }
+
+    async fn referrers(&self, repository: &Repository, subject: &Digest) -> Result<Vec<Referrer>> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        snapshot.referrers(repository, subject)
     }
 }

@@ -47,7 +47,7 @@ where
     if offset.is_some_and(|offset| offset != size) {
         return Err(StoreError::OutOfOrder { received: size });
     }
-    let path = inner.layout.upload(repository, upload).join("data");
+    let path = inner.layout().upload(repository, upload).join("data");
     // The hasher is taken out: should this task be dropped half-way, no stale hash stays behind.
     let hasher = session.hasher.take().filter(|_| session.size == size);
     let hasher = hasher.or_else(|| (size == 0).then(|| Hasher::new(crate::Algorithm::Sha256)));

@@ -1,0 +1,245 @@
+//! What is in the folder, read into the index: a folder that distribution wrote, or one whose index was lost.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use super::change::Name;
+use super::committer::{Committer, Shared, nanos, now};
+use super::durable;
+use super::index::{Index, Tables};
+use super::layout::Layout;
+use crate::store::{Result, StoreError};
+use crate::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository};
+
+/// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
+const LINK_LIMIT_BYTES: u64 = 256;
+/// Repositories that become visible together.
+const BATCH: usize = 500;
+/// Units: nanoseconds. Clocks of file systems are coarse.
+const SLACK: u64 = 2_000_000_000;
+const DOING: &str = "reading the storage folder";
+
+/// Reads everything.
+pub(super) fn all(layout: &Layout, index: &Index) -> Result<()> {
+    let began = now();
+    let names = repositories(layout)?;
+    let whole = names.len();
+    for (done, batch) in names.chunks(BATCH).enumerate() {
+        let update = index.update()?;
+        {
+            let mut tables = update.tables()?;
+            for name in batch {
+                repository(layout, &mut tables, name)?;
+            }
+        }
+        update.commit()?;
+        let done = done * BATCH + batch.len();
+        tracing::info!(done, whole, "repositories read into the index");
+    }
+    index.sync(began)
+}
+
+/// Reads one repository; what the index had of it is forgotten.
+pub(super) fn repository(
+    layout: &Layout,
+    tables: &mut Tables<'_>,
+    repository: &Repository,
+) -> Result<()> {
+    tables.forget(repository)?;
+    for name in links(&layout.layers(repository))? {
+        match fs::metadata(layout.data(&name.canonical)) {
+            Ok(found) => tables.add_blob(repository, &name, found.len())?,
+            Err(error) if durable::is_absent(&error) => dangling(repository, &name),
+            Err(error) => return Err(StoreError::io(DOING)(error)),
+        }
+    }
+    let manifests = layout.manifests(repository);
+    if !manifests.is_dir() {
+        return Ok(());
+    }
+    tables.add_repository(repository)?;
+    for name in links(&layout.revisions(repository))? {
+        match manifest(layout, &name.canonical) {
+            Ok(Some(manifest)) => tables.add_manifest(repository, &name, &manifest)?,
+            Ok(None) => dangling(repository, &name),
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::error!(repo.name = %repository, %error, "a manifest is left out");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    for name in folders(&layout.tags(repository)).map_err(StoreError::io(DOING))? {
+        let Ok(tag) = name.parse() else { continue };
+        // After kill -9, distribution leaves folders without a current link: those are no tags.
+        if let Some(digest) = link(&layout.tag_current(repository, &tag))? {
+            tables.point(repository, &tag, &digest)?;
+        }
+    }
+    Ok(())
+}
+
+fn dangling(repository: &Repository, name: &Name) {
+    let digest = &name.canonical;
+    tracing::warn!(repo.name = %repository, %digest, "a link points at content that is not there");
+}
+
+/// The manifest under a digest. Errors: Damaged – it has another digest, or is none.
+pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Manifest>> {
+    let damaged = |why: String| StoreError::Damaged {
+        what: format!("manifest {canonical}"),
+        why,
+    };
+    let bytes = match read_bounded(&layout.data(canonical)) {
+        Ok(bytes) => bytes,
+        Err(error) if durable::is_absent(&error) => return Ok(None),
+        Err(error) => return Err(StoreError::io("reading a manifest")(error)),
+    };
+    let manifest = Manifest::parse(bytes.into(), None).map_err(|e| damaged(e.to_string()))?;
+    if manifest.digest != *canonical {
+        let why = format!("its bytes have the digest {}", manifest.digest);
+        return Err(damaged(why));
+    }
+    Ok(Some(manifest))
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.len() > MANIFEST_LIMIT_BYTES as u64 {
+        let why = "larger than any manifest";
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    fs::read(path)
+}
+
+/// Repositories in which something was changed since the index was made sure of, by whoever had the folder between.
+pub(super) fn refresh(shared: &Shared, committer: &Committer) -> Result<()> {
+    let as_of = shared.index.as_of()?.saturating_sub(SLACK);
+    let names = repositories(&shared.layout)?;
+    for name in &names {
+        if changed_at(&shared.layout, name)? > as_of {
+            committer.adopt(name.clone())?;
+        }
+    }
+    let snapshot = shared.index.snapshot()?;
+    let mut after = String::new();
+    loop {
+        let known = snapshot.repositories(&after, BATCH)?;
+        let Some(last) = known.last() else {
+            return Ok(());
+        };
+        after = last.to_string();
+        for name in known {
+            if names.binary_search(&name).is_err() {
+                committer.adopt(name)?;
+            }
+        }
+    }
+}
+
+/// When a link was made or removed, or a tag moved, at the latest. Units: nanoseconds since 1970.
+fn changed_at(layout: &Layout, repository: &Repository) -> Result<u64> {
+    let failed = || StoreError::io(DOING);
+    let tags = layout.tags(repository);
+    let mut folders_to_see = vec![layout.manifests(repository), tags.clone()];
+    for links in [layout.layers(repository), layout.revisions(repository)] {
+        let algorithms = folders(&links).map_err(failed())?;
+        folders_to_see.extend(algorithms.iter().map(|name| links.join(name)));
+        folders_to_see.push(links);
+    }
+    let names = folders(&tags).map_err(failed())?;
+    folders_to_see.extend(names.iter().map(|name| tags.join(name).join("current")));
+    let mut latest = 0;
+    for folder in folders_to_see {
+        match fs::metadata(folder).and_then(|found| found.modified()) {
+            Ok(time) => latest = latest.max(nanos(time)),
+            Err(error) if durable::is_absent(&error) => {}
+            Err(error) => return Err(failed()(error)),
+        }
+    }
+    Ok(latest)
+}
+
+/// Every repository with content, sorted.
+pub(super) fn repositories(layout: &Layout) -> Result<Vec<Repository>> {
+    let failed = || StoreError::io(DOING);
+    let mut found = having(layout, &["_manifests", "_layers"]).map_err(failed())?;
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Repositories with a folder of one of these names.
+pub(super) fn having(layout: &Layout, wanted: &[&str]) -> io::Result<Vec<Repository>> {
+    let root = layout.repositories();
+    let mut found = Vec::new();
+    let mut open = vec![String::new()];
+    while let Some(parent) = open.pop() {
+        for name in folders(&root.join(&parent))? {
+            if wanted.contains(&name.as_str()) {
+                found.extend(parent.parse::<Repository>());
+            } else if !name.starts_with('_') {
+                let path = if parent.is_empty() {
+                    name
+                } else {
+                    format!("{parent}/{name}")
+                };
+                // What does not parse lies outside the grammar, and so does all below it.
+                open.extend(path.parse::<Repository>().map(|name| name.to_string()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Content that has links in a folder, by algorithm and hash; what makes no sense is left out.
+fn links(folder: &Path) -> Result<Vec<Name>> {
+    let failed = || StoreError::io(DOING);
+    let mut found = Vec::new();
+    for algorithm in folders(folder).map_err(failed())? {
+        let below = folder.join(&algorithm);
+        for hex in folders(&below).map_err(failed())? {
+            let path = below.join(&hex).join("link");
+            if let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>()
+                && let Some(canonical) = link(&path)?
+            {
+                found.push(Name::new(canonical, &name));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The digest that a link holds; nothing when there is no link, or none that can be read.
+fn link(path: &Path) -> Result<Option<Digest>> {
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(LINK_LIMIT_BYTES).read_to_string(&mut text));
+    match read {
+        Ok(_) => {}
+        Err(error) if durable::is_absent(&error) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
+        Err(error) => return Err(StoreError::io("reading a link")(error)),
+    }
+    let digest = text.trim().parse();
+    if let Err(error) = &digest {
+        tracing::warn!(link = %path.display(), %error, "a link is damaged and left out");
+    }
+    Ok(digest.ok())
+}
+
+/// Names of the folders in `dir`; none when it is absent.
+pub(super) fn folders(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if durable::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(names)
+}

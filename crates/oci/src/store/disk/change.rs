@@ -1,0 +1,89 @@
+//! What can happen to a store, as data: checked, journalled, written to the folder and to the index.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Digest, Repository, Tag};
+
+/// One change. All of it becomes visible at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "do")]
+pub(super) enum Change {
+    /// Makes stored bytes a blob of a repository.
+    AddBlob {
+        repository: Repository,
+        blob: Name,
+        /// Units: bytes.
+        size: u64,
+        from: Source,
+    },
+    RemoveBlob {
+        repository: Repository,
+        blob: Name,
+    },
+    /// Keeps the content, a manifest, and points tags at it.
+    AddManifest {
+        repository: Repository,
+        manifest: Name,
+        tags: Vec<Tag>,
+    },
+    /// Takes away a manifest and the tags that point at it.
+    RemoveManifest {
+        repository: Repository,
+        manifest: Name,
+        tags: Vec<Tag>,
+    },
+    RemoveTag {
+        repository: Repository,
+        tag: Tag,
+    },
+}
+
+/// What content is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Name {
+    /// Its SHA-256: bytes lie under this one.
+    pub(super) canonical: Digest,
+    /// The other digest that a client gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) alias: Option<Digest>,
+}
+
+/// Where the bytes of a new blob are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    /// Under their digest already.
+    Stored,
+    /// In an upload of the repository, which ends with this change.
+    Upload(Uuid),
+}
+
+/// A change with the bytes that it brings along: a manifest, or a blob so small that it is journalled instead of
+/// being synced by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Order {
+    pub(super) change: Change,
+    pub(super) content: Option<Bytes>,
+}
+
+impl Name {
+    /// Content that is known by `name`, and by `canonical`.
+    pub(super) fn new(canonical: Digest, name: &Digest) -> Self {
+        let alias = Some(name.clone()).filter(|name| *name != canonical);
+        Self { canonical, alias }
+    }
+
+    /// The digest that a client gave.
+    pub(super) fn told(&self) -> &Digest {
+        self.alias.as_ref().unwrap_or(&self.canonical)
+    }
+
+    /// Both digests, the canonical one first.
+    pub(super) fn digests(&self) -> impl Iterator<Item = &Digest> {
+        [Some(&self.canonical), self.alias.as_ref()]
+            .into_iter()
+            .flatten()
+    }
+}

@@ -1,0 +1,159 @@
+//! Changes written to the folder: first all that needs room, under names that nobody looks at, then names alone.
+//!
+//! Nothing is synced here: the journal holds every change until the medium does.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::change::{Change, Name, Order, Source};
+use super::durable::{self, Staged};
+use super::layout::Layout;
+use crate::{Digest, Repository, Tag};
+
+/// A change that needs only names to be visible.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    /// An upload's bytes, and where they go.
+    moved: Option<(PathBuf, PathBuf)>,
+    /// In the order in which they become visible to a process that takes no lock: tags last.
+    staged: Vec<(Staged, PathBuf)>,
+    /// Files, and folders whole.
+    removed: Vec<PathBuf>,
+}
+
+/// Writes what a change needs. Dropped, it takes that away again.
+///
+/// Errors: NotFound – the bytes of a blob are not there any more.
+pub(super) fn prepare(layout: &Layout, order: &Order) -> io::Result<Prepared> {
+    let mut preparing = Preparing {
+        layout,
+        content: order.content.as_deref(),
+        prepared: Prepared::default(),
+    };
+    match &order.change {
+        Change::AddBlob {
+            repository,
+            blob,
+            size,
+            from,
+        } => {
+            let upload = match from {
+                Source::Stored => None,
+                Source::Upload(id) => Some(layout.upload(repository, *id)),
+            };
+            preparing.bytes(&blob.canonical, *size, upload)?;
+            preparing.names(blob, |digest| layout.layer_link(repository, digest))?;
+        }
+        Change::AddManifest {
+            repository,
+            manifest,
+            tags,
+        } => {
+            let digest = &manifest.canonical;
+            let size = preparing.content.map_or(0, <[u8]>::len) as u64;
+            preparing.bytes(digest, size, None)?;
+            preparing.names(manifest, |name| layout.revision_link(repository, name))?;
+            for tag in tags {
+                preparing.link(layout.tag_history(repository, tag, digest), digest)?;
+            }
+            for tag in tags {
+                preparing.link(layout.tag_current(repository, tag), digest)?;
+            }
+        }
+        Change::RemoveBlob { repository, blob } => {
+            preparing.remove(blob, |digest| layout.layer_link(repository, digest));
+        }
+        Change::RemoveManifest {
+            repository,
+            manifest,
+            tags,
+        } => {
+            preparing.remove_tags(repository, tags);
+            preparing.remove(manifest, |digest| layout.revision_link(repository, digest));
+        }
+        Change::RemoveTag { repository, tag } => {
+            preparing.remove_tags(repository, std::slice::from_ref(tag));
+        }
+    }
+    Ok(preparing.prepared)
+}
+
+struct Preparing<'a> {
+    layout: &'a Layout,
+    content: Option<&'a [u8]>,
+    prepared: Prepared,
+}
+
+impl Preparing<'_> {
+    /// The bytes themselves, unless they are there: from an upload, or else from the change.
+    fn bytes(&mut self, digest: &Digest, size: u64, upload: Option<PathBuf>) -> io::Result<()> {
+        let target = self.layout.data(digest);
+        let has = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() == size);
+        if !has(&target) {
+            let data = upload.as_ref().map(|upload| upload.join("data"));
+            if let Some(data) = data.filter(|data| has(data)) {
+                create_parent(&target)?;
+                self.prepared.moved = Some((data, target));
+            } else {
+                let content = self.content.ok_or(io::ErrorKind::NotFound)?;
+                self.stage(target, content)?;
+            }
+        }
+        self.prepared.removed.extend(upload);
+        Ok(())
+    }
+
+    fn names(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) -> io::Result<()> {
+        name.digests()
+            .try_for_each(|digest| self.link(link(digest), &name.canonical))
+    }
+
+    fn link(&mut self, link: PathBuf, to: &Digest) -> io::Result<()> {
+        self.stage(link, to.to_string().as_bytes())
+    }
+
+    fn stage(&mut self, target: PathBuf, bytes: &[u8]) -> io::Result<()> {
+        create_parent(&target)?;
+        let staged = Staged::write(self.layout.temporary(), bytes)?;
+        self.prepared.staged.push((staged, target));
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) {
+        // The canonical link goes first: without it no other name counts.
+        self.prepared.removed.extend(name.digests().map(link));
+    }
+
+    fn remove_tags(&mut self, repository: &Repository, tags: &[Tag]) {
+        let folders = tags.iter().map(|tag| self.layout.tag(repository, tag));
+        self.prepared.removed.extend(folders);
+    }
+}
+
+fn create_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+impl Prepared {
+    /// Gives everything its name, and takes away what goes. May be done again.
+    pub(super) fn place(self, layout: &Layout) -> io::Result<()> {
+        if let Some((from, to)) = self.moved {
+            durable::rename(&from, &to)?;
+        }
+        for (staged, target) in self.staged {
+            staged.place(&target)?;
+        }
+        for path in self.removed {
+            if path.is_dir() {
+                // It leaves in one step: a tag of which half is removed would still be one to distribution.
+                let leaving = layout.temporary();
+                fs::rename(&path, &leaving)?;
+                fs::remove_dir_all(leaving)?;
+            } else {
+                durable::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! What refers to a manifest: signatures, attestations, lists of components.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::IntoResponse;
+use oci::store::{BlobStore as _, Referrer};
+use oci::{Digest, Repository, media_type};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::json;
+
+use super::lists::{PAGE_LIMIT, Page, Part};
+use super::{Answer, query};
+use crate::app::App;
+
+/// Tells which filters were followed. Source: distribution-spec, listing referrers.
+const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");
+const ARTIFACT_TYPE: &str = "artifactType";
+
+/// An index of them, empty when there is none: never 404.
+pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &Parts) -> Answer {
+    let wanted = query::values(&head.uri, ARTIFACT_TYPE);
+    let page = Page::parse(&head.uri)?;
+    let limit = page.limit(PAGE_LIMIT);
+    let mut found = app.store.referrers(name, subject).await?;
+    found.retain(|referrer| is_wanted(referrer, &wanted));
+    let found: Vec<_> = found
+        .into_iter()
+        .map(|referrer| (referrer.digest.to_string(), referrer))
+        .filter(|(digest, _)| *digest > page.last)
+        .take(limit + 1)
+        .collect();
+    let part = Part::cut(&found, limit, |(digest, _)| digest);
+    let manifests: Vec<_> = part.entries.iter().map(|(_, referrer)| referrer).collect();
+    let index = json!({
+        "schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests,
+    });
+    let mut filters = String::new();
+    for value in &wanted {
+        let value = utf8_percent_encode(value, NON_ALPHANUMERIC).to_string();
+        filters.extend(["&", ARTIFACT_TYPE, "=", &value]);
+    }
+    let kind = [(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static(media_type::OCI_INDEX),
+    )];
+    let link = part.link(head.uri.path(), &filters);
+    let mut response = (link, kind, index.to_string()).into_response();
+    if !wanted.is_empty() {
+        let applied = HeaderValue::from_static(ARTIFACT_TYPE);
+        response.headers_mut().insert(FILTERS_APPLIED, applied);
+    }
+    Ok(response)
+}
+
+fn is_wanted(referrer: &Referrer, wanted: &[String]) -> bool {
+    wanted.is_empty()
+        || wanted
+            .iter()
+            .any(|kind| referrer.artifact_type.as_deref() == Some(kind))
+}
