@@ -157,14 +157,18 @@ impl Manifest {
 
     /// Blobs that have to be in the repository before the manifest.
     pub fn required_blobs(&self) -> impl Iterator<Item = &Digest> {
+        self.blobs()
+            .filter(|blob| !media_type::is_nondistributable(&blob.media_type))
+            .map(|blob| &blob.digest)
+    }
+
+    /// Every blob that it names.
+    pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
         let (config, layers) = match &self.kind {
             Kind::Image { config, layers } => (Some(config), layers.as_slice()),
             Kind::Index { .. } => (None, [].as_slice()),
         };
-        let layers = layers
-            .iter()
-            .filter(|layer| !media_type::is_nondistributable(&layer.media_type));
-        config.into_iter().chain(layers).map(|blob| &blob.digest)
+        config.into_iter().chain(layers)
     }
 
     /// Manifests that have to be in the repository before this index.

@@ -1,8 +1,10 @@
 //! What every handler shares.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use oci::store::DiskStore;
+use tokio::sync::Mutex;
 
 use crate::Settings;
 
@@ -18,6 +20,10 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) is_delete_enabled: bool,
     pub(crate) is_tls: bool,
+    /// How long content stays that nothing needs.
+    pub(crate) grace: Duration,
+    /// Held by whoever collects garbage.
+    pub(crate) collecting: Mutex<()>,
     /// Base of Location headers: nothing for paths.
     pub(crate) base: Base,
 }
@@ -44,6 +50,8 @@ impl App {
             store,
             is_delete_enabled: settings.registry_storage_delete_enabled,
             is_tls: settings.tls().is_some(),
+            grace: settings.registry_storage_maintenance_gc_grace,
+            collecting: Mutex::new(()),
             base,
         }))
     }

@@ -5,6 +5,7 @@
 
 mod app;
 mod auth;
+mod gc;
 pub mod htpasswd;
 mod http;
 mod purge;
@@ -34,10 +35,17 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         None => None,
     };
     let app = App::new(store.clone(), &settings);
-    let router = http::router(app, gate).merge(health::routes(Health::new()));
+    let router = http::router(app.clone(), gate).merge(health::routes(Health::new()));
     let router = service::layers::apply(router, "registry");
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tracing::info!(address = %running.address(), storage = %root.display(), "the registry listens");
+    if settings.registry_storage_maintenance_gc_enabled {
+        let (settings, shutdown) = (settings.clone(), shutdown.clone());
+        running.also(async move {
+            shutdown.run_until_cancelled(gc::run(app, &settings)).await;
+            Ok(())
+        });
+    }
     if settings.registry_storage_maintenance_uploadpurging_enabled {
         running.also(async move {
             shutdown

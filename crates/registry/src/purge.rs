@@ -8,7 +8,7 @@ use crate::Settings;
 use crate::app::Store;
 
 /// Longer ages mean never: about a hundred years, so that no subtraction leaves the calendar.
-const AGE_LIMIT: Duration = Duration::from_hours(100 * 365 * 24);
+pub(crate) const AGE_LIMIT: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Looks for abandoned uploads now and after each interval, for ever.
 pub(crate) async fn run(store: Store, settings: &Settings) {

@@ -34,6 +34,12 @@ service::settings! {
         registry_storage_maintenance_uploadpurging_age: Duration = "168h",
         /// How often abandoned uploads are looked for.
         registry_storage_maintenance_uploadpurging_interval: Duration = "24h",
+        /// Whether content that nothing needs any more is removed, while everything goes on.
+        registry_storage_maintenance_gc_enabled: bool = "true",
+        /// How often such content is looked for.
+        registry_storage_maintenance_gc_interval: Duration = "24h",
+        /// How long content stays after it was pushed: its manifest may still come.
+        registry_storage_maintenance_gc_grace: Duration = "1h",
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
     }

@@ -2,12 +2,14 @@
 //!
 //! Panics: each function, when the store breaks the rule that the function is named for.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::{BlobStore, Referrer, StoreError};
+use super::{BlobStore, Collected, Referrer, StoreError};
 use crate::{Algorithm, Digest, Manifest, Repository, Tag};
 
 /// Runs every function of this module against an empty store.
@@ -23,6 +25,7 @@ pub async fn all<S: BlobStore>(store: &S) {
     deleting_a_manifest_takes_its_tags(store).await;
     lists_are_sorted_and_come_in_pages(store).await;
     referrers_are_listed(store).await;
+    garbage_is_collected_and_nothing_else(store).await;
 }
 
 /// What is uploaded can be read, from any offset, also when it is empty or uploaded twice.
@@ -425,6 +428,57 @@ pub async fn referrers_are_listed<S: BlobStore>(store: &S) {
         .expect("delete");
     let none = store.referrers(&repository, &subject.digest).await;
     assert_eq!(none.expect("referrers"), []);
+}
+
+/// Blobs that no manifest needs go, with content and repositories that nobody has any more; not what is young.
+pub async fn garbage_is_collected_and_nothing_else<S: BlobStore>(store: &S) {
+    let (repository, other) = (repository("collected"), repository("collected/other"));
+    let late = Timestamp::UNIX_EPOCH + Duration::from_hours(200 * 365 * 24);
+    let config = push(store, &repository, b"{}").await;
+    let needed = manifest(&config, "kept");
+    put(store, &repository, &needed, &["t"]).await.expect("put");
+    let unneeded = push(store, &repository, b"nobody needs this").await;
+    let elsewhere = push(store, &other, b"nor this").await;
+    let young = store.collect(Timestamp::UNIX_EPOCH, false).await;
+    assert_eq!(young.expect("collect"), Collected::default());
+    let counted = store.collect(late, true).await.expect("collect");
+    assert!(counted.links >= 2, "{counted:?}");
+    let collected = store.collect(late, false).await.expect("collect");
+    assert!(
+        collected.links >= 2 && collected.blobs >= 2,
+        "{collected:?}"
+    );
+    assert!(
+        collected.bytes >= 25 && collected.repositories >= 1,
+        "{collected:?}"
+    );
+    for (repository, digest) in [(&repository, &unneeded), (&other, &elsewhere)] {
+        let gone = store.blob_size(repository, digest).await;
+        assert!(matches!(gone, Err(StoreError::UnknownBlob(_))), "{gone:?}");
+        let stored = store.mount_blob(repository, None, digest).await;
+        assert!(!stored.expect("mount"), "the content is left");
+    }
+    assert_eq!(read(store, &repository, &config, 0).await, b"{}");
+    let kept = store.manifest(&repository, &needed.digest).await;
+    assert_eq!(*kept.expect("manifest"), needed);
+    let again = store.collect(late, false).await.expect("collect");
+    assert_eq!(again, Collected::default());
+    // What was collected can come again.
+    assert_eq!(
+        push(store, &repository, b"nobody needs this").await,
+        unneeded
+    );
+    store
+        .delete_manifest(&repository, &needed.digest)
+        .await
+        .expect("delete");
+    let all = store.collect(late, false).await.expect("collect");
+    assert!(all.links >= 2 && all.repositories == 1, "{all:?}");
+    let unknown = store.tags(&repository, "", 9).await;
+    assert!(
+        matches!(unknown, Err(StoreError::UnknownRepository(_))),
+        "{unknown:?}"
+    );
 }
 
 fn repository(name: &str) -> Repository {

@@ -13,6 +13,9 @@ pub enum StoreError {
     /// The repository has no such blob.
     #[error("blob {0} is not known")]
     UnknownBlob(Digest),
+    /// A manifest of the repository needs the blob.
+    #[error("blob {0} is needed by a manifest")]
+    InUse(Digest),
     /// The repository has no such manifest or tag.
     #[error("manifest {0} is not known")]
     UnknownManifest(String),

@@ -34,6 +34,19 @@ pub struct Blob<R> {
     pub reader: R,
 }
 
+/// What was garbage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Collected {
+    /// Blobs that a repository had and none of its manifests needed.
+    pub links: u64,
+    /// Contents that no repository had.
+    pub blobs: u64,
+    /// Units: bytes. Of these contents.
+    pub bytes: u64,
+    /// Repositories without content.
+    pub repositories: u64,
+}
+
 /// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
 pub trait BlobStore: Send + Sync + 'static {
     /// Reads a blob.
@@ -117,6 +130,14 @@ pub trait BlobStore: Send + Sync + 'static {
 
     /// Drops the uploads that got no byte since `before` and that nobody writes to; how many.
     fn purge_uploads(&self, before: Timestamp) -> impl Future<Output = Result<usize>> + Send;
+
+    /// Takes away what nothing needs and nobody has touched since `before`, while everything goes on; with `is_dry`,
+    /// only counts it, where what would become garbage by that does not count yet.
+    fn collect(
+        &self,
+        before: Timestamp,
+        is_dry: bool,
+    ) -> impl Future<Output = Result<Collected>> + Send;
 
     /// The digest that `tag` points at. Errors: UnknownManifest.
     fn resolve_tag(

@@ -169,6 +169,9 @@ impl From<StoreError> for RegistryError {
             StoreError::UnknownBlob(digest) => {
                 Self::new(StatusCode::NOT_FOUND, "BLOB_UNKNOWN", "blob unknown to registry", &json!(digest))
             }
+            StoreError::InUse(digest) => {
+                Self::new(StatusCode::CONFLICT, "DENIED", text, &json!(digest))
+            }
             StoreError::UnknownManifest(id) => Self::manifest_unknown(id),
             StoreError::UnknownUpload => {
                 Self::new(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", &Value::Null)
@@ -248,6 +251,7 @@ mod tests {
         let missing = StoreError::MissingContent(vec![digest.clone(), digest.clone()]);
         let table = [
             (unknown, 404, "NAME_UNKNOWN"),
+            (StoreError::InUse(digest.clone()), 409, "DENIED"),
             (StoreError::UnknownBlob(digest), 404, "BLOB_UNKNOWN"),
             (
                 StoreError::UnknownManifest("t".to_owned()),

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::auth::{self, Gate};
+use crate::gc;
 pub(crate) use error::RegistryError;
 use route::Route;
 
@@ -90,6 +91,10 @@ async fn answer(app: &App, request: Request) -> Answer {
         }
         (Route::Catalog, _) => lists::catalog(app, &head).await,
         (Route::Tags { name }, _) => lists::tags(app, &name, &head).await,
+        (Route::Gc, _) => {
+            let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
+            Ok(Json(gc::collect(app, is_dry).await?).into_response())
+        }
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
         (Route::Referrers { name, digest }, _) => referrers::list(app, &name, &digest, &head).await,
         (Route::Manifest { name, target }, Method::PUT) => {

@@ -12,6 +12,8 @@ use super::RegistryError;
 pub(super) enum Route {
     Base,
     Catalog,
+    /// Collects garbage: our own.
+    Gc,
     /// Extensions of the protocol. Source: distribution-spec, extension discovery.
     Extensions,
     Referrers {
@@ -58,6 +60,7 @@ impl Route {
         match parts.as_slice() {
             [""] => Ok(Self::Base),
             ["_catalog"] => Ok(Self::Catalog),
+            ["_atoll", "gc"] => Ok(Self::Gc),
             ["_oci", "ext", "discover"] => Ok(Self::Extensions),
             [name @ .., "tags", "list"] => Ok(Self::Tags {
                 name: repository(name)?,
@@ -106,7 +109,7 @@ impl Route {
             }
             Self::Manifest { .. } => vec![Method::GET, Method::HEAD, Method::PUT, Method::DELETE],
             Self::Blob { .. } => vec![Method::GET, Method::HEAD, Method::DELETE],
-            Self::Uploads { .. } => vec![Method::POST],
+            Self::Gc | Self::Uploads { .. } => vec![Method::POST],
             Self::Upload { .. } => vec![
                 Method::GET,
                 Method::HEAD,
@@ -196,6 +199,7 @@ mod tests {
                 name: name("blobs/uploads")
             }
         );
+        assert_eq!(parse("/v2/_atoll/gc"), Route::Gc);
         assert_eq!(parse("/v2/_oci/ext/discover"), Route::Extensions);
         assert_eq!(
             parse(&format!("/v2/a/referrers/{DIGEST}")),

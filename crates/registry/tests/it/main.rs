@@ -9,6 +9,7 @@ mod auth;
 mod blobs;
 mod client;
 mod faults;
+mod gc;
 mod lists;
 mod manifests;
 mod referrers;

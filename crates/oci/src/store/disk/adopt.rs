@@ -5,10 +5,11 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::change::Name;
-use super::committer::{Committer, Shared, nanos, now};
+use super::committer::{Shared, nanos, now};
 use super::durable;
-use super::index::{Index, Tables};
+use super::index::Index;
 use super::layout::Layout;
+use super::tables::Tables;
 use crate::store::{Result, StoreError};
 use crate::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository};
 
@@ -111,13 +112,14 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Repositories in which something was changed since the index was made sure of, by whoever had the folder between.
-pub(super) fn refresh(shared: &Shared, committer: &Committer) -> Result<()> {
+/// Repositories in which something was changed since the index was made sure of, by whoever had the folder between;
+/// until `adopt` wants no more.
+pub(super) fn refresh(shared: &Shared, adopt: impl Fn(Repository) -> bool) -> Result<()> {
     let as_of = shared.index.as_of()?.saturating_sub(SLACK);
     let names = repositories(&shared.layout)?;
     for name in &names {
-        if changed_at(&shared.layout, name)? > as_of {
-            committer.adopt(name.clone())?;
+        if changed_at(&shared.layout, name)? > as_of && !adopt(name.clone()) {
+            return Ok(());
         }
     }
     let snapshot = shared.index.snapshot()?;
@@ -129,8 +131,8 @@ pub(super) fn refresh(shared: &Shared, committer: &Committer) -> Result<()> {
         };
         after = last.to_string();
         for name in known {
-            if names.binary_search(&name).is_err() {
-                committer.adopt(name)?;
+            if names.binary_search(&name).is_err() && !adopt(name) {
+                return Ok(());
             }
         }
     }

@@ -21,6 +21,9 @@ pub(super) enum Change {
     RemoveBlob {
         repository: Repository,
         blob: Name,
+        /// Not when a manifest needs it.
+        #[serde(default)]
+        only_unused: bool,
     },
     /// Keeps the content, a manifest, and points tags at it.
     AddManifest {
@@ -66,6 +69,19 @@ pub(super) enum Source {
 pub(super) struct Order {
     pub(super) change: Change,
     pub(super) content: Option<Bytes>,
+}
+
+impl Change {
+    /// Where it happens.
+    pub(super) fn repository(&self) -> &Repository {
+        match self {
+            Self::AddBlob { repository, .. }
+            | Self::RemoveBlob { repository, .. }
+            | Self::AddManifest { repository, .. }
+            | Self::RemoveManifest { repository, .. }
+            | Self::RemoveTag { repository, .. } => repository,
+        }
+    }
 }
 
 impl Name {

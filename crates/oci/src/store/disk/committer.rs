@@ -4,10 +4,12 @@
 //! by one transaction of the index, acknowledged. From time to time the medium catches up, and the journal starts
 //! anew.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
@@ -15,13 +17,14 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use super::adopt;
-use super::change::Order;
+use super::change::{Change, Order};
 use super::files::{self, Prepared};
-use super::index::{Index, Tables};
+use super::index::Index;
 use super::journal::{self, Journal};
 use super::layout::Layout;
-use crate::Repository;
+use super::tables::Tables;
 use crate::store::{Result, StoreError};
+use crate::{Digest, Repository};
 
 /// Changes that are made together at the most.
 const BATCH_LIMIT: usize = 128;
@@ -45,6 +48,14 @@ enum Job {
     Commit(Order, oneshot::Sender<Result<()>>),
     /// The folder has something else of this repository than the index.
     Adopt(Repository),
+    /// Content, unless a repository has it; what was removed.
+    RemoveContent(Vec<Digest>, oneshot::Sender<Vec<Digest>>),
+    /// A repository without content; whether it was one.
+    RemoveIfEmpty {
+        repository: Repository,
+        is_dry: bool,
+        done: oneshot::Sender<bool>,
+    },
 }
 
 /// The thread; it ends with this value.
@@ -52,11 +63,19 @@ enum Job {
 pub(super) struct Committer {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
+    /// Compares the folder with the index, which may take as long as there is much.
+    looking: Option<JoinHandle<()>>,
+    has_ended: Arc<AtomicBool>,
 }
 
 impl Committer {
-    /// Makes the changes that a crash has left in `old` files of the journal, and starts.
-    pub(super) fn start(shared: Arc<Shared>, journal: Journal, old: Vec<PathBuf>) -> Result<Self> {
+    /// Makes the changes in the `old` files of the journal again, if the folder `may_miss` some of them, and starts.
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        journal: Journal,
+        old: Vec<PathBuf>,
+        may_miss: bool,
+    ) -> Result<Self> {
         let mut work = Work {
             shared,
             journal,
@@ -64,15 +83,28 @@ impl Committer {
             catching_up: None,
             is_behind: false,
         };
-        work.replay()?;
+        if may_miss {
+            work.replay()?;
+        } else {
+            work.read_again()?;
+        }
+        let shared = Arc::clone(&work.shared);
         let (jobs, queue) = channel();
         let thread = std::thread::Builder::new()
             .name("store-commit".to_owned())
             .spawn(move || work.run(&queue))
             .map_err(StoreError::io(DOING))?;
+        let has_ended = Arc::new(AtomicBool::new(false));
+        let (sender, ended) = (jobs.clone(), Arc::clone(&has_ended));
+        let looking = std::thread::Builder::new()
+            .name("store-look".to_owned())
+            .spawn(move || look_for_changes(&shared, &sender, &ended))
+            .map_err(StoreError::io(DOING))?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
+            looking: Some(looking),
+            has_ended,
         })
     }
 
@@ -83,9 +115,38 @@ impl Committer {
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Takes over what is in the folder of a repository.
-    pub(super) fn adopt(&self, repository: Repository) -> Result<()> {
-        self.send(Job::Adopt(repository))
+    /// Makes changes together, each of which may fail by itself. Blocks.
+    pub(super) fn commit_all(
+        &self,
+        orders: impl Iterator<Item = Order>,
+    ) -> Result<Vec<Result<()>>> {
+        let mut answers = Vec::new();
+        for order in orders {
+            let (done, answer) = oneshot::channel();
+            self.send(Job::Commit(order, done))?;
+            answers.push(answer);
+        }
+        let answer =
+            |answer: oneshot::Receiver<_>| answer.blocking_recv().unwrap_or_else(|_| Err(ended()));
+        Ok(answers.into_iter().map(answer).collect())
+    }
+
+    /// Removes content that no repository has; what was removed. Blocks.
+    pub(super) fn remove_content(&self, digests: Vec<Digest>) -> Result<Vec<Digest>> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::RemoveContent(digests, done))?;
+        answer.blocking_recv().map_err(|_| ended())
+    }
+
+    /// Removes a repository without content; whether it was one. Blocks.
+    pub(super) fn remove_if_empty(&self, repository: Repository, is_dry: bool) -> Result<bool> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::RemoveIfEmpty {
+            repository,
+            is_dry,
+            done,
+        })?;
+        answer.blocking_recv().map_err(|_| ended())
     }
 
     fn send(&self, job: Job) -> Result<()> {
@@ -96,11 +157,24 @@ impl Committer {
 
 impl Drop for Committer {
     fn drop(&mut self) {
+        self.has_ended.store(true, Ordering::Relaxed);
         self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // What it panicked with has been printed.
-            thread.join().ok();
+        // What they panicked with has been printed.
+        for thread in [self.looking.take(), self.thread.take()] {
+            thread.map(JoinHandle::join);
         }
+    }
+}
+
+/// Whoever had the folder since may have changed it: that is found out while requests are answered.
+fn look_for_changes(shared: &Shared, jobs: &Sender<Job>, has_ended: &AtomicBool) {
+    let adopt = |repository| {
+        let is_taken = jobs.send(Job::Adopt(repository)).is_ok();
+        is_taken && !has_ended.load(Ordering::Relaxed)
+    };
+    if let Err(error) = adopt::refresh(shared, adopt) {
+        let error = model::error::chain(&error);
+        tracing::error!(error, "the folder was not compared with the index");
     }
 }
 
@@ -145,15 +219,11 @@ impl Work {
             let is_idle = wait == IDLE;
             told(self.catch_up(is_idle));
         }
-        // Whoever has the folder next may know nothing of a journal.
-        told(self.end());
-    }
-
-    fn end(&mut self) -> Result<()> {
-        // What was under way, then what came meanwhile.
-        self.finish_to_catch_up()?;
-        self.begin_to_catch_up(true)?;
-        self.finish_to_catch_up()
+        if !self.is_behind
+            && let Err(error) = self.journal.end()
+        {
+            tracing::warn!(%error, "the next start makes the last changes again");
+        }
     }
 
     fn make(&mut self, jobs: Vec<Job>) {
@@ -167,6 +237,18 @@ impl Work {
                         tracing::error!(repo.name = %repository, error, "the folder was not read again");
                     }
                 }
+                Job::RemoveContent(mut digests, done) => {
+                    digests.retain(|digest| is_told(self.remove_content(digest)));
+                    done.send(digests).ok();
+                }
+                Job::RemoveIfEmpty {
+                    repository,
+                    is_dry,
+                    done,
+                } => {
+                    done.send(is_told(self.remove_if_empty(&repository, is_dry)))
+                        .ok();
+                }
             }
         }
         if !orders.is_empty() {
@@ -178,6 +260,42 @@ impl Work {
         let update = self.shared.index.update()?;
         adopt::repository(&self.shared.layout, &mut update.tables()?, repository)?;
         update.commit()
+    }
+
+    /// Not journalled: what was not removed after a crash is found again.
+    fn remove_content(&self, digest: &Digest) -> Result<bool> {
+        if self.is_behind || self.shared.index.snapshot()?.is_used(digest)? {
+            return Ok(false);
+        }
+        let data = self.shared.layout.data(digest);
+        let folder = data.parent().unwrap_or(&data);
+        files::remove(&self.shared.layout, folder).map_err(StoreError::io("removing garbage"))?;
+        Ok(true)
+    }
+
+    fn remove_if_empty(&self, repository: &Repository, is_dry: bool) -> Result<bool> {
+        let layout = &self.shared.layout;
+        let update = self.shared.index.update()?;
+        {
+            let mut tables = update.tables()?;
+            if self.is_behind || !tables.is_empty(repository)? {
+                return Ok(false);
+            }
+            tables.forget(repository)?;
+        }
+        if is_dry {
+            return Ok(true);
+        }
+        let folders = [layout.manifests(repository), layout.layers(repository)];
+        for folder in folders.iter().filter(|folder| folder.is_dir()) {
+            files::remove(layout, folder).map_err(StoreError::io("removing garbage"))?;
+        }
+        // Those that are not empty stay: uploads are under way, or other repositories lie below.
+        for folder in [layout.uploads(repository), layout.repository(repository)] {
+            std::fs::remove_dir(folder).ok();
+        }
+        update.commit()?;
+        Ok(true)
     }
 
     fn commit(&mut self, orders: Vec<(Order, oneshot::Sender<Result<()>>)>) {
@@ -236,7 +354,15 @@ impl Work {
 
     fn accept(&self, tables: &mut Tables<'_>, order: &mut Order) -> Result<Prepared> {
         tables.check(order)?;
-        let prepared = files::prepare(&self.shared.layout, order).map_err(StoreError::io(DOING))?;
+        let prepared = files::prepare(&self.shared.layout, order).map_err(|error| {
+            match &order.change {
+                // Seen a moment ago, and collected since.
+                Change::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
+                    StoreError::UnknownBlob(blob.told().clone())
+                }
+                _ => StoreError::io(DOING)(error),
+            }
+        })?;
         tables.apply(order)?;
         Ok(prepared)
     }
@@ -257,6 +383,20 @@ impl Work {
         }
         self.is_behind = false;
         Ok(())
+    }
+
+    /// Reads what the journal speaks of from the folder, where it is whole: the index may not be.
+    fn read_again(&self) -> Result<()> {
+        let failed = || StoreError::io("reading the journal");
+        let mut repositories = BTreeSet::new();
+        for file in &self.old {
+            for order in journal::read(file).map_err(failed())? {
+                repositories.insert(order.map_err(failed())?.change.repository().clone());
+            }
+        }
+        repositories
+            .iter()
+            .try_for_each(|repository| self.adopt(repository))
     }
 
     fn remake(&self, tables: &mut Tables<'_>, order: &Order) -> Result<()> {
@@ -314,6 +454,15 @@ impl Work {
         self.catching_up = Some(syncing);
         Ok(())
     }
+}
+
+/// Whether it was done; why it could not be is logged.
+fn is_told(result: Result<bool>) -> bool {
+    result.unwrap_or_else(|error| {
+        let error = model::error::chain(&error);
+        tracing::error!(error, "garbage stays");
+        false
+    })
 }
 
 fn told(result: Result<()>) {

@@ -61,7 +61,9 @@ pub(super) fn prepare(layout: &Layout, order: &Order) -> io::Result<Prepared> {
                 preparing.link(layout.tag_current(repository, tag), digest)?;
             }
         }
-        Change::RemoveBlob { repository, blob } => {
+        Change::RemoveBlob {
+            repository, blob, ..
+        } => {
             preparing.remove(blob, |digest| layout.layer_link(repository, digest));
         }
         Change::RemoveManifest {
@@ -131,6 +133,13 @@ impl Preparing<'_> {
     }
 }
 
+/// Removes a folder in one step: a tag of which half is removed would still be one to distribution.
+pub(super) fn remove(layout: &Layout, folder: &Path) -> io::Result<()> {
+    let leaving = layout.temporary();
+    fs::rename(folder, &leaving)?;
+    fs::remove_dir_all(leaving)
+}
+
 fn create_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
@@ -146,10 +155,7 @@ impl Prepared {
         }
         for path in self.removed {
             if path.is_dir() {
-                // It leaves in one step: a tag of which half is removed would still be one to distribution.
-                let leaving = layout.temporary();
-                fs::rename(&path, &leaving)?;
-                fs::remove_dir_all(leaving)?;
+                remove(layout, &path)?;
             } else {
                 durable::remove_file(&path)?;
             }

@@ -8,16 +8,16 @@ use std::io;
 use std::ops::Bound;
 use std::path::Path;
 
-use bytes::Bytes;
 use redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable, Table,
-    TableDefinition, WriteTransaction,
+    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable, TableDefinition,
+    WriteTransaction,
 };
 
-use super::change::{Change, Name, Order};
+use super::change::Name;
 use super::rows::{ManifestRow, digest, key};
+use super::tables::Tables;
 use crate::store::{Referrer, Result, StoreError};
-use crate::{Digest, Manifest, Repository, Tag};
+use crate::{Digest, Repository, Tag};
 
 /// Another layout of the tables is another version: the index is then made anew.
 const VERSION: u64 = 1;
@@ -25,7 +25,7 @@ const VERSION: u64 = 1;
 const CACHE_BYTES: usize = 4 << 20;
 const DOING: &str = "using the index of the storage folder";
 
-type Row = [u8];
+pub(super) type Row = [u8];
 /// `version`: that of the tables, once they hold everything. `as_of`: when the index and the folder were the same.
 /// Units: nanoseconds since 1970.
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
@@ -39,6 +39,10 @@ const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinition::new("man
 const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
 /// Repository, subject, digest: see [`Referrer`], as JSON.
 const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> = TableDefinition::new("referrers");
+/// Repository, digest, manifest: what a manifest needs, by the digest that stands in it.
+const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
+/// Canonical digest, repository, kind: who has content.
+const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
 
 /// The index in its file.
 #[derive(Debug)]
@@ -51,15 +55,6 @@ pub(super) struct Snapshot(ReadTransaction);
 
 /// Changes that become visible together.
 pub(super) struct Update(WriteTransaction);
-
-/// The tables of an update.
-pub(super) struct Tables<'u> {
-    repositories: Table<'u, &'static str, ()>,
-    tags: Table<'u, (&'static str, &'static str), &'static Row>,
-    manifests: Table<'u, (&'static str, &'static Row), &'static Row>,
-    blobs: Table<'u, (&'static str, &'static Row), (u64, &'static Row)>,
-    referrers: Table<'u, (&'static str, &'static Row, &'static Row), &'static Row>,
-}
 
 /// A blob that a repository has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +98,8 @@ impl Index {
         transaction.delete_table(MANIFESTS).map_err(failed)?;
         transaction.delete_table(BLOBS).map_err(failed)?;
         transaction.delete_table(REFERRERS).map_err(failed)?;
+        transaction.delete_table(NEEDS).map_err(failed)?;
+        transaction.delete_table(USES).map_err(failed)?;
         drop(update.tables()?);
         transaction.open_table(META).map(drop).map_err(failed)?;
         update.commit()
@@ -237,6 +234,54 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// The blobs of a repository under each of their names, and whether a manifest needs them under it.
+    pub(super) fn blobs(&self, repository: &Repository) -> Result<Vec<(Name, bool)>> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let needs = self.0.open_table(NEEDS).map_err(failed)?;
+        let name = repository.as_str();
+        let mut found = Vec::new();
+        for row in blobs.range((name, [].as_slice())..).map_err(failed)? {
+            let (place, value) = row.map_err(failed)?;
+            let (its_name, asked) = place.value();
+            if its_name != name {
+                break;
+            }
+            let (_, of_other_name) = value.value();
+            let asked = digest(asked)?;
+            let canonical = if of_other_name.is_empty() {
+                asked.clone()
+            } else {
+                digest(of_other_name)?
+            };
+            let is_needed = is_needed(&needs, repository, &asked)?;
+            found.push((Name::new(canonical, &asked), is_needed));
+        }
+        Ok(found)
+    }
+
+    /// Whether any repository has content.
+    pub(super) fn is_used(&self, canonical: &Digest) -> Result<bool> {
+        let uses = self.0.open_table(USES).map_err(failed)?;
+        let canonical = key(canonical);
+        let first = uses.range((&*canonical, "", 0)..).map_err(failed)?.next();
+        let first = first.transpose().map_err(failed)?;
+        Ok(first.is_some_and(|(place, _)| place.value().0 == &*canonical))
+    }
+
+    /// The first repository after `after` that has blobs.
+    pub(super) fn next_with_blobs(&self, after: &str) -> Result<Option<Repository>> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let next = format!("{after}\0");
+        let place = (next.as_str(), [].as_slice());
+        let first = blobs.range(place..).map_err(failed)?.next();
+        let first = first.transpose().map_err(failed)?;
+        first
+            .map(|(place, _)| place.value().0.parse().map_err(damaged))
+            .transpose()
+    }
+}
+
 impl Update {
     /// What can be changed.
     pub(super) fn tables(&self) -> Result<Tables<'_>> {
@@ -246,6 +291,8 @@ impl Update {
             manifests: self.0.open_table(MANIFESTS).map_err(failed)?,
             blobs: self.0.open_table(BLOBS).map_err(failed)?,
             referrers: self.0.open_table(REFERRERS).map_err(failed)?,
+            needs: self.0.open_table(NEEDS).map_err(failed)?,
+            uses: self.0.open_table(USES).map_err(failed)?,
         })
     }
 
@@ -255,230 +302,22 @@ impl Update {
     }
 }
 
-impl Tables<'_> {
-    /// Whether a change can be made now; what it takes along is written into it.
-    ///
-    /// Errors: what it changes is not there, or what it needs.
-    pub(super) fn check(&self, order: &mut Order) -> Result<()> {
-        match &mut order.change {
-            Change::AddBlob { .. } => Ok(()),
-            Change::RemoveBlob { repository, blob } => {
-                let asked = blob.canonical.clone();
-                let found = blob_in(&self.blobs, repository, &asked)?
-                    .ok_or_else(|| StoreError::UnknownBlob(asked.clone()))?;
-                *blob = Name::new(found.canonical, &asked);
-                Ok(())
-            }
-            Change::AddManifest { repository, .. } => {
-                let manifest = parsed(order.content.as_ref())?;
-                self.check_content(repository, &manifest)
-            }
-            Change::RemoveManifest {
-                repository,
-                manifest,
-                tags,
-            } => {
-                let asked = manifest.canonical.clone();
-                let found = manifest_in(&self.manifests, repository, &asked)?
-                    .ok_or_else(|| StoreError::UnknownManifest(asked.to_string()))?;
-                *tags = self.tags_at(repository, &found.canonical)?;
-                *manifest = Name::new(found.canonical, &asked);
-                Ok(())
-            }
-            Change::RemoveTag { repository, tag } => self
-                .tags
-                .get((repository.as_str(), tag.as_str()))
-                .map_err(failed)?
-                .ok_or_else(|| StoreError::UnknownManifest(tag.to_string()))
-                .map(drop),
-        }
-    }
-
-    fn check_content(&self, repository: &Repository, manifest: &Manifest) -> Result<()> {
-        let mut missing = Vec::new();
-        for digest in manifest.required_blobs() {
-            if blob_in(&self.blobs, repository, digest)?.is_none() {
-                missing.push(digest.clone());
-            }
-        }
-        for digest in manifest.required_manifests() {
-            if manifest_in(&self.manifests, repository, digest)?.is_none() {
-                missing.push(digest.clone());
-            }
-        }
-        if missing.is_empty() {
-            Ok(())
-        } else {
-            Err(StoreError::MissingContent(missing))
-        }
-    }
-
-    fn tags_at(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Tag>> {
-        let key = key(digest);
-        let mut found = Vec::new();
-        for tag in tags_in(&self.tags, repository, "", usize::MAX)? {
-            let at = self
-                .tags
-                .get((repository.as_str(), tag.as_str()))
-                .map_err(failed)?;
-            if at.is_some_and(|at| at.value() == &*key) {
-                found.push(tag);
-            }
-        }
-        Ok(found)
-    }
-
-    /// Makes a change, which may have been made before.
-    pub(super) fn apply(&mut self, order: &Order) -> Result<()> {
-        match &order.change {
-            Change::AddBlob {
-                repository,
-                blob,
-                size,
-                ..
-            } => self.add_blob(repository, blob, *size),
-            Change::RemoveBlob { repository, blob } => {
-                for digest in blob.digests() {
-                    let place = (repository.as_str(), &*key(digest));
-                    self.blobs.remove(place).map_err(failed)?;
-                }
-                Ok(())
-            }
-            Change::AddManifest {
-                repository,
-                manifest: name,
-                tags,
-            } => {
-                let manifest = parsed(order.content.as_ref())?;
-                self.add_manifest(repository, name, &manifest)?;
-                tags.iter()
-                    .try_for_each(|tag| self.point(repository, tag, &name.canonical))
-            }
-            Change::RemoveManifest {
-                repository,
-                manifest,
-                tags,
-            } => {
-                tags.iter()
-                    .try_for_each(|tag| self.remove_tag(repository, tag))?;
-                self.remove_manifest(repository, manifest)
-            }
-            Change::RemoveTag { repository, tag } => self.remove_tag(repository, tag),
-        }
-    }
-
-    /// A blob under both of its names.
-    pub(super) fn add_blob(
-        &mut self,
-        repository: &Repository,
-        blob: &Name,
-        size: u64,
-    ) -> Result<()> {
-        let canonical = key(&blob.canonical);
-        for digest in blob.digests() {
-            let of_other_name: &Row = if *digest == blob.canonical {
-                &[]
-            } else {
-                &canonical
-            };
-            let place = (repository.as_str(), &*key(digest));
-            self.blobs
-                .insert(place, (size, of_other_name))
-                .map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// A manifest under both of its names, with what it refers to.
-    pub(super) fn add_manifest(
-        &mut self,
-        repository: &Repository,
-        name: &Name,
-        manifest: &Manifest,
-    ) -> Result<()> {
-        self.add_repository(repository)?;
-        let row = ManifestRow::of(manifest).encode();
-        for digest in name.digests() {
-            let place = (repository.as_str(), &*key(digest));
-            self.manifests
-                .insert(place, row.as_slice())
-                .map_err(failed)?;
-        }
-        if let Some(subject) = &manifest.subject {
-            let place = (
-                repository.as_str(),
-                &*key(&subject.digest),
-                &*key(&name.canonical),
-            );
-            let text = serde_json::to_vec(&Referrer::of(manifest, name.told())).map_err(damaged)?;
-            self.referrers
-                .insert(place, text.as_slice())
-                .map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// A repository, though it be empty.
-    pub(super) fn add_repository(&mut self, repository: &Repository) -> Result<()> {
-        self.repositories
-            .insert(repository.as_str(), ())
-            .map(drop)
-            .map_err(failed)
-    }
-
-    /// Points a tag at a manifest.
-    pub(super) fn point(&mut self, repository: &Repository, tag: &Tag, at: &Digest) -> Result<()> {
-        self.tags
-            .insert((repository.as_str(), tag.as_str()), &*key(at))
-            .map(drop)
-            .map_err(failed)
-    }
-
-    fn remove_tag(&mut self, repository: &Repository, tag: &Tag) -> Result<()> {
-        self.tags
-            .remove((repository.as_str(), tag.as_str()))
-            .map(drop)
-            .map_err(failed)
-    }
-
-    fn remove_manifest(&mut self, repository: &Repository, name: &Name) -> Result<()> {
-        if let Some(row) = manifest_in(&self.manifests, repository, &name.canonical)?
-            && let Some(subject) = row.subject
-        {
-            let place = (repository.as_str(), &*key(&subject), &*key(&name.canonical));
-            self.referrers.remove(place).map_err(failed)?;
-        }
-        for digest in name.digests() {
-            let place = (repository.as_str(), &*key(digest));
-            self.manifests.remove(place).map_err(failed)?;
-        }
-        Ok(())
-    }
-
-    /// Forgets all of a repository.
-    pub(super) fn forget(&mut self, repository: &Repository) -> Result<()> {
-        let name = repository.as_str();
-        // No other name lies between.
-        let next = format!("{name}\0");
-        let next = next.as_str();
-        let first: &Row = &[];
-        self.repositories.remove(name).map_err(failed)?;
-        self.tags
-            .retain_in((name, "")..(next, ""), |_, _| false)
-            .map_err(failed)?;
-        self.manifests
-            .retain_in((name, first)..(next, first), |_, _| false)
-            .map_err(failed)?;
-        self.blobs
-            .retain_in((name, first)..(next, first), |_, _| false)
-            .map_err(failed)?;
-        self.referrers
-            .retain_in((name, first, first)..(next, first, first), |_, _| false)
-            .map_err(failed)
-    }
+pub(super) fn is_needed(
+    needs: &impl ReadableTable<(&'static str, &'static Row, &'static Row), ()>,
+    repository: &Repository,
+    digest: &Digest,
+) -> Result<bool> {
+    let (name, digest) = (repository.as_str(), key(digest));
+    let range = (name, &*digest, [].as_slice())..;
+    let first = needs.range(range).map_err(failed)?.next();
+    let first = first.transpose().map_err(failed)?;
+    Ok(first.is_some_and(|(place, _)| {
+        let (its_name, its_digest, _) = place.value();
+        its_name == name && its_digest == &*digest
+    }))
 }
 
-fn manifest_in(
+pub(super) fn manifest_in(
     manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
     repository: &Repository,
     digest: &Digest,
@@ -502,7 +341,7 @@ fn manifest_in(
     Ok(Some(row))
 }
 
-fn blob_in(
+pub(super) fn blob_in(
     blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
     repository: &Repository,
     asked: &Digest,
@@ -523,7 +362,7 @@ fn blob_in(
     Ok(Some(Blob { canonical, size }))
 }
 
-fn tags_in(
+pub(super) fn tags_in(
     tags: &impl ReadableTable<(&'static str, &'static str), &'static Row>,
     repository: &Repository,
     after: &str,
@@ -547,12 +386,7 @@ fn tags_in(
     Ok(found)
 }
 
-fn parsed(content: Option<&Bytes>) -> Result<Manifest> {
-    let content = content.cloned().unwrap_or_default();
-    Manifest::parse(content, None).map_err(damaged)
-}
-
-fn failed(error: impl Into<redb::Error>) -> StoreError {
+pub(super) fn failed(error: impl Into<redb::Error>) -> StoreError {
     let error = match error.into() {
         redb::Error::Io(error) => error,
         error => io::Error::other(error),

@@ -4,9 +4,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use model::time::Timestamp;
+use moka::sync::Cache;
 use uuid::Uuid;
 
 use super::adopt;
@@ -24,12 +26,18 @@ use crate::{Algorithm, Digest, Hasher, Repository};
 const REHASH_BYTES: usize = 256 * 1024;
 /// Units: bytes. Blobs up to this size are journalled whole, which is cheaper than to sync each by itself.
 const JOURNALLED_BYTES: u64 = 32 * 1024;
+/// How long the manifest of a push may follow the question for its blobs.
+const WANTED: Duration = Duration::from_hours(1);
+/// Questions that are remembered.
+const WANTED_LIMIT: u64 = 50_000;
 
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) sessions: Sessions,
     pub(super) shared: Arc<Shared>,
     pub(super) committer: Committer,
+    /// Blobs that somebody was told of a short while ago.
+    wanted: Cache<(Repository, Digest), ()>,
     /// Held as long as the store is open; let go after the committer has ended.
     _exclusive: File,
 }
@@ -52,20 +60,34 @@ impl Inner {
             Ok(()) => {}
         }
         clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
-        let (journal, old) =
+        let (journal, old, may_miss) =
             Journal::open(&layout.journal()).map_err(StoreError::io("opening the journal"))?;
         let (index, is_whole) = Index::open(&layout.index())?;
         if !is_whole {
             adopt::all(&layout, &index)?;
         }
         let shared = Arc::new(Shared { layout, index });
-        let committer = Committer::start(Arc::clone(&shared), journal, old)?;
+        let committer = Committer::start(Arc::clone(&shared), journal, old, may_miss)?;
         Ok(Self {
             sessions: Sessions::default(),
             shared,
             committer,
+            wanted: Cache::builder()
+                .max_capacity(WANTED_LIMIT)
+                .time_to_live(WANTED)
+                .build(),
             _exclusive: exclusive,
         })
+    }
+
+    /// Somebody was told that the blob is there, and relies on it.
+    pub(super) fn want(&self, repository: &Repository, digest: &Digest) {
+        self.wanted.insert((repository.clone(), digest.clone()), ());
+    }
+
+    pub(super) fn is_wanted(&self, repository: &Repository, digest: &Digest) -> bool {
+        self.wanted
+            .contains_key(&(repository.clone(), digest.clone()))
     }
 
     pub(super) fn layout(&self) -> &Layout {

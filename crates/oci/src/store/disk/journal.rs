@@ -17,6 +17,9 @@ const HEAD_BYTES: usize = 12;
 /// Units: bytes. Nothing that is written is larger; a length beyond is damage.
 const RECORD_LIMIT_BYTES: u32 = 8 << 20;
 
+/// Tells during which boot of the machine the journal was ended in order.
+const ENDED: &str = "ended";
+
 /// The file that is written.
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -28,9 +31,13 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// What the files in `folder` hold, oldest first, and a new file to go on in.
-    pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<PathBuf>)> {
+    /// The files in `folder`, oldest first, whether what they hold may be missing, and a new file to go on in.
+    pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<PathBuf>, bool)> {
         durable::create_dirs(folder)?;
+        let marker = folder.join(ENDED);
+        let ended = fs::read_to_string(&marker).ok();
+        let may_miss = ended.is_none() || ended != boot();
+        durable::remove_file(&marker)?;
         let mut numbers = Vec::new();
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
@@ -39,7 +46,16 @@ impl Journal {
         numbers.sort_unstable();
         let old = numbers.iter().map(|number| path(folder, *number)).collect();
         let number = numbers.last().map_or(0, |last| last + 1);
-        Ok((Self::create(folder, number)?, old))
+        Ok((Self::create(folder, number)?, old, may_miss))
+    }
+
+    /// Notes that all that was promised is in the folder, as far as this boot of the machine goes. Whoever has the
+    /// folder next may know nothing of a journal, and what they change must not be made undone by it.
+    pub(super) fn end(&self) -> io::Result<()> {
+        match boot() {
+            Some(boot) => fs::write(self.folder.join(ENDED), boot),
+            None => Ok(()),
+        }
     }
 
     fn create(folder: &Path, number: u64) -> io::Result<Self> {
@@ -124,6 +140,11 @@ impl Iterator for Reader {
             Err(error) => Some(Err(error)),
         }
     }
+}
+
+/// Another text after each start of the machine; none where the system does not tell.
+fn boot() -> Option<String> {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
 
 fn path(folder: &Path, number: u64) -> PathBuf {
@@ -217,7 +238,7 @@ mod tests {
     #[test]
     fn what_was_appended_comes_back_in_order() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut journal, old) = Journal::open(dir.path()).unwrap();
+        let (mut journal, old, _) = Journal::open(dir.path()).unwrap();
         assert_eq!(old, Vec::<PathBuf>::new());
         let orders = [
             order("a", None),
@@ -228,12 +249,16 @@ mod tests {
         let first = journal.rotate().unwrap();
         journal.append(orders[1..].iter()).unwrap();
         drop(journal);
-        let (journal, old) = Journal::open(dir.path()).unwrap();
+        let (journal, old, may_miss) = Journal::open(dir.path()).unwrap();
+        assert!(may_miss);
         assert_eq!(journal.length(), 0);
         let found: Vec<_> = old.iter().flat_map(|file| all(file)).collect();
         assert_eq!(found, orders);
         remove(&first).unwrap();
-        assert_eq!(Journal::open(dir.path()).unwrap().1.len(), 2);
+        journal.end().unwrap();
+        let (_, old, may_miss) = Journal::open(dir.path()).unwrap();
+        assert_eq!((old.len(), may_miss), (2, false));
+        assert!(Journal::open(dir.path()).unwrap().2);
     }
 
     proptest! {
@@ -242,7 +267,7 @@ mod tests {
             cut in any::<prop::sample::Index>(), is_cut: bool, tags in prop::collection::vec("[a-z]{1,9}", 1..6)
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let (mut journal, _) = Journal::open(dir.path()).unwrap();
+            let (mut journal, ..) = Journal::open(dir.path()).unwrap();
             let orders: Vec<_> = tags.iter().map(|tag| order(tag, Some(tag.clone().into_bytes()))).collect();
             let mut ends = Vec::new();
             for order in &orders {

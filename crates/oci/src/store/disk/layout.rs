@@ -113,7 +113,7 @@ impl Layout {
         self.uploads(repository).join(upload.to_string())
     }
 
-    fn repository(&self, repository: &Repository) -> PathBuf {
+    pub(super) fn repository(&self, repository: &Repository) -> PathBuf {
         self.repositories().join(repository.as_str())
     }
 }

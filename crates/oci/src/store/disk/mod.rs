@@ -6,6 +6,7 @@
 
 mod adopt;
 mod change;
+mod collect;
 mod committer;
 mod durable;
 mod files;
@@ -16,6 +17,7 @@ mod layout;
 mod receive;
 mod rows;
 mod sessions;
+mod tables;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +33,7 @@ use change::{Change, Name, Order, Source};
 use inner::Inner;
 use moka::sync::Cache;
 
-use super::Referrer;
+use super::{Collected, Referrer};
 
 /// Units: bytes. Manifests that are asked for again and again.
 const MANIFESTS_BYTES: u64 = 8 << 20;
@@ -51,7 +53,6 @@ impl DiskStore {
         let root = root.to_owned();
         let inner = join(tokio::task::spawn_blocking(move || Inner::open(&root)).await)?;
         let inner = Arc::new(inner);
-        look_for_changes(&inner);
         let manifests = Cache::builder()
             .max_capacity(MANIFESTS_BYTES)
             .weigher(|_, manifest: &Arc<Manifest>| {
@@ -79,26 +80,14 @@ fn join<T>(result: std::result::Result<Result<T>, tokio::task::JoinError>) -> Re
     result.unwrap_or_else(|error| Err(StoreError::io("running a task of the store")(error.into())))
 }
 
-/// Whoever had the folder since may have changed it: that is found out while requests are answered.
-fn look_for_changes(inner: &Arc<Inner>) {
-    // Not held: a store that is closed meanwhile need not wait.
-    let inner = Arc::downgrade(inner);
-    tokio::task::spawn_blocking(move || {
-        let Some(inner) = inner.upgrade() else {
-            return;
-        };
-        if let Err(error) = adopt::refresh(&inner.shared, &inner.committer) {
-            let error = model::error::chain(&error);
-            tracing::error!(error, "the folder was not compared with the index");
-        }
-    });
-}
-
 impl BlobStore for DiskStore {
     type Reader = tokio::fs::File;
 
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
-        Ok(self.inner.blob(repository, digest)?.size)
+        let size = self.inner.blob(repository, digest)?.size;
+        // Whoever asks may leave the upload out because of the answer.
+        self.inner.want(repository, digest);
+        Ok(size)
     }
 
     async fn open_blob(
@@ -122,6 +111,7 @@ impl BlobStore for DiskStore {
         let change = Change::RemoveBlob {
             repository: repository.clone(),
             blob: Name::new(digest.clone(), digest),
+            only_unused: false,
         };
         self.commit(change, None).await
     }
@@ -214,6 +204,11 @@ impl BlobStore for DiskStore {
 
     async fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
         self.run(move |inner| inner.purge_uploads(before)).await
+    }
+
+    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<Collected> {
+        self.run(move |inner| collect::collect(inner, before.into(), is_dry))
+            .await
     }
 
     async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
