@@ -19,6 +19,8 @@ pub(crate) struct App(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) is_delete_enabled: bool,
+    /// Manifests may need what is not there.
+    pub(crate) may_be_sparse: bool,
     pub(crate) is_tls: bool,
     /// How long content stays that nothing needs.
     pub(crate) grace: Duration,
@@ -49,6 +51,7 @@ impl App {
         Self(Arc::new(Inner {
             store,
             is_delete_enabled: settings.registry_storage_delete_enabled,
+            may_be_sparse: settings.registry_validation_disabled,
             is_tls: settings.tls().is_some(),
             grace: settings.registry_storage_maintenance_gc_grace,
             collecting: Mutex::new(()),

@@ -40,6 +40,8 @@ service::settings! {
         registry_storage_maintenance_gc_interval: Duration = "24h",
         /// How long content stays after it was pushed: its manifest may still come.
         registry_storage_maintenance_gc_grace: Duration = "1h",
+        /// Whether manifests are taken that need what is not there.
+        registry_validation_disabled: bool = "false",
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
     }

@@ -210,7 +210,7 @@ pub async fn long_digests_name_the_same_content<S: BlobStore>(store: &S) {
     let manifest = manifest(&long, "");
     let name = Digest::of(Algorithm::Sha512, &manifest.bytes);
     store
-        .put_manifest(&repository, &manifest, &name, &[])
+        .put_manifest(&repository, &manifest, &name, &[], false)
         .await
         .expect("put");
     assert_eq!(
@@ -563,6 +563,6 @@ async fn put<S: BlobStore>(
 ) -> super::Result<()> {
     let tags: Vec<_> = tags.iter().map(|name| tag(name)).collect();
     store
-        .put_manifest(repository, manifest, &manifest.digest, &tags)
+        .put_manifest(repository, manifest, &manifest.digest, &tags, false)
         .await
 }

@@ -155,13 +155,14 @@ pub trait BlobStore: Send + Sync + 'static {
 
     /// Keeps `manifest` under `digest` and points `tags` at it, all at once.
     ///
-    /// Errors: MissingContent – blobs or manifests that it needs and `repository` does not have.
+    /// Errors: MissingContent – blobs or manifests that it needs and `repository` does not have, unless `is_sparse`.
     fn put_manifest(
         &self,
         repository: &Repository,
         manifest: &Manifest,
         digest: &Digest,
         tags: &[Tag],
+        is_sparse: bool,
     ) -> impl Future<Output = Result<()>> + Send;
 
     /// Takes a manifest out of `repository`, with the tags that point at it. Errors: UnknownManifest.

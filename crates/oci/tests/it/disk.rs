@@ -98,7 +98,7 @@ async fn the_layout_is_the_one_of_distribution() {
     let manifest = manifest(&config);
     let tag: Tag = "v1".parse().unwrap();
     store
-        .put_manifest(&repository(), &manifest, &manifest.digest, &[tag])
+        .put_manifest(&repository(), &manifest, &manifest.digest, &[tag], false)
         .await
         .unwrap();
     let (c, m) = (config.hex(), manifest.digest.hex());
@@ -223,7 +223,7 @@ async fn damage_is_told_instead_of_served() {
     let config = push(&store, b"{}").await;
     let manifest = manifest(&config);
     store
-        .put_manifest(&repository(), &manifest, &manifest.digest, &[])
+        .put_manifest(&repository(), &manifest, &manifest.digest, &[], false)
         .await
         .unwrap();
     let hex = manifest.digest.hex();
@@ -277,6 +277,7 @@ async fn readers_see_a_tag_with_its_manifest_or_neither() {
                         &manifest,
                         &manifest.digest,
                         std::slice::from_ref(&tag),
+                        false,
                     )
                     .await
                     .unwrap();

@@ -68,7 +68,13 @@ fn body(note: &str) -> Vec<u8> {
 async fn put(store: &DiskStore, note: &str, name: &str) -> Manifest {
     let manifest = Manifest::parse(body(note).into(), None).unwrap();
     store
-        .put_manifest(&repository(), &manifest, &manifest.digest, &[tag(name)])
+        .put_manifest(
+            &repository(),
+            &manifest,
+            &manifest.digest,
+            &[tag(name)],
+            false,
+        )
         .await
         .unwrap();
     manifest
@@ -202,7 +208,7 @@ async fn a_lost_or_damaged_index_is_read_from_the_folder() {
     );
     let signature = Manifest::parse(body.into(), None).unwrap();
     store
-        .put_manifest(&repository(), &signature, &signature.digest, &[])
+        .put_manifest(&repository(), &signature, &signature.digest, &[], false)
         .await
         .unwrap();
     drop(store);

@@ -82,7 +82,7 @@ pub(super) async fn put(
         Target::Digest(claimed) => checked(claimed, &manifest)?,
     };
     app.store
-        .put_manifest(name, &manifest, &digest, &tags)
+        .put_manifest(name, &manifest, &digest, &tags, app.may_be_sparse)
         .await?;
     let headers = [
         (header::LOCATION, origin.manifest(name, &digest)),

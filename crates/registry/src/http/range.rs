@@ -20,7 +20,7 @@ pub(super) fn wanted(header: Option<&str>, size: u64) -> Wanted {
         return Wanted::Whole;
     };
     match (number(first), number(last)) {
-        (Number::Is(first), Number::Is(last)) if last < first => Wanted::Whole,
+        (Number::Is(first), Number::Is(last)) if last < first => Wanted::Nothing,
         (Number::Is(first), _) if first >= size && !matches!(number(last), Number::Wrong) => {
             Wanted::Nothing
         }
@@ -84,7 +84,7 @@ mod tests {
             ("bytes=10-", Wanted::Nothing),
             ("bytes=10-12", Wanted::Nothing),
             ("bytes=-0", Wanted::Nothing),
-            ("bytes=5-2", Wanted::Whole),
+            ("bytes=5-2", Wanted::Nothing),
             ("bytes=a-b", Wanted::Whole),
             ("bytes=20-b", Wanted::Whole),
             ("bytes=0-1,3-4", Wanted::Whole),

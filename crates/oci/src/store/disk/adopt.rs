@@ -11,7 +11,7 @@ use super::index::Index;
 use super::layout::Layout;
 use super::tables::Tables;
 use crate::store::{Result, StoreError};
-use crate::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository};
+use crate::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
 /// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
 const LINK_LIMIT_BYTES: u64 = 256;
@@ -73,11 +73,29 @@ pub(super) fn repository(
     for name in folders(&layout.tags(repository)).map_err(StoreError::io(DOING))? {
         let Ok(tag) = name.parse() else { continue };
         // After kill -9, distribution leaves folders without a current link: those are no tags.
-        if let Some(digest) = link(&layout.tag_current(repository, &tag))? {
-            tables.point(repository, &tag, &digest)?;
+        if let Some(current) = link(&layout.tag_current(repository, &tag))? {
+            let history = links(&layout.tag_digests(repository, &tag))?;
+            let told = told(layout, repository, &tag, &current, &history);
+            tables.point(repository, &tag, told)?;
         }
     }
     Ok(())
+}
+
+/// The name under which a manifest was tagged last, of all that the history of the tag has for it.
+fn told<'a>(
+    layout: &Layout,
+    repository: &Repository,
+    tag: &Tag,
+    current: &'a Digest,
+    history: &'a [Name],
+) -> &'a Digest {
+    let names = history.iter().filter(|name| name.canonical == *current);
+    let latest = names.map(Name::told).max_by_key(|name| {
+        let link = layout.tag_history(repository, tag, name);
+        fs::metadata(link).and_then(|found| found.modified()).ok()
+    });
+    latest.unwrap_or(current)
 }
 
 fn dangling(repository: &Repository, name: &Name) {

@@ -30,6 +30,9 @@ pub(super) enum Change {
         repository: Repository,
         manifest: Name,
         tags: Vec<Tag>,
+        /// Though something that it needs may be missing.
+        #[serde(default)]
+        is_sparse: bool,
     },
     /// Takes away a manifest and the tags that point at it.
     RemoveManifest {

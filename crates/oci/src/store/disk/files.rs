@@ -49,13 +49,16 @@ pub(super) fn prepare(layout: &Layout, order: &Order) -> io::Result<Prepared> {
             repository,
             manifest,
             tags,
+            ..
         } => {
             let digest = &manifest.canonical;
             let size = preparing.content.map_or(0, <[u8]>::len) as u64;
             preparing.bytes(digest, size, None)?;
             preparing.names(manifest, |name| layout.revision_link(repository, name))?;
             for tag in tags {
-                preparing.link(layout.tag_history(repository, tag, digest), digest)?;
+                // Under the name that a client gave, which `current` has no place for.
+                let history = layout.tag_history(repository, tag, manifest.told());
+                preparing.link(history, digest)?;
             }
             for tag in tags {
                 preparing.link(layout.tag_current(repository, tag), digest)?;

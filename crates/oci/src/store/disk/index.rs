@@ -41,6 +41,8 @@ const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("
 const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> = TableDefinition::new("referrers");
 /// Repository, digest, manifest: what a manifest needs, by the digest that stands in it.
 const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
+/// Another digest of a blob, and the canonical one: what was true once stays true.
+const ALIASES: TableDefinition<&Row, &Row> = TableDefinition::new("aliases");
 /// Canonical digest, repository, kind: who has content.
 const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
 
@@ -99,6 +101,7 @@ impl Index {
         transaction.delete_table(BLOBS).map_err(failed)?;
         transaction.delete_table(REFERRERS).map_err(failed)?;
         transaction.delete_table(NEEDS).map_err(failed)?;
+        transaction.delete_table(ALIASES).map_err(failed)?;
         transaction.delete_table(USES).map_err(failed)?;
         drop(update.tables()?);
         transaction.open_table(META).map(drop).map_err(failed)?;
@@ -260,6 +263,13 @@ impl Snapshot {
         Ok(found)
     }
 
+    /// The SHA-256 of content that is known by another digest.
+    pub(super) fn canonical(&self, alias: &Digest) -> Result<Option<Digest>> {
+        let aliases = self.0.open_table(ALIASES).map_err(failed)?;
+        let found = aliases.get(&*key(alias)).map_err(failed)?;
+        found.map(|found| digest(found.value())).transpose()
+    }
+
     /// Whether any repository has content.
     pub(super) fn is_used(&self, canonical: &Digest) -> Result<bool> {
         let uses = self.0.open_table(USES).map_err(failed)?;
@@ -292,6 +302,7 @@ impl Update {
             blobs: self.0.open_table(BLOBS).map_err(failed)?,
             referrers: self.0.open_table(REFERRERS).map_err(failed)?,
             needs: self.0.open_table(NEEDS).map_err(failed)?,
+            aliases: self.0.open_table(ALIASES).map_err(failed)?,
             uses: self.0.open_table(USES).map_err(failed)?,
         })
     }

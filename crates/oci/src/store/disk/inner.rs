@@ -117,16 +117,16 @@ impl Inner {
         })
     }
 
-    /// The bytes of a blob without regard to its repositories.
-    pub(super) fn stored(&self, digest: &Digest) -> Option<Blob> {
-        if digest.algorithm() != Algorithm::Sha256 {
-            return None;
-        }
-        let found = fs::metadata(self.layout().data(digest)).ok()?;
-        Some(Blob {
-            canonical: digest.clone(),
-            size: found.len(),
-        })
+    /// A blob without regard to its repositories.
+    pub(super) fn stored(&self, digest: &Digest) -> Result<Option<Blob>> {
+        let canonical = match digest.algorithm() {
+            Algorithm::Sha256 => Some(digest.clone()),
+            Algorithm::Sha512 => self.shared.index.snapshot()?.canonical(digest)?,
+        };
+        Ok(canonical.and_then(|canonical| {
+            let size = fs::metadata(self.layout().data(&canonical)).ok()?.len();
+            Some(Blob { canonical, size })
+        }))
     }
 
     pub(super) fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {

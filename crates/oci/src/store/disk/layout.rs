@@ -96,13 +96,18 @@ impl Layout {
         self.tag(repository, tag).join("current/link")
     }
 
+    /// Every digest that a tag ever had.
+    pub(super) fn tag_digests(&self, repository: &Repository, tag: &Tag) -> PathBuf {
+        self.tag(repository, tag).join("index")
+    }
+
     pub(super) fn tag_history(
         &self,
         repository: &Repository,
         tag: &Tag,
         digest: &Digest,
     ) -> PathBuf {
-        self.tag(repository, tag).join("index").join(link(digest))
+        self.tag_digests(repository, tag).join(link(digest))
     }
 
     pub(super) fn uploads(&self, repository: &Repository) -> PathBuf {

@@ -126,7 +126,7 @@ impl BlobStore for DiskStore {
             self.inner.shared.index.snapshot()?.blob(from, digest)?
         } else {
             let digest = digest.clone();
-            self.run(move |inner| Ok(inner.stored(&digest))).await?
+            self.run(move |inner| inner.stored(&digest)).await?
         };
         let Some(found) = found else {
             return Ok(false);
@@ -236,8 +236,10 @@ impl BlobStore for DiskStore {
         manifest: &Manifest,
         digest: &Digest,
         tags: &[Tag],
+        is_sparse: bool,
     ) -> Result<()> {
         let change = Change::AddManifest {
+            is_sparse,
             repository: repository.clone(),
             manifest: Name::new(manifest.digest.clone(), digest),
             tags: tags.to_vec(),

@@ -5,7 +5,7 @@ use redb::{ReadableTable as _, Table};
 
 use super::change::{Change, Name, Order};
 use super::index::{Row, blob_in, damaged, failed, is_needed, manifest_in, tags_in};
-use super::rows::{ManifestRow, key};
+use super::rows::{ManifestRow, digest, key};
 use crate::store::{Referrer, Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag};
 
@@ -21,6 +21,7 @@ pub(super) struct Tables<'u> {
     pub(super) blobs: Table<'u, (&'static str, &'static Row), (u64, &'static Row)>,
     pub(super) referrers: Table<'u, (&'static str, &'static Row, &'static Row), &'static Row>,
     pub(super) needs: Table<'u, (&'static str, &'static Row, &'static Row), ()>,
+    pub(super) aliases: Table<'u, &'static Row, &'static Row>,
     pub(super) uses: Table<'u, (&'static Row, &'static str, u8), ()>,
 }
 
@@ -30,7 +31,10 @@ impl Tables<'_> {
     /// Errors: what it changes is not there, or what it needs.
     pub(super) fn check(&self, order: &mut Order) -> Result<()> {
         match &mut order.change {
-            Change::AddBlob { .. } => Ok(()),
+            Change::AddBlob { .. }
+            | Change::AddManifest {
+                is_sparse: true, ..
+            } => Ok(()),
             Change::RemoveBlob {
                 repository,
                 blob,
@@ -113,15 +117,15 @@ impl Tables<'_> {
         }
     }
 
-    fn tags_at(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Tag>> {
-        let key = key(digest);
+    fn tags_at(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Tag>> {
         let mut found = Vec::new();
         for tag in tags_in(&self.tags, repository, "", usize::MAX)? {
-            let at = self
-                .tags
-                .get((repository.as_str(), tag.as_str()))
-                .map_err(failed)?;
-            if at.is_some_and(|at| at.value() == &*key) {
+            let place = (repository.as_str(), tag.as_str());
+            let Some(at) = self.tags.get(place).map_err(failed)? else {
+                continue;
+            };
+            let row = manifest_in(&self.manifests, repository, &digest(at.value())?)?;
+            if row.is_some_and(|row| row.canonical == *canonical) {
                 found.push(tag);
             }
         }
@@ -150,11 +154,12 @@ impl Tables<'_> {
                 repository,
                 manifest: name,
                 tags,
+                ..
             } => {
                 let manifest = parsed(order.content.as_ref())?;
                 self.add_manifest(repository, name, &manifest)?;
                 tags.iter()
-                    .try_for_each(|tag| self.point(repository, tag, &name.canonical))
+                    .try_for_each(|tag| self.point(repository, tag, name.told()))
             }
             Change::RemoveManifest {
                 repository,
@@ -186,6 +191,11 @@ impl Tables<'_> {
             let place = (repository.as_str(), &*key(digest));
             self.blobs
                 .insert(place, (size, of_other_name))
+                .map_err(failed)?;
+        }
+        if let Some(alias) = &blob.alias {
+            self.aliases
+                .insert(&*key(alias), &*canonical)
                 .map_err(failed)?;
         }
         self.hold(repository, &blob.canonical, BLOB)
