@@ -30,10 +30,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let store = DiskStore::open(root)
         .await
         .map_err(|e| Error::new(format!("opening the storage in {}", root.display()), e))?;
-    let gate = match &settings.registry_auth_htpasswd_path {
-        Some(path) => Some(Gate::open(path, &settings.registry_auth_htpasswd_realm).await?),
-        None => None,
-    };
+    let gate = Gate::open(&settings).await?;
     let app = App::new(store.clone(), &settings);
     let router = http::router(app.clone(), gate).merge(health::routes(Health::new()));
     let router = service::layers::apply(router, "registry");

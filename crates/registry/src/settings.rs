@@ -26,6 +26,13 @@ service::settings! {
         registry_auth_htpasswd_path: Option<PathBuf> = "",
         /// Realm that clients show when they ask for a password.
         registry_auth_htpasswd_realm: String = "Registry",
+        /// Whether everybody may pull; users of the password file may do anything.
+        registry_auth_anonymouspull: bool = "false",
+        /// File of rules, YAML or JSON, that say which user may do what in which repository; what no rule grants is
+        /// refused. Read again when it changes. `rules: [{users: [ci, "*", anonymous], repositories: ["team/**"],
+        /// actions: [pull, push, delete]}]`: `*` is every user, `anonymous` everybody; in repositories `*` is any
+        /// text without a slash, `**` any text; who may push may pull.
+        registry_auth_policy_path: Option<PathBuf> = "",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
         /// Whether uploads that nobody finishes are dropped.
@@ -107,6 +114,7 @@ impl ServerSettings for Settings {
                 "REGISTRY_AUTH_HTPASSWD_PATH",
                 &self.registry_auth_htpasswd_path,
             ),
+            ("REGISTRY_AUTH_POLICY_PATH", &self.registry_auth_policy_path),
         ];
         match (files[0].1, files[1].1) {
             (Some(_), None) => {
@@ -126,6 +134,27 @@ impl ServerSettings for Settings {
                     format!("{} is not a file", path.display()),
                 ));
             }
+        }
+        let (has_policy, is_pull_free) = (
+            self.registry_auth_policy_path.is_some(),
+            self.registry_auth_anonymouspull,
+        );
+        if self.registry_auth_htpasswd_path.is_none() && (has_policy || is_pull_free) {
+            let switch = if has_policy {
+                "REGISTRY_AUTH_POLICY_PATH"
+            } else {
+                "REGISTRY_AUTH_ANONYMOUSPULL"
+            };
+            problems.push(Problem::new(
+                "REGISTRY_AUTH_HTPASSWD_PATH",
+                format!("missing although {switch} is set: nobody could log in"),
+            ));
+        }
+        if has_policy && is_pull_free {
+            problems.push(Problem::new(
+                "REGISTRY_AUTH_ANONYMOUSPULL",
+                "the rules of REGISTRY_AUTH_POLICY_PATH decide: grant pull to anonymous there",
+            ));
         }
         if let Some(host) = &self.registry_http_host
             && !host.starts_with("http://")
@@ -154,6 +183,31 @@ mod tests {
         for wrong in ["", "5000", ":", ":70000", "example.org:5000"] {
             assert!(address(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn rights_that_mean_nothing_are_told() {
+        let told = |policy: Option<&str>, is_pull_free, users: Option<&str>| {
+            let settings = Settings {
+                registry_auth_policy_path: policy.map(Into::into),
+                registry_auth_anonymouspull: is_pull_free,
+                registry_auth_htpasswd_path: users.map(Into::into),
+                ..Settings::default()
+            };
+            let problems = settings.problems().into_iter();
+            problems.map(|problem| problem.variable).collect::<Vec<_>>()
+        };
+        // Any file will do.
+        let file = Some("Cargo.toml");
+        let (users, free) = ("REGISTRY_AUTH_HTPASSWD_PATH", "REGISTRY_AUTH_ANONYMOUSPULL");
+        assert_eq!(told(file, false, None), [users]);
+        assert_eq!(told(None, true, None), [users]);
+        assert_eq!(told(file, true, file), [free]);
+        assert_eq!(
+            told(Some("/none"), false, file),
+            ["REGISTRY_AUTH_POLICY_PATH"]
+        );
+        assert!(told(None, true, file).is_empty() && told(file, false, file).is_empty());
     }
 
     #[test]

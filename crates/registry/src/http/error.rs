@@ -1,7 +1,7 @@
 //! The error bodies of the protocol, and the one place where errors become statuses.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oci::store::StoreError;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ pub(crate) struct RegistryError {
     items: Vec<Value>,
     /// For the log only.
     cause: Option<String>,
+    /// Units: seconds.
+    retry_after: Option<u64>,
 }
 
 impl RegistryError {
@@ -23,6 +25,7 @@ impl RegistryError {
             status,
             items: vec![item],
             cause: None,
+            retry_after: None,
         }
     }
 
@@ -33,6 +36,31 @@ impl RegistryError {
             "authentication required",
             &Value::Null,
         )
+    }
+
+    /// Somebody has logged in, but may not do that.
+    pub(crate) fn denied() -> Self {
+        Self::new(
+            StatusCode::FORBIDDEN,
+            "DENIED",
+            "requested access to the resource is denied",
+            &Value::Null,
+        )
+    }
+
+    /// Too many failed logins. Units: seconds.
+    pub(crate) fn too_many_requests(retry_after: u64) -> Self {
+        let message =
+            format!("too many failed logins from your address; wait {retry_after} seconds");
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TOOMANYREQUESTS",
+                message,
+                &Value::Null,
+            )
+        }
     }
 
     pub(crate) fn unsupported(message: &str) -> Self {
@@ -153,7 +181,10 @@ impl RegistryError {
         } else {
             tracing::debug!(status, cause = self.cause, %body, "refused");
         }
-        (self.status, Json(body)).into_response()
+        let retry_after = self
+            .retry_after
+            .map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
+        (self.status, retry_after, Json(body)).into_response()
     }
 }
 
@@ -193,6 +224,7 @@ impl From<StoreError> for RegistryError {
                     .map(|digest| json!({ "code": "MANIFEST_BLOB_UNKNOWN", "message": "blob unknown to registry", "detail": digest }))
                     .collect(),
                 cause: None,
+                retry_after: None,
             },
             StoreError::Io { doing, source } => {
                 let (status, message) = if is_full {
@@ -288,6 +320,8 @@ mod tests {
         };
         check(vec![
             (RegistryError::unauthorized(), 401, "UNAUTHORIZED"),
+            (RegistryError::denied(), 403, "DENIED"),
+            (RegistryError::too_many_requests(1), 429, "TOOMANYREQUESTS"),
             (RegistryError::unsupported("x"), 405, "UNSUPPORTED"),
             (RegistryError::page("-1"), 400, "PAGINATION_NUMBER_INVALID"),
             (RegistryError::size("x"), 400, "SIZE_INVALID"),

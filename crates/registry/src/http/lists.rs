@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{Answer, RegistryError, query};
 use crate::app::App;
+use crate::auth::{Access, Action};
 
 /// Most entries of a page, and of a catalog that is asked for without a number: clients that cannot page lose
 /// what comes after.
@@ -26,13 +27,42 @@ pub(super) async fn tags(app: &App, name: &Repository, head: &Parts) -> Answer {
     Ok((part.link(head.uri.path(), ""), body).into_response())
 }
 
-pub(super) async fn catalog(app: &App, head: &Parts) -> Answer {
+pub(super) async fn catalog(app: &App, access: &Access, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
     let limit = page.limit(PAGE_LIMIT);
-    let names = app.store.repositories(&page.last, limit + 1).await?;
+    let names = visible(app, access, page.last, limit + 1).await?;
     let part = Part::cut(&names, limit, Repository::as_str);
     let body = Json(json!({ "repositories": part.entries }));
     Ok((part.link(head.uri.path(), ""), body).into_response())
+}
+
+/// Up to `limit` repositories after `after` that whoever asks may pull.
+async fn visible(
+    app: &App,
+    access: &Access,
+    after: String,
+    limit: usize,
+) -> Result<Vec<Repository>, RegistryError> {
+    if access.allows_everywhere(Action::Pull) {
+        return Ok(app.store.repositories(&after, limit).await?);
+    }
+    let (mut found, mut after) = (Vec::new(), after);
+    loop {
+        let names = app.store.repositories(&after, PAGE_LIMIT).await?;
+        let is_end = names.len() < PAGE_LIMIT;
+        if let Some(last) = names.last() {
+            after = last.to_string();
+        }
+        found.extend(
+            names
+                .into_iter()
+                .filter(|name| access.allows(name, Action::Pull)),
+        );
+        if is_end || found.len() >= limit {
+            found.truncate(limit);
+            return Ok(found);
+        }
+    }
 }
 
 /// What a request asks for.

@@ -21,6 +21,14 @@ impl Origin {
         }
     }
 
+    /// The origin for what cannot be a path alone; nothing when the request does not tell one.
+    pub(super) fn absolute(app: &App, head: &Parts) -> Option<String> {
+        match &app.base {
+            Base::Fixed(url) => Some(url.clone()),
+            Base::Relative | Base::Request => seen(app.is_tls, head),
+        }
+    }
+
     pub(super) fn upload(&self, name: &Repository, id: Uuid) -> HeaderValue {
         self.header(&format!("/v2/{name}/blobs/uploads/{id}"))
     }

@@ -2,6 +2,7 @@
 
 mod blobs;
 mod error;
+mod guard;
 mod lists;
 mod location;
 mod manifests;
@@ -12,17 +13,19 @@ mod route;
 mod uploads;
 
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde_json::json;
 
 use crate::app::App;
-use crate::auth::{self, Gate};
+use crate::auth::{Access, Gate};
 use crate::gc;
 pub(crate) use error::RegistryError;
+use guard::Guard;
 use route::Route;
 
 type Answer = Result<Response, RegistryError>;
@@ -37,10 +40,17 @@ pub(crate) fn router(app: App, gate: Option<Gate>) -> Router {
     let mut registry = Router::new()
         .route("/v2/", any(dispatch))
         .route("/v2/{*path}", any(dispatch))
-        .with_state(app);
-    if let Some(gate) = gate {
-        registry = registry.layer(middleware::from_fn_with_state(gate, auth::check));
-    }
+        .with_state(app.clone());
+    registry = match gate {
+        None => registry.layer(Extension(Access::open())),
+        Some(gate) => {
+            let guard = Guard { app, gate };
+            let token = get(guard::token).with_state(guard.clone());
+            registry
+                .layer(middleware::from_fn_with_state(guard, guard::check))
+                .route(guard::TOKEN_PATH, token)
+        }
+    };
     registry
         .route(
             "/v2",
@@ -75,6 +85,8 @@ async fn answer(app: &App, request: Request) -> Answer {
     let (head, body) = request.into_parts();
     let route = Route::parse(head.uri.path())?;
     let method = head.method.clone();
+    let access = access(&head)?;
+    guard::authorize(access, &route, &method)?;
     let allowed = route.methods();
     if !allowed.contains(&method) {
         return Ok(not_allowed(&allowed));
@@ -89,7 +101,7 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::Base, _) => {
             Ok(([(header::CONTENT_TYPE, "application/json")], "{}").into_response())
         }
-        (Route::Catalog, _) => lists::catalog(app, &head).await,
+        (Route::Catalog, _) => lists::catalog(app, access, &head).await,
         (Route::Tags { name }, _) => lists::tags(app, &name, &head).await,
         (Route::Gc, _) => {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
@@ -106,7 +118,7 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::Manifest { name, target }, _) => manifests::get(app, &name, &target, &head).await,
         (Route::Blob { name, digest }, Method::DELETE) => blobs::delete(app, &name, &digest).await,
         (Route::Blob { name, digest }, _) => blobs::get(app, &name, &digest, &head).await,
-        (Route::Uploads { name }, _) => uploads::start(app, &name, &head, body).await,
+        (Route::Uploads { name }, _) => uploads::start(app, access, &name, &head, body).await,
         (Route::Upload { name, id }, Method::PATCH) => {
             uploads::append(app, &name, id, &head, body).await
         }
@@ -116,6 +128,13 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::Upload { name, id }, Method::DELETE) => uploads::cancel(app, &name, id).await,
         (Route::Upload { name, id }, _) => uploads::status(app, &name, id, &head).await,
     }
+}
+
+/// Errors: nobody was asked, which must not happen.
+fn access(head: &Parts) -> Result<&Access, RegistryError> {
+    head.extensions
+        .get()
+        .ok_or_else(RegistryError::unauthorized)
 }
 
 fn not_allowed(allowed: &[Method]) -> Response {

@@ -16,11 +16,18 @@ use uuid::Uuid;
 use super::location::Origin;
 use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, query, range};
 use crate::app::App;
+use crate::auth::{Access, Action};
 
 /// A client that sends nothing for this long has gone; what it sent stays.
 const IDLE_LIMIT: Duration = Duration::from_mins(5);
 
-pub(super) async fn start(app: &App, name: &Repository, head: &Parts, body: Body) -> Answer {
+pub(super) async fn start(
+    app: &App,
+    access: &Access,
+    name: &Repository,
+    head: &Parts,
+    body: Body,
+) -> Answer {
     let origin = Origin::of(app, head);
     let uri = &head.uri;
     if let Some(algorithm) = query::value(uri, "digest-algorithm") {
@@ -33,8 +40,13 @@ pub(super) async fn start(app: &App, name: &Repository, head: &Parts, body: Body
         let from = query::value(uri, "from")
             .map(|from| from.parse::<Repository>())
             .transpose();
+        let may_read = |from: &Option<Repository>| match from {
+            Some(from) => access.allows(from, Action::Pull),
+            None => access.allows_everywhere(Action::Pull),
+        };
         // What cannot be mounted is uploaded instead: never an error.
         if let (Ok(digest), Ok(from)) = (digest.parse::<Digest>(), from)
+            && may_read(&from)
             && app.store.mount_blob(name, from.as_ref(), &digest).await?
         {
             return Ok(created(&origin, name, &digest));

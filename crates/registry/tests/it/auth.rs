@@ -1,10 +1,42 @@
-//! TLS and passwords.
+//! TLS, passwords and rights.
+
+mod anonymous;
+mod backoff;
+mod policy;
 
 use oci::Error;
+use registry::Settings;
 use reqwest::header::WWW_AUTHENTICATE;
-use reqwest::{Method, StatusCode};
+use reqwest::{Method, RequestBuilder, StatusCode};
+use tempfile::TempDir;
 
 use crate::server::{PASSWORD, Server, USER, header, is, refusal};
+
+/// Plain HTTP; `USER` and `more` have `PASSWORD`. The folder holds what `change` may need.
+async fn guarded(more: &[&str], change: impl FnOnce(&mut Settings, &TempDir)) -> (TempDir, Server) {
+    let dir = TempDir::new().unwrap();
+    let line = registry::htpasswd::line(USER, PASSWORD).unwrap();
+    let hash = line.split_once(':').unwrap().1;
+    let lines: Vec<_> = [&[USER], more]
+        .concat()
+        .iter()
+        .map(|user| format!("{user}:{hash}"))
+        .collect();
+    let users = dir.path().join("users");
+    std::fs::write(&users, lines.join("\n")).unwrap();
+    let server = Server::with(|settings| {
+        settings.registry_auth_htpasswd_path = Some(users);
+        change(settings, &dir);
+    })
+    .await;
+    (dir, server)
+}
+
+fn request_as(server: &Server, user: &str, method: Method, path: &str) -> RequestBuilder {
+    server
+        .request(method, path)
+        .basic_auth(user, Some(PASSWORD))
+}
 
 #[tokio::test]
 async fn nothing_below_v2_without_a_password() {

@@ -1,0 +1,238 @@
+//! Failed logins make the next ones wait.
+//!
+//! Only logins that have to be checked wait. A password that is remembered as right passes at once, so that nobody
+//! who works is held up by somebody else behind the same address.
+
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+use moka::ops::compute::Op;
+use moka::sync::Cache;
+
+/// Failures of one user from one address before the next has to wait.
+const FREE_FOR_LOGIN: u32 = 5;
+/// Failures of all users from one address before: many people may share one, and one robot with an old password
+/// must not spend what is for all.
+const FREE_FOR_ADDRESS: u32 = 50;
+/// Doubled by each further failure.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
+/// Failures are forgotten when none has followed for this long.
+const FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
+/// Addresses, and pairs of address and user, that are remembered at one time: about 1 MiB each.
+const LIMIT: u64 = 8192;
+
+/// What is known about failed logins.
+#[derive(Debug)]
+pub(super) struct Backoff {
+    addresses: Failures<IpAddr>,
+    logins: Failures<(IpAddr, u64)>,
+    /// Users are kept as keyed hashes, since names may be long and anything.
+    hasher: RandomState,
+}
+
+/// Where a login comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Source {
+    network: IpAddr,
+    user: u64,
+}
+
+#[derive(Debug)]
+struct Failures<K: Hash + Eq + Send + Sync + 'static> {
+    free: u32,
+    records: Cache<K, Record>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    count: u32,
+    /// Nothing is checked before.
+    until: Instant,
+}
+
+impl Backoff {
+    pub(super) fn new() -> Self {
+        Self {
+            addresses: Failures::new(FREE_FOR_ADDRESS),
+            logins: Failures::new(FREE_FOR_LOGIN),
+            hasher: RandomState::new(),
+        }
+    }
+
+    pub(super) fn source(&self, address: IpAddr, user: &str) -> Source {
+        Source {
+            network: network(address),
+            user: self.hasher.hash_one(user),
+        }
+    }
+
+    /// How long a login from there has to wait at `now`; nothing: it may be checked.
+    pub(super) fn wait(&self, source: Source, now: Instant) -> Option<Duration> {
+        let address = self.addresses.wait(&source.network, now);
+        let login = self.logins.wait(&source.login(), now);
+        address.max(login)
+    }
+
+    /// Whether waiting begins with this failure.
+    pub(super) fn failed(&self, source: Source, now: Instant) -> bool {
+        let address = self.addresses.add(source.network, now);
+        let login = self.logins.add(source.login(), now);
+        address || login
+    }
+
+    /// A right password forgives its user's failures, not the address's: a guesser may have an account too.
+    pub(super) fn succeeded(&self, source: Source) {
+        self.logins.records.invalidate(&source.login());
+    }
+}
+
+impl Source {
+    fn login(&self) -> (IpAddr, u64) {
+        (self.network, self.user)
+    }
+}
+
+impl<K: Hash + Eq + Send + Sync + 'static> Failures<K> {
+    fn new(free: u32) -> Self {
+        let records = Cache::builder()
+            .max_capacity(LIMIT)
+            .time_to_live(FORGOTTEN_AFTER)
+            .build();
+        Self { free, records }
+    }
+
+    fn wait(&self, key: &K, now: Instant) -> Option<Duration> {
+        let until = self.records.get(key)?.until;
+        until
+            .checked_duration_since(now)
+            .filter(|wait| !wait.is_zero())
+    }
+
+    fn add(&self, key: K, now: Instant) -> bool {
+        let mut count = 1;
+        self.records.entry(key).and_compute_with(|record| {
+            count = record
+                .map_or(0, |record| record.value().count)
+                .saturating_add(1);
+            let until = now + wait_after(count, self.free);
+            Op::Put(Record { count, until })
+        });
+        count == self.free
+    }
+}
+
+/// How long the next login waits after `count` failures.
+fn wait_after(count: u32, free: u32) -> Duration {
+    match count.checked_sub(free) {
+        None => Duration::ZERO,
+        Some(more) => FIRST_WAIT
+            .saturating_mul(2_u32.saturating_pow(more))
+            .min(LONGEST_WAIT),
+    }
+}
+
+/// What one guesser has at hand: an address, of IPv6 a network of 64 bits.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let bits = u128::from(address) >> 64 << 64;
+            Ipv6Addr::from(bits).into()
+        }
+        address @ IpAddr::V4(_) => address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_wait_grows_up_to_a_limit() {
+        let seconds = |count| wait_after(count, 5).as_secs();
+        for (count, wait) in [
+            (0, 0),
+            (4, 0),
+            (5, 1),
+            (6, 2),
+            (13, 256),
+            (14, 300),
+            (u32::MAX, 300),
+        ] {
+            assert_eq!(seconds(count), wait, "{count}");
+        }
+    }
+
+    #[test]
+    fn networks() {
+        for (one, other, is_same) in [
+            ("10.0.0.1", "10.0.0.2", false),
+            ("10.0.0.1", "::ffff:10.0.0.1", true),
+            ("2001:db8::1", "2001:db8::2:1", true),
+            ("2001:db8::1", "2001:db8:0:1::1", false),
+        ] {
+            let is_one = network(address(one)) == network(address(other));
+            assert_eq!(is_one, is_same, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn failures_slow_their_user_at_their_address() {
+        let (backoff, start) = (Backoff::new(), Instant::now());
+        let source = backoff.source(address("10.0.0.1"), "u");
+        for count in 1..=FREE_FOR_LOGIN {
+            assert_eq!(backoff.wait(source, start), None);
+            assert_eq!(backoff.failed(source, start), count == FREE_FOR_LOGIN);
+        }
+        assert_eq!(backoff.wait(source, start), Some(FIRST_WAIT));
+        for (other, user) in [("10.0.0.1", "other"), ("10.0.0.2", "u")] {
+            let other = backoff.source(address(other), user);
+            assert_eq!(backoff.wait(other, start), None, "{user}");
+        }
+        let later = start + FIRST_WAIT;
+        assert_eq!(backoff.wait(source, later), None);
+        backoff.failed(source, later);
+        assert_eq!(backoff.wait(source, later), Some(2 * FIRST_WAIT));
+        backoff.succeeded(source);
+        assert_eq!(backoff.wait(source, later), None);
+    }
+
+    #[test]
+    fn who_tries_many_users_is_slowed_too() {
+        let (backoff, now) = (Backoff::new(), Instant::now());
+        let guesser = address("10.0.0.1");
+        for n in 0..FREE_FOR_ADDRESS {
+            let source = backoff.source(guesser, &format!("user{n}"));
+            assert_eq!(backoff.wait(source, now), None);
+            backoff.failed(source, now);
+            backoff.succeeded(source);
+        }
+        assert!(backoff.wait(backoff.source(guesser, "x"), now).is_some());
+        let neighbour = backoff.source(address("10.0.0.2"), "x");
+        assert_eq!(backoff.wait(neighbour, now), None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let (backoff, now) = (Backoff::new(), Instant::now());
+        for n in 0..u32::try_from(LIMIT).unwrap() * 2 {
+            let address = std::net::Ipv4Addr::from(n).into();
+            backoff.failed(backoff.source(address, "u"), now);
+        }
+        for records in [backoff.addresses.count(), backoff.logins.count()] {
+            assert!(records <= LIMIT, "{records}");
+        }
+    }
+
+    impl<K: Hash + Eq + Send + Sync + 'static> Failures<K> {
+        fn count(&self) -> u64 {
+            self.records.run_pending_tasks();
+            self.records.entry_count()
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Patterns of repository names.
+
+use serde::Deserialize;
+
+/// A pattern: `*` stands for any text without `/`, `**` for any text at all.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Glob(String);
+
+impl Glob {
+    /// The pattern of every name.
+    pub(super) fn everything() -> Self {
+        Self("**".to_owned())
+    }
+
+    /// Whether every name matches.
+    pub(super) fn is_everything(&self) -> bool {
+        self.0 == "**"
+    }
+
+    pub(super) fn matches(&self, name: &str) -> bool {
+        self.is_everything() || matches(self.0.as_bytes(), name.as_bytes())
+    }
+}
+
+impl TryFrom<String> for Glob {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let can_stand = |b: u8| {
+            b.is_ascii_lowercase()
+                || b.is_ascii_digit()
+                || matches!(b, b'.' | b'_' | b'-' | b'/' | b'*')
+        };
+        if text.is_empty() || !text.bytes().all(can_stand) || text.contains("***") {
+            return Err(format!(
+                "{text:?} matches no repository: expected lower-case letters, digits, . _ - / with * and **"
+            ));
+        }
+        Ok(Self(text))
+    }
+}
+
+/// A place in the pattern behind its stars, and one in the name that what follows was tried at.
+type Place = (usize, usize);
+
+/// Time: length of the pattern times length of the name, whatever the pattern.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut at, mut read) = (0, 0);
+    // Only the last star of each kind is tried with more text: what stands before it has matched already.
+    let (mut star, mut stars): (Option<Place>, Option<Place>) = (None, None);
+    loop {
+        if pattern[at..].starts_with(b"**") {
+            at += 2;
+            (star, stars) = (None, Some((at, read)));
+        } else if pattern.get(at) == Some(&b'*') {
+            at += 1;
+            star = Some((at, read));
+        } else if at == pattern.len() && read == name.len() {
+            return true;
+        } else if at < pattern.len() && pattern.get(at) == name.get(read) {
+            at += 1;
+            read += 1;
+        } else if let Some((behind, tried)) = star
+            && name.get(tried).is_some_and(|&b| b != b'/')
+        {
+            star = Some((behind, tried + 1));
+            (at, read) = (behind, tried + 1);
+        } else if let Some((behind, tried)) = stars
+            && tried < name.len()
+        {
+            (star, stars) = (None, Some((behind, tried + 1)));
+            (at, read) = (behind, tried + 1);
+        } else {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn glob(text: &str) -> Glob {
+        Glob::try_from(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn patterns() {
+        for (pattern, right, wrong) in [
+            ("a/b", &["a/b"][..], &["a", "a/b/c", "a/bb", "x/a/b"][..]),
+            ("**", &["a", "a/b/c"], &[]),
+            ("*", &["a", "a-b"], &["a/b"]),
+            ("a/*", &["a/b"], &["a", "a/b/c", "b/b"]),
+            ("a/**", &["a/b", "a/b/c"], &["a", "ab/c"]),
+            ("a**", &["a", "ab", "a/b"], &["ba"]),
+            ("**/b", &["a/b", "x/y/b"], &["b", "a/bb"]),
+            (
+                "*/release*",
+                &["ocp/release-4", "a/release"],
+                &["release", "a/b/release", "a/release/x"],
+            ),
+            (
+                "**a*b/c",
+                &["x/ab/c", "a/ab/c", "aab/ab/c"],
+                &["a/b/c", "ab/d"],
+            ),
+        ] {
+            for name in right {
+                assert!(glob(pattern).matches(name), "{pattern} {name}");
+            }
+            for name in wrong {
+                assert!(!glob(pattern).matches(name), "{pattern} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_can_match_nothing_is_refused() {
+        for wrong in ["", "A", "a b", "a:b", "***", "a?", "ä"] {
+            assert!(Glob::try_from(wrong.to_owned()).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// What the stars mean, without any thought of speed.
+    fn means(pattern: &str, name: &str) -> bool {
+        let any = |rest: &str, may_cross: bool| {
+            (0..=name.len())
+                .take_while(|&end| may_cross || !name[..end].contains('/'))
+                .any(|end| means(rest, &name[end..]))
+        };
+        if let Some(rest) = pattern.strip_prefix("**") {
+            return any(rest, true);
+        }
+        if let Some(rest) = pattern.strip_prefix('*') {
+            return any(rest, false);
+        }
+        match (pattern.chars().next(), name.chars().next()) {
+            (None, None) => true,
+            (Some(a), Some(b)) if a == b => means(&pattern[1..], &name[1..]),
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+        #[test]
+        fn stars_mean_what_they_mean(
+            pattern in "[ab/]{0,2}(\\*\\*?[ab/]{1,2}){0,3}\\*{0,2}",
+            name in "[ab/]{0,10}",
+        ) {
+            prop_assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), means(&pattern, &name));
+        }
+    }
+}

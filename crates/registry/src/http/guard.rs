@@ -1,0 +1,187 @@
+//! Where the gate stands: before everything below `/v2/`, and at the place where passwords become tokens.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use axum::Json;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use oci::Repository;
+use serde_json::json;
+
+use super::RegistryError;
+use super::location::Origin;
+use super::route::Route;
+use crate::app::App;
+use crate::auth::{Access, Action, Credentials, Gate, TOKEN_LIFETIME_S};
+
+/// Where tokens are given. Source: distribution's own place for them.
+pub(super) const TOKEN_PATH: &str = "/auth/token";
+
+#[derive(Debug, Clone)]
+pub(super) struct Guard {
+    pub(super) app: App,
+    pub(super) gate: Gate,
+}
+
+/// Lets a request through with its [`Access`], or refuses it; 401 always with a challenge.
+pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    let credentials = Credentials::of(&head.headers);
+    // Clients ask here whether they have to send anything at all, and send nothing ever after if not.
+    let is_question = credentials == Credentials::None && head.uri.path() == "/v2/";
+    let admitted = match guard.gate.admit(credentials, address(&head)).await {
+        Ok(access) if access.is_anonymous() && is_question => Err(RegistryError::unauthorized()),
+        admitted => admitted,
+    };
+    match admitted {
+        // Whoever is known is told 403: no challenge helps.
+        Ok(access) if !access.is_anonymous() => {
+            head.extensions.insert(access);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Ok(access) => {
+            let challenge = challenge(&guard, &head).await;
+            head.extensions.insert(access);
+            challenged(next.run(Request::from_parts(head, body)).await, challenge)
+        }
+        Err(refusal) => challenged(refusal.answer(), challenge(&guard, &head).await),
+    }
+}
+
+/// `GET /auth/token`: what a client shows instead of its password. Source: distribution's token protocol.
+///
+/// The scope that is asked for means nothing: what a user may do is looked up with each request.
+pub(super) async fn token(State(guard): State<Guard>, request: Request) -> Response {
+    let head = request.into_parts().0;
+    let credentials = Credentials::of(&head.headers);
+    match guard.gate.token(credentials, address(&head)).await {
+        Ok(token) => {
+            let body = json!({ "token": token, "expires_in": TOKEN_LIFETIME_S });
+            ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
+        }
+        Err(refusal) => challenged(refusal.answer(), guard.gate.basic()),
+    }
+}
+
+/// Errors: whoever sent the request may not do that there.
+pub(super) fn authorize(
+    access: &Access,
+    route: &Route,
+    method: &Method,
+) -> Result<(), RegistryError> {
+    if *route == Route::Gc {
+        return access.demand_everywhere(Action::Delete);
+    }
+    match need(route, method) {
+        Some((repository, action)) => access.demand(repository, action),
+        None => Ok(()),
+    }
+}
+
+/// What a request needs to be allowed. What belongs to no repository needs nothing more.
+fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action)> {
+    match route {
+        Route::Base | Route::Catalog | Route::Extensions | Route::Gc => None,
+        // Looking at one's upload and giving it up are parts of a push.
+        Route::Uploads { name } | Route::Upload { name, .. } => Some((name, Action::Push)),
+        Route::Referrers { name, .. }
+        | Route::Tags { name }
+        | Route::Manifest { name, .. }
+        | Route::Blob { name, .. } => {
+            let action = match *method {
+                Method::GET | Method::HEAD => Action::Pull,
+                Method::DELETE => Action::Delete,
+                _ => Action::Push,
+            };
+            Some((name, action))
+        }
+    }
+}
+
+/// A password where nothing goes without one. Else a token, since there Docker has to send something from the
+/// first request on, whether somebody has logged in or not, and of passwords it sends none or all.
+async fn challenge(guard: &Guard, head: &Parts) -> HeaderValue {
+    if !guard.gate.lets_in_anonymous().await {
+        return guard.gate.basic();
+    }
+    bearer(&guard.app, head).unwrap_or_else(|| guard.gate.basic())
+}
+
+fn bearer(app: &App, head: &Parts) -> Option<HeaderValue> {
+    let origin = Origin::absolute(app, head)?;
+    let service = origin.split_once("://").map_or(&*origin, |(_, host)| host);
+    let scope = Route::parse(head.uri.path()).ok().and_then(|route| {
+        let (repository, action) = need(&route, &head.method)?;
+        let actions = match action {
+            Action::Pull => "pull",
+            Action::Push => "pull,push",
+            Action::Delete => "delete",
+        };
+        Some(format!(",scope=\"repository:{repository}:{actions}\""))
+    });
+    let scope = scope.unwrap_or_default();
+    let text = format!("Bearer realm=\"{origin}{TOKEN_PATH}\",service=\"{service}\"{scope}");
+    HeaderValue::from_str(&text).ok()
+}
+
+fn challenged(mut response: Response, challenge: HeaderValue) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED {
+        let headers = response.headers_mut();
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Not what a proxy says: whoever guesses could say anything.
+fn address(head: &Parts) -> IpAddr {
+    let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
+    peer.map_or(Ipv6Addr::UNSPECIFIED.into(), |peer| peer.0.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn each_request_has_its_action() {
+        let digest = oci::Digest::sha256(b"");
+        let upload = format!("/v2/a/blobs/uploads/{}", Uuid::nil());
+        let need = |method: Method, path: &str| {
+            let route = Route::parse(path).unwrap();
+            super::need(&route, &method).map(|(name, action)| (name.to_string(), action))
+        };
+        let is = |action| Some(("a".to_owned(), action));
+        for path in [
+            "/v2/a/tags/list",
+            "/v2/a/manifests/t",
+            &format!("/v2/a/blobs/{digest}"),
+            &format!("/v2/a/referrers/{digest}"),
+        ] {
+            assert_eq!(need(Method::GET, path), is(Action::Pull), "{path}");
+            assert_eq!(need(Method::HEAD, path), is(Action::Pull), "{path}");
+            assert_eq!(need(Method::PUT, path), is(Action::Push), "{path}");
+            assert_eq!(need(Method::DELETE, path), is(Action::Delete), "{path}");
+        }
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::PATCH,
+            Method::PUT,
+            Method::DELETE,
+        ] {
+            assert_eq!(
+                need(method.clone(), "/v2/a/blobs/uploads/"),
+                is(Action::Push)
+            );
+            assert_eq!(need(method, &upload), is(Action::Push));
+        }
+        for path in ["/v2/", "/v2/_catalog", "/v2/_oci/ext/discover"] {
+            assert_eq!(need(Method::GET, path), None);
+        }
+    }
+}
