@@ -259,9 +259,12 @@ mod tests {
         }
     }
 
-    /// Until failures have to wait.
-    async fn guess(gate: &Gate, user: &str) {
-        while status(gate, user, "wrong").await != 429 {}
+    /// Minutes of waiting, whatever the machine's speed.
+    fn slow_down(gate: &Gate, user: &str) {
+        let source = gate.0.backoff.source(HERE, user);
+        for _ in 0..20 {
+            gate.0.backoff.failed(source, Instant::now());
+        }
     }
 
     #[tokio::test]
@@ -271,10 +274,23 @@ mod tests {
         for _ in 0..4 {
             assert_eq!(status(&gate, "u", "wrong").await, 401);
         }
-        guess(&gate, "u").await;
-        guess(&gate, "v").await;
+        for user in ["u", "v"] {
+            slow_down(&gate, user);
+        }
+        assert_eq!(status(&gate, "u", "wrong").await, 429);
         assert_eq!(status(&gate, "u", "p").await, 200, "remembered");
         assert_eq!(status(&gate, "v", "q").await, 429, "not yet checked");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn guessing_at_once_is_no_way_around() {
+        let (_dir, gate) = gate().await;
+        // Five are free, and as many as are checked at one time may slip in; the rest has to wait.
+        let expected = 5 + std::thread::available_parallelism().unwrap().get();
+        let guesses = (0..4 * expected).map(|_| status(&gate, "u", "wrong"));
+        let statuses = futures_util::future::join_all(guesses).await;
+        let checked = statuses.iter().filter(|&&status| status == 401).count();
+        assert!((5..2 * expected).contains(&checked), "{checked}");
     }
 
     #[tokio::test]
