@@ -392,10 +392,10 @@ impl ServerSettings for Settings {
             &self.https_cert_file,
             &self.https_key_file,
         ) {
-            (true, Some(cert), Some(key)) => Some(service::tls::Files {
-                cert: cert.clone(),
-                key: key.clone(),
-            }),
+            (true, Some(cert), Some(key)) => {
+                let (cert, key) = (cert.clone(), key.clone());
+                Some(service::tls::Files { cert, key }.into())
+            }
             _ => None,
         };
         vec![Listen {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{pod, serve, status, terminal};
+use crate::{pod, registry, serve, status, terminal};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -30,6 +30,11 @@ enum Verb {
         #[command(subcommand)]
         verb: pod::Verb,
     },
+    /// Users and certificates of a registry
+    Registry {
+        #[command(subcommand)]
+        verb: registry::Verb,
+    },
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -44,6 +49,7 @@ pub fn main() -> ExitCode {
         Verb::Serve { service } => return serve::run(service),
         Verb::Up(arguments) => up::run(&arguments),
         Verb::Pod { verb } => pod::run(&verb),
+        Verb::Registry { verb } => registry::run(&verb),
         Verb::Status { data } => status::run(data),
     };
     match result {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
 use service::Error;
@@ -11,6 +11,21 @@ use service::Error;
 ///
 /// Errors: a folder that cannot be written.
 pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
+    replace(path, content, mode, None)
+}
+
+/// Writes a file anew with the mode and owner that it has: its readers stay. One that is not there gets `mode`.
+///
+/// Errors: a folder that cannot be written, an owner that cannot be given.
+pub(crate) fn rewrite(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
+    let Ok(old) = fs::metadata(path) else {
+        return replace(path, content, mode, None);
+    };
+    let owner = (old.uid(), old.gid());
+    replace(path, content, old.mode() & 0o7777, Some(owner))
+}
+
+fn replace(path: &Path, content: &[u8], mode: u32, owner: Option<(u32, u32)>) -> Result<(), Error> {
     // Appended: a certificate and its key differ in their extensions only.
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
@@ -22,6 +37,9 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), 
             .truncate(true)
             .mode(mode)
             .open(part)?;
+        if let Some((user, group)) = owner {
+            fchown(&file, Some(user), Some(group))?;
+        }
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(content)?;
         file.sync_all()?;
@@ -62,6 +80,12 @@ mod tests {
             write_whole(&path, b"x", wanted).unwrap();
             assert_eq!(mode(&path), wanted);
         }
+        let path = dir.path().join("password");
+        rewrite(&path, b"y", 0o600).unwrap();
+        assert_eq!(
+            (mode(&path), fs::read(&path).unwrap()),
+            (0o666, b"y".to_vec())
+        );
         let within = dir.path().join("secrets");
         folder(&within, 0o700).unwrap();
         folder(&within, 0o755).unwrap();

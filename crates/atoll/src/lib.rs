@@ -1,5 +1,5 @@
 //! The one binary: every service behind `atoll serve`, and `atoll up`, which runs all of them with a private
-//! Postgres; `atoll pod`, which prepares the same as containers.
+//! Postgres; `atoll pod`, which prepares the same as containers; `atoll registry`, for users and certificates.
 //!
 //! No logic of the services is here, and none of them knows that it is supervised. The one invariant: what
 //! `atoll up` starts does not outlive it, except a database that finishes by itself or at the next start.
@@ -7,6 +7,7 @@
 mod cli;
 mod file;
 mod pod;
+mod registry;
 mod secrets;
 mod serve;
 mod status;

@@ -85,7 +85,8 @@ pub(crate) fn registry_names(own: &[String]) -> Vec<String> {
     names
 }
 
-fn password() -> String {
+/// A password that nobody guesses.
+pub(crate) fn password() -> String {
     rand::rng()
         .sample_iter(Alphanumeric)
         .take(PASSWORD_LENGTH)

@@ -94,10 +94,10 @@ impl Settings {
         format!("{}://{host}", self.assisted_service_scheme)
     }
 
-    fn tls(&self) -> Option<tls::Files> {
+    fn tls(&self) -> Option<tls::Config> {
         let cert = self.https_cert_file.clone()?;
         let key = self.https_key_file.clone()?;
-        Some(tls::Files { cert, key })
+        Some(tls::Files { cert, key }.into())
     }
 }
 

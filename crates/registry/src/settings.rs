@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use service::program::ServerSettings;
 use service::server::Listen;
-use service::settings::{Problem, Setting};
+use service::settings::{CommaList, Problem, Setting};
 use service::tls;
 
 service::settings! {
@@ -18,6 +18,12 @@ service::settings! {
         registry_http_tls_certificate: Option<PathBuf> = "",
         /// PEM private key.
         registry_http_tls_key: Option<PathBuf> = "",
+        /// PEM files of the authorities whose certificates clients have to show.
+        registry_http_tls_clientcas: CommaList = "",
+        /// What clients have to show; unset: require-and-verify-client-cert once there are authorities, else nothing.
+        registry_http_tls_clientauth: Option<tls::Demand> = "",
+        /// The lowest version of TLS that is spoken.
+        registry_http_tls_minimumtls: tls::Version = "tls1.2",
         /// URL under which clients reach the registry, for Location headers; unset: what the request says.
         registry_http_host: Option<String> = "",
         /// Whether Location headers are paths instead of URLs.
@@ -89,10 +95,48 @@ fn every_address() -> IpAddr {
 }
 
 impl Settings {
-    pub(crate) fn tls(&self) -> Option<tls::Files> {
+    pub(crate) fn tls(&self) -> Option<tls::Config> {
         let cert = self.registry_http_tls_certificate.clone()?;
         let key = self.registry_http_tls_key.clone()?;
-        Some(tls::Files { cert, key })
+        let authorities = &self.registry_http_tls_clientcas;
+        let demand = self
+            .registry_http_tls_clientauth
+            .or_else(|| (!authorities.is_empty()).then(tls::Demand::default));
+        Some(tls::Config {
+            files: tls::Files { cert, key },
+            clients: demand.map(|demand| tls::Clients {
+                authorities: authorities.iter().map(PathBuf::from).collect(),
+                demand,
+            }),
+            minimum: self.registry_http_tls_minimumtls,
+        })
+    }
+
+    /// A demand on clients that would silently not be made is one.
+    fn client_problems(&self) -> Vec<Problem> {
+        let (authorities, auth) = (
+            "REGISTRY_HTTP_TLS_CLIENTCAS",
+            "REGISTRY_HTTP_TLS_CLIENTAUTH",
+        );
+        let given = &self.registry_http_tls_clientcas;
+        let demand = self.registry_http_tls_clientauth;
+        let mut problems: Vec<_> = given
+            .iter()
+            .filter(|path| !Path::new(path).is_file())
+            .map(|path| Problem::new(authorities, format!("{path} is not a file")))
+            .collect();
+        if given.is_empty() && demand.is_some_and(tls::Demand::verifies) {
+            let reason = format!("missing although {auth} has certificates verified");
+            problems.push(Problem::new(authorities, reason));
+        }
+        let is_plain =
+            self.registry_http_tls_certificate.is_none() && self.registry_http_tls_key.is_none();
+        let asking = [(authorities, !given.is_empty()), (auth, demand.is_some())];
+        if let Some((variable, _)) = asking.iter().find(|(_, is_set)| is_plain && *is_set) {
+            let reason = "without REGISTRY_HTTP_TLS_CERTIFICATE there is no TLS";
+            problems.push(Problem::new(*variable, reason));
+        }
+        problems
     }
 }
 
@@ -165,6 +209,7 @@ impl ServerSettings for Settings {
                 format!("{host:?} does not begin with http:// or https://"),
             ));
         }
+        problems.extend(self.client_problems());
         problems
     }
 }
@@ -233,5 +278,27 @@ mod tests {
             ]
         );
         assert!(Settings::default().problems().is_empty());
+    }
+
+    #[test]
+    fn demands_on_clients_that_cannot_be_made_are_told() {
+        let problems = |cas: &[&str], auth: Option<tls::Demand>| {
+            let settings = Settings {
+                registry_http_tls_clientcas: CommaList(
+                    cas.iter().map(ToString::to_string).collect(),
+                ),
+                registry_http_tls_clientauth: auth,
+                ..Settings::default()
+            };
+            let told = settings.problems().into_iter().map(|told| told.reason);
+            told.collect::<Vec<_>>().join("; ")
+        };
+        let no_tls = "without REGISTRY_HTTP_TLS_CERTIFICATE there is no TLS";
+        assert_eq!(problems(&["Cargo.toml"], None), no_tls);
+        assert_eq!(problems(&[], Some(tls::Demand::Request)), no_tls);
+        let told = problems(&["/none/ca"], Some(tls::Demand::VerifyIfGiven));
+        assert_eq!(told, format!("/none/ca is not a file; {no_tls}"));
+        let told = problems(&[], Some(tls::Demand::RequireAndVerify));
+        assert!(told.contains("missing although"), "{told}");
     }
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use oci::resolve::Resolver;
+use rustls::ClientConfig;
 
-use crate::Error;
+use crate::{Error, tls};
 
 /// Long enough for a busy neighbour, short enough to notice a dead one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -16,8 +17,27 @@ const READ_TIMEOUT: Duration = Duration::from_mins(1);
 ///
 /// Errors: when `ca_pem` is no PEM certificate.
 pub fn http_client(ca_pem: Option<&[u8]>, insecure: bool) -> Result<reqwest::Client, Error> {
-    let tls = oci::trust::client_config(ca_pem, insecure)
-        .map_err(|e| Error::new("reading the trusted certificates", e))?;
+    build(trusting(ca_pem, insecure)?)
+}
+
+/// A client for the server's own health: it trusts everybody, since the server may be known under any name. One that
+/// asks clients for certificates is shown its own.
+///
+/// Errors: when that cannot be loaded.
+pub(crate) async fn own_client(server: Option<&tls::Config>) -> Result<reqwest::Client, Error> {
+    let mut config = trusting(None, true)?;
+    if let Some(server) = server.filter(|server| server.clients.is_some()) {
+        config.client_auth_cert_resolver = tls::own_identity(&server.files).await?;
+    }
+    build(config)
+}
+
+fn trusting(ca_pem: Option<&[u8]>, insecure: bool) -> Result<ClientConfig, Error> {
+    oci::trust::client_config(ca_pem, insecure)
+        .map_err(|e| Error::new("reading the trusted certificates", e))
+}
+
+fn build(tls: ClientConfig) -> Result<reqwest::Client, Error> {
     reqwest::Client::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)

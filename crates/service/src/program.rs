@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
+use crate::http_client::own_client;
 use crate::server::Listen;
 use crate::settings::{FromValues, Problem, Problems, Values};
-use crate::{Error, http_client, logs, shutdown};
+use crate::{Error, logs, shutdown};
 
 /// Exit code for settings that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
@@ -167,8 +168,7 @@ async fn ask<S: ServerSettings>(settings: &S, ready: bool) -> Result<(), Error> 
     let path = if ready { "ready" } else { "health" };
     let url = format!("{scheme}://{address}/{path}");
     let doing = || format!("asking {url}");
-    // The server may be known under any name, and its certificate says nothing about its health.
-    let client = http_client(None, true)?;
+    let client = own_client(listen.tls.as_ref()).await?;
     let response = client
         .get(&url)
         .send()

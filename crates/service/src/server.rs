@@ -27,7 +27,7 @@ pub struct Listen {
     /// Port 0 lets the system choose.
     pub address: SocketAddr,
     /// Plain HTTP when absent.
-    pub tls: Option<tls::Files>,
+    pub tls: Option<tls::Config>,
 }
 
 /// A server that listens.
@@ -109,8 +109,8 @@ pub async fn start(
                         .map_err(|e| Error::new(doing, e))
                 });
             }
-            Some(files) => {
-                let config = tls::reloading(files, shutdown.clone()).await?;
+            Some(config) => {
+                let config = tls::reloading(config, shutdown.clone()).await?;
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .handle(handle);

@@ -1,15 +1,22 @@
-//! Certificates: files that may be renewed while they are in use, and self-signed ones for the first start.
+//! Certificates: files that may be renewed while they are in use, those of clients, and self-signed ones for the
+//! first start.
 
-use std::path::{Path, PathBuf};
+mod clients;
+mod reload;
+
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use axum_server::tls_rustls::RustlsConfig;
-use tokio_util::sync::CancellationToken;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
 
 use crate::Error;
+use crate::settings::Setting;
 
-/// How often certificate files are looked at. Polling works on every kind of mount, inotify does not.
-const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
+pub use clients::{Clients, Demand};
+pub(crate) use reload::{own_identity, reloading};
 
 /// A certificate chain and its key, as PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +25,50 @@ pub struct Files {
     pub cert: PathBuf,
     /// PKCS#8, SEC1 or PKCS#1.
     pub key: PathBuf,
+}
+
+/// How a listener speaks TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// What the server shows.
+    pub files: Files,
+    /// What clients have to show; none are asked when absent.
+    pub clients: Option<Clients>,
+    /// The lowest version that is spoken.
+    pub minimum: Version,
+}
+
+impl From<Files> for Config {
+    fn from(files: Files) -> Self {
+        Self {
+            files,
+            clients: None,
+            minimum: Version::default(),
+        }
+    }
+}
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Version {
+    /// TLS 1.2.
+    #[default]
+    Tls12,
+    /// TLS 1.3.
+    Tls13,
+}
+
+impl Setting for Version {
+    const EXPECTED: &'static str = "tls1.2 or tls1.3";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "tls1.2" => Ok(Self::Tls12),
+            "tls1.3" => Ok(Self::Tls13),
+            "tls1.0" | "tls1.1" => Err("too old to be spoken here".to_owned()),
+            _ => Err("no version of TLS".to_owned()),
+        }
+    }
 }
 
 /// A certificate and its key as PEM text.
@@ -37,86 +88,59 @@ pub fn install_provider() {
 }
 
 /// Units: days. What the specification's sample registry certificate has.
-const VALIDITY_DAYS: i64 = 365;
+pub const VALIDITY_DAYS: u32 = 365;
 
 /// A self-signed P-256 certificate for `names` (DNS names and IP addresses), valid 365 days from now.
 ///
 /// Errors: when a name cannot stand in a certificate.
 pub fn self_signed(names: &[String]) -> Result<Pem, Error> {
-    let doing = || format!("making a certificate for {}", names.join(", "));
-    let mut params =
-        rcgen::CertificateParams::new(names.to_vec()).map_err(|e| Error::new(doing(), e))?;
-    let start = SystemTime::now();
-    params.not_before = start.into();
-    params.not_after =
-        (start + Duration::from_secs(VALIDITY_DAYS.unsigned_abs() * 24 * 3600)).into();
     // Not an authority: rustls refuses a server that presents one, even when it is trusted itself.
-    params.is_ca = rcgen::IsCa::ExplicitNoCa;
-    params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ServerAuth];
-    params.distinguished_name = rcgen::DistinguishedName::new();
-    if let Some(name) = names.first() {
-        params
-            .distinguished_name
-            .push(rcgen::DnType::CommonName, name.as_str());
-    }
-    let key = rcgen::KeyPair::generate().map_err(|e| Error::new(doing(), e))?;
-    let certificate = params
-        .self_signed(&key)
-        .map_err(|e| Error::new(doing(), e))?;
-    Ok(Pem {
-        cert: certificate.pem(),
-        key: key.serialize_pem(),
+    make(names, VALIDITY_DAYS, None, |params| {
+        params.is_ca = IsCa::ExplicitNoCa;
     })
 }
 
-/// Loads `files` and keeps what is served equal to them until `shutdown`.
-pub(crate) async fn reloading(
-    files: Files,
-    shutdown: CancellationToken,
-) -> Result<RustlsConfig, Error> {
-    install_provider();
-    let config = RustlsConfig::from_pem_file(&files.cert, &files.key)
-        .await
-        .map_err(|e| {
-            Error::new(
-                format!(
-                    "loading certificate {} and key {}",
-                    files.cert.display(),
-                    files.key.display()
-                ),
-                e,
-            )
-        })?;
-    let served = config.clone();
-    tokio::spawn(async move {
-        let mut loaded = changed_at(&files).await;
-        while shutdown
-            .run_until_cancelled(tokio::time::sleep(RELOAD_INTERVAL))
-            .await
-            .is_some()
-        {
-            let changed = changed_at(&files).await;
-            if changed == loaded {
-                continue;
-            }
-            match served.reload_from_pem_file(&files.cert, &files.key).await {
-                Ok(()) => {
-                    loaded = changed;
-                    tracing::info!(cert = %files.cert.display(), "certificate reloaded");
-                }
-                // Half-written pairs are ordinary: the old certificate stays until both files fit.
-                Err(error) => {
-                    tracing::warn!(%error, cert = %files.cert.display(), "certificate not reloaded");
-                }
-            }
-        }
-    });
-    Ok(config)
+/// A self-signed certificate for `names` that every trust store takes, valid `days` from now; its key is `key`
+/// (PKCS#8 as PEM), or a new P-256 one.
+///
+/// It calls itself an authority, as what `openssl req -x509` makes does: `update-ca-trust` passes over everything
+/// else, on RHEL as on the nodes of a cluster.
+///
+/// Errors: when a name cannot stand in a certificate, when `key` cannot be read.
+pub fn trust_anchor(names: &[String], days: u32, key: Option<&str>) -> Result<Pem, Error> {
+    make(names, days, key, |params| {
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyCertSign,
+        ];
+    })
 }
 
-async fn changed_at(files: &Files) -> [Option<SystemTime>; 2] {
-    async fn modified(path: &Path) -> Option<SystemTime> {
-        tokio::fs::metadata(path).await.ok()?.modified().ok()
-    }
-    [modified(&files.cert).await, modified(&files.key).await]
+fn make(
+    names: &[String],
+    days: u32,
+    key: Option<&str>,
+    shape: impl FnOnce(&mut CertificateParams),
+) -> Result<Pem, Error> {
+    let made = || {
+        let key = key.map_or_else(KeyPair::generate, KeyPair::from_pem)?;
+        let mut params = CertificateParams::new(names)?;
+        let start = SystemTime::now();
+        params.not_before = start.into();
+        params.not_after = (start + Duration::from_hours(24) * days).into();
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.distinguished_name = DistinguishedName::new();
+        if let Some(name) = names.first() {
+            params
+                .distinguished_name
+                .push(DnType::CommonName, name.as_str());
+        }
+        shape(&mut params);
+        Ok::<_, rcgen::Error>(Pem {
+            cert: params.self_signed(&key)?.pem(),
+            key: key.serialize_pem(),
+        })
+    };
+    made().map_err(|e| Error::new(format!("making a certificate for {}", names.join(", ")), e))
 }

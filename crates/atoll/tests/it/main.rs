@@ -1,6 +1,8 @@
-//! `atoll up` as people run it: a process of its own, with a Postgres of its own.
+//! `atoll` as people run it: a process of its own, with a Postgres of its own where it needs one.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod installation;
+mod registry;
+mod terminal;
 mod up;

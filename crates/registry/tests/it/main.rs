@@ -14,3 +14,4 @@ mod lists;
 mod manifests;
 mod referrers;
 mod server;
+mod tls;

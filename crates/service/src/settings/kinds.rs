@@ -16,6 +16,8 @@ pub trait Setting: Sized {
     const EXPECTED: &'static str;
     /// Whether the text must never be shown.
     const SECRET: bool = false;
+    /// Whether the items may come one by one, as `<NAME>_0`, `<NAME>_1` and so on; they are joined by commas.
+    const LIST: bool = false;
 
     /// Reads the text; the error says what is wrong with it, without repeating it.
     fn parse(text: &str) -> Result<Self, String>;
@@ -108,6 +110,7 @@ from_str_setting! {
 impl<T: Setting> Setting for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
     const SECRET: bool = T::SECRET;
+    const LIST: bool = T::LIST;
 
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -120,6 +123,7 @@ impl<T: Setting> Setting for Option<T> {
 
 impl Setting for CommaList {
     const EXPECTED: &'static str = "texts separated by commas";
+    const LIST: bool = true;
 
     fn parse(text: &str) -> Result<Self, String> {
         let items = text

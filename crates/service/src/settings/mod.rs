@@ -214,6 +214,19 @@ mod tests {
     }
 
     #[test]
+    fn items_of_a_list_may_come_one_by_one() {
+        let one_by_one = [
+            ("registries_0", "a"),
+            ("registries_1", "b"),
+            ("registries_3", "d"),
+        ];
+        let sample = Sample::from_values(&Values::from_pairs(one_by_one)).unwrap();
+        assert_eq!(*sample.registries, ["a", "b"]);
+        let both = Values::from_pairs([("registries_0", "a"), ("registries", "b")]);
+        assert_eq!(*Sample::from_values(&both).unwrap().registries, ["b"]);
+    }
+
+    #[test]
     fn every_spelling_of_a_boolean() {
         for text in ["true", "True", "TRUE", "t", "T", "1", "yes", "on"] {
             let values = Values::from_pairs([("dummy_ignition", text)]);

@@ -78,6 +78,13 @@ impl Values {
         if let Some(text) = self.0.get(field).filter(|text| !text.is_empty()) {
             return Ok(Some(text.clone()));
         }
+        if T::LIST {
+            let items: Vec<_> = (0..)
+                .map_while(|index| self.0.get(&format!("{field}_{index}")))
+                .map(String::as_str)
+                .collect();
+            return Ok(Some(items.join(",")).filter(|text| !text.is_empty()));
+        }
         let file = format!("{field}_file");
         match self.0.get(&file) {
             Some(path) if T::SECRET && !path.is_empty() => std::fs::read_to_string(path)

@@ -1,0 +1,33 @@
+//! `atoll registry`: what a registry is given beforehand, its users and its certificate.
+//!
+//! The registry itself is `atoll serve registry`; nothing here talks to it.
+
+mod cert;
+mod htpasswd;
+mod password;
+
+use clap::Subcommand;
+use service::Error;
+
+/// What can be made for the registry.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Verb {
+    /// Add a user to a password file, give one another password, or delete one
+    ///
+    /// The password is read from standard input, or asked for at a terminal. A running registry takes the changed
+    /// file over at once. A container that was given this single file, as those of the pod are, sees the change
+    /// after a restart.
+    Htpasswd(htpasswd::Arguments),
+    /// Make a self-signed certificate, and tell how clients come to trust it
+    Cert(cert::Arguments),
+}
+
+/// Does what the command line says.
+///
+/// Errors: files that cannot be read or written, a password that cannot be used, an RSA key without openssl.
+pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
+    match verb {
+        Verb::Htpasswd(arguments) => htpasswd::run(arguments),
+        Verb::Cert(arguments) => cert::run(arguments),
+    }
+}

@@ -1,0 +1,348 @@
+//! `atoll registry`: what it makes is taken by registries and their clients.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{Ipv6Addr, TcpListener};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use registry::{HttpAddr, Settings};
+use service::CancellationToken;
+use service::server::Running;
+use service::settings::{CommaList, Setting as _};
+
+/// Runs `atoll registry` with `arguments`, and `input` on standard input.
+fn atoll(arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .arg("registry")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // It may end without reading.
+    stdin.write_all(input.as_bytes()).ok();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// What it printed.
+fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", refused(output));
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn refused(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The text that a program prints, none when it is not installed.
+///
+/// Panics: when it fails.
+fn asked(program: &str, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {told}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Makes a certificate for this machine; its files.
+fn certificate(dir: &Path, more: &[&str]) -> (PathBuf, PathBuf) {
+    let folder = dir.join("made");
+    let fixed = ["cert", "--host", "localhost", "127.0.0.1", "[::1]", "--dir"];
+    let mut arguments = fixed.to_vec();
+    arguments.push(folder.to_str().unwrap());
+    arguments.extend(more);
+    let told = said(&atoll(&arguments, ""));
+    let (cert, key) = (folder.join("localhost.crt"), folder.join("localhost.key"));
+    for expected in [
+        cert.to_str().unwrap(),
+        key.to_str().unwrap(),
+        "update-ca-trust",
+        "update-ca-certificates",
+        "/etc/containers/certs.d/localhost:5000/ca.crt",
+        "/etc/docker/certs.d/[::1]:5000/ca.crt",
+        "additionalTrustBundle",
+    ] {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    assert_eq!((mode(&cert), mode(&key)), (0o644, 0o600));
+    (cert, key)
+}
+
+/// A registry on every address, with what `change` sets.
+async fn serve(dir: &Path, change: impl FnOnce(&mut Settings)) -> Running {
+    let mut settings = Settings {
+        registry_http_addr: HttpAddr::parse(":0").unwrap(),
+        registry_storage_filesystem_rootdirectory: dir.join("data"),
+        ..Settings::default()
+    };
+    change(&mut settings);
+    registry::start(settings, CancellationToken::new())
+        .await
+        .unwrap()
+}
+
+/// Our client and curl reach a registry with the certificate under each of its names, and under no other.
+async fn is_trusted(dir: &Path, cert: &Path, key: &Path) {
+    let running = serve(dir, |settings| {
+        settings.registry_http_tls_certificate = Some(cert.to_owned());
+        settings.registry_http_tls_key = Some(key.to_owned());
+    })
+    .await;
+    let port = running.address().port();
+    let pem = fs::read(cert).unwrap();
+    let client = oci::Client::new(oci::ClientOptions {
+        ca_pem: Some(pem),
+        ..oci::ClientOptions::default()
+    })
+    .unwrap();
+    let mut hosts = vec!["localhost", "127.0.0.1"];
+    if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_ok() {
+        hosts.push("[::1]");
+    }
+    for host in hosts {
+        let found = client.catalog(&format!("{host}:{port}")).await;
+        assert_eq!(found.unwrap(), Vec::<String>::new(), "{host}");
+        let url = format!("https://{host}:{port}/v2/");
+        let trusting = [
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--noproxy",
+            "*",
+            "--cacert",
+        ];
+        let arguments = [&trusting[..], &[cert.to_str().unwrap(), &url]].concat();
+        asked("curl", &arguments);
+    }
+    let refused = client.catalog(&format!("127.0.0.2:{port}")).await;
+    let told = refused.unwrap_err().chain();
+    assert!(told.contains("certificate"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_trust_the_certificate() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(dir.path(), &[]);
+    let file = cert.to_str().unwrap();
+    asked(
+        "openssl",
+        &[
+            "verify",
+            "-x509_strict",
+            "-purpose",
+            "sslserver",
+            "-CAfile",
+            file,
+            file,
+        ],
+    );
+    if let Some(text) = asked("openssl", &["x509", "-noout", "-text", "-in", file]) {
+        for expected in [
+            "ecdsa-with-SHA256",
+            "prime256v1",
+            "DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1",
+            // Trust stores take authorities only.
+            "CA:TRUE",
+            "Certificate Sign",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
+    is_trusted(dir.path(), &cert, &key).await;
+
+    let made = (fs::read(&cert).unwrap(), fs::read(&key).unwrap());
+    let again = [
+        "cert",
+        "--host",
+        "localhost",
+        "--dir",
+        cert.parent().unwrap().to_str().unwrap(),
+    ];
+    let told = refused(&atoll(&again, ""));
+    assert!(told.contains("--force"), "{told}");
+    assert_eq!(made, (fs::read(&cert).unwrap(), fs::read(&key).unwrap()));
+    said(&atoll(
+        &[&again[..], &["--force", "--days", "2"]].concat(),
+        "",
+    ));
+    assert_ne!(made.0, fs::read(&cert).unwrap());
+    let days = ["x509", "-noout", "-in", file, "-checkend"];
+    asked("openssl", &[&days[..], &["86400"]].concat());
+    if let Ok(status) = Command::new("openssl").args(days).arg("259200").status() {
+        assert!(!status.success(), "valid for more than two days");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rsa_takes_openssl() {
+    let dir = tempfile::tempdir().unwrap();
+    let without = Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .args(["registry", "cert", "--rsa", "--host", "a", "--dir"])
+        .arg(dir.path())
+        .env("PATH", dir.path())
+        .output()
+        .unwrap();
+    let told = refused(&without);
+    assert!(
+        !without.status.success() && told.contains("not installed"),
+        "{told}"
+    );
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+
+    if asked("openssl", &["version"]).is_none() {
+        return;
+    }
+    let (cert, key) = certificate(dir.path(), &["--rsa"]);
+    let file = cert.to_str().unwrap();
+    let text = asked("openssl", &["x509", "-noout", "-text", "-in", file]).unwrap();
+    for expected in ["sha256WithRSAEncryption", "(4096 bit)", "CA:TRUE"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    is_trusted(dir.path(), &cert, &key).await;
+}
+
+#[test]
+fn hosts_that_are_none_are_refused() {
+    for wrong in ["a:5000", "https://a", "192.0.2.300"] {
+        let told = refused(&atoll(&["cert", "--host", wrong], ""));
+        assert!(told.contains("without port"), "{told}");
+    }
+    assert!(!atoll(&["cert"], "").status.success());
+}
+
+/// Adding, changing and deleting while a registry runs on the file.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_registry_follows_its_users() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, link) = (dir.path().join("users"), dir.path().join("link"));
+    symlink(&file, &link).unwrap();
+    let path = link.to_str().unwrap();
+    let other = registry::htpasswd::line("other", "x").unwrap();
+    let before = format!("# kept\r\n\n {other} ");
+    fs::write(&file, &before).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let running = serve(dir.path(), |settings| {
+        settings.registry_auth_htpasswd_path = Some(file.clone());
+    })
+    .await;
+    service::tls::install_provider();
+    let http = reqwest::Client::builder()
+        .tls_certs_only([])
+        .build()
+        .unwrap();
+    let url = format!("http://127.0.0.1:{}/v2/", running.address().port());
+    let lets_in = async |user: &str, password: &str| {
+        let request = http.get(&url).basic_auth(user, Some(password));
+        request.send().await.unwrap().status().is_success()
+    };
+    assert!(!lets_in("me", "one").await);
+
+    let told = said(&atoll(&["htpasswd", path, "me"], "one\n"));
+    assert!(told.contains("me is added"), "{told}");
+    assert!(lets_in("me", "one").await && lets_in("other", "x").await);
+    let told = said(&atoll(&["htpasswd", path, "me"], "two words"));
+    assert!(told.contains("new password"), "{told}");
+    assert!(!lets_in("me", "one").await && lets_in("me", "two words").await);
+    let made = said(&atoll(&["htpasswd", path, "me", "--generate"], ""));
+    let made = made.strip_suffix('\n').unwrap();
+    assert!(made.len() >= 20 && lets_in("me", made).await, "{made}");
+
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with(&format!("{before}\nme:$2")), "{text}");
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert_eq!(mode(&file), 0o644);
+    said(&atoll(&["htpasswd", path, "me", "--delete"], ""));
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{before}\n"));
+    assert!(!lets_in("me", made).await && lets_in("other", "x").await);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+}
+
+#[test]
+fn what_cannot_be_done_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("users");
+    let path = file.to_str().unwrap();
+    for (arguments, input, expected) in [
+        (&["htpasswd", path, "me"][..], "", "1 to 72 bytes"),
+        (&["htpasswd", path, "me"], "a\nb\n", "one line"),
+        (&["htpasswd", path, "a:b"], "x", "without colon"),
+        (&["htpasswd", path, "me", "--delete"], "", "no such user"),
+        (&["htpasswd", "/none/users", "me"], "x", "/none"),
+        (
+            &["htpasswd", path, "me", "--delete", "--generate"],
+            "",
+            "cannot be used",
+        ),
+    ] {
+        let output = atoll(arguments, input);
+        let told = refused(&output);
+        assert!(
+            !output.status.success() && told.contains(expected),
+            "{expected}: {told}"
+        );
+        assert!(!file.exists(), "{arguments:?}");
+    }
+    fs::write(&file, "garbage\n").unwrap();
+    let told = refused(&atoll(&["htpasswd", path, "me"], "x"));
+    assert!(told.contains("line 1"), "{told}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "garbage\n");
+
+    fs::remove_file(&file).unwrap();
+    said(&atoll(&["htpasswd", path, "me"], "x"));
+    assert_eq!(mode(&file), 0o600);
+}
+
+#[test]
+fn nobody_is_lost_when_many_are_added_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("users");
+    std::thread::scope(|scope| {
+        for user in 0..6 {
+            let path = file.to_str().unwrap();
+            scope.spawn(move || said(&atoll(&["htpasswd", path, &format!("u{user}")], "x")));
+        }
+    });
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count(), 6, "{text}");
+}
+
+/// A container's health check has no certificate but the registry's own.
+#[tokio::test(flavor = "multi_thread")]
+async fn health_is_told_although_clients_have_to_show_certificates() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(dir.path(), &[]);
+    let authority = service::tls::trust_anchor(&["clients".to_owned()], 1, None).unwrap();
+    let ca = dir.path().join("ca");
+    fs::write(&ca, authority.cert).unwrap();
+    let running = serve(dir.path(), |settings| {
+        settings.registry_http_tls_certificate = Some(cert.clone());
+        settings.registry_http_tls_key = Some(key.clone());
+        settings.registry_http_tls_clientcas = CommaList(vec![ca.display().to_string()]);
+    })
+    .await;
+    let port = running.address().port();
+    let health = |ca: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
+        command
+            .args(["serve", "registry", "health", "--ready"])
+            .env("REGISTRY_HTTP_ADDR", format!("127.0.0.1:{port}"))
+            .env("REGISTRY_HTTP_TLS_CERTIFICATE", &cert)
+            .env("REGISTRY_HTTP_TLS_KEY", &key);
+        if let Some(ca) = ca {
+            command.env("REGISTRY_HTTP_TLS_CLIENTCAS_0", ca);
+        }
+        command.output().unwrap()
+    };
+    let told = health(Some(&ca));
+    assert!(told.status.success(), "{}", refused(&told));
+    assert!(!health(None).status.success(), "nobody is asked");
+}
