@@ -1,0 +1,200 @@
+//! Speed and memory of the registry, and in the same run of the other servers that are installed.
+
+mod client;
+mod content;
+mod server;
+mod works;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum as _, value_parser};
+
+use crate::apt;
+use crate::cargo::{Profile, build};
+use crate::scratch::Scratch;
+use content::Image;
+use server::{Kind, Program, Secrets};
+use works::{Bench, Contender, Work};
+
+use super::process::machine;
+
+/// Programs that make load, in Debian packages of the same names.
+const TOOLS: [&str; 3] = ["curl", "openssl", "wrk"];
+const LIMIT: &str = "nginx, the limit, serves the same bytes as files, without passwords; pages that its processes \
+                     share count for each.";
+/// A number that there is no sense in.
+const NONE: &str = "-";
+
+/// What is measured, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Only these works
+    #[arg(long, value_enum, num_args = 1.., value_name = "WORK")]
+    only: Vec<Work>,
+    /// Seconds of each load
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
+    seconds: u32,
+    /// How many repositories the work of that name has, each of ten blobs
+    #[arg(long, default_value_t = 2000, value_parser = value_parser!(u32).range(1..=10_000))]
+    repositories: u32,
+}
+
+impl Plan {
+    fn duration(&self) -> Duration {
+        Duration::from_secs(self.seconds.into())
+    }
+
+    fn works(&self) -> impl Iterator<Item = Work> {
+        let all = Work::value_variants().iter().copied();
+        all.filter(|work| self.only.is_empty() || self.only.contains(work))
+    }
+}
+
+/// Measures and prints; no number fails, only one that ours does not have.
+pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+    ensure_tools()?;
+    let ours = Program::ours(&build(&["registry"], Profile::Dist)?);
+    let scratch = Scratch::new()?;
+    let bench = Bench {
+        plan,
+        scratch: scratch.path(),
+        image: Image::new(),
+    };
+    let secrets = Secrets::make(scratch.path())?;
+    println!("Machine: {}", machine());
+    let mut contenders = vec![contender(&bench, ours, &secrets)?];
+    for kind in Kind::PEERS {
+        let name = kind.name();
+        match Program::find(kind).map(|peer| contender(&bench, peer, &secrets)) {
+            Some(Ok(peer)) => contenders.push(peer),
+            Some(Err(error)) => eprintln!("{name} is left out: {error:#}"),
+            None => println!(
+                "{name} is left out, as it is not installed: apt install docker-registry nginx-light"
+            ),
+        }
+    }
+    let mut table = Table::new(contenders.iter().map(|one| one.program.kind.name()));
+    println!("Works:");
+    let mut is_whole = true;
+    for work in plan.works() {
+        let columns: Vec<_> = contenders
+            .iter()
+            .map(|contender| cells(work, &bench, contender))
+            .collect();
+        is_whole &= columns[0].is_some();
+        for (index, label) in work.labels(plan).into_iter().enumerate() {
+            let row = columns.iter().map(|column| match column {
+                Some(cells) => cells[index].clone(),
+                None => "failed".to_owned(),
+            });
+            table.row(label, row.collect());
+        }
+    }
+    let plain = contenders.iter().map(|one| one.plain.memory());
+    table.row("resident, idle / peak, MiB".to_owned(), plain.collect());
+    let tls = contenders.iter().map(|one| one.tls.memory());
+    table.row(
+        "resident with TLS + auth, idle / peak, MiB".to_owned(),
+        tls.collect(),
+    );
+    println!("\n{table}");
+    if contenders.iter().any(|one| one.program.kind == Kind::Nginx) {
+        println!("{LIMIT}");
+    }
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn ensure_tools() -> Result<()> {
+    let missing: Vec<_> = TOOLS
+        .into_iter()
+        .filter(|name| !apt::is_program(name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    apt::install(&missing, "they make the load")
+}
+
+fn contender(bench: &Bench<'_>, program: Program, secrets: &Secrets) -> Result<Contender> {
+    println!("{}: {}", program.kind.name(), program.version()?);
+    Contender::start(bench, program, secrets)
+}
+
+/// The numbers of a work; none where it failed, which is told.
+fn cells(work: Work, bench: &Bench<'_>, contender: &Contender) -> Option<Vec<String>> {
+    if work.needs_registry() && contender.program.kind == Kind::Nginx {
+        let count = work.labels(bench.plan).len();
+        return Some(vec![NONE.to_owned(); count]);
+    }
+    let name = contender.program.kind.name();
+    work.measure(bench, contender)
+        .inspect_err(|error| eprintln!("{name}: {error:#}"))
+        .ok()
+}
+
+/// Labels, and a column for each server.
+#[derive(Debug)]
+struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let head = std::iter::once("work").chain(names).map(str::to_owned);
+        Self {
+            rows: vec![head.collect()],
+        }
+    }
+
+    fn row(&mut self, label: String, cells: Vec<String>) {
+        self.rows.push([vec![label], cells].concat());
+    }
+}
+
+impl std::fmt::Display for Table {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for row in &self.rows {
+            for (column, cell) in row.iter().enumerate() {
+                let widths = self.rows.iter().map(|row| row[column].len());
+                let width = widths.max().unwrap_or(0);
+                match column {
+                    0 => write!(formatter, "{cell:<width$}")?,
+                    _ => write!(formatter, "  {cell:>width$}")?,
+                }
+            }
+            writeln!(formatter)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_a_table_stand_below_each_other() {
+        let mut table = Table::new(["ours", "peer"].into_iter());
+        table.row("a".to_owned(), vec!["10000 (1)".to_owned(), "2".to_owned()]);
+        let wanted = "work       ours  peer\na     10000 (1)     2\n";
+        assert_eq!(table.to_string(), wanted);
+    }
+
+    #[test]
+    fn works_are_chosen_by_name() {
+        let mut plan = Plan {
+            only: vec![Work::Push],
+            seconds: 1,
+            repositories: 1,
+        };
+        assert!(plan.works().eq([Work::Push]));
+        plan.only.clear();
+        assert_eq!(plan.works().count(), Work::value_variants().len());
+    }
+}

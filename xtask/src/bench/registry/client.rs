@@ -1,0 +1,238 @@
+//! An HTTP client for loads that no tool makes: one connection, kept, with as little work as can be.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+/// No answer takes this long; a server that hangs is not waited for.
+const TIMEOUT: Duration = Duration::from_mins(2);
+
+/// A connection to a server on this machine.
+#[derive(Debug)]
+pub(super) struct Client {
+    stream: BufReader<TcpStream>,
+}
+
+/// What a server says.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    headers: Vec<String>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a header, whose name is in lower case.
+    pub(super) fn header(&self, wanted: &str) -> Option<&str> {
+        self.headers.iter().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case(wanted).then(|| value.trim())
+        })
+    }
+
+    /// Path and query of where it points to.
+    pub(super) fn location(&self) -> Result<String> {
+        let location = self.header("location");
+        Ok(path_of(location.context("the answer has no Location")?).to_owned())
+    }
+}
+
+/// Path and query of a URL that may be nothing else.
+pub(super) fn path_of(url: &str) -> &str {
+    let path = url
+        .split_once("://")
+        .map(|(_, rest)| &rest[rest.find('/').unwrap_or(rest.len())..]);
+    path.unwrap_or(url)
+}
+
+impl Client {
+    pub(super) fn connect(port: u16) -> Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .with_context(|| format!("connecting to port {port}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        stream.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Self {
+            stream: BufReader::new(stream),
+        })
+    }
+
+    /// A request whose answer must have the status `wanted`.
+    pub(super) fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &[u8],
+        wanted: u16,
+    ) -> Result<Answer> {
+        let answer = self
+            .send(method, path, headers, body)
+            .with_context(|| format!("{method} {path}"))?;
+        ensure!(
+            answer.status == wanted,
+            "{method} {path} answers {} {}",
+            answer.status,
+            String::from_utf8_lossy(&answer.body).trim()
+        );
+        Ok(answer)
+    }
+
+    fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Result<Answer> {
+        let mut request = format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n");
+        for header in headers {
+            request.push_str(header);
+            request.push_str("\r\n");
+        }
+        let mut request = request.into_bytes();
+        if !matches!(method, "GET" | "HEAD") {
+            write!(request, "Content-Length: {}\r\n", body.len())?;
+        }
+        request.extend_from_slice(b"\r\n");
+        request.extend_from_slice(body);
+        self.stream.get_mut().write_all(&request)?;
+        self.receive(method == "HEAD")
+    }
+
+    fn receive(&mut self, is_head: bool) -> Result<Answer> {
+        let status = self.line()?;
+        let status = status.split(' ').nth(1).and_then(|text| text.parse().ok());
+        let mut answer = Answer {
+            status: status.context("the answer does not begin with a status")?,
+            headers: Vec::new(),
+            body: Vec::new(),
+        };
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                break;
+            }
+            answer.headers.push(line);
+        }
+        if is_head || matches!(answer.status, 204 | 304) {
+            return Ok(answer);
+        }
+        if let Some(length) = answer.header("content-length") {
+            let length = length.parse()?;
+            self.take(length, &mut answer.body)?;
+        } else if answer.header("transfer-encoding") == Some("chunked") {
+            while let length @ 1.. = u64::from_str_radix(&self.line()?, 16)? {
+                self.take(length, &mut answer.body)?;
+                self.line()?;
+            }
+            self.line()?;
+        } else {
+            bail!("the answer has no length");
+        }
+        Ok(answer)
+    }
+
+    fn take(&mut self, length: u64, body: &mut Vec<u8>) -> Result<()> {
+        let read = (&mut self.stream).take(length).read_to_end(body)?;
+        ensure!(read as u64 == length, "the answer ends early");
+        Ok(())
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let line = line
+            .strip_suffix("\r\n")
+            .context("the server closed the connection")?;
+        Ok(line.to_owned())
+    }
+}
+
+/// Does `work` again and again on `clients` connections for a while; how often it was done, in how many seconds.
+/// It is told the number of its connection and of the turn.
+pub(super) fn load<F>(port: u16, clients: u32, duration: Duration, work: F) -> Result<(u32, f64)>
+where
+    F: Fn(&mut Client, u32, u32) -> Result<()> + Sync,
+{
+    let start = Instant::now();
+    let one = |number| {
+        let mut client = Client::connect(port)?;
+        let mut turns = 0;
+        while start.elapsed() < duration {
+            work(&mut client, number, turns)?;
+            turns += 1;
+        }
+        anyhow::Ok(turns)
+    };
+    let turns = std::thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> = (0..clients)
+            .map(|number| scope.spawn(move || one(number)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| bail!("a client panicked")))
+            .sum::<Result<u32>>()
+    })?;
+    Ok((turns, start.elapsed().as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server that says `answers` on each connection, whatever it is asked.
+    fn server(answers: &'static str) -> u16 {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                stream.write_all(answers.as_bytes()).unwrap();
+                // Closing with requests unread would reset the connection before the answers are read.
+                stream.shutdown(std::net::Shutdown::Write).unwrap();
+                stream.read_to_end(&mut Vec::new()).ok();
+            }
+        });
+        port
+    }
+
+    #[test]
+    fn answers_of_each_shape_are_read_one_after_the_other() {
+        let port = server(
+            "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nLocation: http://a:1/v2/x?y=z\r\n\r\nok\
+             HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n\
+             HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n\
+             HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone",
+        );
+        let mut client = Client::connect(port).unwrap();
+        let answer = client.ask("POST", "/", &[], b"x", 202).unwrap();
+        assert_eq!(answer.body, b"ok");
+        assert_eq!(answer.location().unwrap(), "/v2/x?y=z");
+        assert!(
+            client
+                .ask("HEAD", "/", &[], b"", 200)
+                .unwrap()
+                .body
+                .is_empty()
+        );
+        let answer = client.ask("GET", "/", &["A: b"], b"", 200).unwrap();
+        assert_eq!(answer.body, b"abc0123456789");
+        let error = client.ask("GET", "/", &[], b"", 200).unwrap_err();
+        assert_eq!(error.to_string(), "GET / answers 404 gone");
+        let error = client.ask("GET", "/", &[], b"", 200).unwrap_err();
+        assert!(format!("{error:#}").contains("closed"), "{error:#}");
+    }
+
+    #[test]
+    fn a_load_counts_and_fails_with_its_work() {
+        let port = server("");
+        let (turns, _) = load(port, 3, Duration::from_millis(20), |_, _, _| {
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        })
+        .unwrap();
+        assert!(turns >= 3, "{turns}");
+        let wrong = |client: &mut Client, _, _| client.ask("GET", "/", &[], b"", 200).map(drop);
+        assert!(load(port, 2, Duration::from_mins(10), wrong).is_err());
+    }
+}

@@ -1,0 +1,200 @@
+//! What the servers hold: an image, and many repositories. Written straight into their folders: in distribution's
+//! layout, or as plain files for a server of files.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use sha2::{Digest as _, Sha256};
+
+pub(super) const REPOSITORY: &str = "bench/image";
+pub(super) const TAG: &str = "latest";
+pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+/// Units: bytes.
+pub(super) const SMALL: usize = 4 << 10;
+/// Units: bytes.
+pub(super) const LARGE: usize = 100_000_000;
+/// Manifest included.
+const BLOBS_PER_REPOSITORY: u64 = 10;
+/// Units: bytes. As large as the blobs of the peers' numbers: what counts is how many there are.
+const TINY: usize = 250;
+
+/// Bytes, and their name.
+#[derive(Debug)]
+pub(super) struct Blob {
+    pub(super) digest: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Blob {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
+        Self { digest, bytes }
+    }
+
+    /// Bytes that nothing compresses, others for each seed.
+    pub(super) fn noise(seed: u64, size: usize) -> Self {
+        // SplitMix64: fast, and no two seeds meet.
+        let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95);
+        let mut bytes = Vec::with_capacity(size + 8);
+        while bytes.len() < size {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            bytes.extend_from_slice(&(word ^ (word >> 31)).to_le_bytes());
+        }
+        bytes.truncate(size);
+        Self::new(bytes)
+    }
+
+    /// The manifest of an image whose first blob is the config.
+    pub(super) fn manifest(blobs: &[Self]) -> Self {
+        let mut described = blobs.iter().enumerate().map(|(index, blob)| {
+            let kind = if index == 0 { "config" } else { "layer" };
+            let suffix = if index == 0 { "+json" } else { ".tar" };
+            let (digest, size) = (&blob.digest, blob.bytes.len());
+            format!(
+                r#"{{"mediaType":"application/vnd.oci.image.{kind}.v1{suffix}","digest":"{digest}","size":{size}}}"#
+            )
+        });
+        let config = described.next().unwrap_or_default();
+        let layers: Vec<_> = described.collect();
+        let layers = layers.join(",");
+        let text = format!(
+            r#"{{"schemaVersion":2,"mediaType":"{MANIFEST_TYPE}","config":{config},"layers":[{layers}]}}"#
+        );
+        Self::new(text.into_bytes())
+    }
+
+    fn hex(&self) -> &str {
+        self.digest.trim_start_matches("sha256:")
+    }
+}
+
+/// The image that is pulled.
+#[derive(Debug)]
+pub(super) struct Image {
+    blobs: [Blob; 3],
+    manifest: Blob,
+}
+
+impl Image {
+    pub(super) fn new() -> Self {
+        let config = Blob::new(br#"{"architecture":"amd64","os":"linux"}"#.to_vec());
+        let blobs = [config, Blob::noise(1, SMALL), Blob::noise(2, LARGE)];
+        let manifest = Blob::manifest(&blobs);
+        Self { blobs, manifest }
+    }
+
+    pub(super) fn by_tag() -> String {
+        format!("/v2/{REPOSITORY}/manifests/{TAG}")
+    }
+
+    pub(super) fn by_digest(&self) -> String {
+        format!("/v2/{REPOSITORY}/manifests/{}", self.manifest.digest)
+    }
+
+    pub(super) fn small(&self) -> String {
+        format!("/v2/{REPOSITORY}/blobs/{}", self.blobs[1].digest)
+    }
+
+    pub(super) fn large(&self) -> String {
+        format!("/v2/{REPOSITORY}/blobs/{}", self.blobs[2].digest)
+    }
+
+    /// Writes it as a registry keeps it.
+    pub(super) fn write_layout(&self, folder: &Path) -> Result<()> {
+        layout(folder, REPOSITORY, &self.blobs, &self.manifest)
+    }
+
+    /// Writes it as files that have the names of their URLs.
+    pub(super) fn write_files(&self, folder: &Path) -> Result<()> {
+        let root = folder.join("v2").join(REPOSITORY);
+        for name in [TAG, &self.manifest.digest] {
+            write(&root.join("manifests").join(name), &self.manifest.bytes)?;
+        }
+        for blob in &self.blobs {
+            write(&root.join("blobs").join(&blob.digest), &blob.bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes `count` repositories as a registry keeps them.
+pub(super) fn fill(folder: &Path, count: u32) -> Result<()> {
+    for number in 0..count {
+        let first = u64::from(number) * BLOBS_PER_REPOSITORY;
+        let blobs: Vec<_> = (first + 1..first + BLOBS_PER_REPOSITORY)
+            .map(|seed| Blob::noise(seed, TINY))
+            .collect();
+        let manifest = Blob::manifest(&blobs);
+        layout(folder, &many(number), &blobs, &manifest)?;
+    }
+    Ok(())
+}
+
+/// Name of one of many repositories.
+pub(super) fn many(number: u32) -> String {
+    format!("many/repository-{number:05}")
+}
+
+fn layout(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+    let root = folder.join("docker/registry/v2");
+    for blob in blobs.iter().chain([manifest]) {
+        let hex = blob.hex();
+        let path = format!("blobs/sha256/{}/{hex}/data", &hex[..2]);
+        write(&root.join(path), &blob.bytes)?;
+    }
+    let links = root.join("repositories").join(repository);
+    let link =
+        |path: &str, blob: &Blob| write(&links.join(path).join("link"), blob.digest.as_bytes());
+    for blob in blobs {
+        link(&format!("_layers/sha256/{}", blob.hex()), blob)?;
+    }
+    let hex = manifest.hex();
+    link(&format!("_manifests/revisions/sha256/{hex}"), manifest)?;
+    link(&format!("_manifests/tags/{TAG}/current"), manifest)?;
+    link(
+        &format!("_manifests/tags/{TAG}/index/sha256/{hex}"),
+        manifest,
+    )
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let folder = path.parent().context("a file has a folder")?;
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, bytes))
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_differs_by_seed_and_is_the_same_again() {
+        let noise = Blob::noise(1, 1001);
+        assert_eq!(noise.bytes.len(), 1001);
+        assert_eq!(noise.digest, Blob::noise(1, 1001).digest);
+        assert_ne!(noise.digest, Blob::noise(2, 1001).digest);
+    }
+
+    #[test]
+    fn repositories_have_ten_blobs_and_a_tag() {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path(), 2).unwrap();
+        let root = dir.path().join("docker/registry/v2");
+        let names: Vec<_> = fs::read_dir(root.join("repositories/many"))
+            .unwrap()
+            .collect();
+        assert_eq!(names.len(), 2);
+        let tag = format!("repositories/{}/_manifests/tags/{TAG}", many(1));
+        let digest = fs::read_to_string(root.join(tag).join("current/link")).unwrap();
+        let hex = digest.strip_prefix("sha256:").unwrap();
+        let data = root.join(format!("blobs/sha256/{}/{hex}/data", &hex[..2]));
+        let bytes = fs::read(data).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!(Blob::new(bytes).digest, digest);
+        assert_eq!(manifest["layers"].as_array().unwrap().len(), 8);
+    }
+}

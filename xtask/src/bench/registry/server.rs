@@ -1,0 +1,341 @@
+//! The servers that are compared. Each runs on its own folder, and ends with this process however that ends.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::client::Client;
+use crate::apt::find_program;
+use crate::bench::process;
+use crate::command::run;
+use crate::scratch::free_ports;
+
+/// `htpasswd -nbB bench bench`, at the cost that htpasswd takes by itself.
+const HTPASSWD: &str = "bench:$2y$05$JDJFqAHkzJGWB7tJyTZvq.d1hea1CFEZtcsbZbxCgTF13pty8d0jC\n";
+/// `bench:bench`.
+pub(super) const AUTHORIZATION: &str = "Authorization: Basic YmVuY2g6YmVuY2g=";
+pub(super) const ACCEPT: &str = "Accept: application/vnd.oci.image.manifest.v1+json";
+/// A first start may have to read the whole folder.
+const START_TIMEOUT: Duration = Duration::from_mins(10);
+/// Short, as starts are measured.
+const POLL: Duration = Duration::from_millis(1);
+
+/// A sort of server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ours,
+    DockerRegistry,
+    /// Knows nothing of registries: what a file server reaches is the limit.
+    Nginx,
+}
+
+/// An installed server.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    path: PathBuf,
+}
+
+impl Kind {
+    pub(super) const PEERS: [Self; 2] = [Self::DockerRegistry, Self::Nginx];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "registry",
+            Self::DockerRegistry => "docker-registry",
+            Self::Nginx => "nginx",
+        }
+    }
+}
+
+impl Program {
+    /// Ours, from the folder with what was built.
+    pub(super) fn ours(programs: &Path) -> Self {
+        let path = programs.join("registry");
+        Self {
+            kind: Kind::Ours,
+            path,
+        }
+    }
+
+    /// Another one, when it is installed.
+    pub(super) fn find(kind: Kind) -> Option<Self> {
+        // Debian's nginx is where only root looks.
+        let sbin = Path::new("/usr/sbin").join(kind.name());
+        let path = find_program(kind.name()).or_else(|| sbin.is_file().then_some(sbin))?;
+        Some(Self { kind, path })
+    }
+
+    /// What it says about itself.
+    pub(super) fn version(&self) -> Result<String> {
+        let flag = if self.kind == Kind::Nginx {
+            "-v"
+        } else {
+            "--version"
+        };
+        let said = Command::new(&self.path).arg(flag).output()?;
+        // nginx says it as an error.
+        let said = [said.stdout, said.stderr].concat();
+        Ok(String::from_utf8_lossy(&said).trim().to_owned())
+    }
+
+    /// How it is run on `folder`, with TLS and a password file when `secrets` has them.
+    fn command(&self, folder: &Path, port: u16, secrets: Option<&Secrets>) -> Result<Command> {
+        // It is told when this process ends, in whatever way.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "TERM"]).arg(&self.path);
+        command.env_clear();
+        let address = format!("127.0.0.1:{port}");
+        let config = folder.with_extension("conf");
+        match self.kind {
+            Kind::Ours => {
+                command
+                    .env("REGISTRY_HTTP_ADDR", address)
+                    .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder);
+                if let Some(secrets) = secrets {
+                    command
+                        .env("REGISTRY_HTTP_TLS_CERTIFICATE", &secrets.certificate)
+                        .env("REGISTRY_HTTP_TLS_KEY", &secrets.key)
+                        .env("REGISTRY_AUTH_HTPASSWD_PATH", &secrets.htpasswd);
+                }
+            }
+            Kind::DockerRegistry => {
+                fs::write(&config, docker_registry_config(folder, &address, secrets))?;
+                command.arg("serve").arg(&config);
+            }
+            Kind::Nginx => {
+                fs::write(&config, nginx_config(folder, &address, secrets))?;
+                command.arg("-c").arg(&config);
+            }
+        }
+        Ok(command)
+    }
+}
+
+/// As Debian's, with our folder and address.
+fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> String {
+    let folder = folder.display();
+    let (auth, tls) = secrets.map_or_else(Default::default, |secrets| {
+        let (certificate, key) = (secrets.certificate.display(), secrets.key.display());
+        let htpasswd = secrets.htpasswd.display();
+        (
+            format!("auth:\n  htpasswd:\n    realm: bench\n    path: {htpasswd}\n"),
+            format!("  tls:\n    certificate: {certificate}\n    key: {key}\n"),
+        )
+    });
+    format!(
+        "version: 0.1\n\
+         storage:\n  cache:\n    blobdescriptor: inmemory\n  filesystem:\n    rootdirectory: {folder}\n  \
+         delete:\n    enabled: true\n\
+         health:\n  storagedriver:\n    enabled: true\n    interval: 10s\n    threshold: 3\n\
+         {auth}http:\n  addr: {address}\n{tls}"
+    )
+}
+
+fn nginx_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> String {
+    let (root, pid) = (folder.display(), folder.with_extension("pid"));
+    let pid = pid.display();
+    let (ssl, files) = secrets.map_or_else(Default::default, |secrets| {
+        let (certificate, key) = (secrets.certificate.display(), secrets.key.display());
+        let files = format!("ssl_certificate {certificate}; ssl_certificate_key {key};");
+        (" ssl", files)
+    });
+    format!(
+        "daemon off; worker_processes auto; pid {pid}; error_log stderr;\n\
+         events {{}}\n\
+         http {{ access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000000;\n  \
+         server {{ listen {address}{ssl}; root {root}; {files} }}\n}}\n"
+    )
+}
+
+/// What TLS and basic auth need.
+#[derive(Debug)]
+pub(super) struct Secrets {
+    certificate: PathBuf,
+    key: PathBuf,
+    htpasswd: PathBuf,
+}
+
+impl Secrets {
+    /// Makes them in `folder`.
+    pub(super) fn make(folder: &Path) -> Result<Self> {
+        let made = Self {
+            certificate: folder.join("tls.crt"),
+            key: folder.join("tls.key"),
+            htpasswd: folder.join("htpasswd"),
+        };
+        fs::write(&made.htpasswd, HTPASSWD)?;
+        run(Command::new("openssl")
+            .args(["req", "-x509", "-nodes", "-newkey", "ec"])
+            .args(["-pkeyopt", "ec_paramgen_curve:P-256", "-days", "2"])
+            .args(["-subj", "/CN=localhost", "-keyout"])
+            .arg(&made.key)
+            .arg("-out")
+            .arg(&made.certificate)
+            .stderr(Stdio::null()))?;
+        Ok(made)
+    }
+}
+
+/// What a piece of work took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) seconds: f64,
+    pub(super) cpu_ms: f64,
+    pub(super) peak_mib: f64,
+}
+
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    pub(super) port: u16,
+    /// From its start to its first right answer.
+    pub(super) start_seconds: f64,
+    /// Before the first load.
+    idle_mib: f64,
+    /// In anything observed.
+    peak_mib: Cell<Option<f64>>,
+}
+
+impl Server {
+    /// Starts `program` on `folder` and waits until it answers the manifest at `path`; with TLS, until it listens.
+    pub(super) fn start(
+        program: &Program,
+        folder: &Path,
+        secrets: Option<&Secrets>,
+        path: &str,
+    ) -> Result<Self> {
+        let port = free_ports(1)?;
+        let log = folder.with_extension("log");
+        let file = File::create(&log)?;
+        let mut command = program.command(folder, port, secrets)?;
+        command
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file);
+        let start = Instant::now();
+        let child = command
+            .spawn()
+            .context("running setpriv, which is of util-linux")?;
+        let mut server = Self {
+            child,
+            port,
+            start_seconds: 0.0,
+            idle_mib: 0.0,
+            peak_mib: Cell::new(None),
+        };
+        while !is_ready(port, secrets.is_some(), path) {
+            if let Some(status) = server.child.try_wait()? {
+                let said = fs::read_to_string(&log).unwrap_or_default();
+                bail!("{} ended ({status}): {said}", program.kind.name());
+            }
+            ensure!(
+                start.elapsed() < START_TIMEOUT,
+                "{} does not answer",
+                program.kind.name()
+            );
+            std::thread::sleep(POLL);
+        }
+        server.start_seconds = start.elapsed().as_secs_f64();
+        server.idle_mib = server.memory_mib(process::resident_kib);
+        Ok(server)
+    }
+
+    /// What the server spends while `work` is done.
+    pub(super) fn observe<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
+        let family = process::family(self.child.id());
+        family.iter().copied().for_each(process::forget_peak);
+        let ticks = || {
+            family
+                .iter()
+                .copied()
+                .map(process::cpu_ticks)
+                .sum::<Result<u64>>()
+        };
+        let (before, start) = (ticks()?, Instant::now());
+        let done = work()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let spent = u32::try_from(ticks()? - before).context("more CPU time than there can be")?;
+        let cost = Cost {
+            seconds,
+            cpu_ms: f64::from(spent) / process::TICKS_PER_SECOND * 1e3,
+            peak_mib: self.memory_mib(process::peak_kib),
+        };
+        let peak = self.peak_mib.get().unwrap_or(0.0).max(cost.peak_mib);
+        self.peak_mib.set(Some(peak));
+        Ok((done, cost))
+    }
+
+    /// Resident memory in MiB: idle, and the most in anything observed.
+    pub(super) fn memory(&self) -> String {
+        let peak = self.peak_mib.get();
+        let peak = peak.map_or("-".to_owned(), |mib| format!("{mib:.0}"));
+        format!("{:.0} / {peak}", self.idle_mib)
+    }
+
+    fn memory_mib(&self, kib: impl Fn(u32) -> Option<u32>) -> f64 {
+        let family = process::family(self.child.id());
+        let whole: u32 = family.into_iter().filter_map(kib).sum();
+        f64::from(whole) / 1024.0
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Killed at once, nginx would leave its workers behind.
+        let id = self.child.id().to_string();
+        if run(Command::new("kill").arg(id)).is_err() {
+            self.child.kill().ok();
+        }
+        self.child.wait().ok();
+    }
+}
+
+fn is_ready(port: u16, is_tls: bool, path: &str) -> bool {
+    if is_tls {
+        return TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+    }
+    Client::connect(port)
+        .and_then(|mut client| client.ask("GET", path, &[ACCEPT], b"", 200))
+        .is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::content::MANIFEST_TYPE;
+    use super::*;
+
+    #[test]
+    fn manifests_are_asked_for_by_their_type() {
+        assert!(ACCEPT.ends_with(MANIFEST_TYPE));
+    }
+
+    #[test]
+    fn secrets_switch_tls_and_passwords_on() {
+        let secrets = Secrets {
+            certificate: "/s/tls.crt".into(),
+            key: "/s/tls.key".into(),
+            htpasswd: "/s/htpasswd".into(),
+        };
+        let folder = Path::new("/data/one");
+        let plain = nginx_config(folder, "127.0.0.1:1", None);
+        assert!(plain.contains("pid /data/one.pid;"), "{plain}");
+        assert!(
+            plain.contains("listen 127.0.0.1:1; root /data/one;"),
+            "{plain}"
+        );
+        let tls = nginx_config(folder, "127.0.0.1:1", Some(&secrets));
+        assert!(tls.contains("listen 127.0.0.1:1 ssl;"), "{tls}");
+        let plain = docker_registry_config(folder, "127.0.0.1:1", None);
+        assert!(!plain.contains("tls") && !plain.contains("auth"), "{plain}");
+        let tls = docker_registry_config(folder, "127.0.0.1:1", Some(&secrets));
+        assert!(tls.ends_with("  tls:\n    certificate: /s/tls.crt\n    key: /s/tls.key\n"));
+        assert!(tls.contains("    path: /s/htpasswd\n"), "{tls}");
+    }
+}
