@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum_server::Handle;
+use axum_server::accept::NoDelayAcceptor;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::task::{JoinError, JoinSet};
@@ -100,6 +101,8 @@ pub async fn start(
             None => {
                 let mut server = axum_server::from_tcp(listener)
                     .map_err(|e| Error::new(doing.clone(), e))?
+                    // Else the end of an answer may wait for the client's word on its beginning.
+                    .acceptor(NoDelayAcceptor)
                     .handle(handle);
                 bound(server.http_builder());
                 tasks.spawn(async move {
@@ -113,6 +116,7 @@ pub async fn start(
                 let config = tls::reloading(config, shutdown.clone()).await?;
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
+                    .map(|acceptor| acceptor.acceptor(NoDelayAcceptor))
                     .handle(handle);
                 bound(server.http_builder());
                 tasks.spawn(async move {
