@@ -2,10 +2,11 @@
 //!
 //! Panics: each function, when the store breaks the rule that the function is named for.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use uuid::Uuid;
 
@@ -39,7 +40,7 @@ pub async fn blobs_come_back_whole<S: BlobStore>(store: &S) {
                 content.len() as u64
             );
             for offset in [0, content.len() / 2, content.len()] {
-                let read = read(store, &repository, &digest, offset as u64).await;
+                let read = read(store, &repository, &digest, offset..content.len()).await;
                 assert_eq!(read, content[offset..]);
             }
         }
@@ -88,7 +89,10 @@ pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
         .finish_upload(&repository, upload, &digest)
         .await
         .expect("finish");
-    assert_eq!(read(store, &repository, &digest, 0).await, b"hello world");
+    assert_eq!(
+        read(store, &repository, &digest, 0..11).await,
+        b"hello world"
+    );
     let gone = store.upload_size(&repository, upload).await;
     assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
     let cancelled = start(store, &repository).await;
@@ -186,8 +190,8 @@ pub async fn blobs_belong_to_repositories<S: BlobStore>(store: &S) {
     let gone = store.delete_blob(&first, &digest).await;
     assert!(matches!(gone, Err(StoreError::UnknownBlob(_))), "{gone:?}");
     assert!(store.blob_size(&first, &digest).await.is_err());
-    assert_eq!(read(store, &second, &digest, 0).await, b"shared");
-    assert_eq!(read(store, &third, &digest, 0).await, b"shared");
+    assert_eq!(read(store, &second, &digest, 0..6).await, b"shared");
+    assert_eq!(read(store, &third, &digest, 0..6).await, b"shared");
 }
 
 /// SHA-512 digests work like the others.
@@ -202,9 +206,9 @@ pub async fn long_digests_name_the_same_content<S: BlobStore>(store: &S) {
         .finish_upload(&repository, upload, &long)
         .await
         .expect("finish");
-    assert_eq!(read(store, &repository, &long, 0).await, b"{}");
+    assert_eq!(read(store, &repository, &long, 0..2).await, b"{}");
     assert_eq!(
-        read(store, &repository, &Digest::sha256(b"{}"), 0).await,
+        read(store, &repository, &Digest::sha256(b"{}"), 0..2).await,
         b"{}"
     );
     let manifest = manifest(&long, "");
@@ -458,7 +462,7 @@ pub async fn garbage_is_collected_and_nothing_else<S: BlobStore>(store: &S) {
         let stored = store.mount_blob(repository, None, digest).await;
         assert!(!stored.expect("mount"), "the content is left");
     }
-    assert_eq!(read(store, &repository, &config, 0).await, b"{}");
+    assert_eq!(read(store, &repository, &config, 0..2).await, b"{}");
     let kept = store.manifest(&repository, &needed.digest).await;
     assert_eq!(*kept.expect("manifest"), needed);
     let again = store.collect(late, false).await.expect("collect");
@@ -529,17 +533,12 @@ async fn read<S: BlobStore>(
     store: &S,
     repository: &Repository,
     digest: &Digest,
-    offset: u64,
+    part: Range<usize>,
 ) -> Vec<u8> {
-    let mut blob = store
-        .open_blob(repository, digest, offset)
-        .await
-        .expect("open");
-    let mut bytes = Vec::new();
-    tokio::io::copy(&mut blob.reader, &mut bytes)
-        .await
-        .expect("read");
-    bytes
+    let (first, length) = (part.start as u64, part.len() as u64);
+    let pieces = store.open_blob(repository, digest, first, length).await;
+    let bytes: Vec<Bytes> = pieces.expect("open").try_collect().await.expect("read");
+    bytes.concat()
 }
 
 fn manifest(config: &Digest, note: &str) -> Manifest {

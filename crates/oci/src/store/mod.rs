@@ -13,7 +13,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::Stream;
 use model::time::Timestamp;
-use tokio::io::AsyncRead;
 use uuid::Uuid;
 
 use crate::{Digest, Manifest, Repository, Tag};
@@ -24,15 +23,6 @@ pub use referrer::Referrer;
 
 /// The result of a store's operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
-
-/// A blob that can be read.
-#[derive(Debug)]
-pub struct Blob<R> {
-    /// Units: bytes. Of the whole blob.
-    pub size: u64,
-    /// Its bytes, from the offset that was asked for.
-    pub reader: R,
-}
 
 /// What was garbage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
@@ -49,8 +39,8 @@ pub struct Collected {
 
 /// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
 pub trait BlobStore: Send + Sync + 'static {
-    /// Reads a blob.
-    type Reader: AsyncRead + Send + Unpin + 'static;
+    /// Bytes of a blob, in pieces of any length but none.
+    type Bytes: Stream<Item = std::io::Result<Bytes>> + Send + Unpin + 'static;
 
     /// The size of a blob of `repository`. Errors: UnknownBlob.
     fn blob_size(
@@ -59,13 +49,14 @@ pub trait BlobStore: Send + Sync + 'static {
         digest: &Digest,
     ) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Opens a blob of `repository` at `offset`. Errors: UnknownBlob.
+    /// `length` bytes of a blob of `repository` from `first` on, which have to lie inside. Errors: UnknownBlob.
     fn open_blob(
         &self,
         repository: &Repository,
         digest: &Digest,
-        offset: u64,
-    ) -> impl Future<Output = Result<Blob<Self::Reader>>> + Send;
+        first: u64,
+        length: u64,
+    ) -> impl Future<Output = Result<Self::Bytes>> + Send;
 
     /// Takes a blob out of `repository`. Errors: UnknownBlob.
     fn delete_blob(

@@ -5,12 +5,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use oci::store::{BlobStore, DiskStore, StoreError, conformance};
 use oci::{Digest, Manifest, Repository, Tag};
 use tempfile::TempDir;
-use tokio::io::AsyncReadExt as _;
 use uuid::Uuid;
 
 async fn open(dir: &TempDir) -> DiskStore {
@@ -51,10 +50,10 @@ async fn push(store: &DiskStore, bytes: &'static [u8]) -> Digest {
 }
 
 async fn read(store: &DiskStore, digest: &Digest) -> Vec<u8> {
-    let mut blob = store.open_blob(&repository(), digest, 0).await.unwrap();
-    let mut bytes = Vec::new();
-    blob.reader.read_to_end(&mut bytes).await.unwrap();
-    bytes
+    let size = store.blob_size(&repository(), digest).await.unwrap();
+    let pieces = store.open_blob(&repository(), digest, 0, size).await;
+    let pieces: Vec<Bytes> = pieces.unwrap().try_collect().await.unwrap();
+    pieces.concat()
 }
 
 fn manifest(config: &Digest) -> Manifest {

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use oci::store::{BlobStore, DiskStore, StoreError};
 use oci::{Digest, Manifest, Repository, Tag};
 use tempfile::TempDir;
-use tokio::io::AsyncReadExt as _;
 
 /// Units: bytes. Too large for the journal.
 const LARGE: usize = 100_000;
@@ -81,10 +80,10 @@ async fn put(store: &DiskStore, note: &str, name: &str) -> Manifest {
 }
 
 async fn read(store: &DiskStore, digest: &Digest) -> Vec<u8> {
-    let mut blob = store.open_blob(&repository(), digest, 0).await.unwrap();
-    let mut bytes = Vec::new();
-    blob.reader.read_to_end(&mut bytes).await.unwrap();
-    bytes
+    let size = store.blob_size(&repository(), digest).await.unwrap();
+    let pieces = store.open_blob(&repository(), digest, 0, size).await;
+    let pieces: Vec<Bytes> = pieces.unwrap().try_collect().await.unwrap();
+    pieces.concat()
 }
 
 async fn at(store: &DiskStore, name: &str) -> Option<Digest> {

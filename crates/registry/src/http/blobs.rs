@@ -4,17 +4,12 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oci::store::{Blob, BlobStore as _};
+use oci::store::BlobStore as _;
 use oci::{Digest, Repository};
-use tokio::io::AsyncReadExt as _;
-use tokio_util::io::ReaderStream;
 
 use super::range::{self, Wanted};
 use super::{Answer, CONTENT_DIGEST};
 use crate::app::App;
-
-/// Units: bytes. Read from the disk at once; each open download holds two of them at most.
-const BUFFER_BYTES: usize = 128 * 1024;
 
 pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {
     let headers = &head.headers;
@@ -43,11 +38,7 @@ pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Pa
     let body = if head.method == Method::HEAD {
         Body::empty()
     } else {
-        let Blob { reader, .. } = app.store.open_blob(name, digest, first).await?;
-        Body::from_stream(ReaderStream::with_capacity(
-            reader.take(length),
-            BUFFER_BYTES,
-        ))
+        Body::from_stream(app.store.open_blob(name, digest, first, length).await?)
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -18,6 +18,7 @@ use super::durable;
 use super::index::{Blob, Index};
 use super::journal::Journal;
 use super::layout::Layout;
+use super::send::Pieces;
 use super::sessions::{Session, Sessions};
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Hasher, Repository};
@@ -99,21 +100,16 @@ impl Inner {
         found.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))
     }
 
-    pub(super) fn open_blob(&self, blob: &Blob, offset: u64) -> Result<File> {
-        let open = || {
-            let mut file = File::open(self.layout().data(&blob.canonical))?;
-            if offset > 0 {
-                file.seek(io::SeekFrom::Start(offset))?;
-            }
-            Ok(file)
-        };
-        open().map_err(|error| {
+    /// Errors: UnknownBlob – its bytes are gone.
+    pub(super) fn open_blob(&self, blob: &Blob, first: u64, length: u64) -> Result<Pieces> {
+        let path = self.layout().data(&blob.canonical);
+        Pieces::open(&path, first, length).map_err(|error| {
             if durable::is_absent(&error) {
                 let digest = &blob.canonical;
                 tracing::error!(%digest, "a blob's bytes are not there");
                 return StoreError::UnknownBlob(digest.clone());
             }
-            StoreError::io("opening a blob")(error)
+            StoreError::io("reading a blob")(error)
         })
     }
 

@@ -16,6 +16,7 @@ mod journal;
 mod layout;
 mod receive;
 mod rows;
+mod send;
 mod sessions;
 mod tables;
 
@@ -27,11 +28,12 @@ use futures_util::Stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::{Blob, BlobStore, Result, StoreError};
+use super::{BlobStore, Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag};
 use change::{Change, Name, Order, Source};
 use inner::Inner;
 use moka::sync::Cache;
+pub use send::Pieces;
 
 use super::{Collected, Referrer};
 
@@ -81,7 +83,7 @@ fn join<T>(result: std::result::Result<Result<T>, tokio::task::JoinError>) -> Re
 }
 
 impl BlobStore for DiskStore {
-    type Reader = tokio::fs::File;
+    type Bytes = Pieces;
 
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
         let size = self.inner.blob(repository, digest)?.size;
@@ -94,17 +96,12 @@ impl BlobStore for DiskStore {
         &self,
         repository: &Repository,
         digest: &Digest,
-        offset: u64,
-    ) -> Result<Blob<Self::Reader>> {
+        first: u64,
+        length: u64,
+    ) -> Result<Pieces> {
         let blob = self.inner.blob(repository, digest)?;
-        let size = blob.size;
-        let file = self
-            .run(move |inner| inner.open_blob(&blob, offset))
-            .await?;
-        Ok(Blob {
-            size,
-            reader: tokio::fs::File::from_std(file),
-        })
+        self.run(move |inner| inner.open_blob(&blob, first, length))
+            .await
     }
 
     async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
