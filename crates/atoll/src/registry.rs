@@ -1,8 +1,9 @@
-//! `atoll registry`: what a registry is given beforehand, its users and its certificate.
+//! `atoll registry`: what a registry is given beforehand, its users and its certificate, and what it is asked to do.
 //!
-//! The registry itself is `atoll serve registry`; nothing here talks to it.
+//! The registry itself is `atoll serve registry`.
 
 mod cert;
+mod gc;
 mod htpasswd;
 mod password;
 
@@ -20,14 +21,18 @@ pub(crate) enum Verb {
     Htpasswd(htpasswd::Arguments),
     /// Make a self-signed certificate, and tell how clients come to trust it
     Cert(cert::Arguments),
+    /// Let a running registry remove what nothing needs any more, now
+    Gc(gc::Arguments),
 }
 
 /// Does what the command line says.
 ///
-/// Errors: files that cannot be read or written, a password that cannot be used, an RSA key without openssl.
+/// Errors: files that cannot be read or written, a password that cannot be used, an RSA key without openssl, a
+/// registry that refuses.
 pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
     match verb {
         Verb::Htpasswd(arguments) => htpasswd::run(arguments),
         Verb::Cert(arguments) => cert::run(arguments),
+        Verb::Gc(arguments) => gc::run(arguments),
     }
 }

@@ -266,6 +266,50 @@ async fn a_running_registry_follows_its_users() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_is_collected_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let users = dir.path().join("users");
+    fs::write(&users, registry::htpasswd::line("me", "right").unwrap()).unwrap();
+    let running = serve(dir.path(), |settings| {
+        settings.registry_auth_htpasswd_path = Some(users);
+        settings.registry_storage_maintenance_gc_grace = std::time::Duration::ZERO;
+    })
+    .await;
+    let url = format!("http://127.0.0.1:{}/", running.address().port());
+    service::tls::install_provider();
+    let http = reqwest::Client::builder()
+        .tls_certs_only([])
+        .build()
+        .unwrap();
+    let digest = oci::Digest::sha256(b"nobody needs this");
+    let upload = http
+        .post(format!("{url}v2/a/blobs/uploads/?digest={digest}"))
+        .basic_auth("me", Some("right"))
+        .body("nobody needs this");
+    assert_eq!(upload.send().await.unwrap().status(), 201);
+    let gc = |more: &[&str], password: &str| {
+        atoll(
+            &[&["gc", url.as_str(), "--user", "me"], more].concat(),
+            password,
+        )
+    };
+    let told = said(&gc(&["--dry-run"], "right"));
+    assert!(
+        told.starts_with("1 blobs") && told.contains("would go"),
+        "{told}"
+    );
+    let told = refused(&gc(&[], "wrong"));
+    assert!(told.contains("authentication required"), "{told}");
+    let told = said(&gc(&[], "right"));
+    assert!(
+        told.contains("1 contents") && told.contains("are gone"),
+        "{told}"
+    );
+    let told = refused(&atoll(&["gc", "http://127.0.0.1:1"], ""));
+    assert!(told.contains("asking http://127.0.0.1:1"), "{told}");
+}
+
 #[test]
 fn what_cannot_be_done_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();

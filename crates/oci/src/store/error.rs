@@ -61,6 +61,12 @@ pub enum StoreError {
     },
 }
 
+impl From<tokio::task::JoinError> for StoreError {
+    fn from(error: tokio::task::JoinError) -> Self {
+        Self::io("running a task of the store")(error.into())
+    }
+}
+
 impl StoreError {
     /// Whether the medium has no room left.
     pub fn is_full(&self) -> bool {

@@ -173,18 +173,24 @@ impl RegistryError {
         Self::new(status, "MANIFEST_INVALID", error.to_string(), &Value::Null)
     }
 
-    /// The body with its status; server errors go into the log here.
+    /// The body with its status.
     pub(crate) fn answer(self) -> Response {
+        let body = self.body();
+        let retry_after = self
+            .retry_after
+            .map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
+        (self.status, retry_after, Json(body)).into_response()
+    }
+
+    /// The body alone; server errors go into the log here.
+    pub(super) fn body(&self) -> Value {
         let (status, body) = (self.status.as_u16(), json!({ "errors": self.items }));
         if self.status.is_server_error() {
             tracing::error!(status, cause = self.cause, %body, "answered an error");
         } else {
             tracing::debug!(status, cause = self.cause, %body, "refused");
         }
-        let retry_after = self
-            .retry_after
-            .map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
-        (self.status, retry_after, Json(body)).into_response()
+        body
     }
 }
 

@@ -1,6 +1,7 @@
 //! The routes. Names hold slashes, so everything below `/v2/` is taken apart here and not by the router.
 
 mod blobs;
+mod collection;
 mod error;
 mod guard;
 mod lists;
@@ -23,7 +24,6 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::auth::{Access, Gate};
-use crate::gc;
 pub(crate) use error::RegistryError;
 use guard::Guard;
 use route::Route;
@@ -105,7 +105,7 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::Tags { name }, _) => lists::tags(app, &name, &head).await,
         (Route::Gc, _) => {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
-            Ok(Json(gc::collect(app, is_dry).await?).into_response())
+            Ok(collection::answer(app.clone(), is_dry))
         }
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
         (Route::Referrers { name, digest }, _) => referrers::list(app, &name, &digest, &head).await,

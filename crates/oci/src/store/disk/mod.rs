@@ -79,7 +79,7 @@ impl DiskStore {
 }
 
 fn join<T>(result: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
-    result.unwrap_or_else(|error| Err(StoreError::io("running a task of the store")(error.into())))
+    result.unwrap_or_else(|error| Err(error.into()))
 }
 
 impl BlobStore for DiskStore {
