@@ -15,6 +15,11 @@ use tempfile::TempDir;
 const LARGE: usize = 100_000;
 const LIMIT: Duration = Duration::from_mins(10);
 
+/// In memory where that is possible: to wait for the medium of a busy machine can take minutes.
+fn folder() -> TempDir {
+    TempDir::new_in("/dev/shm").unwrap_or_else(|_| TempDir::new().unwrap())
+}
+
 async fn open(dir: &Path) -> DiskStore {
     DiskStore::open(dir).await.unwrap()
 }
@@ -147,7 +152,7 @@ async fn what_was_acknowledged_survives_a_loss_of_power() {
 /// A folder as a loss of power leaves it: of what was not synced, nothing is there, neither names nor the bytes of
 /// small files.
 async fn pushed_and_lost() -> Option<TempDir> {
-    let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (dir, after) = (folder(), folder());
     let journal = [dir.path(), after.path()].map(|root| root.join(".atoll/journal"));
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
@@ -178,7 +183,7 @@ async fn pushed_and_lost() -> Option<TempDir> {
 
 #[tokio::test]
 async fn the_journal_is_emptied_when_nothing_happens() {
-    let dir = TempDir::new().unwrap();
+    let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
     put(&store, "", "t").await;
@@ -197,7 +202,7 @@ async fn the_journal_is_emptied_when_nothing_happens() {
 
 #[tokio::test]
 async fn a_lost_or_damaged_index_is_read_from_the_folder() {
-    let dir = TempDir::new().unwrap();
+    let dir = folder();
     let store = open(dir.path()).await;
     let config = push(&store, b"{}".to_vec()).await;
     let manifest = put(&store, "", "t").await;
@@ -233,7 +238,7 @@ async fn a_lost_or_damaged_index_is_read_from_the_folder() {
 
 #[tokio::test]
 async fn what_others_did_to_the_folder_meanwhile_is_found() {
-    let dir = TempDir::new().unwrap();
+    let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
     let one = put(&store, "one", "a").await;
@@ -263,7 +268,7 @@ async fn what_others_did_to_the_folder_meanwhile_is_found() {
 
 #[tokio::test]
 async fn many_at_once_are_all_there() {
-    let dir = TempDir::new().unwrap();
+    let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
     let tasks: Vec<_> = (0..200)

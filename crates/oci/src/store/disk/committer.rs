@@ -208,15 +208,15 @@ impl Work {
             } else {
                 IDLE
             };
-            match queue.recv_timeout(wait) {
+            let is_idle = match queue.recv_timeout(wait) {
                 Ok(first) => {
                     let others = queue.try_iter().take(BATCH_LIMIT - 1);
                     self.make(std::iter::once(first).chain(others).collect());
+                    false
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => break,
-            }
-            let is_idle = wait == IDLE;
+            };
             told(self.catch_up(is_idle));
         }
         if !self.is_behind
