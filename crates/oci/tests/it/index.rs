@@ -267,6 +267,42 @@ async fn what_others_did_to_the_folder_meanwhile_is_found() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_is_no_garbage() {
+    let dir = folder();
+    let store = open(dir.path()).await;
+    push(&store, b"{}".to_vec()).await;
+    let layer = push(&store, b"layer of an old image".to_vec()).await;
+    let readable = put(&store, "one", "t").await;
+    drop(store);
+    // As in a folder of distribution 2.8: a manifest of a kind that is not known here.
+    let old = br#"{"schemaVersion":1,"fsLayers":[]}"#;
+    let digest = Digest::sha256(old);
+    let revision = format!("_manifests/revisions/sha256/{}/link", digest.hex());
+    for (path, bytes) in [
+        (data(dir.path(), &digest), old.as_slice()),
+        (own(dir.path(), &revision), digest.to_string().as_bytes()),
+    ] {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let late = Timestamp::UNIX_EPOCH + Duration::from_hours(200 * 365 * 24);
+    for _ in 0..2 {
+        let store = open(dir.path()).await;
+        store.collect(late, false).await.unwrap();
+        assert_eq!(read(&store, &layer).await, b"layer of an old image");
+        assert!(data(dir.path(), &digest).is_file(), "the manifest is gone");
+        store
+            .delete_manifest(&repository(), &readable.digest)
+            .await
+            .ok();
+        store.collect(late, false).await.unwrap();
+        assert!(own(dir.path(), &revision).is_file(), "its link is gone");
+        drop(store);
+        fs::remove_file(dir.path().join(".atoll/index.redb")).unwrap();
+    }
+}
+
+#[tokio::test]
 async fn many_at_once_are_all_there() {
     let dir = folder();
     let store = open(dir.path()).await;

@@ -66,6 +66,8 @@ pub(super) fn repository(
             Ok(None) => dangling(repository, &name),
             Err(error @ StoreError::Damaged { .. }) => {
                 tracing::error!(repo.name = %repository, %error, "a manifest is left out");
+                // Its bytes are not garbage because nobody here understands them.
+                tables.hold_manifest(repository, &name.canonical)?;
             }
             Err(error) => return Err(error),
         }
@@ -212,7 +214,7 @@ pub(super) fn having(layout: &Layout, wanted: &[&str]) -> io::Result<Vec<Reposit
 }
 
 /// Content that has links in a folder, by algorithm and hash; what makes no sense is left out.
-fn links(folder: &Path) -> Result<Vec<Name>> {
+pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
     let failed = || StoreError::io(DOING);
     let mut found = Vec::new();
     for algorithm in folders(folder).map_err(failed())? {

@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::time::SystemTime;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use super::adopt;
 use super::change::{Change, Name, Order};
@@ -20,17 +21,25 @@ use crate::{Digest, Repository};
 
 /// Removals that are asked for together: more would make a push wait.
 const BATCH: usize = 32;
+/// While the folder is compared with the index.
+const LOOK: Duration = Duration::from_millis(10);
 const DOING: &str = "looking for garbage";
 
 /// Takes garbage away; with `is_dry`, only counts it.
 pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result<Collected> {
+    // Content that the index does not know yet looks like garbage.
+    while !inner.shared.has_compared.load(Ordering::Acquire) {
+        std::thread::sleep(LOOK);
+    }
     let mut collection = Collection {
         inner,
         before,
         is_dry,
         found: Collected::default(),
     };
+    collection.check()?;
     collection.unneeded_blobs()?;
+    collection.check()?;
     collection.unused_content()?;
     collection.empty_repositories()?;
     Ok(collection.found)
@@ -44,6 +53,26 @@ struct Collection<'a> {
 }
 
 impl Collection<'_> {
+    /// Errors: not all that is in the folder is known.
+    fn check(&self) -> Result<()> {
+        if self.inner.shared.is_unsure.load(Ordering::Acquire) {
+            let why = "a part of the folder could not be read, so nothing is taken for garbage; see the log of the start";
+            return Err(StoreError::io(DOING)(io::Error::other(why)));
+        }
+        Ok(())
+    }
+
+    /// Whether a manifest of the repository is in the folder and cannot be read: what it needs is not known.
+    fn has_unread_manifests(&self, repository: &Repository) -> Result<bool> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        for name in adopt::links(&self.inner.layout().revisions(repository))? {
+            if snapshot.manifest(repository, name.told())?.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn unneeded_blobs(&mut self) -> Result<()> {
         let mut after = String::new();
         loop {
@@ -51,6 +80,10 @@ impl Collection<'_> {
             let Some(repository) = snapshot.next_with_blobs(&after)? else {
                 return Ok(());
             };
+            after = repository.to_string();
+            if self.has_unread_manifests(&repository)? {
+                continue;
+            }
             let blobs = snapshot.blobs(&repository)?;
             let needed: HashSet<_> = blobs
                 .iter()
@@ -66,7 +99,6 @@ impl Collection<'_> {
             for batch in unneeded.chunks(BATCH) {
                 self.remove_blobs(&repository, batch)?;
             }
-            after = repository.to_string();
         }
     }
 

@@ -41,6 +41,10 @@ const DOING: &str = "changing the storage folder";
 pub(super) struct Shared {
     pub(super) layout: Layout,
     pub(super) index: Index,
+    /// Everything in the folder is in the index, or on its way there.
+    pub(super) has_compared: AtomicBool,
+    /// Something in the folder could not be read: nothing may be taken for garbage.
+    pub(super) is_unsure: AtomicBool,
 }
 
 /// What the thread is asked for.
@@ -173,9 +177,11 @@ fn look_for_changes(shared: &Shared, jobs: &Sender<Job>, has_ended: &AtomicBool)
         is_taken && !has_ended.load(Ordering::Relaxed)
     };
     if let Err(error) = adopt::refresh(shared, adopt) {
+        shared.is_unsure.store(true, Ordering::Release);
         let error = model::error::chain(&error);
         tracing::error!(error, "the folder was not compared with the index");
     }
+    shared.has_compared.store(true, Ordering::Release);
 }
 
 fn ended() -> StoreError {
@@ -233,6 +239,7 @@ impl Work {
                 Job::Commit(order, done) => orders.push((order, done)),
                 Job::Adopt(repository) => {
                     if let Err(error) = self.adopt(&repository) {
+                        self.shared.is_unsure.store(true, Ordering::Release);
                         let error = model::error::chain(&error);
                         tracing::error!(repo.name = %repository, error, "the folder was not read again");
                     }
@@ -278,7 +285,9 @@ impl Work {
         let update = self.shared.index.update()?;
         {
             let mut tables = update.tables()?;
-            if self.is_behind || !tables.is_empty(repository)? {
+            // What could not be read has links all the same.
+            let has_links = !adopt::links(&layout.revisions(repository))?.is_empty();
+            if self.is_behind || has_links || !tables.is_empty(repository)? {
                 return Ok(false);
             }
             tables.forget(repository)?;

@@ -4,6 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -67,7 +68,12 @@ impl Inner {
         if !is_whole {
             adopt::all(&layout, &index)?;
         }
-        let shared = Arc::new(Shared { layout, index });
+        let shared = Arc::new(Shared {
+            layout,
+            index,
+            has_compared: AtomicBool::new(false),
+            is_unsure: AtomicBool::new(false),
+        });
         let committer = Committer::start(Arc::clone(&shared), journal, old, may_miss)?;
         Ok(Self {
             sessions: Sessions::default(),

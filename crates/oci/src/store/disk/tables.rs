@@ -276,6 +276,15 @@ impl Tables<'_> {
         self.let_go(repository, &name.canonical, MANIFEST)
     }
 
+    /// Keeps the bytes of a manifest that has no row.
+    pub(super) fn hold_manifest(
+        &mut self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<()> {
+        self.hold(repository, canonical, MANIFEST)
+    }
+
     fn hold(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
         let place = (&*key(canonical), repository.as_str(), kind);
         self.uses.insert(place, ()).map(drop).map_err(failed)
