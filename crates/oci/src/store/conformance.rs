@@ -10,7 +10,7 @@ use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::{BlobStore, Collected, Referrer, StoreError};
+use super::{BlobStore, Collected, Referrer, StoreError, Usage};
 use crate::{Algorithm, Digest, Manifest, Repository, Tag};
 
 /// Runs every function of this module against an empty store.
@@ -25,6 +25,7 @@ pub async fn all<S: BlobStore>(store: &S) {
     tags_move_and_manifests_stay(store).await;
     deleting_a_manifest_takes_its_tags(store).await;
     lists_are_sorted_and_come_in_pages(store).await;
+    what_a_repository_has_is_counted(store).await;
     referrers_are_listed(store).await;
     garbage_is_collected_and_nothing_else(store).await;
 }
@@ -349,6 +350,35 @@ pub async fn deleting_a_manifest_takes_its_tags<S: BlobStore>(store: &S) {
             .expect("tag"),
         one.digest
     );
+}
+
+/// Tags have their digests; each content counts once, whatever names it has.
+pub async fn what_a_repository_has_is_counted<S: BlobStore>(store: &S) {
+    let (repository, neighbour) = (repository("counted"), repository("counted/too"));
+    let none = store.usage(&repository).await.expect("usage");
+    assert_eq!(none, Usage::default());
+    for repository in [&repository, &neighbour] {
+        let config = push(store, repository, b"{}").await;
+        let one = manifest(&config, "one");
+        put(store, repository, &one, &["a", "b"])
+            .await
+            .expect("put");
+        let long = Digest::of(Algorithm::Sha512, &one.bytes);
+        store
+            .put_manifest(repository, &one, &long, &[tag("long")], false)
+            .await
+            .expect("put by another digest");
+        let tagged = store.tagged(repository, "a", 9).await.expect("tagged");
+        let expected = [(tag("b"), one.digest.clone()), (tag("long"), long)];
+        assert_eq!(tagged, expected);
+        let usage = store.usage(repository).await.expect("usage");
+        let expected = Usage {
+            tags: 3,
+            manifests: 1,
+            bytes: 2 + one.bytes.len() as u64,
+        };
+        assert_eq!(usage, expected);
+    }
 }
 
 /// Tags and repositories are listed by bytes; a repository without manifests is not known.

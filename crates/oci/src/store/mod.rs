@@ -37,6 +37,17 @@ pub struct Collected {
     pub repositories: u64,
 }
 
+/// How much a repository has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Its tags.
+    pub tags: u64,
+    /// Its manifests, tagged or not.
+    pub manifests: u64,
+    /// Units: bytes. Of its blobs and manifests, each counted once.
+    pub bytes: u64,
+}
+
 /// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
 pub trait BlobStore: Send + Sync + 'static {
     /// Bytes of a blob, in pieces of any length but none.
@@ -179,6 +190,17 @@ pub trait BlobStore: Send + Sync + 'static {
         after: &str,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Tag>>> + Send;
+
+    /// [`Self::tags`] with the digests that they point at. Errors: UnknownRepository.
+    fn tagged(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<(Tag, Digest)>>> + Send;
+
+    /// How much `repository` has: nothing of an unknown one.
+    fn usage(&self, repository: &Repository) -> impl Future<Output = Result<Usage>> + Send;
 
     /// Up to `limit` repositories after `after`, which have or had a manifest, sorted by bytes.
     fn repositories(

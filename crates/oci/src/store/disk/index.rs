@@ -15,8 +15,8 @@ use redb::{
 
 use super::change::Name;
 use super::rows::{ManifestRow, digest, key};
-use super::tables::Tables;
-use crate::store::{Referrer, Result, StoreError};
+use super::tables::{Tables, bounds};
+use crate::store::{Referrer, Result, StoreError, Usage};
 use crate::{Digest, Repository, Tag};
 
 /// Another layout of the tables is another version: the index is then made anew.
@@ -178,13 +178,13 @@ impl Snapshot {
         blob_in(&blobs, repository, digest)
     }
 
-    /// Up to `limit` tags after `after`, sorted by bytes. Nothing: there is no such repository.
+    /// Up to `limit` tags after `after` with their digests, sorted by bytes. Nothing: there is no such repository.
     pub(super) fn tags(
         &self,
         repository: &Repository,
         after: &str,
         limit: usize,
-    ) -> Result<Option<Vec<Tag>>> {
+    ) -> Result<Option<Vec<(Tag, Digest)>>> {
         let repositories = self.0.open_table(REPOSITORIES).map_err(failed)?;
         if repositories
             .get(repository.as_str())
@@ -195,6 +195,39 @@ impl Snapshot {
         }
         let tags = self.0.open_table(TAGS).map_err(failed)?;
         tags_in(&tags, repository, after, limit).map(Some)
+    }
+
+    /// How much a repository has.
+    pub(super) fn usage(&self, repository: &Repository) -> Result<Usage> {
+        let (name, next) = bounds(repository);
+        let (first, next): (&Row, &str) = (&[], &next);
+        let mut usage = Usage::default();
+        let tags = self.0.open_table(TAGS).map_err(failed)?;
+        for row in tags.range((name, "")..(next, "")).map_err(failed)? {
+            row.map_err(failed)?;
+            usage.tags += 1;
+        }
+        let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
+        for row in manifests
+            .range((name, first)..(next, first))
+            .map_err(failed)?
+        {
+            let (place, value) = row.map_err(failed)?;
+            let row = ManifestRow::decode(value.value())?;
+            if *place.value().1 == *key(&row.canonical) {
+                usage.manifests += 1;
+                usage.bytes += row.size;
+            }
+        }
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
+            let (_, value) = row.map_err(failed)?;
+            let (size, of_other_name) = value.value();
+            if of_other_name.is_empty() {
+                usage.bytes += size;
+            }
+        }
+        Ok(usage)
     }
 
     /// Up to `limit` repositories after `after`, sorted by bytes.
@@ -378,7 +411,7 @@ pub(super) fn tags_in(
     repository: &Repository,
     after: &str,
     limit: usize,
-) -> Result<Vec<Tag>> {
+) -> Result<Vec<(Tag, Digest)>> {
     let name = repository.as_str();
     let range = (Bound::Excluded((name, after)), Bound::Unbounded);
     let mut found = Vec::new();
@@ -387,12 +420,12 @@ pub(super) fn tags_in(
         .map_err(failed)?
         .take(limit)
     {
-        let (place, _) = row.map_err(failed)?;
+        let (place, at) = row.map_err(failed)?;
         let (its_name, tag) = place.value();
         if its_name != name {
             break;
         }
-        found.push(tag.parse().map_err(damaged)?);
+        found.push((tag.parse().map_err(damaged)?, digest(at.value())?));
     }
     Ok(found)
 }

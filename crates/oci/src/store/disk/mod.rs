@@ -35,7 +35,7 @@ use inner::Inner;
 use moka::sync::Cache;
 pub use send::Pieces;
 
-use super::{Collected, Referrer};
+use super::{Collected, Referrer, Usage};
 
 /// Units: bytes. Manifests that are asked for again and again.
 const MANIFESTS_BYTES: u64 = 8 << 20;
@@ -260,10 +260,26 @@ impl BlobStore for DiskStore {
     }
 
     async fn tags(&self, repository: &Repository, after: &str, limit: usize) -> Result<Vec<Tag>> {
+        let tagged = self.tagged(repository, after, limit).await?;
+        Ok(tagged.into_iter().map(|(tag, _)| tag).collect())
+    }
+
+    async fn tagged(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Tag, Digest)>> {
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot
             .tags(repository, after, limit)?
             .ok_or_else(|| StoreError::UnknownRepository(repository.clone()))
+    }
+
+    async fn usage(&self, repository: &Repository) -> Result<Usage> {
+        let repository = repository.clone();
+        self.run(move |inner| inner.shared.index.snapshot()?.usage(&repository))
+            .await
     }
 
     async fn repositories(&self, after: &str, limit: usize) -> Result<Vec<Repository>> {

@@ -5,7 +5,7 @@ use redb::{ReadableTable as _, Table};
 
 use super::change::{Change, Name, Order};
 use super::index::{Row, blob_in, damaged, failed, is_needed, manifest_in, tags_in};
-use super::rows::{ManifestRow, digest, key};
+use super::rows::{ManifestRow, key};
 use crate::store::{Referrer, Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag};
 
@@ -119,12 +119,8 @@ impl Tables<'_> {
 
     fn tags_at(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Tag>> {
         let mut found = Vec::new();
-        for tag in tags_in(&self.tags, repository, "", usize::MAX)? {
-            let place = (repository.as_str(), tag.as_str());
-            let Some(at) = self.tags.get(place).map_err(failed)? else {
-                continue;
-            };
-            let row = manifest_in(&self.manifests, repository, &digest(at.value())?)?;
+        for (tag, at) in tags_in(&self.tags, repository, "", usize::MAX)? {
+            let row = manifest_in(&self.manifests, repository, &at)?;
             if row.is_some_and(|row| row.canonical == *canonical) {
                 found.push(tag);
             }
@@ -341,7 +337,7 @@ impl Tables<'_> {
 }
 
 /// Where the places of a repository begin, and where they end: no other name lies between.
-fn bounds(repository: &Repository) -> (&str, String) {
+pub(super) fn bounds(repository: &Repository) -> (&str, String) {
     let name = repository.as_str();
     (name, format!("{name}\0"))
 }
