@@ -16,6 +16,9 @@ pub enum StoreError {
     /// A manifest of the repository needs the blob.
     #[error("blob {0} is needed by a manifest")]
     InUse(Digest),
+    /// What was to go was pushed again meanwhile.
+    #[error("it was pushed again meanwhile")]
+    Renewed,
     /// The repository has no such manifest or tag.
     #[error("manifest {0} is not known")]
     UnknownManifest(String),

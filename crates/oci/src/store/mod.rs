@@ -15,7 +15,7 @@ use futures_util::Stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use crate::{Digest, Manifest, Repository, Tag};
+use crate::{Digest, Manifest, Repository, Tag, Target};
 
 pub use disk::DiskStore;
 pub use error::StoreError;
@@ -46,6 +46,15 @@ pub struct Usage {
     pub manifests: u64,
     /// Units: bytes. Of its blobs and manifests, each counted once.
     pub bytes: u64,
+}
+
+/// Content, whoever has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Its SHA-256.
+    pub digest: Digest,
+    /// Units: bytes. Nothing when the bytes are gone or damaged, and repositories still refer to them.
+    pub size: Option<u64>,
 }
 
 /// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
@@ -215,4 +224,61 @@ pub trait BlobStore: Send + Sync + 'static {
         repository: &Repository,
         subject: &Digest,
     ) -> impl Future<Output = Result<Vec<Referrer>>> + Send;
+
+    /// Up to `limit` contents after `after`, sorted by their SHA-256, without regard to repositories.
+    fn contents(
+        &self,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Content>>> + Send;
+
+    /// The bytes of content as they are, without regard to repositories. Errors: UnknownBlob.
+    fn open_content(&self, digest: &Digest) -> impl Future<Output = Result<Self::Bytes>> + Send;
+
+    /// Takes content away that somebody found to be damaged or gone, and that still is: the bytes are set aside with
+    /// a note, and nobody has them until they are pushed anew, by whomever, which gives them back to everybody who
+    /// had them. Whether it was so.
+    fn quarantine(&self, digest: &Digest) -> impl Future<Output = Result<bool>> + Send;
+
+    /// The repositories that have content, as a blob or as a manifest, sorted by bytes; also when it is damaged.
+    fn holders(&self, digest: &Digest) -> impl Future<Output = Result<Vec<Repository>>> + Send;
+
+    /// The manifests of `repository` that need a blob, and the indexes that need a manifest; sorted by digest.
+    fn needed_by(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> impl Future<Output = Result<Vec<Digest>>> + Send;
+
+    /// Up to `limit` blobs of `repository` after `after`, sorted by their SHA-256.
+    fn blobs(
+        &self,
+        repository: &Repository,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Content>>> + Send;
+
+    /// Up to `limit` manifests of `repository` after `after`, tagged or not, sorted by their SHA-256.
+    fn manifests(
+        &self,
+        repository: &Repository,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Content>>> + Send;
+
+    /// When a tag or a manifest was pushed last. Errors: UnknownManifest.
+    fn pushed_at(
+        &self,
+        repository: &Repository,
+        target: &Target,
+    ) -> impl Future<Output = Result<Timestamp>> + Send;
+
+    /// Takes a tag away, or a manifest that has no tag, that no index needs and that refers to nothing which is there;
+    /// not when it was pushed later than `pushed_at`. Whether it went.
+    fn expire(
+        &self,
+        repository: &Repository,
+        target: &Target,
+        pushed_at: Timestamp,
+    ) -> impl Future<Output = Result<bool>> + Send;
 }

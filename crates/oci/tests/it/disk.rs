@@ -215,45 +215,173 @@ async fn what_distribution_leaves_behind_is_not_served() {
         .unwrap();
 }
 
+/// Where the bytes of content are.
+fn data(dir: &TempDir, digest: &Digest) -> PathBuf {
+    let hex = digest.hex();
+    content(dir).join(format!("blobs/sha256/{}/{hex}/data", &hex[..2]))
+}
+
+/// As a worn-out disk does it: the size stays.
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+fn quarantined(dir: &TempDir) -> Vec<String> {
+    files(&dir.path().join(".atoll/quarantine"))
+}
+
 #[tokio::test]
-async fn damage_is_told_instead_of_served() {
+async fn damaged_content_is_lost_until_it_is_pushed() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let damage = async |digest: &Digest| flip(&data(&dir, digest));
+    conformance::damaged_content_is_lost_until_it_is_pushed(&store, damage).await;
+    assert_eq!(quarantined(&dir).len(), 4, "bytes and a note, twice");
+    let missing = TempDir::new().unwrap();
+    let store = open(&missing).await;
+    let remove = async |digest: &Digest| fs::remove_file(data(&missing, digest)).unwrap();
+    conformance::damaged_content_is_lost_until_it_is_pushed(&store, remove).await;
+}
+
+#[tokio::test]
+async fn what_is_lost_stays_lost_after_a_start_until_somebody_brings_it_back() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let digest = push(&store, b"brought back").await;
+    flip(&data(&dir, &digest));
+    assert!(store.quarantine(&digest).await.unwrap());
+    let is_lost = async |store: &DiskStore| {
+        let size = store.blob_size(&repository(), &digest).await;
+        matches!(size, Err(StoreError::UnknownBlob(_)))
+    };
+    drop(store);
+    let store = open(&dir).await;
+    assert!(is_lost(&store).await);
+    drop(store);
+    fs::remove_file(dir.path().join(".atoll/index.redb")).unwrap();
+    let store = open(&dir).await;
+    assert!(is_lost(&store).await);
+    drop(store);
+    let bytes = data(&dir, &digest);
+    fs::create_dir_all(bytes.parent().unwrap()).unwrap();
+    fs::write(&bytes, b"brought back").unwrap();
+    let store = open(&dir).await;
+    assert_eq!(read(&store, &digest).await, b"brought back");
+}
+
+#[tokio::test]
+async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let config = push(&store, b"{}").await;
+    let large = Bytes::from(vec![7; 700_000]);
+    let upload = start(&store).await;
+    let bytes = stream::iter([Ok::<_, std::io::Error>(large.clone())]);
+    let repository = &repository();
+    let appended = store.append_upload(repository, upload, None, bytes);
+    appended.await.unwrap();
+    let digest = Digest::sha256(&large);
+    let finished = store.finish_upload(repository, upload, &digest).await;
+    finished.unwrap();
     let manifest = manifest(&config);
-    store
-        .put_manifest(&repository(), &manifest, &manifest.digest, &[], false)
-        .await
-        .unwrap();
-    let hex = manifest.digest.hex();
-    let data = content(&dir).join(format!("blobs/sha256/{}/{hex}/data", &hex[..2]));
-    fs::write(
-        &data,
-        String::from_utf8(manifest.bytes.to_vec())
-            .unwrap()
-            .replace("\"x\"", "\"y\""),
-    )
-    .unwrap();
-    let damaged = store
-        .manifest(&repository(), &manifest.digest)
-        .await
-        .unwrap_err();
-    assert!(matches!(damaged, StoreError::Damaged { .. }), "{damaged:?}");
+    let put = store.put_manifest(repository, &manifest, &manifest.digest, &[], false);
+    put.await.unwrap();
+    flip(&data(&dir, &digest));
+    // What was pushed just now is known: nobody hashes it again.
+    assert_eq!(read(&store, &digest).await.len(), large.len());
     drop(store);
-    let link = content(&dir).join(format!(
-        "repositories/team/app/_layers/sha256/{}/link",
-        config.hex()
-    ));
-    fs::write(link, "garbage").unwrap();
-    fs::remove_dir_all(dir.path().join(".atoll")).unwrap();
+    flip(&data(&dir, &config));
+    flip(&data(&dir, &manifest.digest));
     let store = open(&dir).await;
-    let lost = store.blob_size(&repository(), &config).await.unwrap_err();
-    assert!(matches!(lost, StoreError::UnknownBlob(_)), "{lost:?}");
-    let lost = store.manifest(&repository(), &manifest.digest).await;
+    let whole = store.open_blob(repository, &digest, 0, 700_000).await;
+    let mut whole = whole.unwrap();
+    let mut got = 0;
+    let error = loop {
+        match whole.try_next().await {
+            Ok(piece) => got += piece.expect("an error before the end").len(),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
+    assert!(got < 700_000);
+    let lost = store.open_blob(repository, &config, 0, 2).await.map(drop);
+    assert!(matches!(lost, Err(StoreError::UnknownBlob(_))), "{lost:?}");
+    for lost in [&digest, &config] {
+        let size = store.blob_size(repository, lost).await;
+        assert!(matches!(size, Err(StoreError::UnknownBlob(_))), "{size:?}");
+    }
+    let lost = store.manifest(repository, &manifest.digest).await;
     assert!(
         matches!(lost, Err(StoreError::UnknownManifest(_))),
         "{lost:?}"
     );
+    // The start has read the manifest already, and left its bytes to whoever looks at all content.
+    assert_eq!(quarantined(&dir).len(), 4);
+    assert!(store.quarantine(&manifest.digest).await.unwrap());
+    assert_eq!(quarantined(&dir).len(), 6);
+    // Whole bytes and a link of which nobody knows what it says: not served, either.
+    drop(store);
+    let config = push(&open(&dir).await, b"{}").await;
+    let link = content(&dir).join(format!(
+        "repositories/team/app/_layers/sha256/{}/link",
+        config.hex()
+    ));
+    for text in ["garbage", &digest.to_string()] {
+        fs::write(&link, text).unwrap();
+        fs::remove_dir_all(dir.path().join(".atoll")).unwrap();
+        let store = open(&dir).await;
+        let lost = store.blob_size(repository, &config).await;
+        assert!(matches!(lost, Err(StoreError::UnknownBlob(_))), "{lost:?}");
+    }
+}
+
+#[tokio::test]
+async fn damage_is_noticed_behind_whoever_reads_a_part() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let digest = push(&store, b"read in parts").await;
+    drop(store);
+    flip(&data(&dir, &digest));
+    let store = open(&dir).await;
+    let part = store.open_blob(&repository(), &digest, 0, 2).await.unwrap();
+    let part: Vec<Bytes> = part.try_collect().await.unwrap();
+    assert_eq!(part.concat(), b"re");
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while store.blob_size(&repository(), &digest).await.is_ok() {
+        assert!(std::time::Instant::now() < deadline, "nobody noticed");
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(quarantined(&dir).len(), 2);
+}
+
+#[tokio::test]
+async fn bytes_that_came_with_a_push_replace_those_nobody_knows() {
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let digest = push(&store, b"{}").await;
+    let manifest = manifest(&digest);
+    let put = async |store: &DiskStore| {
+        let name = &repository();
+        let put = store.put_manifest(name, &manifest, &manifest.digest, &[], false);
+        put.await.unwrap();
+    };
+    put(&store).await;
+    drop(store);
+    // What a crash of the machine leaves of a file: its length.
+    for digest in [&digest, &manifest.digest] {
+        let size = fs::metadata(data(&dir, digest)).unwrap().len();
+        fs::write(data(&dir, digest), vec![0; usize::try_from(size).unwrap()]).unwrap();
+    }
+    let store = open(&dir).await;
+    assert_eq!(push(&store, b"{}").await, digest);
+    put(&store).await;
+    assert_eq!(read(&store, &digest).await, b"{}");
+    let stored = store.manifest(&repository(), &manifest.digest).await;
+    assert_eq!(*stored.unwrap(), manifest);
+    assert!(!dir.path().join(".atoll/quarantine").exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -209,6 +209,7 @@ impl From<StoreError> for RegistryError {
             StoreError::InUse(digest) => {
                 Self::new(StatusCode::CONFLICT, "DENIED", text, &json!(digest))
             }
+            StoreError::Renewed => Self::new(StatusCode::CONFLICT, "DENIED", text, &Value::Null),
             StoreError::UnknownManifest(id) => Self::manifest_unknown(id),
             StoreError::UnknownUpload => {
                 Self::new(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", &Value::Null)
@@ -290,6 +291,7 @@ mod tests {
         let table = [
             (unknown, 404, "NAME_UNKNOWN"),
             (StoreError::InUse(digest.clone()), 409, "DENIED"),
+            (StoreError::Renewed, 409, "DENIED"),
             (StoreError::UnknownBlob(digest), 404, "BLOB_UNKNOWN"),
             (
                 StoreError::UnknownManifest("t".to_owned()),

@@ -9,9 +9,9 @@ use super::committer::{Shared, nanos, now};
 use super::durable;
 use super::index::Index;
 use super::layout::Layout;
-use super::tables::Tables;
+use super::tables::{BLOB, MANIFEST, Tables};
 use crate::store::{Result, StoreError};
-use crate::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
+use crate::{Algorithm, Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
 /// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
 const LINK_LIMIT_BYTES: u64 = 256;
@@ -51,7 +51,10 @@ pub(super) fn repository(
     for name in links(&layout.layers(repository))? {
         match fs::metadata(layout.data(&name.canonical)) {
             Ok(found) => tables.add_blob(repository, &name, found.len())?,
-            Err(error) if durable::is_absent(&error) => dangling(repository, &name),
+            Err(error) if durable::is_absent(&error) => {
+                dangling(repository, &name);
+                tables.add_lost(repository, &name, BLOB)?;
+            }
             Err(error) => return Err(StoreError::io(DOING)(error)),
         }
     }
@@ -63,11 +66,14 @@ pub(super) fn repository(
     for name in links(&layout.revisions(repository))? {
         match manifest(layout, &name.canonical) {
             Ok(Some(manifest)) => tables.add_manifest(repository, &name, &manifest)?,
-            Ok(None) => dangling(repository, &name),
+            Ok(None) => {
+                dangling(repository, &name);
+                tables.add_lost(repository, &name, MANIFEST)?;
+            }
             Err(error @ StoreError::Damaged { .. }) => {
                 tracing::error!(repo.name = %repository, %error, "a manifest is left out");
                 // Its bytes are not garbage because nobody here understands them.
-                tables.hold_manifest(repository, &name.canonical)?;
+                tables.add_lost(repository, &name, MANIFEST)?;
             }
             Err(error) => return Err(error),
         }
@@ -223,12 +229,19 @@ pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
             let path = below.join(&hex).join("link");
             if let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>()
                 && let Some(canonical) = link(&path)?
+                // Only another kind of digest can be another name.
+                && (name == canonical || name.algorithm() != Algorithm::Sha256 || is_told(&path))
             {
                 found.push(Name::new(canonical, &name));
             }
         }
     }
     Ok(found)
+}
+
+fn is_told(link: &Path) -> bool {
+    tracing::warn!(link = %link.display(), "a link is damaged and left out: it names other content");
+    false
 }
 
 /// The digest that a link holds; nothing when there is no link, or none that can be read.

@@ -39,10 +39,16 @@ pub(super) enum Change {
         repository: Repository,
         manifest: Name,
         tags: Vec<Tag>,
+        /// Not when anything needs it, or when it was pushed later than this. Units: nanoseconds since 1970.
+        #[serde(default)]
+        unless_since: Option<u64>,
     },
     RemoveTag {
         repository: Repository,
         tag: Tag,
+        /// Not when it was pushed later than this. Units: nanoseconds since 1970.
+        #[serde(default)]
+        unless_since: Option<u64>,
     },
 }
 

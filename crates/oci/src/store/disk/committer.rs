@@ -22,7 +22,9 @@ use super::files::{self, Prepared};
 use super::index::Index;
 use super::journal::{self, Journal};
 use super::layout::Layout;
+use super::quarantine::{self, Condemned};
 use super::tables::Tables;
+use super::verified::Verified;
 use crate::store::{Result, StoreError};
 use crate::{Digest, Repository};
 
@@ -41,6 +43,7 @@ const DOING: &str = "changing the storage folder";
 pub(super) struct Shared {
     pub(super) layout: Layout,
     pub(super) index: Index,
+    pub(super) verified: Verified,
     /// Everything in the folder is in the index, or on its way there.
     pub(super) has_compared: AtomicBool,
     /// Something in the folder could not be read: nothing may be taken for garbage.
@@ -60,6 +63,8 @@ enum Job {
         is_dry: bool,
         done: oneshot::Sender<bool>,
     },
+    /// Damaged content; whether it was taken away.
+    Quarantine(Condemned, oneshot::Sender<Result<bool>>),
 }
 
 /// The thread; it ends with this value.
@@ -92,6 +97,7 @@ impl Committer {
         } else {
             work.read_again()?;
         }
+        quarantine::recall(&work.shared)?;
         let shared = Arc::clone(&work.shared);
         let (jobs, queue) = channel();
         let thread = std::thread::Builder::new()
@@ -151,6 +157,13 @@ impl Committer {
             done,
         })?;
         answer.blocking_recv().map_err(|_| ended())
+    }
+
+    /// Takes damaged content away; whether it was still what was looked at. Blocks.
+    pub(super) fn quarantine(&self, condemned: Condemned) -> Result<bool> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Quarantine(condemned, done))?;
+        answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
 
     fn send(&self, job: Job) -> Result<()> {
@@ -256,11 +269,21 @@ impl Work {
                     done.send(is_told(self.remove_if_empty(&repository, is_dry)))
                         .ok();
                 }
+                Job::Quarantine(condemned, done) => {
+                    done.send(self.quarantine(&condemned)).ok();
+                }
             }
         }
         if !orders.is_empty() {
             self.commit(orders);
         }
+    }
+
+    fn quarantine(&mut self, condemned: &Condemned) -> Result<bool> {
+        if self.is_behind {
+            self.replay()?;
+        }
+        quarantine::take(&self.shared, condemned)
     }
 
     fn adopt(&self, repository: &Repository) -> Result<()> {
@@ -353,7 +376,7 @@ impl Work {
         self.is_behind = true;
         for accepted in accepted {
             std::mem::take(&mut accepted.prepared)
-                .place(&shared.layout)
+                .place(&shared.layout, &shared.verified)
                 .map_err(failed())?;
         }
         update.commit()?;
@@ -363,7 +386,13 @@ impl Work {
 
     fn accept(&self, tables: &mut Tables<'_>, order: &mut Order) -> Result<Prepared> {
         tables.check(order)?;
-        let prepared = files::prepare(&self.shared.layout, order).map_err(|error| {
+        let Shared {
+            layout, verified, ..
+        } = &*self.shared;
+        if files::is_too_young(layout, &order.change).map_err(StoreError::io(DOING))? {
+            return Err(StoreError::Renewed);
+        }
+        let prepared = files::prepare(layout, verified, order).map_err(|error| {
             match &order.change {
                 // Seen a moment ago, and collected since.
                 Change::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
@@ -409,9 +438,13 @@ impl Work {
     }
 
     fn remake(&self, tables: &mut Tables<'_>, order: &Order) -> Result<()> {
-        let layout = &self.shared.layout;
-        match files::prepare(layout, order) {
-            Ok(prepared) => prepared.place(layout).map_err(StoreError::io(DOING))?,
+        let Shared {
+            layout, verified, ..
+        } = &*self.shared;
+        match files::prepare(layout, verified, order) {
+            Ok(prepared) => prepared
+                .place(layout, verified)
+                .map_err(StoreError::io(DOING))?,
             // Removed by a later change.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(StoreError::io(DOING)(error)),

@@ -7,13 +7,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::change::{Change, Name, Order, Source};
+use super::committer::nanos;
 use super::durable::{self, Staged};
 use super::layout::Layout;
+use super::verified::Verified;
 use crate::{Digest, Repository, Tag};
 
 /// A change that needs only names to be visible.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
+    /// Content whose bytes come with the change: they were hashed on their way in.
+    brought: Option<Digest>,
     /// An upload's bytes, and where they go.
     moved: Option<(PathBuf, PathBuf)>,
     /// In the order in which they become visible to a process that takes no lock: tags last.
@@ -25,9 +29,10 @@ pub(super) struct Prepared {
 /// Writes what a change needs. Dropped, it takes that away again.
 ///
 /// Errors: NotFound – the bytes of a blob are not there any more.
-pub(super) fn prepare(layout: &Layout, order: &Order) -> io::Result<Prepared> {
+pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io::Result<Prepared> {
     let mut preparing = Preparing {
         layout,
+        verified,
         content: order.content.as_deref(),
         prepared: Prepared::default(),
     };
@@ -73,11 +78,14 @@ pub(super) fn prepare(layout: &Layout, order: &Order) -> io::Result<Prepared> {
             repository,
             manifest,
             tags,
+            ..
         } => {
             preparing.remove_tags(repository, tags);
             preparing.remove(manifest, |digest| layout.revision_link(repository, digest));
         }
-        Change::RemoveTag { repository, tag } => {
+        Change::RemoveTag {
+            repository, tag, ..
+        } => {
             preparing.remove_tags(repository, std::slice::from_ref(tag));
         }
     }
@@ -86,23 +94,28 @@ pub(super) fn prepare(layout: &Layout, order: &Order) -> io::Result<Prepared> {
 
 struct Preparing<'a> {
     layout: &'a Layout,
+    verified: &'a Verified,
     content: Option<&'a [u8]>,
     prepared: Prepared,
 }
 
 impl Preparing<'_> {
-    /// The bytes themselves, unless they are there: from an upload, or else from the change.
+    /// The bytes themselves, unless they are known to be there: from an upload, or else from the change.
     fn bytes(&mut self, digest: &Digest, size: u64, upload: Option<PathBuf>) -> io::Result<()> {
         let target = self.layout.data(digest);
         let has = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() == size);
-        if !has(&target) {
+        let is_there = has(&target);
+        if !(is_there && self.verified.contains(digest)) {
             let data = upload.as_ref().map(|upload| upload.join("data"));
             if let Some(data) = data.filter(|data| has(data)) {
                 create_parent(&target)?;
                 self.prepared.moved = Some((data, target));
-            } else {
-                let content = self.content.ok_or(io::ErrorKind::NotFound)?;
+                self.prepared.brought = Some(digest.clone());
+            } else if let Some(content) = self.content {
                 self.stage(target, content)?;
+                self.prepared.brought = Some(digest.clone());
+            } else if !is_there {
+                return Err(io::ErrorKind::NotFound.into());
             }
         }
         self.prepared.removed.extend(upload);
@@ -136,6 +149,25 @@ impl Preparing<'_> {
     }
 }
 
+/// Whether what a change removes has been pushed later than the change allows.
+pub(super) fn is_too_young(layout: &Layout, change: &Change) -> io::Result<bool> {
+    let (link, since) = match change {
+        Change::RemoveTag {
+            repository,
+            tag,
+            unless_since: Some(since),
+        } => (layout.tag_current(repository, tag), since),
+        Change::RemoveManifest {
+            repository,
+            manifest,
+            unless_since: Some(since),
+            ..
+        } => (layout.revision_link(repository, manifest.told()), since),
+        _ => return Ok(false),
+    };
+    Ok(nanos(fs::metadata(link)?.modified()?) > *since)
+}
+
 /// Removes a folder in one step: a tag of which half is removed would still be one to distribution.
 pub(super) fn remove(layout: &Layout, folder: &Path) -> io::Result<()> {
     let leaving = layout.temporary();
@@ -149,9 +181,12 @@ fn create_parent(path: &Path) -> io::Result<()> {
 
 impl Prepared {
     /// Gives everything its name, and takes away what goes. May be done again.
-    pub(super) fn place(self, layout: &Layout) -> io::Result<()> {
+    pub(super) fn place(self, layout: &Layout, verified: &Verified) -> io::Result<()> {
         if let Some((from, to)) = self.moved {
             durable::rename(&from, &to)?;
+        }
+        if let Some(canonical) = &self.brought {
+            verified.mark(canonical);
         }
         for (staged, target) in self.staged {
             staged.place(&target)?;

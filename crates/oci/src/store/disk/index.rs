@@ -14,13 +14,13 @@ use redb::{
 };
 
 use super::change::Name;
-use super::rows::{ManifestRow, digest, key};
+use super::rows::{LOST, ManifestRow, digest, key};
 use super::tables::{Tables, bounds};
 use crate::store::{Referrer, Result, StoreError, Usage};
 use crate::{Digest, Repository, Tag};
 
 /// Another layout of the tables is another version: the index is then made anew.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Units: bytes. What is not in it comes from the system's own cache.
 const CACHE_BYTES: usize = 4 << 20;
 const DOING: &str = "using the index of the storage folder";
@@ -34,17 +34,17 @@ const REPOSITORIES: TableDefinition<&str, ()> = TableDefinition::new("repositori
 /// Repository, tag: the digest.
 const TAGS: TableDefinition<(&str, &str), &Row> = TableDefinition::new("tags");
 /// Repository, digest: see [`ManifestRow`].
-const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinition::new("manifests");
+pub(super) const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinition::new("manifests");
 /// Repository, digest: size, and the canonical digest where the one of the key is another one.
-const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
+pub(super) const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
 /// Repository, subject, digest: see [`Referrer`], as JSON.
 const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> = TableDefinition::new("referrers");
-/// Repository, digest, manifest: what a manifest needs, by the digest that stands in it.
-const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
+/// Repository, digest, manifest: what a manifest or an index needs, by the digest that stands in it.
+pub(super) const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
 /// Another digest of a blob, and the canonical one: what was true once stays true.
 const ALIASES: TableDefinition<&Row, &Row> = TableDefinition::new("aliases");
 /// Canonical digest, repository, kind: who has content.
-const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
+pub(super) const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
 
 /// The index in its file.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(super) struct Index {
 }
 
 /// One state of everything; later changes do not show.
-pub(super) struct Snapshot(ReadTransaction);
+pub(super) struct Snapshot(pub(super) ReadTransaction);
 
 /// Changes that become visible together.
 pub(super) struct Update(WriteTransaction);
@@ -216,14 +216,14 @@ impl Snapshot {
             let row = ManifestRow::decode(value.value())?;
             if *place.value().1 == *key(&row.canonical) {
                 usage.manifests += 1;
-                usage.bytes += row.size;
+                usage.bytes += if row.size == LOST { 0 } else { row.size };
             }
         }
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
             let (_, value) = row.map_err(failed)?;
             let (size, of_other_name) = value.value();
-            if of_other_name.is_empty() {
+            if of_other_name.is_empty() && size != LOST {
                 usage.bytes += size;
             }
         }
@@ -366,26 +366,44 @@ pub(super) fn manifest_in(
     repository: &Repository,
     digest: &Digest,
 ) -> Result<Option<ManifestRow>> {
+    let linked = linked_manifest(manifests, repository, digest)?;
+    Ok(linked.filter(|row| row.size != LOST))
+}
+
+/// Also one that is lost.
+pub(super) fn linked_manifest(
+    manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
+    repository: &Repository,
+    digest: &Digest,
+) -> Result<Option<ManifestRow>> {
     let name = repository.as_str();
     let asked = key(digest);
-    let Some(row) = manifests.get((name, &*asked)).map_err(failed)? else {
+    let row = |key: &Row| -> Result<Option<ManifestRow>> {
+        let row = manifests.get((name, key)).map_err(failed)?;
+        row.map(|row| ManifestRow::decode(row.value())).transpose()
+    };
+    let Some(found) = row(&asked)? else {
         return Ok(None);
     };
-    let row = ManifestRow::decode(row.value())?;
     // The other name counts as long as the canonical one is there.
-    let canonical = key(&row.canonical);
-    if canonical != asked
-        && manifests
-            .get((name, &*canonical))
-            .map_err(failed)?
-            .is_none()
-    {
-        return Ok(None);
+    let canonical = key(&found.canonical);
+    if canonical == asked {
+        return Ok(Some(found));
     }
-    Ok(Some(row))
+    row(&canonical)
 }
 
 pub(super) fn blob_in(
+    blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
+    repository: &Repository,
+    asked: &Digest,
+) -> Result<Option<Blob>> {
+    let linked = linked_blob(blobs, repository, asked)?;
+    Ok(linked.filter(|blob| blob.size != LOST))
+}
+
+/// Also one that is lost.
+pub(super) fn linked_blob(
     blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
     repository: &Repository,
     asked: &Digest,
@@ -399,10 +417,10 @@ pub(super) fn blob_in(
         let canonical = asked.clone();
         return Ok(Some(Blob { canonical, size }));
     }
-    if blobs.get((name, of_other_name)).map_err(failed)?.is_none() {
+    let Some(row) = blobs.get((name, of_other_name)).map_err(failed)? else {
         return Ok(None);
-    }
-    let canonical = digest(of_other_name)?;
+    };
+    let (canonical, size) = (digest(of_other_name)?, row.value().0);
     Ok(Some(Blob { canonical, size }))
 }
 

@@ -19,10 +19,13 @@ use super::durable;
 use super::index::{Blob, Index};
 use super::journal::Journal;
 use super::layout::Layout;
-use super::send::Pieces;
+use super::quarantine;
+use super::send::{Check, Pieces};
 use super::sessions::{Session, Sessions};
+use super::suspects::Suspects;
+use super::verified::Verified;
 use crate::store::{Result, StoreError};
-use crate::{Algorithm, Digest, Hasher, Repository};
+use crate::{Algorithm, Digest, Hasher, Manifest, Repository};
 
 /// Units: bytes. Read at once when an upload is hashed again.
 const REHASH_BYTES: usize = 256 * 1024;
@@ -40,6 +43,8 @@ pub(super) struct Inner {
     pub(super) committer: Committer,
     /// Blobs that somebody was told of a short while ago.
     wanted: Cache<(Repository, Digest), ()>,
+    /// Content that is to be compared with its digest.
+    suspects: Suspects,
     /// Held as long as the store is open; let go after the committer has ended.
     _exclusive: File,
 }
@@ -71,6 +76,7 @@ impl Inner {
         let shared = Arc::new(Shared {
             layout,
             index,
+            verified: Verified::default(),
             has_compared: AtomicBool::new(false),
             is_unsure: AtomicBool::new(false),
         });
@@ -83,6 +89,7 @@ impl Inner {
                 .max_capacity(WANTED_LIMIT)
                 .time_to_live(WANTED)
                 .build(),
+            suspects: Suspects::default(),
             _exclusive: exclusive,
         })
     }
@@ -106,25 +113,101 @@ impl Inner {
         found.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))
     }
 
-    /// Errors: UnknownBlob – its bytes are gone.
-    pub(super) fn open_blob(&self, blob: &Blob, first: u64, length: u64) -> Result<Pieces> {
-        let path = self.layout().data(&blob.canonical);
-        Pieces::open(&path, first, length).map_err(|error| {
-            if durable::is_absent(&error) {
-                let digest = &blob.canonical;
-                tracing::error!(%digest, "a blob's bytes are not there");
-                return StoreError::UnknownBlob(digest.clone());
+    /// A part of a blob. The whole is compared with its digest while it is read for the first time.
+    ///
+    /// Errors: UnknownBlob – its bytes are gone or damaged.
+    pub(super) fn open_blob(
+        self: &Arc<Self>,
+        blob: &Blob,
+        first: u64,
+        length: u64,
+    ) -> Result<Pieces> {
+        let (canonical, is_whole) = (&blob.canonical, length == blob.size);
+        let is_verified = self.shared.verified.contains(canonical);
+        let opened = self.content(canonical, Some(blob.size)).and_then(|file| {
+            let check = (is_whole && !is_verified).then(|| Check::new(self, canonical));
+            Pieces::open(file, first, length, check)
+        });
+        if !is_whole && !is_verified {
+            self.examine_soon(canonical);
+        }
+        opened.map_err(|error| self.unreadable(canonical, error))
+    }
+
+    /// The bytes of content. Errors: UnexpectedEof – there are fewer than there should be, or more.
+    pub(super) fn content(&self, canonical: &Digest, size: Option<u64>) -> io::Result<File> {
+        let file = File::open(self.layout().data(canonical))?;
+        if size.is_some_and(|size| file.metadata().is_ok_and(|found| found.len() != size)) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(file)
+    }
+
+    /// What whoever asked for content is told instead; damage is seen to.
+    pub(super) fn unreadable(&self, canonical: &Digest, error: io::Error) -> StoreError {
+        let is_damage = durable::is_absent(&error)
+            || matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+            );
+        if !is_damage {
+            return StoreError::io("reading a blob")(error);
+        }
+        tell(canonical, self.quarantine(canonical));
+        StoreError::UnknownBlob(canonical.clone())
+    }
+
+    /// Takes content away if it is not what its digest says; whether it was so.
+    pub(super) fn quarantine(&self, canonical: &Digest) -> Result<bool> {
+        if let Some(condemned) = quarantine::examine(self.layout(), canonical)? {
+            return self.committer.quarantine(condemned);
+        }
+        self.shared.verified.mark(canonical);
+        Ok(false)
+    }
+
+    /// Has content compared with its digest beside whatever else happens: a part of it was asked for.
+    fn examine_soon(self: &Arc<Self>, canonical: &Digest) {
+        if !self.suspects.add(canonical) {
+            return;
+        }
+        let inner = Arc::downgrade(self);
+        tokio::task::spawn_blocking(move || {
+            // The store may be closed meanwhile.
+            while let Some(inner) = inner.upgrade()
+                && let Some(canonical) = inner.suspects.next()
+            {
+                tell(&canonical, inner.quarantine(&canonical));
             }
-            StoreError::io("reading a blob")(error)
-        })
+        });
+    }
+
+    /// The manifest under a digest, compared with it; nothing when it is gone, or damaged and taken away.
+    pub(super) fn manifest(&self, canonical: &Digest) -> Result<Option<Manifest>> {
+        match adopt::manifest(self.layout(), canonical) {
+            Ok(Some(manifest)) => {
+                self.shared.verified.mark(canonical);
+                Ok(Some(manifest))
+            }
+            Ok(None) | Err(StoreError::Damaged { .. }) => {
+                tell(canonical, self.quarantine(canonical));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The SHA-256 of content, by whatever digest it is known.
+    pub(super) fn canonical(&self, digest: &Digest) -> Result<Option<Digest>> {
+        match digest.algorithm() {
+            Algorithm::Sha256 => Ok(Some(digest.clone())),
+            Algorithm::Sha512 => self.shared.index.snapshot()?.canonical(digest),
+        }
     }
 
     /// A blob without regard to its repositories.
     pub(super) fn stored(&self, digest: &Digest) -> Result<Option<Blob>> {
-        let canonical = match digest.algorithm() {
-            Algorithm::Sha256 => Some(digest.clone()),
-            Algorithm::Sha512 => self.shared.index.snapshot()?.canonical(digest)?,
-        };
+        let canonical = self.canonical(digest)?;
         Ok(canonical.and_then(|canonical| {
             let size = fs::metadata(self.layout().data(&canonical)).ok()?.len();
             Some(Blob { canonical, size })
@@ -246,6 +329,13 @@ impl Inner {
     }
 }
 
+fn tell(canonical: &Digest, taken: Result<bool>) {
+    if let Err(error) = taken {
+        let error = model::error::chain(&error);
+        tracing::error!(digest = %canonical, error, "damaged content stays");
+    }
+}
+
 /// The bytes, and the folders that lead to them.
 fn make_durable(file: &File, path: &Path) -> io::Result<()> {
     file.sync_data()?;
@@ -292,7 +382,7 @@ fn clear(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn hash(mut file: &File, algorithm: Algorithm) -> io::Result<Digest> {
+pub(super) fn hash(mut file: &File, algorithm: Algorithm) -> io::Result<Digest> {
     file.rewind()?;
     let mut hasher = Hasher::new(algorithm);
     let mut buffer = vec![0; REHASH_BYTES];

@@ -226,7 +226,11 @@ mod tests {
         let repository = "team/app".parse().unwrap();
         let tag = tag.parse().unwrap();
         Order {
-            change: Change::RemoveTag { repository, tag },
+            change: Change::RemoveTag {
+                repository,
+                tag,
+                unless_since: None,
+            },
             content: content.map(Bytes::from),
         }
     }

@@ -28,7 +28,8 @@ impl Layout {
         &self.root
     }
 
-    /// Holds the lock, the journal, the index and unfinished writes: not part of distribution's layout, so that nothing there is mistaken.
+    /// Beside it lie the lock, the journal, the index and the quarantine: not part of distribution's layout, so that
+    /// nothing there is mistaken.
     pub(super) fn temporary_dir(&self) -> PathBuf {
         self.own.join("tmp")
     }
@@ -43,6 +44,21 @@ impl Layout {
 
     pub(super) fn index(&self) -> PathBuf {
         self.own.join("index.redb")
+    }
+
+    /// Content that was found to be damaged.
+    pub(super) fn quarantine_dir(&self) -> PathBuf {
+        self.own.join("quarantine")
+    }
+
+    pub(super) fn quarantine(&self, digest: &Digest) -> PathBuf {
+        let below = self.quarantine_dir().join(digest.algorithm().as_str());
+        below.join(digest.hex())
+    }
+
+    /// What lies beside it.
+    pub(super) fn quarantine_note(&self, digest: &Digest) -> PathBuf {
+        self.quarantine(digest).with_extension("json")
     }
 
     pub(super) fn temporary(&self) -> PathBuf {

@@ -8,17 +8,23 @@ mod adopt;
 mod change;
 mod collect;
 mod committer;
+mod contents;
 mod durable;
 mod files;
 mod index;
 mod inner;
 mod journal;
 mod layout;
+mod lost;
+mod quarantine;
 mod receive;
 mod rows;
 mod send;
 mod sessions;
+mod suspects;
 mod tables;
+mod uses;
+mod verified;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,13 +35,14 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::{BlobStore, Result, StoreError};
-use crate::{Digest, Manifest, Repository, Tag};
+use crate::{Digest, Manifest, Repository, Tag, Target};
 use change::{Change, Name, Order, Source};
+use committer::nanos;
 use inner::Inner;
 use moka::sync::Cache;
 pub use send::Pieces;
 
-use super::{Collected, Referrer, Usage};
+use super::{Collected, Content, Referrer, Usage};
 
 /// Units: bytes. Manifests that are asked for again and again.
 const MANIFESTS_BYTES: u64 = 8 << 20;
@@ -71,7 +78,7 @@ impl DiskStore {
 
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Inner) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Arc<Inner>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.inner);
         join(tokio::task::spawn_blocking(move || work(&inner)).await)
@@ -221,7 +228,7 @@ impl BlobStore for DiskStore {
             return Ok(manifest);
         }
         let canonical = row.canonical.clone();
-        let read = self.run(move |inner| adopt::manifest(inner.layout(), &canonical));
+        let read = self.run(move |inner| inner.manifest(&canonical));
         let manifest = Arc::new(read.await?.ok_or_else(unknown)?);
         self.manifests.insert(row.canonical, Arc::clone(&manifest));
         Ok(manifest)
@@ -249,14 +256,19 @@ impl BlobStore for DiskStore {
             repository: repository.clone(),
             manifest: Name::new(digest.clone(), digest),
             tags: Vec::new(),
+            unless_since: None,
         };
         self.commit(change, None).await
     }
 
     async fn delete_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
         let (repository, tag) = (repository.clone(), tag.clone());
-        self.commit(Change::RemoveTag { repository, tag }, None)
-            .await
+        let change = Change::RemoveTag {
+            repository,
+            tag,
+            unless_since: None,
+        };
+        self.commit(change, None).await
     }
 
     async fn tags(&self, repository: &Repository, after: &str, limit: usize) -> Result<Vec<Tag>> {
@@ -290,5 +302,100 @@ impl BlobStore for DiskStore {
     async fn referrers(&self, repository: &Repository, subject: &Digest) -> Result<Vec<Referrer>> {
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.referrers(repository, subject)
+    }
+
+    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+        let after = after.cloned();
+        self.run(move |inner| contents::list(inner, after.as_ref(), limit))
+            .await
+    }
+
+    async fn open_content(&self, digest: &Digest) -> Result<Pieces> {
+        let digest = digest.clone();
+        self.run(move |inner| contents::open(inner, &digest)).await
+    }
+
+    async fn quarantine(&self, digest: &Digest) -> Result<bool> {
+        let digest = digest.clone();
+        self.run(move |inner| {
+            let canonical = inner.canonical(&digest)?;
+            canonical.map_or(Ok(false), |canonical| inner.quarantine(&canonical))
+        })
+        .await
+    }
+
+    async fn holders(&self, digest: &Digest) -> Result<Vec<Repository>> {
+        let canonical = self.inner.canonical(digest)?;
+        let snapshot = self.inner.shared.index.snapshot()?;
+        canonical.map_or(Ok(Vec::new()), |canonical| snapshot.holders(&canonical))
+    }
+
+    async fn needed_by(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Digest>> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        snapshot.needed_by(repository, digest)
+    }
+
+    async fn blobs(
+        &self,
+        repository: &Repository,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> Result<Vec<Content>> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        snapshot.blobs_after(repository, after, limit)
+    }
+
+    async fn manifests(
+        &self,
+        repository: &Repository,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> Result<Vec<Content>> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        snapshot.manifests(repository, after, limit)
+    }
+
+    async fn pushed_at(&self, repository: &Repository, target: &Target) -> Result<Timestamp> {
+        let layout = self.inner.layout();
+        let link = match target {
+            Target::Tag(tag) => layout.tag_current(repository, tag),
+            Target::Digest(digest) => layout.revision_link(repository, digest),
+        };
+        match std::fs::metadata(link).and_then(|found| found.modified()) {
+            Ok(time) => Ok(time.into()),
+            Err(error) if durable::is_absent(&error) => {
+                Err(StoreError::UnknownManifest(target.to_string()))
+            }
+            Err(error) => Err(StoreError::io("looking for the time of a push")(error)),
+        }
+    }
+
+    async fn expire(
+        &self,
+        repository: &Repository,
+        target: &Target,
+        pushed_at: Timestamp,
+    ) -> Result<bool> {
+        let (repository, unless_since) = (repository.clone(), Some(nanos(pushed_at.into())));
+        let change = match target.clone() {
+            Target::Tag(tag) => Change::RemoveTag {
+                repository,
+                tag,
+                unless_since,
+            },
+            Target::Digest(digest) => Change::RemoveManifest {
+                repository,
+                manifest: Name::new(digest.clone(), &digest),
+                tags: Vec::new(),
+                unless_since,
+            },
+        };
+        match self.commit(change, None).await {
+            Ok(()) => Ok(true),
+            Err(StoreError::InUse(_) | StoreError::Renewed | StoreError::UnknownManifest(_)) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 }

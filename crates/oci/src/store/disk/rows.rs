@@ -8,6 +8,9 @@ use super::index::damaged;
 /// A digest: which algorithm, and the hash.
 pub(super) type Key = Vec<u8>;
 
+/// The size of content that is damaged or gone. Units: bytes.
+pub(super) const LOST: u64 = u64::MAX;
+
 /// Types of manifests; what stands here is never taken out or moved.
 const TYPES: [&str; 4] = [
     media_type::OCI_MANIFEST,
@@ -22,7 +25,7 @@ pub(super) struct ManifestRow {
     /// Its SHA-256, whatever it was asked by.
     pub(super) canonical: Digest,
     pub(super) media_type: &'static str,
-    /// Units: bytes.
+    /// Units: bytes. See [`LOST`].
     pub(super) size: u64,
     /// What it refers to.
     pub(super) subject: Option<Digest>,
@@ -38,6 +41,16 @@ impl ManifestRow {
                 .subject
                 .as_ref()
                 .map(|subject| subject.digest.clone()),
+        }
+    }
+
+    /// One of which only the name is known.
+    pub(super) fn lost(canonical: &Digest) -> Self {
+        Self {
+            canonical: canonical.clone(),
+            media_type: media_type::OCI_MANIFEST,
+            size: LOST,
+            subject: None,
         }
     }
 

@@ -1,8 +1,10 @@
 //! Bytes of a blob from the disk to the network: the next piece is read while one is sent.
+//!
+//! What is read for the first time is compared with its digest before the last piece is handed out, so that nobody
+//! ever gets all of a damaged blob.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -10,6 +12,9 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::inner::Inner;
+use crate::{Algorithm, Digest, Hasher};
 
 /// Units: bytes. Large enough that switching threads does not count; a download holds two at the most.
 const PIECE_BYTES: u64 = 256 * 1024;
@@ -20,27 +25,65 @@ pub struct Pieces {
     file: Arc<File>,
     /// Units: bytes. What has not been asked for yet.
     left: u64,
+    /// Goes along with the reading.
+    check: Option<Check>,
     next: Next,
 }
 
 #[derive(Debug)]
 enum Next {
     Here(Bytes),
-    Coming(JoinHandle<io::Result<Bytes>>),
+    Coming(JoinHandle<io::Result<(Bytes, Option<Check>)>>),
     End,
+}
+
+/// The comparison of content with its digest.
+#[derive(Debug)]
+pub(super) struct Check {
+    inner: Arc<Inner>,
+    canonical: Digest,
+    hasher: Hasher,
+}
+
+impl Check {
+    pub(super) fn new(inner: &Arc<Inner>, canonical: &Digest) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            canonical: canonical.clone(),
+            hasher: Hasher::new(Algorithm::Sha256),
+        }
+    }
+
+    /// Errors: InvalidData – that was all, and it is not what it should be.
+    fn pass(mut self, piece: &[u8], is_last: bool) -> io::Result<Self> {
+        self.hasher.update(piece);
+        if is_last && self.hasher.clone().finish() != self.canonical {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        if is_last {
+            self.inner.shared.verified.mark(&self.canonical);
+        }
+        Ok(self)
+    }
 }
 
 impl Pieces {
     /// `length` bytes of a file from `first` on; the first piece is read at once. Blocks.
-    pub(super) fn open(path: &Path, first: u64, length: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+    pub(super) fn open(
+        mut file: File,
+        first: u64,
+        length: u64,
+        check: Option<Check>,
+    ) -> io::Result<Self> {
         if first > 0 {
             file.seek(SeekFrom::Start(first))?;
         }
-        let piece = read(&file, length.min(PIECE_BYTES))?;
+        let now = length.min(PIECE_BYTES);
+        let (piece, check) = read(&file, now, check, now == length)?;
         Ok(Self {
-            left: length - piece.len() as u64,
+            left: length - now,
             file: Arc::new(file),
+            check,
             next: Next::Here(piece),
         })
     }
@@ -51,8 +94,18 @@ impl Pieces {
             return Next::End;
         }
         self.left -= length;
-        let file = Arc::clone(&self.file);
-        Next::Coming(spawn_blocking(move || read(&file, length)))
+        let (file, check, is_last) = (Arc::clone(&self.file), self.check.take(), self.left == 0);
+        Next::Coming(spawn_blocking(move || {
+            let seen = check
+                .as_ref()
+                .map(|check| (Arc::clone(&check.inner), check.canonical.clone()));
+            let read = read(&file, length, check, is_last);
+            if let (Err(error), Some((inner, canonical))) = (&read, seen) {
+                // Whoever reads is told by the missing end.
+                inner.unreadable(&canonical, error.kind().into());
+            }
+            read
+        }))
     }
 }
 
@@ -63,7 +116,12 @@ impl Stream for Pieces {
         let piece = match &mut self.next {
             Next::Here(piece) => Ok(std::mem::take(piece)),
             Next::Coming(reading) => {
-                ready!(Pin::new(reading).poll(cx)).unwrap_or_else(|error| Err(error.into()))
+                let read = ready!(Pin::new(reading).poll(cx));
+                read.unwrap_or_else(|error| Err(error.into()))
+                    .map(|(piece, check)| {
+                        self.check = check;
+                        piece
+                    })
             }
             Next::End => return Poll::Ready(None),
         };
@@ -75,14 +133,20 @@ impl Stream for Pieces {
     }
 }
 
-/// Exactly `length` bytes. Errors: UnexpectedEof – the file is shorter than it was.
-fn read(mut file: &File, length: u64) -> io::Result<Bytes> {
+/// Exactly `length` bytes. Errors: UnexpectedEof – the file is shorter than it was; as [`Check::pass`].
+fn read(
+    mut file: &File,
+    length: u64,
+    check: Option<Check>,
+    is_last: bool,
+) -> io::Result<(Bytes, Option<Check>)> {
     let mut piece = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     file.by_ref().take(length).read_to_end(&mut piece)?;
     if (piece.len() as u64) < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(piece.into())
+    let check = check.map(|check| check.pass(&piece, is_last)).transpose()?;
+    Ok((piece.into(), check))
 }
 
 #[cfg(test)]
@@ -107,7 +171,8 @@ mod tests {
             (size, 0),
             (8, size - 8),
         ] {
-            let pieces = Pieces::open(&path, first, length).unwrap();
+            let file = File::open(&path).unwrap();
+            let pieces = Pieces::open(file, first, length, None).unwrap();
             let whole: Vec<Bytes> = pieces.try_collect().await.unwrap();
             let expected =
                 &content[usize::try_from(first).unwrap()..][..usize::try_from(length).unwrap()];
@@ -121,7 +186,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, vec![1; 300_000]).unwrap();
-        let whole = Pieces::open(&path, 0, 600_000).unwrap();
+        let whole = Pieces::open(File::open(&path).unwrap(), 0, 600_000, None).unwrap();
         let read: io::Result<Vec<Bytes>> = whole.try_collect().await;
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }

@@ -4,14 +4,16 @@ use bytes::Bytes;
 use redb::{ReadableTable as _, Table};
 
 use super::change::{Change, Name, Order};
-use super::index::{Row, blob_in, damaged, failed, is_needed, manifest_in, tags_in};
-use super::rows::{ManifestRow, key};
-use crate::store::{Referrer, Result, StoreError};
+use super::index::{
+    Row, blob_in, damaged, failed, is_needed, linked_blob, linked_manifest, manifest_in, tags_in,
+};
+use super::rows::{ManifestRow, digest, key};
+use crate::store::{Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag};
 
 /// How a repository has content.
-const BLOB: u8 = 0;
-const MANIFEST: u8 = 1;
+pub(super) const BLOB: u8 = 0;
+pub(super) const MANIFEST: u8 = 1;
 
 /// The tables of an update.
 pub(super) struct Tables<'u> {
@@ -41,7 +43,7 @@ impl Tables<'_> {
                 only_unused,
             } => {
                 let asked = blob.canonical.clone();
-                let found = blob_in(&self.blobs, repository, &asked)?
+                let found = linked_blob(&self.blobs, repository, &asked)?
                     .ok_or_else(|| StoreError::UnknownBlob(asked.clone()))?;
                 *blob = Name::new(found.canonical, &asked);
                 if *only_unused && self.is_any_needed(repository, blob)? {
@@ -57,15 +59,23 @@ impl Tables<'_> {
                 repository,
                 manifest,
                 tags,
+                unless_since,
             } => {
                 let asked = manifest.canonical.clone();
-                let found = manifest_in(&self.manifests, repository, &asked)?
+                let found = linked_manifest(&self.manifests, repository, &asked)?
                     .ok_or_else(|| StoreError::UnknownManifest(asked.to_string()))?;
                 *tags = self.tags_at(repository, &found.canonical)?;
+                if unless_since.is_some()
+                    && (!tags.is_empty() || self.is_manifest_needed(repository, &found)?)
+                {
+                    return Err(StoreError::InUse(asked));
+                }
                 *manifest = Name::new(found.canonical, &asked);
                 Ok(())
             }
-            Change::RemoveTag { repository, tag } => self
+            Change::RemoveTag {
+                repository, tag, ..
+            } => self
                 .tags
                 .get((repository.as_str(), tag.as_str()))
                 .map_err(failed)?
@@ -81,6 +91,27 @@ impl Tables<'_> {
             }
         }
         Ok(false)
+    }
+
+    /// Whether an index of the repository has it, or what it refers to is there.
+    fn is_manifest_needed(&self, repository: &Repository, row: &ManifestRow) -> Result<bool> {
+        let (own, next) = bounds(repository);
+        // Only these can be other names.
+        let (first, last): ((_, &Row), (_, &Row)) = ((own, &[1]), (&*next, &[]));
+        for other in self.manifests.range(first..last).map_err(failed)? {
+            let (place, value) = other.map_err(failed)?;
+            if ManifestRow::decode(value.value())?.canonical == row.canonical
+                && is_needed(&self.needs, repository, &digest(place.value().1)?)?
+            {
+                return Ok(true);
+            }
+        }
+        if let Some(subject) = &row.subject
+            && linked_manifest(&self.manifests, repository, subject)?.is_some()
+        {
+            return Ok(true);
+        }
+        is_needed(&self.needs, repository, &row.canonical)
     }
 
     /// Whether a repository has neither blobs nor manifests.
@@ -120,7 +151,7 @@ impl Tables<'_> {
     fn tags_at(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Tag>> {
         let mut found = Vec::new();
         for (tag, at) in tags_in(&self.tags, repository, "", usize::MAX)? {
-            let row = manifest_in(&self.manifests, repository, &at)?;
+            let row = linked_manifest(&self.manifests, repository, &at)?;
             if row.is_some_and(|row| row.canonical == *canonical) {
                 found.push(tag);
             }
@@ -161,17 +192,30 @@ impl Tables<'_> {
                 repository,
                 manifest,
                 tags,
+                ..
             } => {
                 tags.iter()
                     .try_for_each(|tag| self.remove_tag(repository, tag))?;
                 self.remove_manifest(repository, manifest)
             }
-            Change::RemoveTag { repository, tag } => self.remove_tag(repository, tag),
+            Change::RemoveTag {
+                repository, tag, ..
+            } => self.remove_tag(repository, tag),
         }
     }
 
     /// A blob under both of its names.
     pub(super) fn add_blob(
+        &mut self,
+        repository: &Repository,
+        blob: &Name,
+        size: u64,
+    ) -> Result<()> {
+        self.heal_blob(&blob.canonical, size)?;
+        self.insert_blob(repository, blob, size)
+    }
+
+    pub(super) fn insert_blob(
         &mut self,
         repository: &Repository,
         blob: &Name,
@@ -204,28 +248,27 @@ impl Tables<'_> {
         name: &Name,
         manifest: &Manifest,
     ) -> Result<()> {
+        self.heal_manifest(manifest)?;
+        self.insert_manifest(repository, name, &ManifestRow::of(manifest))?;
+        self.add_needs(repository, manifest)?;
+        self.add_referrer(repository, manifest, name.told())
+    }
+
+    pub(super) fn insert_manifest(
+        &mut self,
+        repository: &Repository,
+        name: &Name,
+        row: &ManifestRow,
+    ) -> Result<()> {
         self.add_repository(repository)?;
-        let row = ManifestRow::of(manifest).encode();
+        let row = row.encode();
         for digest in name.digests() {
             let place = (repository.as_str(), &*key(digest));
             self.manifests
                 .insert(place, row.as_slice())
                 .map_err(failed)?;
         }
-        let canonical = key(&name.canonical);
-        for needed in manifest.blobs() {
-            let place = (repository.as_str(), &*key(&needed.digest), &*canonical);
-            self.needs.insert(place, ()).map_err(failed)?;
-        }
-        self.hold(repository, &name.canonical, MANIFEST)?;
-        if let Some(subject) = &manifest.subject {
-            let place = (repository.as_str(), &*key(&subject.digest), &*canonical);
-            let text = serde_json::to_vec(&Referrer::of(manifest, name.told())).map_err(damaged)?;
-            self.referrers
-                .insert(place, text.as_slice())
-                .map_err(failed)?;
-        }
-        Ok(())
+        self.hold(repository, &name.canonical, MANIFEST)
     }
 
     /// A repository, though it be empty.
@@ -252,7 +295,7 @@ impl Tables<'_> {
     }
 
     fn remove_manifest(&mut self, repository: &Repository, name: &Name) -> Result<()> {
-        if let Some(row) = manifest_in(&self.manifests, repository, &name.canonical)?
+        if let Some(row) = linked_manifest(&self.manifests, repository, &name.canonical)?
             && let Some(subject) = row.subject
         {
             let place = (repository.as_str(), &*key(&subject), &*key(&name.canonical));
@@ -270,15 +313,6 @@ impl Tables<'_> {
             })
             .map_err(failed)?;
         self.let_go(repository, &name.canonical, MANIFEST)
-    }
-
-    /// Keeps the bytes of a manifest that has no row.
-    pub(super) fn hold_manifest(
-        &mut self,
-        repository: &Repository,
-        canonical: &Digest,
-    ) -> Result<()> {
-        self.hold(repository, canonical, MANIFEST)
     }
 
     fn hold(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
