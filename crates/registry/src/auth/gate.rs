@@ -185,6 +185,11 @@ impl Access {
         }
     }
 
+    /// Nobody has logged in: none.
+    pub(crate) fn user(&self) -> Option<&str> {
+        self.user.as_deref()
+    }
+
     pub(crate) fn is_anonymous(&self) -> bool {
         self.user.is_none()
     }

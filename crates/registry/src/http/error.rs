@@ -182,6 +182,12 @@ impl RegistryError {
         (self.status, retry_after, Json(body)).into_response()
     }
 
+    /// What is wrong, for people.
+    pub(super) fn messages(&self) -> Vec<String> {
+        let texts = self.items.iter().map(|item| item["message"].as_str());
+        texts.flatten().map(str::to_owned).collect()
+    }
+
     /// The body alone; server errors go into the log here.
     pub(super) fn body(&self) -> Value {
         let (status, body) = (self.status.as_u16(), json!({ "errors": self.items }));

@@ -11,9 +11,9 @@ use axum::response::{IntoResponse, Response};
 use oci::Repository;
 use serde_json::json;
 
-use super::RegistryError;
 use super::location::Origin;
 use super::route::Route;
+use super::{RegistryError, page};
 use crate::app::App;
 use crate::auth::{Access, Action, Credentials, Gate, TOKEN_LIFETIME_S};
 
@@ -49,6 +49,24 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         }
         Err(refusal) => challenged(refusal.answer(), challenge(&guard, &head).await),
     }
+}
+
+/// [`check`] for people: all that browsers know are passwords.
+pub(super) async fn check_visitor(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (mut head, body) = request.into_parts();
+    let credentials = Credentials::of(&head.headers);
+    let response = match guard.gate.admit(credentials, address(&head)).await {
+        Ok(access) => {
+            head.extensions.insert(access);
+            next.run(Request::from_parts(head, body)).await
+        }
+        Err(refusal) => page::refused(refusal),
+    };
+    challenged(response, guard.gate.basic())
 }
 
 /// `GET /auth/token`: what a client shows instead of its password. Source: distribution's token protocol.

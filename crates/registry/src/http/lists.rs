@@ -30,38 +30,39 @@ pub(super) async fn tags(app: &App, name: &Repository, head: &Parts) -> Answer {
 pub(super) async fn catalog(app: &App, access: &Access, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
     let limit = page.limit(PAGE_LIMIT);
-    let names = visible(app, access, page.last, limit + 1).await?;
+    let names = visible(app, access, page.last, limit + 1, |_| true).await?;
     let part = Part::cut(&names, limit, Repository::as_str);
     let body = Json(json!({ "repositories": part.entries }));
     Ok((part.link(head.uri.path(), ""), body).into_response())
 }
 
-/// Up to `limit` repositories after `after` that whoever asks may pull.
-async fn visible(
+/// Up to `limit` repositories after `after` that `fit` and that whoever asks may pull.
+pub(super) async fn visible(
     app: &App,
     access: &Access,
-    after: String,
+    mut after: String,
     limit: usize,
+    fit: impl Fn(&Repository) -> bool,
 ) -> Result<Vec<Repository>, RegistryError> {
-    if access.allows_everywhere(Action::Pull) {
-        return Ok(app.store.repositories(&after, limit).await?);
-    }
-    let (mut found, mut after) = (Vec::new(), after);
+    let is_free = access.allows_everywhere(Action::Pull);
+    let batch = if is_free { limit } else { PAGE_LIMIT };
+    let mut found = Vec::new();
     loop {
-        let names = app.store.repositories(&after, PAGE_LIMIT).await?;
-        let is_end = names.len() < PAGE_LIMIT;
+        let names = app.store.repositories(&after, batch).await?;
+        let is_end = names.len() < batch;
         if let Some(last) = names.last() {
             after = last.to_string();
         }
+        let names = names.into_iter();
         found.extend(
-            names
-                .into_iter()
-                .filter(|name| access.allows(name, Action::Pull)),
+            names.filter(|name| (is_free || access.allows(name, Action::Pull)) && fit(name)),
         );
         if is_end || found.len() >= limit {
             found.truncate(limit);
             return Ok(found);
         }
+        // So many rows are read without waiting for anything.
+        tokio::task::yield_now().await;
     }
 }
 

@@ -7,6 +7,7 @@ mod guard;
 mod lists;
 mod location;
 mod manifests;
+mod page;
 mod query;
 mod range;
 mod referrers;
@@ -35,8 +36,9 @@ const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 const UPLOAD_UUID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 
-/// Every route; those below `/v2/` behind `gate`, if there is one.
+/// Every route; those below `/v2/` and the pages behind `gate`, if there is one.
 pub(crate) fn router(app: App, gate: Option<Gate>) -> Router {
+    let pages = page::routes(&app, gate.as_ref());
     let mut registry = Router::new()
         .route("/v2/", any(dispatch))
         .route("/v2/{*path}", any(dispatch))
@@ -57,8 +59,7 @@ pub(crate) fn router(app: App, gate: Option<Gate>) -> Router {
             any(async || (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, "/v2/")])),
         )
         .layer(middleware::from_fn(name_version))
-        // Without credentials: load balancers ask here whether the registry lives.
-        .route("/", get(async || StatusCode::OK))
+        .merge(pages)
 }
 
 async fn name_version(request: Request, next: Next) -> Response {

@@ -13,7 +13,10 @@ use tempfile::TempDir;
 use crate::server::{PASSWORD, Server, USER, header, is, refusal};
 
 /// Plain HTTP; `USER` and `more` have `PASSWORD`. The folder holds what `change` may need.
-async fn guarded(more: &[&str], change: impl FnOnce(&mut Settings, &TempDir)) -> (TempDir, Server) {
+pub(crate) async fn guarded(
+    more: &[&str],
+    change: impl FnOnce(&mut Settings, &TempDir),
+) -> (TempDir, Server) {
     let dir = TempDir::new().unwrap();
     let line = registry::htpasswd::line(USER, PASSWORD).unwrap();
     let hash = line.split_once(':').unwrap().1;
@@ -32,7 +35,12 @@ async fn guarded(more: &[&str], change: impl FnOnce(&mut Settings, &TempDir)) ->
     (dir, server)
 }
 
-fn request_as(server: &Server, user: &str, method: Method, path: &str) -> RequestBuilder {
+pub(crate) fn request_as(
+    server: &Server,
+    user: &str,
+    method: Method,
+    path: &str,
+) -> RequestBuilder {
     server
         .request(method, path)
         .basic_auth(user, Some(PASSWORD))

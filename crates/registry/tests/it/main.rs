@@ -12,6 +12,7 @@ mod faults;
 mod gc;
 mod lists;
 mod manifests;
+mod page;
 mod referrers;
 mod server;
 mod tls;

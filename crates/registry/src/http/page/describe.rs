@@ -1,0 +1,154 @@
+//! What a list says of a manifest in one line.
+
+use std::collections::HashMap;
+
+use model::time::Timestamp;
+use oci::store::{BlobStore as _, StoreError};
+use oci::{Digest, Kind, Manifest, Repository, media_type};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::config;
+use crate::app::App;
+
+/// Manifests of an index that are looked into for its size: images are made for some ten platforms.
+const CHILDREN_LIMIT: usize = 32;
+/// Source: image-spec, annotations.
+const CREATED: &str = "org.opencontainers.image.created";
+
+/// A manifest in one line.
+#[derive(Debug)]
+pub(super) struct Summary {
+    pub(super) kind: String,
+    pub(super) platforms: Vec<String>,
+    /// Units: bytes. Of all that the manifest needs, as far as it is here.
+    pub(super) bytes: u64,
+    pub(super) created: Option<Timestamp>,
+}
+
+/// An index with what a store has no use for.
+#[derive(Debug, Deserialize)]
+pub(super) struct Index {
+    pub(super) manifests: Vec<Entry>,
+}
+
+/// A manifest of an index.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    #[serde(default)]
+    pub(super) media_type: String,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+    platform: Option<Platform>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Platform {
+    #[serde(default)]
+    os: String,
+    #[serde(default)]
+    architecture: String,
+    /// A text; unlike the others, nobody checked that.
+    #[serde(default)]
+    variant: Value,
+}
+
+impl Index {
+    /// What was taken as an index can be read as one.
+    pub(super) fn parse(manifest: &Manifest) -> Self {
+        let read = serde_json::from_slice(&manifest.bytes);
+        read.unwrap_or_else(|_| Self {
+            manifests: Vec::new(),
+        })
+    }
+}
+
+impl Entry {
+    /// `os/architecture[/variant]`.
+    pub(super) fn platform(&self) -> Option<String> {
+        let Platform {
+            os,
+            architecture,
+            variant,
+        } = self.platform.as_ref()?;
+        platform([os, architecture, variant.as_str().unwrap_or_default()])
+    }
+}
+
+/// The parts with slashes between them. What is built for no platform says `unknown`.
+pub(super) fn platform(parts: [&str; 3]) -> Option<String> {
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let is_known = !parts.is_empty() && parts.iter().any(|part| *part != "unknown");
+    is_known.then(|| parts.join("/"))
+}
+
+/// What a manifest is.
+pub(super) fn kind(manifest: &Manifest) -> String {
+    match (&manifest.kind, manifest.media_type) {
+        (Kind::Index { .. }, media_type::DOCKER_LIST) => "Docker list".to_owned(),
+        (Kind::Index { .. }, _) => "index".to_owned(),
+        (Kind::Image { config, .. }, _) if config::is_image(&config.media_type) => {
+            if manifest.media_type == media_type::DOCKER_MANIFEST {
+                "Docker image".to_owned()
+            } else {
+                "image".to_owned()
+            }
+        }
+        (Kind::Image { .. }, _) => {
+            let kind = manifest.artifact_type.as_deref().unwrap_or("artifact");
+            kind.to_owned()
+        }
+    }
+}
+
+/// Errors: the store's.
+pub(super) async fn summary(
+    app: &App,
+    name: &Repository,
+    manifest: &Manifest,
+) -> Result<Summary, StoreError> {
+    let mut summary = Summary {
+        kind: kind(manifest),
+        platforms: Vec::new(),
+        bytes: 0,
+        created: manifest
+            .annotations
+            .as_ref()
+            .and_then(|notes| notes.get(CREATED)?.parse().ok()),
+    };
+    let mut sizes = HashMap::new();
+    measure(&mut sizes, manifest);
+    if let Kind::Index { .. } = manifest.kind {
+        let entries = Index::parse(manifest).manifests;
+        summary.platforms = entries.iter().filter_map(Entry::platform).collect();
+        summary.platforms.truncate(CHILDREN_LIMIT);
+        for entry in entries.iter().take(CHILDREN_LIMIT) {
+            let child = match app.store.manifest(name, &entry.digest).await {
+                Ok(child) => child,
+                Err(StoreError::UnknownManifest(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            measure(&mut sizes, &child);
+            if summary.created.is_none() {
+                let config = config::read(app, name, &child).await?;
+                summary.created = config.and_then(|config| config.ok()?.created());
+            }
+        }
+    } else if let Some(Ok(config)) = config::read(app, name, manifest).await? {
+        summary.platforms.extend(config.platform());
+        summary.created = config.created().or(summary.created);
+    }
+    summary.bytes = sizes.into_values().fold(0, u64::saturating_add);
+    Ok(summary)
+}
+
+/// A manifest and its blobs, each counted once.
+fn measure(sizes: &mut HashMap<Digest, u64>, manifest: &Manifest) {
+    sizes.insert(manifest.digest.clone(), manifest.bytes.len() as u64);
+    sizes.extend(
+        manifest
+            .blobs()
+            .map(|blob| (blob.digest.clone(), blob.size)),
+    );
+}

@@ -1,0 +1,184 @@
+//! Pages to look at, for people with a browser: what is there, what it consists of and what depends on it.
+//!
+//! Made here whole, without scripts. What somebody pushed is text and nothing else: the templates escape, and
+//! [`html::Shown`] bounds it.
+
+mod answer;
+mod blob;
+mod config;
+mod contents;
+mod describe;
+mod html;
+mod manifest;
+mod repositories;
+mod repository;
+mod route;
+mod tags;
+
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Extension, Router};
+use maud::Markup;
+
+use super::guard::{self, Guard};
+use super::location::Origin;
+use super::{RegistryError, access};
+use crate::app::App;
+use crate::auth::{Access, Action, Gate};
+use route::View;
+
+pub(super) use answer::refused;
+
+/// Where the pages are; the list of repositories also is at the root.
+const ROOT: &str = "/ui/";
+
+/// A page, or why there is none.
+type Page = Result<Markup, RegistryError>;
+
+#[derive(Debug, Clone)]
+struct Pages {
+    app: App,
+    /// Whether there is anybody to log in as.
+    has_users: bool,
+}
+
+/// Whoever looks, and at what.
+#[derive(Clone, Copy)]
+struct Visit<'a> {
+    app: &'a App,
+    access: &'a Access,
+    head: &'a Parts,
+    may_log_in: bool,
+}
+
+/// Every page behind `gate`, if there is one.
+pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
+    let pages = Pages {
+        app: app.clone(),
+        has_users: gate.is_some(),
+    };
+    let routes = Router::new()
+        .route("/", get(page))
+        .route(ROOT, get(page))
+        .route("/ui/{*path}", get(page))
+        .with_state(pages);
+    let routes = match gate {
+        None => routes.layer(Extension(Access::open())),
+        Some(gate) => {
+            let (app, gate) = (app.clone(), gate.clone());
+            routes.layer(middleware::from_fn_with_state(
+                Guard { app, gate },
+                guard::check_visitor,
+            ))
+        }
+    };
+    routes
+        .route(
+            "/ui",
+            get(async || (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, ROOT)])),
+        )
+        .layer(middleware::from_fn(browsers_only))
+}
+
+/// Whoever does not ask for a page at the root asks whether the registry lives, as load balancers do.
+async fn browsers_only(request: Request, next: Next) -> Response {
+    if request.uri().path() != "/" {
+        return next.run(request).await;
+    }
+    let mut response = if wants_page(request.headers()) {
+        next.run(request).await
+    } else {
+        StatusCode::OK.into_response()
+    };
+    let vary = HeaderValue::from_static("accept");
+    response.headers_mut().append(header::VARY, vary);
+    response
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    accepted
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .any(|kind| kind.split(';').next().unwrap_or_default().trim() == "text/html")
+}
+
+async fn page(State(pages): State<Pages>, request: Request) -> Response {
+    let head = request.into_parts().0;
+    let shown = match access(&head) {
+        Ok(access) => {
+            let visit = Visit {
+                app: &pages.app,
+                access,
+                head: &head,
+                may_log_in: pages.has_users && access.user().is_none(),
+            };
+            show(visit).await
+        }
+        Err(error) => Err(error),
+    };
+    shown.unwrap_or_else(answer::refused)
+}
+
+async fn show(visit: Visit<'_>) -> super::Answer {
+    let view = View::parse(visit.head.uri.path())?;
+    if let Some(repository) = view.repository() {
+        visit.access.demand(repository, Action::Pull)?;
+    }
+    let page = match &view {
+        View::Style => {
+            return Ok(answer::file(
+                visit.head,
+                "text/css",
+                include_str!("style.css"),
+            ));
+        }
+        View::Icon => {
+            return Ok(answer::file(
+                visit.head,
+                "image/svg+xml",
+                include_str!("icon.svg"),
+            ));
+        }
+        // Where everybody may look, browsers send no password until they are asked.
+        View::LogIn if visit.may_log_in => return Err(RegistryError::unauthorized()),
+        View::LogIn => {
+            return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, ROOT)]).into_response());
+        }
+        View::Repositories => repositories::page(visit).await,
+        View::Repository(name) => repository::page(visit, name).await,
+        View::Manifest(name, target) => manifest::page(visit, name, target).await,
+        View::Blob(name, digest) => blob::page(visit, name, digest).await,
+    };
+    Ok(answer::page(visit.head, page?))
+}
+
+impl Visit<'_> {
+    /// The registry as the browser names it; a placeholder when it does not.
+    fn origin(&self) -> String {
+        Origin::absolute(self.app, self.head).unwrap_or_else(|| "https://REGISTRY".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_browsers_want_a_page() {
+        let wants = |accept: &'static str| {
+            let value = HeaderValue::from_static(accept);
+            wants_page(&HeaderMap::from_iter([(header::ACCEPT, value)]))
+        };
+        assert!(wants("text/html,application/xhtml+xml,*/*;q=0.8"));
+        assert!(wants("application/json, text/html;q=0.5"));
+        for other in ["*/*", "application/json", "text/htmlx", ""] {
+            assert!(!wants(other), "{other}");
+        }
+        assert!(!wants_page(&HeaderMap::new()));
+    }
+}
