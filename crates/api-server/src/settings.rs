@@ -398,10 +398,10 @@ impl ServerSettings for Settings {
             }
             _ => None,
         };
-        vec![Listen {
-            address: SocketAddr::new(self.api_listen_address, self.api_listen_port),
+        vec![Listen::new(
+            SocketAddr::new(self.api_listen_address, self.api_listen_port),
             tls,
-        }]
+        )]
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -103,10 +103,10 @@ impl Settings {
 
 impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
-        vec![Listen {
-            address: SocketAddr::new(self.listen_address, self.listen_port),
-            tls: self.tls(),
-        }]
+        vec![Listen::new(
+            SocketAddr::new(self.listen_address, self.listen_port),
+            self.tls(),
+        )]
     }
 
     fn problems(&self) -> Vec<Problem> {

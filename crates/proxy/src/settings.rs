@@ -35,10 +35,7 @@ impl Settings {
 }
 
 fn plain(address: IpAddr, port: u16) -> Listen {
-    Listen {
-        address: SocketAddr::new(address, port),
-        tls: None,
-    }
+    Listen::new(SocketAddr::new(address, port), None)
 }
 
 impl ServerSettings for Settings {

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use oci::store::DiskStore;
 use tokio::sync::Mutex;
 
 use crate::Settings;
+use crate::validation::Validation;
 
 /// The store that requests are answered from.
 pub(crate) type Store = DiskStore;
@@ -19,8 +22,17 @@ pub(crate) struct App(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) is_delete_enabled: bool,
-    /// Manifests may need what is not there.
-    pub(crate) may_be_sparse: bool,
+    /// Nothing is written, whoever asks.
+    pub(crate) is_read_only: bool,
+    pub(crate) validation: Validation,
+    /// Most entries of a page.
+    pub(crate) catalog_limit: usize,
+    /// Most entries of a page.
+    pub(crate) tags_limit: usize,
+    /// Of every answer.
+    pub(crate) headers: HeaderMap,
+    /// What stands before every path, for the client.
+    pub(crate) prefix: String,
     pub(crate) is_tls: bool,
     /// How long content stays that nothing needs.
     pub(crate) grace: Duration,
@@ -51,12 +63,22 @@ impl App {
         Self(Arc::new(Inner {
             store,
             is_delete_enabled: settings.registry_storage_delete_enabled,
-            may_be_sparse: settings.registry_validation_disabled,
+            is_read_only: settings.registry_storage_maintenance_readonly_enabled,
+            validation: Validation::new(settings),
+            catalog_limit: settings.registry_catalog_maxentries.max(1),
+            tags_limit: settings.registry_tags_maxtags.max(1),
+            headers: settings.registry_http_headers.0.clone(),
+            prefix: settings.registry_http_prefix.0.clone(),
             is_tls: settings.tls().is_some(),
             grace: settings.registry_storage_maintenance_gc_grace,
             collecting: Mutex::new(()),
             base,
         }))
+    }
+
+    /// The path of a request as its client knows it.
+    pub(crate) fn path(&self, head: &Parts) -> String {
+        format!("{}{}", self.prefix, head.uri.path())
     }
 }
 

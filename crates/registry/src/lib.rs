@@ -9,18 +9,27 @@ mod gc;
 pub mod htpasswd;
 mod http;
 mod purge;
+mod readiness;
 mod settings;
+mod validation;
 
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::Router;
 use oci::store::DiskStore;
 use service::health::{self, Health};
 use service::program::ServerSettings as _;
-use service::server::{self, Running};
+use service::server::{self, Listen, Running};
 use service::{CancellationToken, Error};
 
 use app::App;
 use auth::Gate;
 
-pub use settings::{HttpAddr, Settings};
+pub use settings::{
+    FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks, Platforms,
+    Prefix, Settings,
+};
 
 /// Opens the store, binds the address and serves there until `shutdown`.
 ///
@@ -31,27 +40,70 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         .await
         .map_err(|e| Error::new(format!("opening the storage in {}", root.display()), e))?;
     let gate = Gate::open(&settings).await?;
-    let app = App::new(store.clone(), &settings);
-    let router = http::router(app.clone(), gate).merge(health::routes(Health::new()));
+    let app = App::new(store, &settings);
+    let health = Health::new();
+    let router = http::router(&app, gate)
+        .merge(health::routes(health.clone()))
+        .merge(health::debug_route(health.clone()));
     let router = service::layers::apply(router, "registry");
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tracing::info!(address = %running.address(), storage = %root.display(), "the registry listens");
-    if settings.registry_storage_maintenance_gc_enabled {
-        let (settings, shutdown) = (settings.clone(), shutdown.clone());
-        running.also(async move {
-            shutdown.run_until_cancelled(gc::run(app, &settings)).await;
-            Ok(())
-        });
+    if let Some(address) = settings.registry_http_debug_addr {
+        let listen = vec![Listen::new(address.0, None)];
+        let router = debug_router(&settings, &health);
+        let aside = server::start(listen, router, shutdown.clone()).await?;
+        tracing::info!(address = %aside.address(), "health and metrics are told there");
+        running.also(aside.wait());
     }
-    if settings.registry_storage_maintenance_uploadpurging_enabled {
+    for task in tasks(app, health, settings) {
+        let shutdown = shutdown.clone();
         running.also(async move {
-            shutdown
-                .run_until_cancelled(purge::run(store, &settings))
-                .await;
+            shutdown.run_until_cancelled(task).await;
             Ok(())
         });
     }
     Ok(running)
+}
+
+fn debug_router(settings: &Settings, health: &Health) -> Router {
+    let router = health::debug_route(health.clone());
+    if settings.registry_http_debug_prometheus_enabled {
+        router.merge(health::metrics_route(
+            &settings.registry_http_debug_prometheus_path,
+        ))
+    } else {
+        router
+    }
+}
+
+type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// What goes on beside requests, until the end.
+fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
+    let settings = Arc::new(settings);
+    let may_clean = !app.is_read_only;
+    let mut tasks: Vec<Task> = Vec::new();
+    if settings.registry_storage_maintenance_gc_enabled && may_clean {
+        let (app, settings) = (app.clone(), Arc::clone(&settings));
+        tasks.push(Box::pin(async move { gc::run(app, &settings).await }));
+    }
+    let drops_uploads = settings.registry_storage_maintenance_uploadpurging_enabled
+        && !settings.registry_storage_maintenance_uploadpurging_dryrun;
+    if drops_uploads && may_clean {
+        let (store, settings) = (app.store.clone(), Arc::clone(&settings));
+        tasks.push(Box::pin(async move { purge::run(store, &settings).await }));
+    }
+    for (index, check) in settings.registry_health_file.0.iter().enumerate() {
+        let component = format!("file {index}");
+        let watch = readiness::watch_file(check.clone(), component, health.clone());
+        tasks.push(Box::pin(watch));
+    }
+    if settings.registry_health_storagedriver_enabled {
+        tasks.push(Box::pin(async move {
+            readiness::watch_storage(app, health, &settings).await;
+        }));
+    }
+    tasks
 }
 
 /// [`start`], then until the server has ended.

@@ -12,7 +12,7 @@ use axum::routing::get;
 /// What a server waits for. Ready when nothing is left in it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    waiting: Arc<Mutex<BTreeMap<&'static str, String>>>,
+    waiting: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Health {
@@ -22,8 +22,8 @@ impl Health {
     }
 
     /// `component` cannot be used, and why; in words for an operator, without secrets or addresses.
-    pub fn unready(&self, component: &'static str, why: impl Into<String>) {
-        self.lock().insert(component, why.into());
+    pub fn unready(&self, component: impl Into<String>, why: impl Into<String>) {
+        self.lock().insert(component.into(), why.into());
     }
 
     /// `component` has not been reached yet.
@@ -32,7 +32,7 @@ impl Health {
     }
 
     /// `component` works.
-    pub fn ready(&self, component: &'static str) {
+    pub fn ready(&self, component: &str) {
         self.lock().remove(component);
     }
 
@@ -42,11 +42,11 @@ impl Health {
     }
 
     /// What is waited for, by component.
-    pub fn waiting(&self) -> BTreeMap<&'static str, String> {
+    pub fn waiting(&self) -> BTreeMap<String, String> {
         self.lock().clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, String>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -57,6 +57,26 @@ pub fn routes(health: Health) -> axum::Router {
         .route("/health", get(|| async { StatusCode::OK }))
         .route("/ready", get(ready).with_state(health))
         .route("/metrics", get(metrics))
+}
+
+/// `GET /debug/health`: what is waited for, as distribution tells it.
+pub fn debug_route(health: Health) -> axum::Router {
+    axum::Router::new().route("/debug/health", get(debug).with_state(health))
+}
+
+/// The metrics at `path`.
+pub fn metrics_route(path: &str) -> axum::Router {
+    axum::Router::new().route(path, get(metrics))
+}
+
+async fn debug(State(health): State<Health>) -> Response {
+    let waiting = health.waiting();
+    let status = if waiting.is_empty() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    (status, Json(waiting)).into_response()
 }
 
 /// Units: seconds. How soon a client should look again.

@@ -24,12 +24,24 @@ pub trait ServerSettings: FromValues {
     fn problems(&self) -> Vec<Problem> {
         Vec::new()
     }
+
+    /// The variable, in lower case, of a file in a form of the server's own: `--config` may name that file too.
+    const OWN_FILE: Option<&'static str> = None;
+
+    /// Takes in what the server's own forms of files and variables say, before the settings are read; what is said
+    /// there and changes nothing becomes a remark.
+    fn prepare(_values: &mut Values, _problems: &mut Problems, _remarks: &mut Vec<Problem>) {}
+
+    /// How the log is to be, where the server's own settings say it.
+    fn log(&self) -> (Option<&str>, logs::Format) {
+        (None, logs::Format::default())
+    }
 }
 
 /// Arguments of a server.
 #[derive(Debug, Clone, Parser)]
 pub struct Arguments {
-    /// File with NAME=value lines; the environment wins over it
+    /// File with NAME=value lines, or what the server takes besides; the environment wins over it
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Check the settings, print what is wrong, and end
@@ -44,6 +56,11 @@ pub struct Arguments {
 
 #[derive(Debug, Clone, Subcommand)]
 enum Verb {
+    /// Serve, as without a verb
+    Serve {
+        /// As --config
+        file: Option<PathBuf>,
+    },
     /// Print every setting with its default and meaning
     Settings,
     /// Ask the running server whether it works
@@ -89,12 +106,20 @@ where
     if let Some(Verb::Settings) = arguments.verb {
         return say(&crate::settings::reference::<S>());
     }
-    let (common, settings) = match load::<S>(arguments) {
+    let Loaded {
+        common,
+        settings,
+        remarks,
+    } = match load::<S>(arguments) {
         Ok(loaded) => loaded,
         Err(problems) => return fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
     };
     if arguments.check_config {
-        return say("the settings can be used\n");
+        let remarks = remarks.iter().map(|remark| format!("{remark}\n"));
+        return say(&format!(
+            "{}the settings can be used\n",
+            remarks.collect::<String>()
+        ));
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -106,7 +131,11 @@ where
     let result = if let Some(Verb::Health { ready }) = arguments.verb {
         runtime.block_on(ask(&settings, ready))
     } else {
-        logs::init(&common.log_level);
+        let (level, format) = settings.log();
+        logs::init(level.unwrap_or(&common.log_level), format);
+        for Problem { variable, reason } in &remarks {
+            tracing::warn!(variable, reason, "a setting without effect");
+        }
         runtime.block_on(serve(arguments.supervised, settings, run))
     };
     match result {
@@ -115,9 +144,31 @@ where
     }
 }
 
-fn load<S: ServerSettings>(arguments: &Arguments) -> Result<(Common, S), Problems> {
-    let values = Values::read(arguments.config.as_deref())?;
-    let mut problems = Problems::default();
+struct Loaded<S> {
+    common: Common,
+    settings: S,
+    remarks: Vec<Problem>,
+}
+
+fn load<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems> {
+    let file = match &arguments.verb {
+        Some(Verb::Serve { file: Some(file) }) => Some(file),
+        _ => arguments.config.as_ref(),
+    };
+    let is_own = |file: &&PathBuf| {
+        let extension = file.extension().unwrap_or_default();
+        S::OWN_FILE.is_some() && (extension == "yml" || extension == "yaml")
+    };
+    let (own, lines) = match file {
+        Some(file) if is_own(&file) => (Some(file), None),
+        file => (None, file.map(PathBuf::as_path)),
+    };
+    let mut values = Values::read(lines)?;
+    if let (Some(path), Some(variable)) = (own, S::OWN_FILE) {
+        values.set(variable, &path.to_string_lossy());
+    }
+    let (mut problems, mut remarks) = (Problems::default(), Vec::new());
+    S::prepare(&mut values, &mut problems, &mut remarks);
     let common = Common::read(&values, &mut problems);
     let settings = S::read(&values, &mut problems);
     for problem in settings.problems() {
@@ -130,11 +181,14 @@ fn load<S: ServerSettings>(arguments: &Arguments) -> Result<(Common, S), Problem
             problems.0.push(problem);
         }
     }
-    if problems.0.is_empty() {
-        Ok((common, settings))
-    } else {
-        Err(problems)
+    if !problems.0.is_empty() {
+        return Err(problems);
     }
+    Ok(Loaded {
+        common,
+        settings,
+        remarks,
+    })
 }
 
 async fn serve<S, F, Fut>(supervised: bool, settings: S, run: F) -> Result<(), Error>

@@ -19,7 +19,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
 /// would be most of the memory of a server with many downloads.
 const MAX_BUFFER: usize = 64 * 1024;
-/// How long open requests may take to finish after shutdown began: longer ones are resumable downloads.
+/// How long open requests may take to finish: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An address to listen on.
@@ -29,6 +29,22 @@ pub struct Listen {
     pub address: SocketAddr,
     /// Plain HTTP when absent.
     pub tls: Option<tls::Config>,
+    /// Whether HTTP/2 is spoken, too.
+    pub speaks_http2: bool,
+    /// How long open requests may take to finish after shutdown began.
+    pub drain: Duration,
+}
+
+impl Listen {
+    /// An address with what suits most servers.
+    pub fn new(address: SocketAddr, tls: Option<tls::Config>) -> Self {
+        Self {
+            address,
+            tls,
+            speaks_http2: true,
+            drain: DRAIN_TIMEOUT,
+        }
+    }
 }
 
 /// A server that listens.
@@ -92,7 +108,7 @@ pub async fn start(
             .map_err(|e| Error::new(doing(), e))?;
         addresses.push(listener.local_addr().map_err(|e| Error::new(doing(), e))?);
         let handle = Handle::new();
-        tokio::spawn(drain(handle.clone(), shutdown.clone()));
+        tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
         let service = router
             .clone()
             .into_make_service_with_connect_info::<SocketAddr>();
@@ -105,6 +121,9 @@ pub async fn start(
                     .acceptor(NoDelayAcceptor)
                     .handle(handle);
                 bound(server.http_builder());
+                if !listen.speaks_http2 {
+                    server = server.http1_only();
+                }
                 tasks.spawn(async move {
                     server
                         .serve(service)
@@ -113,12 +132,15 @@ pub async fn start(
                 });
             }
             Some(config) => {
-                let config = tls::reloading(config, shutdown.clone()).await?;
+                let config = tls::reloading(config, listen.speaks_http2, shutdown.clone()).await?;
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .map(|acceptor| acceptor.acceptor(NoDelayAcceptor))
                     .handle(handle);
                 bound(server.http_builder());
+                if !listen.speaks_http2 {
+                    server = server.http1_only();
+                }
                 tasks.spawn(async move {
                     server
                         .serve(service)
@@ -143,7 +165,7 @@ fn bound(builder: &mut Builder<TokioExecutor>) {
         .max_send_buf_size(MAX_BUFFER);
 }
 
-async fn drain(handle: Handle<SocketAddr>, shutdown: CancellationToken) {
+async fn drain(handle: Handle<SocketAddr>, shutdown: CancellationToken, limit: Duration) {
     shutdown.cancelled().await;
-    handle.graceful_shutdown(Some(DRAIN_TIMEOUT));
+    handle.graceful_shutdown(Some(limit));
 }

@@ -3,6 +3,7 @@
 
 mod clients;
 mod reload;
+mod suites;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -17,6 +18,7 @@ use crate::settings::Setting;
 
 pub use clients::{Clients, Demand};
 pub(crate) use reload::{own_identity, reloading};
+pub use suites::speaks;
 
 /// A certificate chain and its key, as PEM files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub struct Config {
     pub clients: Option<Clients>,
     /// The lowest version that is spoken.
     pub minimum: Version,
+    /// IANA names of the suites of TLS 1.2 that are spoken; all that are safe when there is none.
+    pub suites: Vec<String>,
 }
 
 impl From<Files> for Config {
@@ -44,6 +48,7 @@ impl From<Files> for Config {
             files,
             clients: None,
             minimum: Version::default(),
+            suites: Vec::new(),
         }
     }
 }

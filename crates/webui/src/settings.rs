@@ -54,10 +54,7 @@ impl Settings {
 impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
         [self.webui_port, self.webui_static_port]
-            .map(|port| Listen {
-                address: SocketAddr::new(self.listen_address, port),
-                tls: None,
-            })
+            .map(|port| Listen::new(SocketAddr::new(self.listen_address, port), None))
             .into()
     }
 

@@ -15,6 +15,7 @@ use crate::{Algorithm, Digest, Manifest, Repository, Tag, Target};
 
 /// Runs every function of this module against an empty store.
 pub async fn all<S: BlobStore>(store: &S) {
+    a_probe_leaves_nothing(store).await;
     blobs_come_back_whole(store).await;
     uploads_resume_and_keep_order(store).await;
     wrong_digests_leave_nothing(store).await;
@@ -30,6 +31,16 @@ pub async fn all<S: BlobStore>(store: &S) {
     content_is_listed_with_who_has_it(store).await;
     only_what_nothing_needs_expires(store).await;
     garbage_is_collected_and_nothing_else(store).await;
+}
+
+/// A working store says so.
+pub async fn a_probe_leaves_nothing<S: BlobStore>(store: &S) {
+    let before = store.repositories("", 10).await.expect("repositories");
+    for may_write in [true, false] {
+        store.probe(may_write).await.expect("a store that works");
+    }
+    let after = store.repositories("", 10).await.expect("repositories");
+    assert_eq!(after, before);
 }
 
 /// What is uploaded can be read, from any offset, also when it is empty or uploaded twice.

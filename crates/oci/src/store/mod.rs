@@ -62,6 +62,11 @@ pub trait BlobStore: Send + Sync + 'static {
     /// Bytes of a blob, in pieces of any length but none.
     type Bytes: Stream<Item = std::io::Result<Bytes>> + Send + Unpin + 'static;
 
+    /// Whether the store works: something is read and, if it `may_write`, written and taken away again.
+    ///
+    /// Errors: Io, Damaged.
+    fn probe(&self, may_write: bool) -> impl Future<Output = Result<()>> + Send;
+
     /// The size of a blob of `repository`. Errors: UnknownBlob.
     fn blob_size(
         &self,

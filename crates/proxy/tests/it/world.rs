@@ -229,10 +229,7 @@ impl World {
         let router = routes
             .route("/ready", ready)
             .fallback(async move |request: Request| mirror(ip, request).await);
-        let listen = Listen {
-            address: self.address(ip),
-            tls: None,
-        };
+        let listen = Listen::new(self.address(ip), None);
         let shutdown = CancellationToken::new();
         let starting = service::server::start(vec![listen], router, shutdown.clone());
         let running = runtime.spawn(starting).await.unwrap().unwrap();

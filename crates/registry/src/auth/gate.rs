@@ -53,7 +53,7 @@ impl Gate {
     ///
     /// Errors: a file that cannot be used, by its variable; a realm that cannot stand in a header.
     pub(crate) async fn open(settings: &Settings) -> Result<Option<Self>, Error> {
-        let Some(path) = &settings.registry_auth_htpasswd_path else {
+        let Some(path) = &settings.password_file() else {
             return Ok(None);
         };
         let reading =

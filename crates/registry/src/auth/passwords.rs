@@ -71,13 +71,22 @@ struct Users {
 }
 
 impl Passwords {
+    /// Nobody can log in before the file is there.
+    ///
     /// Errors: the file cannot be read; a line is no `user:hash`.
     pub(super) async fn open(path: &Path) -> Result<Self, BoxError> {
         let mut key = [0; 32];
         rand::rng().fill_bytes(&mut key);
         let checks = std::thread::available_parallelism().map_or(1, usize::from);
+        let users = if path.exists() {
+            Watched::open(path, Users::parse).await?
+        } else {
+            let remedy = "`atoll registry htpasswd` makes one";
+            tracing::warn!(path = %path.display(), remedy, "no password file: nobody can log in");
+            Watched::awaiting(path, Users::parse, Users::parse("")?)
+        };
         Ok(Self {
-            users: Watched::open(path, Users::parse).await?,
+            users,
             remembered: Cache::builder()
                 .max_capacity(REMEMBERED_LIMIT)
                 .time_to_idle(REMEMBERED_IDLE)

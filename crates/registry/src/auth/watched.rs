@@ -46,6 +46,19 @@ impl<T: Send + Sync + 'static> Watched<T> {
         })
     }
 
+    /// A file that is not there yet: until it is, this is its content.
+    pub(super) fn awaiting(path: &Path, parse: Parse<T>, content: T) -> Self {
+        let state = State {
+            content: Arc::new(content),
+            stamp: None,
+        };
+        Self {
+            path: path.to_owned(),
+            parse,
+            state: RwLock::new(state),
+        }
+    }
+
     /// What the file says now, or said when it last could be used.
     pub(super) async fn get(&self) -> Arc<T> {
         // A thread of its own would cost more than this look.
@@ -145,6 +158,16 @@ mod tests {
         assert_eq!(*number.get().await, 4);
         write(&"0".repeat(usize::try_from(LIMIT_BYTES).unwrap() + 1));
         assert_eq!(*number.get().await, 4);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_awaited_counts_once_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("number");
+        let number = Watched::<u32>::awaiting(&path, |text| Ok(text.parse()?), 7);
+        assert_eq!(*number.get().await, 7);
+        std::fs::write(&path, "8").unwrap();
+        assert_eq!(*number.get().await, 8);
     }
 
     #[tokio::test]

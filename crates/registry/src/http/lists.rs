@@ -13,27 +13,27 @@ use super::{Answer, RegistryError, query};
 use crate::app::App;
 use crate::auth::{Access, Action};
 
-/// Most entries of a page, and of a catalog that is asked for without a number: clients that cannot page lose
-/// what comes after.
+/// Most entries of a page that no setting bounds.
 pub(super) const PAGE_LIMIT: usize = 1000;
 
 pub(super) async fn tags(app: &App, name: &Repository, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
     // Without a number all are wanted, though there be many.
-    let limit = page.limit(usize::MAX - 1);
+    let limit = page.limit(usize::MAX - 1, app.tags_limit);
     let tags = app.store.tags(name, &page.last, limit + 1).await?;
     let part = Part::cut(&tags, limit, Tag::as_str);
     let body = Json(json!({ "name": name, "tags": part.entries }));
-    Ok((part.link(head.uri.path(), ""), body).into_response())
+    Ok((part.link(&app.path(head), ""), body).into_response())
 }
 
 pub(super) async fn catalog(app: &App, access: &Access, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
-    let limit = page.limit(PAGE_LIMIT);
+    // Clients that cannot page lose what comes after that many.
+    let limit = page.limit(app.catalog_limit, app.catalog_limit);
     let names = visible(app, access, page.last, limit + 1, |_| true).await?;
     let part = Part::cut(&names, limit, Repository::as_str);
     let body = Json(json!({ "repositories": part.entries }));
-    Ok((part.link(head.uri.path(), ""), body).into_response())
+    Ok((part.link(&app.path(head), ""), body).into_response())
 }
 
 /// Up to `limit` repositories after `after` that `fit` and that whoever asks may pull.
@@ -97,8 +97,8 @@ impl Page {
     }
 
     /// How many entries are answered at the most.
-    pub(super) fn limit(&self, without_n: usize) -> usize {
-        self.n.map_or(without_n, |n| n.min(PAGE_LIMIT))
+    pub(super) fn limit(&self, without_n: usize, most: usize) -> usize {
+        self.n.map_or(without_n, |n| n.min(most))
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         ] {
             let page = page(query).unwrap();
             assert_eq!(
-                (page.limit(7), page.last.as_str()),
+                (page.limit(7, PAGE_LIMIT), page.last.as_str()),
                 (limit, last),
                 "{query}"
             );

@@ -15,9 +15,9 @@ impl Origin {
     /// The origin as the client sees it: configured, or told by a proxy, or by the request itself.
     pub(super) fn of(app: &App, head: &Parts) -> Self {
         match &app.base {
-            Base::Relative => Self(String::new()),
+            Base::Relative => Self(app.prefix.clone()),
             Base::Fixed(url) => Self(url.clone()),
-            Base::Request => Self(seen(app.is_tls, head).unwrap_or_default()),
+            Base::Request => Self(seen(app.is_tls, head).unwrap_or_default() + &app.prefix),
         }
     }
 
@@ -25,7 +25,7 @@ impl Origin {
     pub(super) fn absolute(app: &App, head: &Parts) -> Option<String> {
         match &app.base {
             Base::Fixed(url) => Some(url.clone()),
-            Base::Relative | Base::Request => seen(app.is_tls, head),
+            Base::Relative | Base::Request => Some(seen(app.is_tls, head)? + &app.prefix),
         }
     }
 

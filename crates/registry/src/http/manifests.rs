@@ -16,6 +16,7 @@ use oci::{
 use super::location::Origin;
 use super::{Answer, CONTENT_DIGEST, RegistryError, blobs, query};
 use crate::app::App;
+use crate::validation::Needed;
 
 /// A manifest has to arrive within this time: it is small, and it is held in memory.
 const RECEIVE_LIMIT: Duration = Duration::from_mins(2);
@@ -72,8 +73,13 @@ pub(super) async fn put(
         .and_then(|value| Some(value.to_str().ok()?.to_owned()));
     let bytes = receive(body).await?;
     // Hashing four megabytes takes longer than other requests should wait.
-    let parsed =
-        tokio::task::spawn_blocking(move || Manifest::parse(bytes, content_type.as_deref())).await;
+    let rules = app.clone();
+    let parsed = tokio::task::spawn_blocking(move || {
+        let manifest = Manifest::parse(bytes, content_type.as_deref())?;
+        rules.validation.check_urls(&manifest)?;
+        Ok(manifest)
+    })
+    .await;
     let manifest = parsed
         .unwrap_or_else(|e| Err(model::Error::internal("reading a manifest", e)))
         .map_err(|e| RegistryError::manifest(&e))?;
@@ -81,8 +87,9 @@ pub(super) async fn put(
         Target::Tag(_) => manifest.digest.clone(),
         Target::Digest(claimed) => checked(claimed, &manifest)?,
     };
+    let is_sparse = may_be_sparse(app, name, &manifest).await?;
     app.store
-        .put_manifest(name, &manifest, &digest, &tags, app.may_be_sparse)
+        .put_manifest(name, &manifest, &digest, &tags, is_sparse)
         .await?;
     let headers = [
         (header::LOCATION, origin.manifest(name, &digest)),
@@ -110,6 +117,34 @@ pub(super) async fn delete(app: &App, name: &Repository, target: &Target) -> Ans
         Target::Digest(digest) => app.store.delete_manifest(name, digest).await?,
     }
     Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
+}
+
+/// Whether more may be missing than what is missing now.
+///
+/// Errors: what is needed at any rate is missing.
+async fn may_be_sparse(
+    app: &App,
+    name: &Repository,
+    manifest: &Manifest,
+) -> Result<bool, RegistryError> {
+    let needed = match app.validation.needed(manifest) {
+        Needed::Everything => return Ok(false),
+        Needed::Nothing => return Ok(true),
+        Needed::Manifests(digests) => digests,
+    };
+    let mut missing = Vec::new();
+    for digest in needed {
+        match app.store.manifest(name, &digest).await {
+            Ok(_) => {}
+            Err(StoreError::UnknownManifest(_)) => missing.push(digest),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if missing.is_empty() {
+        Ok(true)
+    } else {
+        Err(StoreError::MissingContent(missing).into())
+    }
 }
 
 /// The tag of the address, or those of the parameters `tag` beside a digest.

@@ -37,36 +37,49 @@ const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-diges
 const UPLOAD_UUID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 
 /// Every route; those below `/v2/` and the pages behind `gate`, if there is one.
-pub(crate) fn router(app: App, gate: Option<Gate>) -> Router {
-    let pages = page::routes(&app, gate.as_ref());
-    let mut registry = Router::new()
+pub(crate) fn router(app: &App, gate: Option<Gate>) -> Router {
+    let pages = page::routes(app, gate.as_ref());
+    let registry = Router::new()
         .route("/v2/", any(dispatch))
         .route("/v2/{*path}", any(dispatch))
         .with_state(app.clone());
-    registry = match gate {
+    let registry = match gate {
         None => registry.layer(Extension(Access::open())),
         Some(gate) => {
-            let guard = Guard { app, gate };
+            let guard = Guard {
+                app: app.clone(),
+                gate,
+            };
             let token = get(guard::token).with_state(guard.clone());
             registry
                 .layer(middleware::from_fn_with_state(guard, guard::check))
                 .route(guard::TOKEN_PATH, token)
         }
     };
-    registry
-        .route(
-            "/v2",
-            any(async || (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, "/v2/")])),
-        )
-        .layer(middleware::from_fn(name_version))
-        .merge(pages)
+    let registry = registry
+        .route("/v2", any(to_base).with_state(app.clone()))
+        .layer(middleware::from_fn_with_state(app.clone(), add_headers));
+    let registry = match app.prefix.as_str() {
+        "" => registry,
+        prefix => Router::new()
+            .route(&format!("{prefix}/"), get(async || StatusCode::OK))
+            .nest(prefix, registry),
+    };
+    registry.merge(pages)
 }
 
-async fn name_version(request: Request, next: Next) -> Response {
+async fn to_base(State(app): State<App>) -> impl IntoResponse {
+    let base = format!("{}/v2/", app.prefix);
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, base)])
+}
+
+async fn add_headers(State(app): State<App>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    response
-        .headers_mut()
-        .insert(API_VERSION, HeaderValue::from_static("registry/2.0"));
+    let headers = response.headers_mut();
+    headers.insert(API_VERSION, HeaderValue::from_static("registry/2.0"));
+    for (name, value) in &app.headers {
+        headers.append(name, value.clone());
+    }
     response
 }
 
@@ -91,6 +104,11 @@ async fn answer(app: &App, request: Request) -> Answer {
     let allowed = route.methods();
     if !allowed.contains(&method) {
         return Ok(not_allowed(&allowed));
+    }
+    if app.is_read_only && !method.is_safe() {
+        return Err(RegistryError::unsupported(
+            "the registry is read-only: REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED",
+        ));
     }
     let is_delete = method == Method::DELETE && !matches!(route, Route::Upload { .. });
     if is_delete && !app.is_delete_enabled {

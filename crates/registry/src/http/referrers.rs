@@ -20,7 +20,7 @@ const ARTIFACT_TYPE: &str = "artifactType";
 pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &Parts) -> Answer {
     let wanted = query::values(&head.uri, ARTIFACT_TYPE);
     let page = Page::parse(&head.uri)?;
-    let limit = page.limit(PAGE_LIMIT);
+    let limit = page.limit(PAGE_LIMIT, PAGE_LIMIT);
     let mut found = app.store.referrers(name, subject).await?;
     found.retain(|referrer| is_wanted(referrer, &wanted));
     let found: Vec<_> = found
@@ -43,7 +43,7 @@ pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &
         header::CONTENT_TYPE,
         HeaderValue::from_static(media_type::OCI_INDEX),
     )];
-    let link = part.link(head.uri.path(), &filters);
+    let link = part.link(&app.path(head), &filters);
     let mut response = (link, kind, index.to_string()).into_response();
     if !wanted.is_empty() {
         let applied = HeaderValue::from_static(ARTIFACT_TYPE);

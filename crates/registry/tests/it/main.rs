@@ -12,6 +12,7 @@ mod faults;
 mod gc;
 mod lists;
 mod manifests;
+mod operations;
 mod page;
 mod referrers;
 mod server;

@@ -80,9 +80,15 @@ impl Server {
 
     /// Ends as on SIGTERM and starts on the same folder.
     pub(crate) async fn restart(self) -> Self {
+        self.restart_with(|_| {}).await
+    }
+
+    /// [`Self::restart`], with other settings.
+    pub(crate) async fn restart_with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
         self.shutdown.cancel();
         drop(self.http);
         self.running.wait().await.unwrap();
+        change(&mut self.settings);
         Self::start(self.dir, self.settings, self.ca).await
     }
 

@@ -1,5 +1,6 @@
 //! The kinds of values that a variable may hold.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -16,11 +17,27 @@ pub trait Setting: Sized {
     const EXPECTED: &'static str;
     /// Whether the text must never be shown.
     const SECRET: bool = false;
-    /// Whether the items may come one by one, as `<NAME>_0`, `<NAME>_1` and so on; they are joined by commas.
-    const LIST: bool = false;
+    /// How the value may be spread over several variables.
+    const SHAPE: Shape = Shape::Whole;
 
     /// Reads the text; the error says what is wrong with it, without repeating it.
     fn parse(text: &str) -> Result<Self, String>;
+
+    /// Reads the parts by what stands after `<NAME>_` in theirs, in lower case: only of what has [`Shape::Parts`].
+    fn parse_parts(_parts: &BTreeMap<&str, &str>) -> Result<Self, String> {
+        Self::parse("")
+    }
+}
+
+/// How a value may be spread over several variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Not at all.
+    Whole,
+    /// Item by item, as `<NAME>_0`, `<NAME>_1` and so on; they are joined by commas.
+    List,
+    /// Part by part, as `<NAME>_0_URL` or `<NAME>_KEY`: the kind of the value knows which.
+    Parts,
 }
 
 /// Texts separated by commas; blanks around them and empty ones are dropped.
@@ -110,7 +127,7 @@ from_str_setting! {
 impl<T: Setting> Setting for Option<T> {
     const EXPECTED: &'static str = T::EXPECTED;
     const SECRET: bool = T::SECRET;
-    const LIST: bool = T::LIST;
+    const SHAPE: Shape = T::SHAPE;
 
     fn parse(text: &str) -> Result<Self, String> {
         if text.is_empty() {
@@ -119,11 +136,15 @@ impl<T: Setting> Setting for Option<T> {
             T::parse(text).map(Some)
         }
     }
+
+    fn parse_parts(parts: &BTreeMap<&str, &str>) -> Result<Self, String> {
+        T::parse_parts(parts).map(Some)
+    }
 }
 
 impl Setting for CommaList {
     const EXPECTED: &'static str = "texts separated by commas";
-    const LIST: bool = true;
+    const SHAPE: Shape = Shape::List;
 
     fn parse(text: &str) -> Result<Self, String> {
         let items = text
@@ -151,6 +172,9 @@ impl Setting for Duration {
         let mut rest = text.trim();
         if rest.is_empty() {
             return Err("empty".to_owned());
+        }
+        if rest == "0" {
+            return Ok(Self::ZERO);
         }
         let mut total = Self::ZERO;
         while !rest.is_empty() {
@@ -190,6 +214,7 @@ mod tests {
             Duration::parse("500ms").unwrap(),
             Duration::from_millis(500)
         );
+        assert_eq!(Duration::parse("0").unwrap(), Duration::ZERO);
         for wrong in [
             "",
             "10",

@@ -7,7 +7,7 @@ mod kinds;
 mod problems;
 mod values;
 
-pub use kinds::{CommaList, JsonVar, Secret, Setting};
+pub use kinds::{CommaList, JsonVar, Secret, Setting, Shape};
 pub use problems::{Problem, Problems};
 pub use values::{Values, env_lines, not_a_line, shown};
 
@@ -22,6 +22,10 @@ pub struct Variable {
     pub default: &'static str,
     /// What it does.
     pub meaning: &'static [&'static str],
+    /// How it may be spread over several variables.
+    pub shape: Shape,
+    /// Whether its text must never be shown, and may come from a file.
+    pub is_secret: bool,
 }
 
 /// What [`settings!`](crate::settings!) implements.
@@ -110,6 +114,8 @@ macro_rules! settings {
                     expected: <$kind as $crate::settings::Setting>::EXPECTED,
                     default: $default,
                     meaning: &[$($doc),*],
+                    shape: <$kind as $crate::settings::Setting>::SHAPE,
+                    is_secret: <$kind as $crate::settings::Setting>::SECRET,
                 },)*
             ];
 
@@ -140,6 +146,8 @@ macro_rules! settings {
     reason = "the macro declares what a server exports"
 )]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     crate::settings! {
@@ -224,6 +232,56 @@ mod tests {
         assert_eq!(*sample.registries, ["a", "b"]);
         let both = Values::from_pairs([("registries_0", "a"), ("registries", "b")]);
         assert_eq!(*Sample::from_values(&both).unwrap().registries, ["b"]);
+    }
+
+    /// For the test below: names and texts.
+    #[derive(Debug, Default, PartialEq)]
+    pub struct Pairs(Vec<(String, String)>);
+
+    impl Setting for Pairs {
+        const EXPECTED: &'static str = "pairs";
+        const SHAPE: Shape = Shape::Parts;
+
+        fn parse(text: &str) -> Result<Self, String> {
+            text.is_empty()
+                .then(Self::default)
+                .ok_or("not whole".to_owned())
+        }
+
+        fn parse_parts(parts: &BTreeMap<&str, &str>) -> Result<Self, String> {
+            let pairs = parts
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+            Ok(Self(pairs.collect()))
+        }
+    }
+
+    #[test]
+    fn parts_come_with_their_names() {
+        let mut problems = Problems::default();
+        let mut values = Values::from_pairs([("headers_x-a_0", "1"), ("headers_x-b", "2")]);
+        values.set_below("headers_x-b", "no", "file, line 3");
+        values.set_below("headers_x-c", "3", "file, line 4");
+        let Pairs(pairs) = values.parse("headers", "", &mut problems);
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(name, text)| (&**name, &**text))
+            .collect();
+        assert_eq!(pairs, [("x-a_0", "1"), ("x-b", "2"), ("x-c", "3")]);
+        assert!(problems.0.is_empty());
+    }
+
+    #[test]
+    fn where_a_wrong_value_stands_is_told() {
+        let mut problems = Problems::default();
+        let mut values = Values::default();
+        values.set_below("port", "eighty", "config.yml, line 7");
+        values.parse::<u16>("port", "1", &mut problems);
+        let told = problems.to_string();
+        assert!(
+            told.contains("PORT: config.yml, line 7: \"eighty\""),
+            "{told}"
+        );
     }
 
     #[test]

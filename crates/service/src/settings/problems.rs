@@ -21,6 +21,12 @@ impl Problem {
     }
 }
 
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.variable, self.reason)
+    }
+}
+
 /// Every problem that was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
@@ -31,8 +37,8 @@ impl fmt::Display for Problems {
             1 => writeln!(f, "one setting cannot be used:")?,
             n => writeln!(f, "{n} settings cannot be used:")?,
         }
-        for Problem { variable, reason } in &self.0 {
-            writeln!(f, "  {variable}: {reason}")?;
+        for problem in &self.0 {
+            writeln!(f, "  {problem}")?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! Texts of variables: environment over file.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use config::{Config, ConfigError, Environment, Map, Source, Value};
+use config::{Config, ConfigError, Environment, Map, Source};
 
-use super::kinds::Setting;
+use super::kinds::{Setting, Shape};
 use super::problems::{Problem, Problems};
 
 /// Units: characters. Longer values are not repeated in messages.
@@ -15,7 +15,14 @@ const AFTER_CREDENTIALS: char = '@';
 
 /// The texts that variables have, by lower-case name.
 #[derive(Debug, Clone, Default)]
-pub struct Values(HashMap<String, String>);
+pub struct Values(BTreeMap<String, Value>);
+
+#[derive(Debug, Clone)]
+struct Value {
+    text: String,
+    /// Where it stands, when that is not the variable.
+    place: Option<String>,
+}
 
 impl Values {
     /// Reads the environment over `file`.
@@ -29,19 +36,52 @@ impl Values {
         builder
             .add_source(Environment::default())
             .build()
-            .and_then(Config::try_deserialize)
-            .map(Self)
+            .and_then(Config::try_deserialize::<HashMap<String, String>>)
+            .map(Self::from_iter)
             .map_err(|error| Problems(vec![Problem::new("--config", error.to_string())]))
     }
 
     /// Texts by lower-case name, for tests.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
-        Self(
-            pairs
-                .into_iter()
-                .map(|(name, text)| (name.to_owned(), text.to_owned()))
-                .collect(),
-        )
+        let owned = |(name, text): (&str, &str)| (name.to_owned(), text.to_owned());
+        pairs.into_iter().map(owned).collect()
+    }
+
+    /// The text of the variable `name`, in lower case.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|value| value.text.as_str())
+    }
+
+    /// Where the text of `name` stands, when that is not the variable.
+    pub fn place(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.place.as_deref()
+    }
+
+    /// The names that begin with `prefix` and have a text, though it be empty, sorted.
+    pub fn names<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0
+            .range(prefix.to_owned()..)
+            .map(|(name, _)| name.as_str())
+            .take_while(move |name| name.starts_with(prefix))
+    }
+
+    /// Gives `name` a text that stands at `place`, unless it has one.
+    pub fn set_below(&mut self, name: &str, text: &str, place: &str) {
+        self.0.entry(name.to_owned()).or_insert_with(|| Value {
+            text: text.to_owned(),
+            place: Some(place.to_owned()),
+        });
+    }
+
+    /// Gives `name` a text that wins over what it had.
+    pub fn set(&mut self, name: &str, text: &str) {
+        let (text, place) = (text.to_owned(), None);
+        self.0.insert(name.to_owned(), Value { text, place });
+    }
+
+    /// Takes the text of `name` away.
+    pub fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name).map(|value| value.text)
     }
 
     /// Parses the variable of `field`; of one that does not parse, a problem is added and the default taken. An
@@ -49,44 +89,50 @@ impl Values {
     ///
     /// Panics: when `default` does not parse, which is a mistake in the declaration.
     pub fn parse<T: Setting>(&self, field: &str, default: &str, problems: &mut Problems) -> T {
-        let variable = field.to_uppercase();
-        let text = self.text::<T>(field).unwrap_or_else(|problem| {
-            problems.0.push(problem);
-            None
-        });
-        if let Some(text) = text {
-            match T::parse(&text) {
-                Ok(value) => return value,
-                Err(reason) => {
-                    let shown = if T::SECRET {
-                        String::new()
-                    } else {
-                        shown(&text)
-                    };
-                    problems.0.push(Problem::new(
-                        &variable,
-                        format!("{shown}{reason} (expected: {})", T::EXPECTED),
-                    ));
-                }
-            }
+        match self.parsed(field) {
+            Ok(Some(value)) => return value,
+            Ok(None) => {}
+            Err(problem) => problems.0.push(problem),
         }
-        T::parse(default)
-            .unwrap_or_else(|reason| unreachable!("the default of {variable}: {reason}"))
+        T::parse(default).unwrap_or_else(|reason| {
+            unreachable!("the default of {}: {reason}", field.to_uppercase())
+        })
     }
 
-    fn text<T: Setting>(&self, field: &str) -> Result<Option<String>, Problem> {
-        if let Some(text) = self.0.get(field).filter(|text| !text.is_empty()) {
-            return Ok(Some(text.clone()));
+    fn parsed<T: Setting>(&self, field: &str) -> Result<Option<T>, Problem> {
+        let text = self.whole::<T>(field)?;
+        let parts = self.parts(field);
+        let parsed = match &text {
+            Some(text) => T::parse(text),
+            None if T::SHAPE == Shape::Parts && !parts.is_empty() => T::parse_parts(&parts),
+            None => return Ok(None),
+        };
+        parsed.map(Some).map_err(|reason| {
+            let mut told = String::new();
+            if let Some(place) = self.place(field) {
+                told.extend([place, ": "]);
+            }
+            if let Some(text) = text.filter(|_| !T::SECRET) {
+                told += &shown(&text);
+            }
+            let expected = T::EXPECTED;
+            let told = format!("{told}{reason} (expected: {expected})");
+            Problem::new(field.to_uppercase(), told)
+        })
+    }
+
+    fn whole<T: Setting>(&self, field: &str) -> Result<Option<String>, Problem> {
+        if let Some(text) = self.text(field).filter(|text| !text.is_empty()) {
+            return Ok(Some(text.to_owned()));
         }
-        if T::LIST {
+        if T::SHAPE == Shape::List {
             let items: Vec<_> = (0..)
-                .map_while(|index| self.0.get(&format!("{field}_{index}")))
-                .map(String::as_str)
+                .map_while(|index| self.text(&format!("{field}_{index}")))
                 .collect();
             return Ok(Some(items.join(",")).filter(|text| !text.is_empty()));
         }
         let file = format!("{field}_file");
-        match self.0.get(&file) {
+        match self.text(&file) {
             Some(path) if T::SECRET && !path.is_empty() => std::fs::read_to_string(path)
                 .map(|text| Some(text.trim_end_matches(['\r', '\n']).to_owned()))
                 .map_err(|error| {
@@ -97,6 +143,24 @@ impl Values {
                 }),
             _ => Ok(None),
         }
+    }
+
+    /// What stands below `field`, without what is empty.
+    fn parts(&self, field: &str) -> BTreeMap<&str, &str> {
+        let prefix = format!("{field}_");
+        self.0
+            .range(prefix.clone()..)
+            .map_while(|(name, value)| Some((name.strip_prefix(&prefix)?, value.text.as_str())))
+            .filter(|(_, text)| !text.is_empty())
+            .collect()
+    }
+}
+
+impl FromIterator<(String, String)> for Values {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Self {
+        let value = |text| Value { text, place: None };
+        let pairs = pairs.into_iter().map(|(name, text)| (name, value(text)));
+        Self(pairs.collect())
     }
 }
 
@@ -118,7 +182,7 @@ impl Source for EnvFile {
         Box::new(self.clone())
     }
 
-    fn collect(&self) -> Result<Map<String, Value>, ConfigError> {
+    fn collect(&self) -> Result<Map<String, config::Value>, ConfigError> {
         let path = self.0.display();
         let text = std::fs::read_to_string(&self.0)
             .map_err(|error| ConfigError::Message(format!("{path} cannot be read: {error}")))?;
@@ -129,7 +193,7 @@ impl Source for EnvFile {
         for (name, value) in lines {
             values.insert(
                 name.to_lowercase(),
-                Value::new(Some(&origin), value.to_owned()),
+                config::Value::new(Some(&origin), value.to_owned()),
             );
         }
         Ok(values)

@@ -14,7 +14,7 @@ use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
 use super::clients::Verifier;
-use super::{Config, Files, Version};
+use super::{Config, Files, Version, suites};
 use crate::Error;
 
 /// How often the files are looked at. Polling works on every kind of mount, inotify does not.
@@ -26,6 +26,7 @@ const RELOAD_INTERVAL: Duration = Duration::from_millis(20);
 /// Loads what `config` names and keeps what is served equal to it until `shutdown`.
 pub(crate) async fn reloading(
     config: Config,
+    speaks_http2: bool,
     shutdown: CancellationToken,
 ) -> Result<RustlsConfig, Error> {
     let Files { cert, key } = &config.files;
@@ -39,7 +40,7 @@ pub(crate) async fn reloading(
     let served = seen
         .as_ref()
         .map_err(String::clone)
-        .and_then(|texts| texts.load(&config))
+        .and_then(|texts| texts.load(&config, speaks_http2))
         .map_err(|reason| Error::new(doing, reason))?;
     let served = RustlsConfig::from_config(served);
     let serving = served.clone();
@@ -57,7 +58,7 @@ pub(crate) async fn reloading(
             match found
                 .as_ref()
                 .map_err(String::clone)
-                .and_then(|texts| texts.load(&config))
+                .and_then(|texts| texts.load(&config, speaks_http2))
             {
                 Ok(new) => {
                     serving.reload_from_config(new);
@@ -107,8 +108,8 @@ impl Texts {
         })
     }
 
-    fn load(&self, config: &Config) -> Result<Arc<ServerConfig>, String> {
-        let provider = Arc::new(ring::default_provider());
+    fn load(&self, config: &Config, speaks_http2: bool) -> Result<Arc<ServerConfig>, String> {
+        let provider = Arc::new(suites::provider(&config.suites));
         let own = self.certified_key(config, &provider)?;
         let versions: &[&SupportedProtocolVersion] = match config.minimum {
             Version::Tls12 => &[&TLS13, &TLS12],
@@ -127,7 +128,12 @@ impl Texts {
             }
         };
         let mut loaded = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(own)));
-        loaded.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let protocols: &[&[u8]] = if speaks_http2 {
+            &[b"h2", b"http/1.1"]
+        } else {
+            &[b"http/1.1"]
+        };
+        loaded.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
         Ok(Arc::new(loaded))
     }
 
@@ -255,10 +261,7 @@ mod tests {
     }
 
     async fn start(config: Config) -> Result<(Running, SocketAddr), Error> {
-        let listen = Listen {
-            address: "127.0.0.1:0".parse().unwrap(),
-            tls: Some(config),
-        };
+        let listen = Listen::new("127.0.0.1:0".parse().unwrap(), Some(config));
         let router = axum::Router::new().route("/", axum::routing::get(|| async { "hello" }));
         let running = server::start(vec![listen], router, CancellationToken::new()).await?;
         let address = running.address();

@@ -36,7 +36,7 @@ pub(crate) async fn api(router: Router) -> Server {
 /// An API at that address.
 pub(crate) async fn api_on(address: SocketAddr, router: Router) -> Server {
     let shutdown = CancellationToken::new();
-    let listen = Listen { address, tls: None };
+    let listen = Listen::new(address, None);
     let running = service::server::start(vec![listen], router, shutdown.clone())
         .await
         .unwrap();

@@ -31,6 +31,8 @@ use crate::{Algorithm, Digest, Hasher, Manifest, Repository};
 const REHASH_BYTES: usize = 256 * 1024;
 /// Units: bytes. Blobs up to this size are journalled whole, which is cheaper than to sync each by itself.
 const JOURNALLED_BYTES: u64 = 32 * 1024;
+/// Units: bytes. Written to find out whether the medium takes anything: more than what fits into its own records.
+const PROBE_BYTES: usize = 64 * 1024;
 /// How long the manifest of a push may follow the question for its blobs.
 const WANTED: Duration = Duration::from_hours(1);
 /// Questions that are remembered.
@@ -212,6 +214,22 @@ impl Inner {
             let size = fs::metadata(self.layout().data(&canonical)).ok()?.len();
             Some(Blob { canonical, size })
         }))
+    }
+
+    /// Reads the folder and the index and, if it `may_write`, writes a file that nobody keeps.
+    pub(super) fn probe(&self, may_write: bool) -> Result<()> {
+        self.shared.index.snapshot()?.repositories("", 1)?;
+        let read = || fs::read_dir(self.layout().root())?.next().transpose();
+        read().map_err(StoreError::io("reading the storage folder"))?;
+        if !may_write {
+            return Ok(());
+        }
+        let path = self.layout().temporary();
+        let written = fs::write(&path, vec![0; PROBE_BYTES]);
+        let removed = durable::remove_file(&path);
+        written
+            .and(removed.map(drop))
+            .map_err(StoreError::io("writing into the storage folder"))
     }
 
     pub(super) fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {

@@ -92,6 +92,10 @@ fn join<T>(result: std::result::Result<Result<T>, tokio::task::JoinError>) -> Re
 impl BlobStore for DiskStore {
     type Bytes = Pieces;
 
+    async fn probe(&self, may_write: bool) -> Result<()> {
+        self.run(move |inner| inner.probe(may_write)).await
+    }
+
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
         let size = self.inner.blob(repository, digest)?.size;
         // Whoever asks may leave the upload out because of the answer.

@@ -15,7 +15,7 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -
         ("Size", html! { (html::bytes(size)) " (" (size) " bytes)" }),
         (
             "Content",
-            html! { a href={ "/v2/" (name) "/blobs/" (digest) } download { "Download" } },
+            html! { a href={ (visit.app.prefix) "/v2/" (name) "/blobs/" (digest) } download { "Download" } },
         ),
     ];
     let main = html! { (section("Blob", &html::facts(&facts))) };

@@ -1,19 +1,50 @@
 //! What the registry reads, under the names that distribution gave.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+mod distribution;
+mod kinds;
+mod manifests;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use service::program::ServerSettings;
 use service::server::Listen;
-use service::settings::{CommaList, Problem, Setting};
-use service::tls;
+use service::settings::{CommaList, Problem, Problems, Values};
+use service::{logs, tls};
+
+pub(crate) use kinds::FileCheck;
+pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
+pub use manifests::{Patterns, PlatformChecks, Platforms};
+
+/// The setting that names distribution's file.
+const OWN_FILE: &str = "registry_configuration_path";
 
 service::settings! {
     /// Settings of the registry.
     pub struct Settings {
+        /// Distribution's YAML file; `--config` and `serve` take it, too, if it ends in .yml or .yaml. Variables win
+        /// over it: `http: {addr: :5000}` there is `REGISTRY_HTTP_ADDR=:5000`, items of lists have numbers from 0 on.
+        registry_configuration_path: Option<PathBuf> = "",
         /// Where to listen: `host:port`, or `:port` for every address.
         registry_http_addr: HttpAddr = ":5000",
+        /// What is listened on.
+        registry_http_net: Net = "tcp",
+        /// What stands before every path, as in `/registry/`.
+        registry_http_prefix: Prefix = "",
+        /// How long open requests may take to finish after the registry was told to end.
+        registry_http_draintimeout: Duration = "20s",
+        /// Headers of every answer, as in `REGISTRY_HTTP_HEADERS_X-Content-Type-Options=nosniff`.
+        registry_http_headers: Headers = "",
+        /// Whether HTTP/2 is not spoken.
+        registry_http_http2_disabled: bool = "false",
+        /// Whether HTTP/2 is spoken without TLS, too, to clients that begin with it.
+        registry_http_h2c_enabled: bool = "true",
+        /// Where to answer `/debug/health`, and `/metrics` if the next setting says so, besides.
+        registry_http_debug_addr: Option<HttpAddr> = "",
+        /// Whether the metrics are there, too.
+        registry_http_debug_prometheus_enabled: bool = "false",
+        /// Path of the metrics there.
+        registry_http_debug_prometheus_path: String = "/metrics",
         /// PEM certificate chain; together with the key it switches TLS on.
         registry_http_tls_certificate: Option<PathBuf> = "",
         /// PEM private key.
@@ -24,11 +55,13 @@ service::settings! {
         registry_http_tls_clientauth: Option<tls::Demand> = "",
         /// The lowest version of TLS that is spoken.
         registry_http_tls_minimumtls: tls::Version = "tls1.2",
+        /// The cipher suites of TLS 1.2 that are spoken, by their IANA names; unset: all that are safe.
+        registry_http_tls_ciphersuites: CommaList = "",
         /// URL under which clients reach the registry, for Location headers; unset: what the request says.
         registry_http_host: Option<String> = "",
         /// Whether Location headers are paths instead of URLs.
         registry_http_relativeurls: bool = "false",
-        /// Password file of `user:bcrypt` lines; unset: anybody may do anything.
+        /// Password file of `user:bcrypt` lines, or the folder of one called htpasswd; unset: anybody may do anything.
         registry_auth_htpasswd_path: Option<PathBuf> = "",
         /// Realm that clients show when they ask for a password.
         registry_auth_htpasswd_realm: String = "Registry",
@@ -41,12 +74,16 @@ service::settings! {
         registry_auth_policy_path: Option<PathBuf> = "",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
+        /// Whether nothing can be pushed or deleted, and nothing is cleaned up.
+        registry_storage_maintenance_readonly_enabled: bool = "false",
         /// Whether uploads that nobody finishes are dropped.
         registry_storage_maintenance_uploadpurging_enabled: bool = "true",
         /// How long an upload may stay without a byte.
         registry_storage_maintenance_uploadpurging_age: Duration = "168h",
         /// How often abandoned uploads are looked for.
         registry_storage_maintenance_uploadpurging_interval: Duration = "24h",
+        /// Whether abandoned uploads stay all the same.
+        registry_storage_maintenance_uploadpurging_dryrun: bool = "false",
         /// Whether content that nothing needs any more is removed, while everything goes on.
         registry_storage_maintenance_gc_enabled: bool = "true",
         /// How often such content is looked for.
@@ -55,42 +92,33 @@ service::settings! {
         registry_storage_maintenance_gc_grace: Duration = "1h",
         /// Whether manifests are taken that need what is not there.
         registry_validation_disabled: bool = "false",
+        /// Patterns of the URLs that layers may have which lie elsewhere; unset: any, unless denied.
+        registry_validation_manifests_urls_allow: Patterns = "",
+        /// Patterns of the URLs that such layers may not have.
+        registry_validation_manifests_urls_deny: Patterns = "",
+        /// Which of its images an index needs to be there.
+        registry_validation_manifests_indexes_platforms: PlatformChecks = "all",
+        /// These platforms, if `list` is said there: `REGISTRY_VALIDATION_MANIFESTS_INDEXES_PLATFORMLIST_0_OS=linux`
+        /// and `…_0_ARCHITECTURE=amd64`.
+        registry_validation_manifests_indexes_platformlist: Platforms = "",
+        /// Most entries of a page of the catalog.
+        registry_catalog_maxentries: usize = "1000",
+        /// Most entries of a page of tags.
+        registry_tags_maxtags: usize = "1000",
+        /// Whether the storage is tried from time to time.
+        registry_health_storagedriver_enabled: bool = "true",
+        /// How often.
+        registry_health_storagedriver_interval: Duration = "10s",
+        /// After how many failures in a row the registry is not ready.
+        registry_health_storagedriver_threshold: u32 = "3",
+        /// Files that say by being there that the registry is not ready: `REGISTRY_HEALTH_FILE_0_FILE=/run/away`.
+        registry_health_file: FileChecks = "",
+        /// The least weight of what is logged; unset: `LOG_LEVEL`.
+        registry_log_level: Option<Level> = "",
+        /// How the log looks; unset: text on a terminal, JSON elsewhere.
+        registry_log_formatter: Option<Formatter> = "",
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
-    }
-}
-
-/// An address as Go writes it, where the host may be left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HttpAddr(pub SocketAddr);
-
-impl Setting for HttpAddr {
-    const EXPECTED: &'static str = "address and port, as in :5000, 127.0.0.1:5000 or [::1]:5000";
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        if let Ok(address) = text.parse() {
-            return Ok(Self(address));
-        }
-        let (host, port) = text.rsplit_once(':').ok_or("the port is missing")?;
-        let port = port
-            .parse()
-            .map_err(|_| "the port is no number from 0 to 65535")?;
-        let ip: IpAddr = match host {
-            "" => every_address(),
-            "localhost" => Ipv4Addr::LOCALHOST.into(),
-            _ => return Err("the host is no IP address".to_owned()),
-        };
-        Ok(Self(SocketAddr::new(ip, port)))
-    }
-}
-
-/// Both families on one socket, where the machine has IPv6 at all.
-fn every_address() -> IpAddr {
-    if Path::new("/proc/net/if_inet6").exists() {
-        Ipv6Addr::UNSPECIFIED.into()
-    } else {
-        Ipv4Addr::UNSPECIFIED.into()
     }
 }
 
@@ -109,6 +137,17 @@ impl Settings {
                 demand,
             }),
             minimum: self.registry_http_tls_minimumtls,
+            suites: self.registry_http_tls_ciphersuites.to_vec(),
+        })
+    }
+
+    /// Where the passwords are. The folder that the sample of Debian's package names stands for the file in it.
+    pub(crate) fn password_file(&self) -> Option<PathBuf> {
+        let path = self.registry_auth_htpasswd_path.as_ref()?;
+        Some(if path.is_dir() {
+            path.join("htpasswd")
+        } else {
+            path.clone()
         })
     }
 
@@ -141,10 +180,26 @@ impl Settings {
 }
 
 impl ServerSettings for Settings {
+    const OWN_FILE: Option<&'static str> = Some(OWN_FILE);
+
+    fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
+        distribution::prepare(values, problems, remarks);
+    }
+
+    fn log(&self) -> (Option<&str>, logs::Format) {
+        let format = self.registry_log_formatter.map(|formatter| formatter.0);
+        let level = self.registry_log_level.map(|level| level.0);
+        (level, format.unwrap_or_default())
+    }
+
     fn listen(&self) -> Vec<Listen> {
+        let tls = self.tls();
+        let speaks_http2 =
+            !self.registry_http_http2_disabled && (tls.is_some() || self.registry_http_h2c_enabled);
         vec![Listen {
-            address: self.registry_http_addr.0,
-            tls: self.tls(),
+            speaks_http2,
+            drain: self.registry_http_draintimeout,
+            ..Listen::new(self.registry_http_addr.0, tls)
         }]
     }
 
@@ -170,8 +225,10 @@ impl ServerSettings for Settings {
             _ => {}
         }
         for (variable, path) in files {
+            let may_be_folder = variable == "REGISTRY_AUTH_HTPASSWD_PATH";
             if let Some(path) = path
                 && !path.is_file()
+                && !(may_be_folder && path.is_dir())
             {
                 problems.push(Problem::new(
                     variable,
@@ -209,6 +266,21 @@ impl ServerSettings for Settings {
                 format!("{host:?} does not begin with http:// or https://"),
             ));
         }
+        let suites = &self.registry_http_tls_ciphersuites;
+        let is_old_spoken = self.registry_http_tls_minimumtls == tls::Version::Tls12;
+        if is_old_spoken && !suites.is_empty() && !suites.iter().any(|name| tls::speaks(name)) {
+            problems.push(Problem::new(
+                "REGISTRY_HTTP_TLS_CIPHERSUITES",
+                "none of them is spoken here: those left out are not safe",
+            ));
+        }
+        let debug_path = &self.registry_http_debug_prometheus_path;
+        if !debug_path.starts_with('/') || debug_path.contains(['{', '}', '*']) {
+            problems.push(Problem::new(
+                "REGISTRY_HTTP_DEBUG_PROMETHEUS_PATH",
+                format!("{debug_path:?} is no path"),
+            ));
+        }
         problems.extend(self.client_problems());
         problems
     }
@@ -217,18 +289,6 @@ impl ServerSettings for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn addresses_as_go_writes_them() {
-        let address = |text: &str| HttpAddr::parse(text).map(|address| address.0.to_string());
-        assert_eq!(address("127.0.0.1:5000").unwrap(), "127.0.0.1:5000");
-        assert_eq!(address("localhost:1").unwrap(), "127.0.0.1:1");
-        assert_eq!(address("[::1]:5000").unwrap(), "[::1]:5000");
-        assert!(HttpAddr::parse(":5000").unwrap().0.ip().is_unspecified());
-        for wrong in ["", "5000", ":", ":70000", "example.org:5000"] {
-            assert!(address(wrong).is_err(), "{wrong:?}");
-        }
-    }
 
     #[test]
     fn rights_that_mean_nothing_are_told() {

@@ -1,0 +1,66 @@
+//! Whether the registry can do its job: looked at from time to time.
+
+use std::time::Duration;
+
+use oci::store::BlobStore as _;
+use service::health::Health;
+
+use crate::Settings;
+use crate::app::App;
+use crate::settings::FileCheck;
+
+const STORAGE: &str = "storage";
+/// A medium that does not answer for this long has failed.
+const PROBE_LIMIT: Duration = Duration::from_secs(30);
+/// Zero would never let anything else run.
+const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Tries the storage now and after each interval, for ever.
+pub(crate) async fn watch_storage(app: App, health: Health, settings: &Settings) {
+    let interval = settings.registry_health_storagedriver_interval;
+    let threshold = settings.registry_health_storagedriver_threshold.max(1);
+    let mut failures: u32 = 0;
+    loop {
+        match probe(&app).await {
+            Ok(()) => {
+                if failures >= threshold {
+                    tracing::info!("the storage works again");
+                }
+                failures = 0;
+                health.ready(STORAGE);
+            }
+            Err(reason) => {
+                failures = failures.saturating_add(1);
+                if failures == threshold {
+                    tracing::error!(reason, "the storage does not work");
+                }
+                if failures >= threshold {
+                    health.unready(STORAGE, reason);
+                }
+            }
+        }
+        tokio::time::sleep(interval.max(LEAST_INTERVAL)).await;
+    }
+}
+
+async fn probe(app: &App) -> Result<(), String> {
+    match tokio::time::timeout(PROBE_LIMIT, app.store.probe(!app.is_read_only)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) if error.is_full() => Err("no room is left".to_owned()),
+        Ok(Err(error)) => Err(model::error::chain(&error)),
+        Err(_) => Err(format!("no answer within {} s", PROBE_LIMIT.as_secs())),
+    }
+}
+
+/// Looks for a file that says by being there that the registry is not ready, now and after each interval, for ever.
+pub(crate) async fn watch_file(check: FileCheck, component: String, health: Health) {
+    let path = check.file.display().to_string();
+    loop {
+        if tokio::fs::try_exists(&check.file).await.unwrap_or(true) {
+            health.unready(component.clone(), format!("{path} is there"));
+        } else {
+            health.ready(&component);
+        }
+        tokio::time::sleep(check.interval.max(LEAST_INTERVAL)).await;
+    }
+}

@@ -1,0 +1,279 @@
+//! Distribution's configuration: its YAML file, and variables that hold YAML. Both are taken apart into the names of
+//! variables, so that each value is read in one way wherever it stands.
+
+mod document;
+mod names;
+
+use std::path::Path;
+
+use service::settings::{FromValues as _, Problem, Problems, Shape, Values};
+
+use super::{OWN_FILE, Settings};
+
+/// What every name begins with.
+const PREFIX: &str = "registry";
+/// The one version of the file. Source: distribution.
+const VERSION: &str = "0.1";
+const VERSION_NAME: &str = "registry_version";
+/// Units: bytes. Longer files are no settings.
+const FILE_LIMIT_BYTES: u64 = 1 << 20;
+/// What a file that says nothing about it means, where we would do something else.
+const MEANT: &[(&str, &str)] = &[("registry_storage_delete_enabled", "false")];
+/// Older names of the same.
+const RENAMED: &[(&str, &str)] = &[("registry_loglevel", "registry_log_level")];
+
+/// Puts what the file says below the variables, and tells of every name what becomes of it.
+pub(super) fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
+    take_apart(values);
+    let path = values.text(OWN_FILE).unwrap_or_default().to_owned();
+    if !path.is_empty()
+        && let Err(reason) = add_file(values, Path::new(&path))
+    {
+        problems
+            .0
+            .push(Problem::new(OWN_FILE.to_uppercase(), reason));
+    }
+    for (old, new) in RENAMED {
+        if let Some(text) = values.take(old) {
+            values.set_below(new, &text, &old.to_uppercase());
+        }
+    }
+    names::judge(values, problems, remarks);
+}
+
+/// Variables may hold maps and lists: `REGISTRY_STORAGE_MAINTENANCE_READONLY={"enabled":true}`.
+fn take_apart(values: &mut Values) {
+    let names: Vec<_> = values.names("registry_").map(str::to_owned).collect();
+    for name in names {
+        let text = values.text(&name).unwrap_or_default();
+        if !text.trim_start().starts_with(['{', '[']) || is_taken_whole(&name) {
+            continue;
+        }
+        // Text that only looks like it is left to whoever reads it.
+        let Ok(leaves) = document::leaves(text, &name) else {
+            continue;
+        };
+        let place = name.to_uppercase();
+        values.take(&name);
+        for leaf in leaves {
+            values.set_below(&leaf.name, &leaf.text, &place);
+        }
+    }
+}
+
+fn is_taken_whole(name: &str) -> bool {
+    Settings::VARIABLES
+        .iter()
+        .any(|variable| variable.field == name && variable.shape == Shape::Whole)
+}
+
+fn add_file(values: &mut Values, path: &Path) -> Result<(), String> {
+    let shown = path.display();
+    let unreadable = |error| format!("{shown} cannot be read: {error}");
+    if std::fs::metadata(path).map_err(unreadable)?.len() > FILE_LIMIT_BYTES {
+        return Err(format!("{shown} is longer than {FILE_LIMIT_BYTES} bytes"));
+    }
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    let leaves = document::leaves(&text, PREFIX)
+        .map_err(|error| format!("{shown}, line {}: {}", error.line, error.reason))?;
+    let version = leaves.iter().find(|leaf| leaf.name == VERSION_NAME);
+    match version {
+        Some(leaf) if leaf.text == VERSION => {}
+        Some(leaf) => {
+            let (line, found) = (leaf.line, &leaf.text);
+            return Err(format!(
+                "{shown}, line {line}: version is {found:?}, expected {VERSION}"
+            ));
+        }
+        None => return Err(format!("{shown}: `version: {VERSION}` is missing")),
+    }
+    for leaf in leaves.iter().filter(|leaf| leaf.name != VERSION_NAME) {
+        let place = format!("{shown}, line {}", leaf.line);
+        values.set_below(&leaf.name, &leaf.text, &place);
+    }
+    for (name, text) in MEANT {
+        values.set_below(name, text, &shown.to_string());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use service::program::ServerSettings as _;
+
+    use super::*;
+
+    struct Read {
+        settings: Settings,
+        problems: Vec<String>,
+        remarks: Vec<String>,
+    }
+
+    fn read(yaml: Option<&str>, variables: &[(&str, &str)]) -> Read {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.yml");
+        let mut values = Values::from_pairs(variables.iter().copied());
+        if let Some(yaml) = yaml {
+            std::fs::write(&path, yaml).unwrap();
+            values.set(OWN_FILE, path.to_str().unwrap());
+        }
+        let (mut problems, mut remarks) = (Problems::default(), Vec::new());
+        Settings::prepare(&mut values, &mut problems, &mut remarks);
+        let settings = Settings::read(&values, &mut problems);
+        let folder = format!("{}/", dir.path().display());
+        let told = |told: Vec<Problem>| {
+            let told = told.into_iter().map(|one| one.to_string());
+            told.map(|one| one.replace(&folder, "")).collect()
+        };
+        Read {
+            settings,
+            problems: told(problems.0),
+            remarks: told(remarks),
+        }
+    }
+
+    #[test]
+    fn variables_win_over_the_file_over_defaults() {
+        let yaml = "version: 0.1\nhttp:\n  addr: 127.0.0.1:1\n  relativeurls: true\nstorage:\n  filesystem:\n    rootdirectory: /a\n";
+        let read = read(Some(yaml), &[("registry_http_addr", "127.0.0.1:2")]);
+        assert_eq!(read.problems, [""; 0]);
+        assert_eq!(read.remarks, [""; 0]);
+        let settings = read.settings;
+        assert_eq!(settings.registry_http_addr.0.port(), 2);
+        assert!(settings.registry_http_relativeurls);
+        let root = &settings.registry_storage_filesystem_rootdirectory;
+        assert_eq!(root.to_str(), Some("/a"));
+        assert_eq!(settings.registry_auth_htpasswd_realm, "Registry");
+        // Without a word about it, distribution deletes nothing.
+        assert!(!settings.registry_storage_delete_enabled);
+    }
+
+    #[test]
+    fn variables_may_hold_maps_and_lists() {
+        let read = read(
+            None,
+            &[
+                (
+                    "registry_storage_maintenance_readonly",
+                    "{\"enabled\":true}",
+                ),
+                ("registry_http_headers_x-a", "['1', '2']"),
+                ("registry_http_tls_clientcas", "[/a, /b]"),
+                ("registry_http_relativeurls", "[not whole"),
+            ],
+        );
+        let settings = read.settings;
+        assert!(settings.registry_storage_maintenance_readonly_enabled);
+        assert_eq!(*settings.registry_http_tls_clientcas, ["/a", "/b"]);
+        let headers = settings.registry_http_headers.iter();
+        let headers: Vec<_> = headers
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(headers, [("x-a", "1"), ("x-a", "2")]);
+        assert_eq!(read.problems.len(), 1, "{:?}", read.problems);
+        assert!(read.problems[0].starts_with("REGISTRY_HTTP_RELATIVEURLS: \"[not whole\""));
+    }
+
+    #[test]
+    fn what_has_no_meaning_here_is_told_once() {
+        let yaml = "version: 0.1\nredis:\n  addrs: [a:1]\n  db: 1\nstorage:\n  cache:\n    blobdescriptor: inmemory\n";
+        let read = read(Some(yaml), &[]);
+        assert_eq!(read.problems, [""; 0]);
+        assert_eq!(read.remarks.len(), 2, "{:?}", read.remarks);
+        assert!(read.remarks[0].starts_with("REGISTRY_REDIS: config.yml, line 3: has no effect"));
+        assert!(read.remarks[1].starts_with("REGISTRY_STORAGE_CACHE: config.yml, line 7"));
+    }
+
+    #[test]
+    fn what_is_unknown_is_told_with_what_may_be_meant() {
+        let yaml = "version: 0.1\nhttp:\n  adr: :5000\n";
+        let read = read(
+            Some(yaml),
+            &[("registry_htp_secret", "x"), ("registry_zebra", "")],
+        );
+        assert_eq!(read.problems, [""; 0]);
+        let told = [
+            "REGISTRY_HTP_SECRET: unknown and ignored; REGISTRY_HTTP_SECRET may be meant",
+            "REGISTRY_HTTP_ADR: config.yml, line 3: unknown and ignored; REGISTRY_HTTP_ADDR may be meant",
+            "REGISTRY_ZEBRA: unknown and ignored",
+        ];
+        assert_eq!(read.remarks, told);
+    }
+
+    #[test]
+    fn what_would_silently_not_be_done_is_refused() {
+        for (yaml, variable, reason) in [
+            (
+                "storage:\n  gcs:\n    bucket: x\n",
+                "REGISTRY_STORAGE_GCS_BUCKET",
+                "line 4",
+            ),
+            ("storage: inmemory\n", "REGISTRY_STORAGE", "line 2"),
+            (
+                "auth:\n  silly:\n    realm: x\n",
+                "REGISTRY_AUTH_SILLY_REALM",
+                "line 4",
+            ),
+            (
+                "auth: htpasswd\n",
+                "REGISTRY_AUTH",
+                "REGISTRY_AUTH_HTPASSWD_PATH",
+            ),
+            ("http:\n  net: unix\n", "REGISTRY_HTTP_NET", "line 3"),
+            (
+                "storage:\n  delete:\n    enabled: perhaps\n",
+                "REGISTRY_STORAGE_DELETE_ENABLED",
+                "line 4",
+            ),
+            (
+                "http:\n  tls:\n    letsencrypt:\n      email: a@b\n",
+                "REGISTRY_HTTP_TLS_LETSENCRYPT_EMAIL",
+                "line 5",
+            ),
+        ] {
+            let read = read(Some(&format!("version: 0.1\n{yaml}")), &[]);
+            let told = read.problems.join("; ");
+            assert!(told.starts_with(&format!("{variable}: ")), "{yaml}{told}");
+            assert!(told.contains(reason), "{yaml}{told}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_none_are_told_with_their_line() {
+        for (yaml, reason) in [
+            ("version: 0.2\n", "line 1: version is \"0.2\", expected 0.1"),
+            ("http: {}\n", "`version: 0.1` is missing"),
+            ("version: 0.1\nhttp: [\n", "config.yml, line "),
+            (
+                "version: 0.1\nhttp:\n  addr: a\n  addr: b\n",
+                "line 4: addr stands there twice",
+            ),
+            ("version: 0.1\na: &x 1\nb: *x\n", "line 3: "),
+            ("- version\n", "line 1: "),
+            ("", "`version: 0.1` is missing"),
+        ] {
+            let told = read(Some(yaml), &[]).problems.join("; ");
+            assert!(
+                told.starts_with("REGISTRY_CONFIGURATION_PATH: "),
+                "{yaml}{told}"
+            );
+            assert!(told.contains(reason), "{yaml}{told}");
+        }
+        let told = read(None, &[(OWN_FILE, "/none")]).problems.join("; ");
+        assert!(told.contains("/none cannot be read"), "{told}");
+    }
+
+    /// What Debian's package docker-registry 2.8.2 installs.
+    #[test]
+    fn the_file_of_debians_package_is_taken() {
+        let read = read(Some(include_str!("debian.yml")), &[]);
+        assert_eq!(read.problems, [""; 0]);
+        assert_eq!(read.remarks.len(), 2, "{:?}", read.remarks);
+        let settings = read.settings;
+        assert!(settings.registry_http_addr.0.ip().is_unspecified());
+        assert!(settings.registry_storage_delete_enabled);
+        assert_eq!(settings.registry_auth_htpasswd_realm, "basic-realm");
+        assert_eq!(settings.registry_http_headers.iter().count(), 1);
+        assert_eq!(settings.registry_health_storagedriver_threshold, 3);
+    }
+}

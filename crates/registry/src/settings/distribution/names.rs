@@ -1,0 +1,259 @@
+//! What becomes of each name.
+
+use service::settings::{FromValues as _, Problem, Problems, Shape, Values, Variable};
+
+use super::{PREFIX, Settings};
+
+/// What distribution reads and we do not.
+struct Foreign {
+    /// The name, and all below it.
+    name: &'static str,
+    fate: Fate,
+    why: &'static str,
+}
+
+#[derive(PartialEq)]
+enum Fate {
+    /// Whoever set it gets what it was for, or does not need it.
+    NoEffect,
+    /// Whoever set it would rely on what is not done.
+    Refused,
+}
+
+const fn no_effect(name: &'static str, why: &'static str) -> Foreign {
+    let fate = Fate::NoEffect;
+    Foreign { name, fate, why }
+}
+
+const fn refused(name: &'static str, why: &'static str) -> Foreign {
+    let fate = Fate::Refused;
+    Foreign { name, fate, why }
+}
+
+const NO_SUCH_STORAGE: &str = "content is kept in a folder here: storage.filesystem";
+const NO_SUCH_USERS: &str = "users come from a password file here: auth.htpasswd";
+const INDEXED: &str = "an index beside the content answers";
+
+/// In the order in which they are looked at. What [`Settings`] has is none of these.
+static FOREIGN: &[Foreign] = &[
+    no_effect(
+        "registry_http_secret",
+        "uploads have names that nobody can guess, and survive restarts",
+    ),
+    refused(
+        "registry_http_tls_letsencrypt",
+        "certificates are not fetched: `atoll registry cert` makes one",
+    ),
+    no_effect("registry_log_fields", "the log has its own fields"),
+    no_effect(
+        "registry_log_hooks",
+        "nothing is sent by mail: watch the log or the metrics",
+    ),
+    no_effect("registry_log_reportcaller", "errors name what was done"),
+    no_effect("registry_reporting", "nothing is reported to strangers"),
+    no_effect("registry_storage_cache", INDEXED),
+    no_effect("registry_redis", INDEXED),
+    no_effect(
+        "registry_storage_redirect",
+        "content is always sent by the registry",
+    ),
+    no_effect("registry_storage_tag", INDEXED),
+    no_effect(
+        "registry_storage_filesystem_maxthreads",
+        "work on files is bounded",
+    ),
+    refused("registry_storage_s3", NO_SUCH_STORAGE),
+    refused("registry_storage_gcs", NO_SUCH_STORAGE),
+    refused("registry_storage_azure", NO_SUCH_STORAGE),
+    refused("registry_storage_swift", NO_SUCH_STORAGE),
+    refused("registry_storage_oss", NO_SUCH_STORAGE),
+    refused("registry_storage_inmemory", NO_SUCH_STORAGE),
+    refused("registry_auth_token", NO_SUCH_USERS),
+    refused("registry_auth_silly", NO_SUCH_USERS),
+    refused(
+        "registry_middleware",
+        "nothing stands between the registry and its content",
+    ),
+    refused("registry_proxy", "not done here"),
+    no_effect(
+        "registry_policy_repository_classes",
+        "whoever may push may push images and plugins",
+    ),
+    no_effect("registry_health_http", "watch other servers from outside"),
+    no_effect("registry_health_tcp", "watch other servers from outside"),
+    no_effect(
+        "registry_compatibility_schema1",
+        "manifests of schema 1 are not signed anew",
+    ),
+    no_effect(
+        "registry_validation_enabled",
+        "manifests are checked unless validation.disabled",
+    ),
+];
+
+/// How a value alone says what elsewhere stands below it.
+struct Choice {
+    name: &'static str,
+    taken: &'static [&'static str],
+    why: &'static str,
+}
+
+static CHOICES: &[Choice] = &[
+    Choice {
+        name: "registry_storage",
+        taken: &["filesystem"],
+        why: NO_SUCH_STORAGE,
+    },
+    Choice {
+        name: "registry_auth",
+        taken: &["htpasswd", "none"],
+        why: NO_SUCH_USERS,
+    },
+];
+
+/// Tells of each name that is not one of the settings what becomes of it.
+pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
+    let mut told = Vec::new();
+    let prefix = format!("{PREFIX}_");
+    for name in values.names(&prefix) {
+        let text = values.text(name).unwrap_or_default();
+        let is_mentioned = text.is_empty() && is_above(name);
+        if is_mentioned || Settings::VARIABLES.iter().any(|known| is_of(known, name)) {
+            continue;
+        }
+        if let Some(choice) = CHOICES.iter().find(|choice| choice.name == name) {
+            if !choice.taken.contains(&text) {
+                problems.0.push(problem(values, name, choice.why));
+            }
+            continue;
+        }
+        match FOREIGN.iter().find(|foreign| is_below(foreign.name, name)) {
+            // Nothing is asked for by an empty value, but by the name of a driver alone.
+            Some(foreign) if foreign.fate == Fate::Refused => {
+                if !text.is_empty() || foreign.name == name {
+                    problems.0.push(problem(values, name, foreign.why));
+                }
+            }
+            Some(foreign) => {
+                if !told.contains(&foreign.name) {
+                    told.push(foreign.name);
+                    let why = format!("has no effect here: {}", foreign.why);
+                    let place = placed(values, name, &why);
+                    remarks.push(Problem::new(foreign.name.to_uppercase(), place));
+                }
+            }
+            None => {
+                let meant = nearest(name).map_or(String::new(), |meant| {
+                    format!("; {} may be meant", meant.to_uppercase())
+                });
+                let reason = format!("unknown and ignored{meant}");
+                remarks.push(problem(values, name, &reason));
+            }
+        }
+    }
+    judge_users(values, problems);
+}
+
+/// Whoever asks for passwords must not get a registry without, nor the other way round.
+fn judge_users(values: &Values, problems: &mut Problems) {
+    let (name, path) = ("registry_auth", "registry_auth_htpasswd_path");
+    let has_users = values.text(path).is_some_and(|path| !path.is_empty());
+    let reason = match values.text(name) {
+        Some("htpasswd") if !has_users => "without REGISTRY_AUTH_HTPASSWD_PATH nobody could log in",
+        Some("none") if has_users => "contradicts REGISTRY_AUTH_HTPASSWD_PATH",
+        _ => return,
+    };
+    problems.0.push(problem(values, name, reason));
+}
+
+/// Whether `name` belongs to a setting.
+fn is_of(known: &Variable, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(known.field) else {
+        return false;
+    };
+    match (rest.strip_prefix('_'), known.shape) {
+        _ if rest.is_empty() => true,
+        (Some(_), Shape::Parts) => true,
+        (Some(index), Shape::List) => index.bytes().all(|byte| byte.is_ascii_digit()),
+        (Some("file"), _) => known.is_secret,
+        _ => false,
+    }
+}
+
+/// Whether something that is known stands below `name`.
+fn is_above(name: &str) -> bool {
+    let settings = Settings::VARIABLES.iter().map(|known| known.field);
+    let mut known = settings.chain(FOREIGN.iter().map(|foreign| foreign.name));
+    known.any(|known| known != name && is_below(name, known))
+}
+
+fn is_below(above: &str, name: &str) -> bool {
+    name.strip_prefix(above)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+}
+
+fn problem(values: &Values, name: &str, reason: &str) -> Problem {
+    Problem::new(name.to_uppercase(), placed(values, name, reason))
+}
+
+fn placed(values: &Values, name: &str, reason: &str) -> String {
+    match values.place(name) {
+        Some(place) => format!("{place}: {reason}"),
+        None => reason.to_owned(),
+    }
+}
+
+/// The known name that is the least letters away, if that is near at all.
+fn nearest(name: &str) -> Option<&'static str> {
+    let settings = Settings::VARIABLES.iter().map(|known| known.field);
+    let known = settings.chain(FOREIGN.iter().map(|foreign| foreign.name));
+    let limit = name.len() / 5;
+    known
+        .map(|known| (distance(name, known), known))
+        .filter(|(distance, _)| *distance <= limit)
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// How many letters have to be put in, taken out or changed. Source: Levenshtein.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        for (a, b, expected) in [
+            ("", "", 0),
+            ("abc", "abc", 0),
+            ("abc", "ac", 1),
+            ("ac", "abc", 1),
+            ("abc", "axc", 1),
+            ("kitten", "sitting", 3),
+            ("", "abc", 3),
+        ] {
+            assert_eq!(distance(a, b), expected, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_foreign_that_is_ours() {
+        for known in Settings::VARIABLES {
+            let foreign = FOREIGN.iter().find(|foreign| foreign.name == known.field);
+            assert!(foreign.is_none(), "{}", known.field);
+        }
+    }
+}
