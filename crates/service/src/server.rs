@@ -11,6 +11,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::sendfile::{self, WireAcceptor};
 use crate::{Error, tls};
 
 /// A client that has not sent its request head by then is cut off; how often one with HTTP/2 is asked whether it is
@@ -109,16 +110,17 @@ pub async fn start(
         addresses.push(listener.local_addr().map_err(|e| Error::new(doing(), e))?);
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
-        let service = router
-            .clone()
-            .into_make_service_with_connect_info::<SocketAddr>();
+        let router = match listen.tls {
+            None => sendfile::allow(router.clone()),
+            Some(_) => router.clone(),
+        };
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let doing = doing();
         match listen.tls {
             None => {
                 let mut server = axum_server::from_tcp(listener)
                     .map_err(|e| Error::new(doing.clone(), e))?
-                    // Else the end of an answer may wait for the client's word on its beginning.
-                    .acceptor(NoDelayAcceptor)
+                    .acceptor(WireAcceptor)
                     .handle(handle);
                 bound(server.http_builder());
                 if !listen.speaks_http2 {
@@ -135,6 +137,7 @@ pub async fn start(
                 let config = tls::reloading(config, listen.speaks_http2, shutdown.clone()).await?;
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
+                    // Else the end of an answer may wait for the client's word on its beginning.
                     .map(|acceptor| acceptor.acceptor(NoDelayAcceptor))
                     .handle(handle);
                 bound(server.http_builder());

@@ -8,6 +8,7 @@ pub mod disk;
 mod error;
 mod referrer;
 
+use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -82,6 +83,17 @@ pub trait BlobStore: Send + Sync + 'static {
         first: u64,
         length: u64,
     ) -> impl Future<Output = Result<Self::Bytes>> + Send;
+
+    /// The file with a blob of `repository` and nothing else, where there are files, and if it is known to be whole.
+    ///
+    /// Errors: UnknownBlob.
+    fn blob_file(
+        &self,
+        _repository: &Repository,
+        _digest: &Digest,
+    ) -> impl Future<Output = Result<Option<File>>> + Send {
+        async { Ok(None) }
+    }
 
     /// Takes a blob out of `repository`. Errors: UnknownBlob.
     fn delete_blob(

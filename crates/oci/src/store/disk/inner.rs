@@ -136,6 +136,17 @@ impl Inner {
         opened.map_err(|error| self.unreadable(canonical, error))
     }
 
+    /// The file of a blob that is known to be whole. Errors: UnknownBlob – its bytes are gone or damaged.
+    pub(super) fn verified_file(&self, blob: &Blob) -> Result<Option<File>> {
+        if !self.shared.verified.contains(&blob.canonical) {
+            return Ok(None);
+        }
+        let opened = self.content(&blob.canonical, Some(blob.size));
+        opened
+            .map(Some)
+            .map_err(|error| self.unreadable(&blob.canonical, error))
+    }
+
     /// The bytes of content. Errors: UnexpectedEof – there are fewer than there should be, or more.
     pub(super) fn content(&self, canonical: &Digest, size: Option<u64>) -> io::Result<File> {
         let file = File::open(self.layout().data(canonical))?;

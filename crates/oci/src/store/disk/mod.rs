@@ -26,6 +26,7 @@ mod tables;
 mod uses;
 mod verified;
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -113,6 +114,11 @@ impl BlobStore for DiskStore {
         let blob = self.inner.blob(repository, digest)?;
         self.run(move |inner| inner.open_blob(&blob, first, length))
             .await
+    }
+
+    async fn blob_file(&self, repository: &Repository, digest: &Digest) -> Result<Option<File>> {
+        let blob = self.inner.blob(repository, digest)?;
+        self.run(move |inner| inner.verified_file(&blob)).await
     }
 
     async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {

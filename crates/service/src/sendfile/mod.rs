@@ -1,0 +1,105 @@
+//! Files that go from the page cache to a plain socket without a visit to this process's memory.
+//!
+//! hyper writes bytes and knows no files. So a part of a file becomes [`Bytes`] over a mapping that nobody reads:
+//! where it comes to the socket, [`Wire`](wire::Wire) knows its address and lets the kernel send from the file.
+//! Should the bytes go elsewhere, they are still the right ones.
+
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::{Extension, Router};
+use bytes::Bytes;
+use http::Version;
+use http::request::Parts;
+use memmap2::{Mmap, MmapOptions};
+
+pub(crate) use wire::WireAcceptor;
+
+/// Every part that is being sent, by its first address.
+static PARTS: RwLock<BTreeMap<usize, Stretch>> = RwLock::new(BTreeMap::new());
+
+/// Marks requests whose answers go to a plain socket.
+#[derive(Debug, Clone, Copy)]
+struct Plain;
+
+/// Some bytes of a file.
+#[derive(Debug, Clone)]
+struct Stretch {
+    file: Arc<File>,
+    first: u64,
+    length: usize,
+}
+
+/// A mapping as long as somebody may send it.
+#[derive(Debug)]
+struct Part(Mmap);
+
+/// Whether the answer to a request may be a [`part`]: others would read the mapping.
+pub fn is_possible(head: &Parts) -> bool {
+    head.version <= Version::HTTP_11 && head.extensions.get::<Plain>().is_some()
+}
+
+/// `length` bytes of `file` from `first` on, to be sent but not to be looked at: reading the bytes of a file that
+/// became shorter ends the process, sending them ends the connection.
+///
+/// Errors: the file cannot be mapped.
+pub fn part(file: File, first: u64, length: u64) -> io::Result<Bytes> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    if length == 0 {
+        return Ok(Bytes::new());
+    }
+    #[expect(
+        unsafe_code,
+        reason = "Stored content is never written to in place, and the socket's side reads it by its descriptor."
+    )]
+    let map = unsafe { MmapOptions::new().offset(first).len(length).map(&file)? };
+    let stretch = Stretch {
+        file: Arc::new(file),
+        first,
+        length,
+    };
+    let mut parts = PARTS.write().unwrap_or_else(PoisonError::into_inner);
+    parts.insert(map.as_ptr().addr(), stretch);
+    Ok(Bytes::from_owner(Part(map)))
+}
+
+/// Lets handlers of `router` answer with a [`part`].
+pub(crate) fn allow(router: Router) -> Router {
+    router.layer(Extension(Plain))
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Before the mapping goes: its address may be given again at once.
+        let mut parts = PARTS.write().unwrap_or_else(PoisonError::into_inner);
+        parts.remove(&self.0.as_ptr().addr());
+    }
+}
+
+impl Stretch {
+    /// The file behind `bytes`, if there is one.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let address = bytes.as_ptr().addr();
+        let parts = PARTS.read().unwrap_or_else(PoisonError::into_inner);
+        let (start, part) = parts.range(..=address).next_back()?;
+        let skipped = address - start;
+        (skipped < part.length).then(|| Self {
+            file: Arc::clone(&part.file),
+            first: part.first + skipped as u64,
+            length: bytes.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;
