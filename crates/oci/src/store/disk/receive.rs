@@ -1,7 +1,7 @@
 //! Bytes of an upload from the network to the disk, hashed as they pass.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, IoSlice, Write as _};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -105,8 +105,18 @@ async fn written(writing: JoinHandle<io::Result<Sink>>) -> Result<Sink> {
 
 impl Sink {
     fn write(mut self, batch: &[Bytes]) -> io::Result<Self> {
+        let mut slices: Vec<_> = batch.iter().map(|chunk| IoSlice::new(chunk)).collect();
+        let mut left = slices.as_mut_slice();
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match self.file.write_vectored(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         for chunk in batch {
-            self.file.write_all(chunk)?;
             self.size += chunk.len() as u64;
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(chunk);
