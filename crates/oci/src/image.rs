@@ -56,9 +56,9 @@ pub async fn resolve(
         .await?;
     match manifest.kind {
         Kind::Image { .. } => Ok(manifest),
-        Kind::Index { .. } => Err(Error::invalid(
+        Kind::Index { .. } | Kind::Schema1 { .. } => Err(Error::invalid(
             "image",
-            format!("{reference} is an index of indexes"),
+            format!("an entry of the index {reference} is no image manifest"),
         )),
     }
 }
@@ -267,9 +267,9 @@ fn staging_dir(destination: &Path) -> Result<PathBuf, Error> {
 fn parts(manifest: &Manifest) -> Result<(&Descriptor, &[Descriptor]), Error> {
     match &manifest.kind {
         Kind::Image { config, layers } => Ok((config, layers)),
-        Kind::Index { .. } => Err(Error::invalid(
+        Kind::Index { .. } | Kind::Schema1 { .. } => Err(Error::invalid(
             "image",
-            "an index has neither config nor layers",
+            "only an image manifest of schema 2 has a config and layers",
         )),
     }
 }

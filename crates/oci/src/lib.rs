@@ -8,6 +8,7 @@ pub mod client;
 mod credentials;
 mod digest;
 pub mod image;
+pub mod jws;
 pub mod layer;
 #[cfg(test)]
 mod layer_tests;
@@ -16,6 +17,7 @@ pub mod media_type;
 mod name;
 mod reference;
 pub mod resolve;
+mod schema1;
 pub mod store;
 pub mod trust;
 

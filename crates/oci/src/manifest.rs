@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::Error;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, media_type};
+use crate::{Digest, media_type, schema1};
 
 /// Largest manifest. Units: bytes. Source: distribution-spec, at least 4 MB have to be accepted.
 pub const MANIFEST_LIMIT_BYTES: usize = 4 * 1024 * 1024;
@@ -71,6 +71,13 @@ pub enum Kind {
         /// The entries.
         manifests: Vec<Descriptor>,
     },
+    /// One image as Docker described it until 2016.
+    Schema1 {
+        /// Newest first, without type and size.
+        layers: Vec<Descriptor>,
+        /// What its signatures are for, and its digest; nothing where it has none.
+        payload: Option<Bytes>,
+    },
 }
 
 /// A manifest with the bytes it came as.
@@ -78,9 +85,9 @@ pub enum Kind {
 pub struct Manifest {
     /// Exactly what was received.
     pub bytes: Bytes,
-    /// One of the four that [`media_type`] names.
+    /// One of those that [`media_type`] names.
     pub media_type: &'static str,
-    /// SHA-256 of the bytes.
+    /// SHA-256 of [`Manifest::digested`].
     pub digest: Digest,
     /// What is in it.
     pub kind: Kind,
@@ -117,18 +124,20 @@ impl Manifest {
             });
         }
         let body: Body = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
-        if body.schema_version != Some(2) {
-            return Err(wrong("schemaVersion is not 2".to_owned()));
-        }
         let content_type = content_type
             .map(|text| text.split(';').next().unwrap_or_default().trim())
             .filter(|text| !text.is_empty());
+        match body.schema_version {
+            Some(2) => {}
+            Some(1) => return Self::schema1(bytes, content_type),
+            _ => return Err(wrong("schemaVersion is neither 1 nor 2".to_owned())),
+        }
         let media_type = body.agreed_type(content_type)?;
         let kind = body.kind(media_type)?;
         let digest = Digest::sha256(&bytes);
         let of_config = match &kind {
             Kind::Image { config, .. } => Some(config.media_type.clone()),
-            Kind::Index { .. } => None,
+            Kind::Index { .. } | Kind::Schema1 { .. } => None,
         };
         Ok(Self {
             bytes,
@@ -142,6 +151,53 @@ impl Manifest {
                 .filter(|text| !text.is_empty()),
             annotations: body.annotations,
         })
+    }
+
+    fn schema1(bytes: Bytes, content_type: Option<&str>) -> Result<Self, Error> {
+        let types = [
+            media_type::DOCKER_SCHEMA1_SIGNED,
+            media_type::DOCKER_SCHEMA1,
+            "application/json",
+        ];
+        if let Some(sent) = content_type.filter(|sent| !types.contains(sent)) {
+            return Err(wrong(format!(
+                "its schemaVersion is 1, but it was sent as {sent:?}"
+            )));
+        }
+        let schema1::Content { payload, layers } = schema1::parse(&bytes)?;
+        Ok(Self {
+            digest: Digest::sha256(payload.as_ref().unwrap_or(&bytes)),
+            media_type: match payload {
+                Some(_) => media_type::DOCKER_SCHEMA1_SIGNED,
+                None => media_type::DOCKER_SCHEMA1,
+            },
+            kind: Kind::Schema1 { layers, payload },
+            bytes,
+            subject: None,
+            artifact_type: None,
+            annotations: None,
+        })
+    }
+
+    /// Whether the signatures that a manifest has to have are there and right. Takes some time.
+    ///
+    /// Errors: Invalid, field `signature`.
+    pub fn verify_signatures(&self) -> Result<(), Error> {
+        match self.kind {
+            Kind::Schema1 { .. } => schema1::verify(&self.bytes),
+            Kind::Image { .. } | Kind::Index { .. } => Ok(()),
+        }
+    }
+
+    /// What its digest is over: the bytes, but of schema 1 only what is signed.
+    pub fn digested(&self) -> &Bytes {
+        match &self.kind {
+            Kind::Schema1 {
+                payload: Some(payload),
+                ..
+            } => payload,
+            _ => &self.bytes,
+        }
     }
 
     /// The descriptor of this manifest.
@@ -166,6 +222,7 @@ impl Manifest {
     pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
         let (config, layers) = match &self.kind {
             Kind::Image { config, layers } => (Some(config), layers.as_slice()),
+            Kind::Schema1 { layers, .. } => (None, layers.as_slice()),
             Kind::Index { .. } => (None, [].as_slice()),
         };
         config.into_iter().chain(layers)
@@ -174,7 +231,7 @@ impl Manifest {
     /// Manifests that have to be in the repository before this index.
     pub fn required_manifests(&self) -> impl Iterator<Item = &Digest> {
         let manifests = match &self.kind {
-            Kind::Image { .. } => [].as_slice(),
+            Kind::Image { .. } | Kind::Schema1 { .. } => [].as_slice(),
             Kind::Index { manifests } => manifests.as_slice(),
         };
         manifests.iter().map(|manifest| &manifest.digest)

@@ -8,6 +8,10 @@ pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 /// Docker schema 2 manifest list.
 pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// Docker schema 1 manifest with signatures.
+pub const DOCKER_SCHEMA1_SIGNED: &str = "application/vnd.docker.distribution.manifest.v1+prettyjws";
+/// Docker schema 1 manifest without.
+pub const DOCKER_SCHEMA1: &str = "application/vnd.docker.distribution.manifest.v1+json";
 /// OCI image configuration.
 pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// OCI layer, tar compressed by gzip.

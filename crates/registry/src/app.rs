@@ -33,6 +33,8 @@ pub(crate) struct Inner {
     pub(crate) headers: HeaderMap,
     /// What stands before every path, for the client.
     pub(crate) prefix: String,
+    /// Manifests may be of schema 1.
+    pub(crate) takes_schema1: bool,
     pub(crate) is_tls: bool,
     /// How long content stays that nothing needs.
     pub(crate) grace: Duration,
@@ -69,6 +71,7 @@ impl App {
             tags_limit: settings.registry_tags_maxtags.max(1),
             headers: settings.registry_http_headers.0.clone(),
             prefix: settings.registry_http_prefix.0.clone(),
+            takes_schema1: settings.registry_compatibility_schema1_enabled,
             is_tls: settings.tls().is_some(),
             grace: settings.registry_storage_maintenance_gc_grace,
             collecting: Mutex::new(()),

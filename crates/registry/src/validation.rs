@@ -81,7 +81,9 @@ impl Validation {
     pub(crate) fn needed(&self, manifest: &Manifest) -> Needed {
         match (&manifest.kind, self.checks) {
             _ if self.is_disabled => Needed::Nothing,
-            (Kind::Image { .. }, _) | (_, PlatformChecks::All) => Needed::Everything,
+            (Kind::Image { .. } | Kind::Schema1 { .. }, _) | (_, PlatformChecks::All) => {
+                Needed::Everything
+            }
             (Kind::Index { .. }, PlatformChecks::None) => Needed::Nothing,
             (Kind::Index { manifests }, PlatformChecks::List) => {
                 // What is for no platform is needed by all.

@@ -13,6 +13,12 @@ use uuid::Uuid;
 use super::{BlobStore, Collected, Content, Referrer, StoreError, Usage};
 use crate::{Algorithm, Digest, Manifest, Repository, Tag, Target};
 
+/// The layer of the image in `fixtures/schema1.json`: an archive without entries, compressed.
+pub const EMPTY_LAYER: [u8; 32] = [
+    31, 139, 8, 0, 0, 9, 110, 136, 0, 255, 98, 24, 5, 163, 96, 20, 140, 88, 0, 8, 0, 0, 255, 255,
+    46, 175, 181, 239, 0, 4, 0, 0,
+];
+
 /// Runs every function of this module against an empty store.
 pub async fn all<S: BlobStore>(store: &S) {
     a_probe_leaves_nothing(store).await;
@@ -24,6 +30,7 @@ pub async fn all<S: BlobStore>(store: &S) {
     long_digests_name_the_same_content(store).await;
     manifests_need_their_content(store).await;
     tags_move_and_manifests_stay(store).await;
+    signed_manifests_keep_their_signatures(store).await;
     deleting_a_manifest_takes_its_tags(store).await;
     lists_are_sorted_and_come_in_pages(store).await;
     what_a_repository_has_is_counted(store).await;
@@ -329,6 +336,40 @@ pub async fn tags_move_and_manifests_stay<S: BlobStore>(store: &S) {
             .expect("manifest")
             .as_ref(),
         &new
+    );
+}
+
+/// A manifest of schema 1 is known by the digest of what is signed, and comes back with its signatures.
+pub async fn signed_manifests_keep_their_signatures<S: BlobStore>(store: &S) {
+    let repository = repository("signed");
+    let signed = Bytes::from_static(include_bytes!("../../fixtures/schema1.json"));
+    let signed = Manifest::parse(signed, None).expect("a manifest");
+    let early = put(store, &repository, &signed, &["t"]).await;
+    assert!(
+        matches!(&early, Err(StoreError::MissingContent(missing)) if missing.len() == 1),
+        "{early:?}"
+    );
+    push(store, &repository, &EMPTY_LAYER).await;
+    put(store, &repository, &signed, &["t"]).await.expect("put");
+    assert_eq!(
+        store
+            .resolve_tag(&repository, &tag("t"))
+            .await
+            .expect("tag"),
+        signed.digest
+    );
+    for _ in 0..2 {
+        let found = store.manifest(&repository, &signed.digest).await;
+        assert_eq!(found.expect("manifest").as_ref(), &signed);
+    }
+    store
+        .delete_manifest(&repository, &signed.digest)
+        .await
+        .expect("delete");
+    let gone = store.manifest(&repository, &signed.digest).await;
+    assert!(
+        matches!(gone, Err(StoreError::UnknownManifest(_))),
+        "{gone:?}"
     );
 }
 

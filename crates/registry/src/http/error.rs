@@ -170,7 +170,11 @@ impl RegistryError {
             model::Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::BAD_REQUEST,
         };
-        Self::new(status, "MANIFEST_INVALID", error.to_string(), &Value::Null)
+        let code = match error {
+            model::Error::Invalid { field, .. } if field == "signature" => "MANIFEST_UNVERIFIED",
+            _ => "MANIFEST_INVALID",
+        };
+        Self::new(status, code, error.to_string(), &Value::Null)
     }
 
     /// The body with its status.

@@ -77,12 +77,18 @@ pub(super) async fn put(
     let parsed = tokio::task::spawn_blocking(move || {
         let manifest = Manifest::parse(bytes, content_type.as_deref())?;
         rules.validation.check_urls(&manifest)?;
+        manifest.verify_signatures()?;
         Ok(manifest)
-    })
-    .await;
+    });
     let manifest = parsed
+        .await
         .unwrap_or_else(|e| Err(model::Error::internal("reading a manifest", e)))
         .map_err(|e| RegistryError::manifest(&e))?;
+    if !app.takes_schema1 && matches!(manifest.kind, Kind::Schema1 { .. }) {
+        return Err(RegistryError::unsupported(
+            "manifests of schema 1 are switched off: REGISTRY_COMPATIBILITY_SCHEMA1_ENABLED",
+        ));
+    }
     let digest = match target {
         Target::Tag(_) => manifest.digest.clone(),
         Target::Digest(claimed) => checked(claimed, &manifest)?,
@@ -187,7 +193,7 @@ async fn receive(body: Body) -> Result<Bytes, RegistryError> {
 }
 
 fn checked(claimed: &Digest, manifest: &Manifest) -> Result<Digest, RegistryError> {
-    let actual = Digest::of(claimed.algorithm(), &manifest.bytes);
+    let actual = Digest::of(claimed.algorithm(), manifest.digested());
     if actual == *claimed {
         return Ok(actual);
     }

@@ -90,6 +90,8 @@ service::settings! {
         registry_storage_maintenance_gc_interval: Duration = "24h",
         /// How long content stays after it was pushed: its manifest may still come.
         registry_storage_maintenance_gc_grace: Duration = "1h",
+        /// Whether manifests of schema 1, as Docker made them until 2016, are taken; those that are there are served.
+        registry_compatibility_schema1_enabled: bool = "true",
         /// Whether manifests are taken that need what is not there.
         registry_validation_disabled: bool = "false",
         /// Patterns of the URLs that layers may have which lie elsewhere; unset: any, unless denied.

@@ -15,5 +15,6 @@ mod manifests;
 mod operations;
 mod page;
 mod referrers;
+mod schema1;
 mod server;
 mod tls;

@@ -162,8 +162,7 @@ impl Server {
         target: &str,
         body: impl Into<String>,
     ) -> Response {
-        self.put_typed(name, target, OCI_MANIFEST, body.into())
-            .await
+        self.put_typed(name, target, OCI_MANIFEST, body).await
     }
 
     pub(crate) async fn put_typed(
@@ -171,12 +170,12 @@ impl Server {
         name: &str,
         target: &str,
         media_type: &str,
-        body: String,
+        body: impl Into<String>,
     ) -> Response {
         let request = self.request(Method::PUT, &format!("/v2/{name}/manifests/{target}"));
         request
             .header(CONTENT_TYPE, media_type)
-            .body(body)
+            .body(body.into())
             .send()
             .await
             .unwrap()

@@ -11,7 +11,7 @@ use super::index::Index;
 use super::layout::Layout;
 use super::tables::{BLOB, MANIFEST, Tables};
 use crate::store::{Result, StoreError};
-use crate::{Algorithm, Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
+use crate::{Algorithm, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
 /// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
 const LINK_LIMIT_BYTES: u64 = 256;
@@ -128,6 +128,30 @@ pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Man
         return Err(damaged(why));
     }
     Ok(Some(manifest))
+}
+
+/// The manifest of a repository, with its signatures where it has some.
+pub(super) fn manifest_of(
+    layout: &Layout,
+    repository: &Repository,
+    canonical: &Digest,
+) -> Result<Option<Manifest>> {
+    let found = manifest(layout, canonical)?;
+    let is_old = |manifest: &Manifest| matches!(manifest.kind, Kind::Schema1 { .. });
+    if !found.as_ref().is_some_and(is_old) {
+        return Ok(found);
+    }
+    match read_bounded(&layout.signed(repository, canonical)) {
+        Ok(signed) => {
+            let signed = Manifest::parse(signed.into(), None).ok();
+            Ok(signed
+                .filter(|signed| signed.digest == *canonical)
+                .or(found))
+        }
+        // Distribution keeps none.
+        Err(error) if durable::is_absent(&error) => Ok(found),
+        Err(error) => Err(StoreError::io("reading a manifest")(error)),
+    }
 }
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {

@@ -33,6 +33,9 @@ pub(super) enum Change {
         /// Though something that it needs may be missing.
         #[serde(default)]
         is_sparse: bool,
+        /// The content has signatures that its digest is not over.
+        #[serde(default)]
+        is_signed: bool,
     },
     /// Takes away a manifest and the tags that point at it.
     RemoveManifest {

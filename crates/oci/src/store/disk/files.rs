@@ -6,12 +6,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
+
 use super::change::{Change, Name, Order, Source};
 use super::committer::nanos;
 use super::durable::{self, Staged};
 use super::layout::Layout;
 use super::verified::Verified;
-use crate::{Digest, Repository, Tag};
+use crate::{Digest, Manifest, Repository, Tag};
 
 /// A change that needs only names to be visible.
 #[derive(Debug, Default)]
@@ -33,7 +35,7 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
     let mut preparing = Preparing {
         layout,
         verified,
-        content: order.content.as_deref(),
+        content: order.content.clone(),
         prepared: Prepared::default(),
     };
     match &order.change {
@@ -54,10 +56,14 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
             repository,
             manifest,
             tags,
+            is_signed,
             ..
         } => {
             let digest = &manifest.canonical;
-            let size = preparing.content.map_or(0, <[u8]>::len) as u64;
+            if *is_signed {
+                preparing.signed(repository, digest)?;
+            }
+            let size = preparing.content.as_ref().map_or(0, Bytes::len) as u64;
             preparing.bytes(digest, size, None)?;
             preparing.names(manifest, |name| layout.revision_link(repository, name))?;
             for tag in tags {
@@ -81,6 +87,8 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
             ..
         } => {
             preparing.remove_tags(repository, tags);
+            let signed = layout.signed(repository, &manifest.canonical);
+            preparing.prepared.removed.push(signed);
             preparing.remove(manifest, |digest| layout.revision_link(repository, digest));
         }
         Change::RemoveTag {
@@ -95,7 +103,7 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
 struct Preparing<'a> {
     layout: &'a Layout,
     verified: &'a Verified,
-    content: Option<&'a [u8]>,
+    content: Option<Bytes>,
     prepared: Prepared,
 }
 
@@ -111,14 +119,23 @@ impl Preparing<'_> {
                 create_parent(&target)?;
                 self.prepared.moved = Some((data, target));
                 self.prepared.brought = Some(digest.clone());
-            } else if let Some(content) = self.content {
-                self.stage(target, content)?;
+            } else if let Some(content) = self.content.clone() {
+                self.stage(target, &content)?;
                 self.prepared.brought = Some(digest.clone());
             } else if !is_there {
                 return Err(io::ErrorKind::NotFound.into());
             }
         }
         self.prepared.removed.extend(upload);
+        Ok(())
+    }
+
+    /// The content as it came; what lies under its digest has no signatures.
+    fn signed(&mut self, repository: &Repository, digest: &Digest) -> io::Result<()> {
+        let signed = self.content.clone().unwrap_or_default();
+        let manifest = Manifest::parse(signed, None).map_err(io::Error::other)?;
+        self.stage(self.layout.signed(repository, digest), &manifest.bytes)?;
+        self.content = Some(manifest.digested().clone());
         Ok(())
     }
 

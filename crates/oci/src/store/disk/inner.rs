@@ -195,9 +195,13 @@ impl Inner {
         });
     }
 
-    /// The manifest under a digest, compared with it; nothing when it is gone, or damaged and taken away.
-    pub(super) fn manifest(&self, canonical: &Digest) -> Result<Option<Manifest>> {
-        match adopt::manifest(self.layout(), canonical) {
+    /// A manifest of a repository, compared with its digest; nothing when it is gone, or damaged and taken away.
+    pub(super) fn manifest(
+        &self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<Option<Manifest>> {
+        match adopt::manifest_of(self.layout(), repository, canonical) {
             Ok(Some(manifest)) => {
                 self.shared.verified.mark(canonical);
                 Ok(Some(manifest))

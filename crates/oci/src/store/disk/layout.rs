@@ -100,6 +100,12 @@ impl Layout {
         self.revisions(repository).join(link(digest))
     }
 
+    /// A manifest of schema 1 with its signatures; the content under its digest has none, as distribution has it.
+    pub(super) fn signed(&self, repository: &Repository, digest: &Digest) -> PathBuf {
+        self.revision_link(repository, digest)
+            .with_file_name("signed")
+    }
+
     pub(super) fn tags(&self, repository: &Repository) -> PathBuf {
         self.manifests(repository).join("tags")
     }

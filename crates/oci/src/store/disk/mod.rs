@@ -36,7 +36,7 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::{BlobStore, Result, StoreError};
-use crate::{Digest, Manifest, Repository, Tag, Target};
+use crate::{Digest, Kind, Manifest, Repository, Tag, Target};
 use change::{Change, Name, Order, Source};
 use committer::nanos;
 use inner::Inner;
@@ -237,10 +237,13 @@ impl BlobStore for DiskStore {
         if let Some(manifest) = self.manifests.get(&row.canonical) {
             return Ok(manifest);
         }
-        let canonical = row.canonical.clone();
-        let read = self.run(move |inner| inner.manifest(&canonical));
+        let (repository, canonical) = (repository.clone(), row.canonical.clone());
+        let read = self.run(move |inner| inner.manifest(&repository, &canonical));
         let manifest = Arc::new(read.await?.ok_or_else(unknown)?);
-        self.manifests.insert(row.canonical, Arc::clone(&manifest));
+        // Signatures may differ from repository to repository.
+        if !matches!(manifest.kind, Kind::Schema1 { .. }) {
+            self.manifests.insert(row.canonical, Arc::clone(&manifest));
+        }
         Ok(manifest)
     }
 
@@ -254,6 +257,7 @@ impl BlobStore for DiskStore {
     ) -> Result<()> {
         let change = Change::AddManifest {
             is_sparse,
+            is_signed: manifest.digested() != &manifest.bytes,
             repository: repository.clone(),
             manifest: Name::new(manifest.digest.clone(), digest),
             tags: tags.to_vec(),

@@ -12,11 +12,13 @@ pub(super) type Key = Vec<u8>;
 pub(super) const LOST: u64 = u64::MAX;
 
 /// Types of manifests; what stands here is never taken out or moved.
-const TYPES: [&str; 4] = [
+const TYPES: [&str; 6] = [
     media_type::OCI_MANIFEST,
     media_type::OCI_INDEX,
     media_type::DOCKER_MANIFEST,
     media_type::DOCKER_LIST,
+    media_type::DOCKER_SCHEMA1,
+    media_type::DOCKER_SCHEMA1_SIGNED,
 ];
 
 /// A manifest that a repository has.

@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use model::time::Timestamp;
 use oci::store::{BlobStore as _, StoreError};
-use oci::{Digest, Kind, Manifest, Repository, media_type};
+use oci::{Descriptor, Digest, Kind, Manifest, Repository, media_type};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::config;
+use super::html::ROWS_LIMIT;
 use crate::app::App;
 
 /// Manifests of an index that are looked into for its size: images are made for some ten platforms.
@@ -95,6 +96,7 @@ pub(super) fn kind(manifest: &Manifest) -> String {
                 "image".to_owned()
             }
         }
+        (Kind::Schema1 { .. }, _) => "Docker image of schema 1".to_owned(),
         (Kind::Image { .. }, _) => {
             let kind = manifest.artifact_type.as_deref().unwrap_or("artifact");
             kind.to_owned()
@@ -139,8 +141,31 @@ pub(super) async fn summary(
         summary.platforms.extend(config.platform());
         summary.created = config.created().or(summary.created);
     }
+    if let Kind::Schema1 { layers, .. } = &manifest.kind {
+        let layers = sized(app, name, layers).await?;
+        sizes.extend(layers.into_iter().map(|layer| (layer.digest, layer.size)));
+    }
     summary.bytes = sizes.into_values().fold(0, u64::saturating_add);
     Ok(summary)
+}
+
+/// Layers of a manifest that does not tell their sizes; as many as are shown.
+///
+/// Errors: the store's.
+pub(super) async fn sized(
+    app: &App,
+    name: &Repository,
+    layers: &[Descriptor],
+) -> Result<Vec<Descriptor>, StoreError> {
+    let mut sized = layers.to_vec();
+    for layer in sized.iter_mut().take(ROWS_LIMIT) {
+        layer.size = match app.store.blob_size(name, &layer.digest).await {
+            Ok(size) => size,
+            Err(StoreError::UnknownBlob(_)) => continue,
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(sized)
 }
 
 /// A manifest and its blobs, each counted once.

@@ -31,6 +31,9 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, target: &Target) -
                 (contents::configuration(name, blob, config.as_ref()))
                 (contents::layers(name, layers, config.as_ref().and_then(|config| config.as_ref().ok())))
             }
+            Kind::Schema1 { layers, .. } => {
+                (contents::layers(name, &describe::sized(app, name, layers).await?, None))
+            }
         }
         @if let Some(notes) = manifest.annotations.as_ref().filter(|notes| !notes.is_empty()) {
             (html::texts("Annotations", notes.iter()))

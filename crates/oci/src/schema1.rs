@@ -1,0 +1,246 @@
+//! Docker's first manifests: signed inside, with a digest over what is signed. Source: distribution 2.8,
+//! `manifest/schema1`, and docker/libtrust, `jsonsign.go`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use model::Error;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::jws::{self, Jwk, Key, wrong};
+use crate::{Descriptor, Digest, Repository};
+
+/// What the signatures are for, and what it names.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// The bytes without the signatures; nothing where there are none.
+    pub(crate) payload: Option<Bytes>,
+    /// Newest first.
+    pub(crate) layers: Vec<Descriptor>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    name: String,
+    fs_layers: Vec<Layer>,
+    history: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    blob_sum: Digest,
+}
+
+#[derive(Deserialize)]
+struct Signed {
+    #[serde(default)]
+    signatures: Vec<Signature>,
+}
+
+#[derive(Deserialize)]
+struct Signature {
+    header: Header,
+    #[serde(rename = "signature")]
+    value: String,
+    protected: String,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    jwk: Option<Jwk>,
+}
+
+/// How to get from the bytes to what was signed.
+#[derive(Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+struct Format {
+    format_length: usize,
+    format_tail: String,
+}
+
+/// Reads a manifest of schema 1 without looking whether its signatures are right.
+///
+/// Errors: Invalid – it makes no sense.
+pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
+    let damaged = |reason: String| Error::invalid("manifest", reason);
+    let signed: Signed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+    let payload = signed
+        .signatures
+        .first()
+        .map(|signature| payload(bytes, &signature.format()?))
+        .transpose()?;
+    // Not from the whole: what nobody signed counts for nothing.
+    let body: Body = serde_json::from_slice(payload.as_ref().unwrap_or(bytes))
+        .map_err(|e| damaged(e.to_string()))?;
+    body.name.parse::<Repository>()?;
+    if body.fs_layers.len() != body.history.len() || body.fs_layers.is_empty() {
+        let (layers, history) = (body.fs_layers.len(), body.history.len());
+        return Err(damaged(format!(
+            "it has {layers} layers and a history of {history}: both have to be there, once for each layer"
+        )));
+    }
+    let layers = body.fs_layers.into_iter().map(|layer| Descriptor {
+        media_type: String::new(),
+        digest: layer.blob_sum,
+        size: 0,
+        platform: None,
+        annotations: None,
+    });
+    Ok(Content {
+        payload,
+        layers: layers.collect(),
+    })
+}
+
+/// Whether a manifest is signed, and every signature right; by whom is not asked.
+///
+/// Errors: Invalid, field `signature` – none, or one that is not right.
+pub(crate) fn verify(bytes: &Bytes) -> Result<(), Error> {
+    let signed: Signed = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
+    let first = signed
+        .signatures
+        .first()
+        .ok_or_else(|| wrong("the manifest has none"))?;
+    let format = first.format()?;
+    let text = URL_SAFE_NO_PAD.encode(payload(bytes, &format)?);
+    for signature in &signed.signatures {
+        if signature.format()? != format {
+            return Err(wrong("the signatures are for different texts"));
+        }
+        let Some(jwk) = &signature.header.jwk else {
+            return Err(wrong("it names no key: certificates are not known here"));
+        };
+        let message = format!("{}.{text}", signature.protected);
+        Key::parse(jwk)?.verify(
+            &signature.header.alg,
+            message.as_bytes(),
+            &jws::decode(&signature.value)?,
+        )?;
+    }
+    Ok(())
+}
+
+impl Signature {
+    fn format(&self) -> Result<Format, Error> {
+        let protected = jws::decode(&self.protected)?;
+        serde_json::from_slice(&protected).map_err(|e| wrong(e.to_string()))
+    }
+}
+
+fn payload(bytes: &Bytes, format: &Format) -> Result<Bytes, Error> {
+    let head = bytes
+        .get(..format.format_length)
+        .ok_or_else(|| wrong("it is for more than the whole manifest"))?;
+    let tail = jws::decode(&format.format_tail)?;
+    Ok([head, &tail].concat().into())
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use proptest::prelude::*;
+    use ring::rand::SystemRandom;
+    use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+    use serde_json::json;
+
+    use super::*;
+
+    /// A payload with a signature by a new key.
+    pub(crate) fn sign(payload: &str) -> String {
+        let random = SystemRandom::new();
+        let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let pkcs8 = EcdsaKeyPair::generate_pkcs8(curve, &random).unwrap();
+        let key = EcdsaKeyPair::from_pkcs8(curve, pkcs8.as_ref(), &random).unwrap();
+        let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+        let length = payload.rfind('}').unwrap();
+        let protected = json!({"formatLength": length, "formatTail": encode(&payload.as_bytes()[length..]),
+            "time": "2026-11-21T00:00:00Z"});
+        let protected = encode(protected.to_string().as_bytes());
+        let message = format!("{protected}.{}", encode(payload.as_bytes()));
+        let signature = key.sign(&random, message.as_bytes()).unwrap();
+        let point = key.public_key().as_ref();
+        let jwk = json!({"kty": "EC", "crv": "P-256", "x": encode(&point[1..33]), "y": encode(&point[33..])});
+        let signatures = json!([{"header": {"alg": "ES256", "jwk": jwk},
+            "signature": encode(signature.as_ref()), "protected": protected}]);
+        format!("{},\"signatures\":{signatures}}}", &payload[..length])
+    }
+
+    fn payload() -> String {
+        let blob = Digest::sha256(b"layer");
+        format!(
+            "{{\n   \"schemaVersion\": 1,\n   \"name\": \"a/b\",\n   \"tag\": \"t\",\n   \
+             \"fsLayers\": [{{\"blobSum\": \"{blob}\"}}],\n   \"history\": [{{\"v1Compatibility\": \"{{}}\"}}]\n}}"
+        )
+    }
+
+    #[test]
+    fn the_payload_comes_back_and_is_verified() {
+        let signed = Bytes::from(sign(&payload()));
+        let content = parse(&signed).unwrap();
+        assert_eq!(content.payload.unwrap(), payload().as_bytes());
+        assert_eq!(content.layers[0].digest, Digest::sha256(b"layer"));
+        verify(&signed).unwrap();
+    }
+
+    #[test]
+    fn what_was_changed_after_signing_is_refused() {
+        let signed = sign(&payload());
+        for (from, to) in [
+            ("\"a/b\"", "\"a/c\""),
+            ("ES256", "ES384"),
+            ("\"signature\":\"", "\"signature\":\"A"),
+        ] {
+            let changed = Bytes::from(signed.replacen(from, to, 1));
+            assert_ne!(changed, signed.as_bytes());
+            let error = verify(&changed).unwrap_err().to_string();
+            assert!(error.contains("signature"), "{error}");
+        }
+        verify(&Bytes::from(payload())).unwrap_err();
+    }
+
+    #[test]
+    fn layers_outside_of_what_is_signed_do_not_count() {
+        let other = format!(
+            ",\"fsLayers\":[{{\"blobSum\":\"{}\"}}],\"signatures\"",
+            Digest::sha256(b"other")
+        );
+        let signed = Bytes::from(sign(&payload()).replacen(",\"signatures\"", &other, 1));
+        let content = parse(&signed).unwrap();
+        assert_eq!(content.layers[0].digest, Digest::sha256(b"layer"));
+    }
+
+    #[test]
+    fn what_is_no_manifest() {
+        for (from, to) in [
+            ("\"v1Compatibility\": \"{}\"", ""),
+            ("a/b", "a//b"),
+            ("sha256:", "sha257:"),
+            ("[{\"v1Compatibility\": \"{}\"}]", "[]"),
+            ("\"history\"", "\"past\""),
+        ]
+        .into_iter()
+        .skip(1)
+        {
+            let text = payload().replacen(from, to, 1);
+            assert!(parse(&Bytes::from(text.clone())).is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_end_and_any_tail_is_read_or_refused(length: usize, tail: Vec<u8>, cut in 0..800_usize) {
+            let protected = json!({"formatLength": length, "formatTail": URL_SAFE_NO_PAD.encode(tail)});
+            let protected = URL_SAFE_NO_PAD.encode(protected.to_string());
+            let signatures = json!([{"header": {"alg": "ES256"}, "signature": "", "protected": protected}]);
+            let payload = payload();
+            let text = format!("{},\"signatures\":{signatures}}}", &payload[..payload.len() - 1]);
+            let bytes = Bytes::from(text);
+            parse(&bytes).ok();
+            verify(&bytes).unwrap_err();
+            parse(&bytes.slice(..cut.min(bytes.len()))).unwrap_err();
+        }
+    }
+}
