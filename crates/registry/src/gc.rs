@@ -6,6 +6,7 @@ use oci::store::{BlobStore as _, Collected, StoreError};
 
 use crate::Settings;
 use crate::app::App;
+use crate::observe;
 use crate::purge::AGE_LIMIT;
 
 /// Collects after each interval, for ever.
@@ -31,7 +32,12 @@ pub(crate) async fn run(app: App, settings: &Settings) {
 pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Collected, StoreError> {
     let _turn = app.collecting.lock().await;
     let before = service::clock::now() - app.grace.min(AGE_LIMIT);
-    let collected = app.store.collect(before, is_dry).await?;
+    let collected = app.store.collect(before, is_dry).await;
+    if !is_dry {
+        let gone = collected.as_ref().ok();
+        observe::collected(gone.map(|gone| (gone.blobs, gone.bytes)));
+    }
+    let collected = collected?;
     let Collected {
         links,
         blobs,

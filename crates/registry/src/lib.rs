@@ -8,6 +8,7 @@ mod auth;
 mod gc;
 pub mod htpasswd;
 mod http;
+mod observe;
 mod purge;
 mod readiness;
 mod settings;
@@ -25,6 +26,7 @@ use service::{CancellationToken, Error};
 
 use app::App;
 use auth::Gate;
+use observe::Observer;
 
 pub use settings::{
     FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks, Platforms,
@@ -45,7 +47,9 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let router = http::router(&app, gate)
         .merge(health::routes(health.clone()))
         .merge(health::debug_route(health.clone()));
-    let router = service::layers::apply(router, "registry");
+    let observer =
+        Observer::new(&settings).map_err(|e| Error::new("starting the access log", e))?;
+    let router = observer.around(service::layers::trace(router, "registry"));
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tracing::info!(address = %running.address(), storage = %root.display(), "the registry listens");
     if let Some(address) = settings.registry_http_debug_addr {
@@ -93,6 +97,7 @@ fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
         let (store, settings) = (app.store.clone(), Arc::clone(&settings));
         tasks.push(Box::pin(async move { purge::run(store, &settings).await }));
     }
+    tasks.push(Box::pin(observe::watch_storage(app.clone())));
     for (index, check) in settings.registry_health_file.0.iter().enumerate() {
         let component = format!("file {index}");
         let watch = readiness::watch_file(check.clone(), component, health.clone());

@@ -6,6 +6,7 @@ use oci::store::BlobStore as _;
 
 use crate::Settings;
 use crate::app::Store;
+use crate::observe;
 
 /// Longer ages mean never: about a hundred years, so that no subtraction leaves the calendar.
 pub(crate) const AGE_LIMIT: Duration = Duration::from_hours(100 * 365 * 24);
@@ -22,7 +23,10 @@ pub(crate) async fn run(store: Store, settings: &Settings) {
     loop {
         match store.purge_uploads(service::clock::now() - age).await {
             Ok(0) => {}
-            Ok(uploads) => tracing::info!(uploads, "abandoned uploads dropped"),
+            Ok(uploads) => {
+                observe::upload("abandoned", uploads as u64);
+                tracing::info!(uploads, "abandoned uploads dropped");
+            }
             Err(error) => tracing::error!(%error, "abandoned uploads not dropped"),
         }
         tokio::time::sleep(interval).await;

@@ -22,14 +22,42 @@ pub struct RequestId(pub Uuid);
 /// Puts the layers around `router`, for the server called `name`.
 pub fn apply(router: Router, name: &'static str) -> Router {
     crate::metrics::recorder();
+    trace(router, name).layer(middleware::from_fn(move |request, next| {
+        measure(name, request, next)
+    }))
+}
+
+/// Only the request id and the span, and an answer where a handler panics: for servers that count by themselves.
+pub fn trace(router: Router, name: &'static str) -> Router {
     router
         .layer(tower_http::catch_panic::CatchPanicLayer::custom(on_panic))
         .layer(middleware::from_fn(move |request, next| {
-            observe(name, request, next)
+            span(name, request, next)
         }))
 }
 
-async fn observe(name: &'static str, mut request: Request, next: Next) -> Response {
+async fn measure(name: &'static str, request: Request, next: Next) -> Response {
+    let (method, route) = (request.method().clone(), route(&request));
+    let started = Instant::now();
+    let in_flight = metrics::gauge!(HTTP_REQUESTS_IN_FLIGHT, "server" => name);
+    in_flight.increment(1.0);
+    let response = next.run(request).await;
+    in_flight.decrement(1.0);
+    let code = response.status().as_u16();
+    metrics::histogram!(
+        HTTP_REQUEST_DURATION,
+        "server" => name, "route" => route, "method" => method.to_string(), "code" => code.to_string()
+    )
+    .record(started.elapsed().as_secs_f64());
+    response
+}
+
+fn route(request: &Request) -> String {
+    let route = request.extensions().get::<MatchedPath>();
+    route.map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned())
+}
+
+async fn span(name: &'static str, mut request: Request, next: Next) -> Response {
     let id = request
         .headers()
         .get(REQUEST_ID)
@@ -41,24 +69,12 @@ async fn observe(name: &'static str, mut request: Request, next: Next) -> Respon
     request.extensions_mut().insert(RequestId(id));
 
     let method = request.method().clone();
-    let route = request
-        .extensions()
-        .get::<MatchedPath>()
-        .map_or_else(|| "unmatched".to_owned(), |path| path.as_str().to_owned());
+    let route = route(&request);
     let span = tracing::info_span!("request", server = name, %method, route, request_id = %id);
     let started = Instant::now();
-    let in_flight = metrics::gauge!(HTTP_REQUESTS_IN_FLIGHT, "server" => name);
-    in_flight.increment(1.0);
     let response = next.run(request).instrument(span.clone()).await;
-    in_flight.decrement(1.0);
-    let elapsed = started.elapsed();
     let code = response.status().as_u16();
-    metrics::histogram!(
-        HTTP_REQUEST_DURATION,
-        "server" => name, "route" => route, "method" => method.to_string(), "code" => code.to_string()
-    )
-    .record(elapsed.as_secs_f64());
-    let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     span.in_scope(|| tracing::debug!(code, duration_ms, "answered"));
     response
 }

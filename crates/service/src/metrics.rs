@@ -1,6 +1,7 @@
 //! Metrics in the Prometheus text format.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -11,17 +12,32 @@ pub const HTTP_REQUESTS_IN_FLIGHT: &str = "atoll_http_requests_in_flight";
 
 /// Units: seconds.
 const DURATION_BUCKETS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0];
+/// Units: bytes.
+const SIZE_BUCKETS: &[f64] = &[
+    1024.0,
+    16384.0,
+    262_144.0,
+    4_194_304.0,
+    67_108_864.0,
+    1_073_741_824.0,
+    17_179_869_184.0,
+];
+/// How often single values are put into their buckets: until then each takes eight bytes.
+const UPKEEP: Duration = Duration::from_secs(1);
 
 /// The process's recorder; installed at the first call.
 pub fn recorder() -> &'static PrometheusHandle {
     static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
     HANDLE.get_or_init(|| {
-        // Every histogram of the workspace is of this kind; without buckets it would be a summary.
+        // Every histogram of the workspace is of these kinds; without buckets it would be a summary.
         let duration = Matcher::Suffix("_duration_seconds".to_owned());
+        let size = Matcher::Suffix("_size_bytes".to_owned());
         let builder = PrometheusBuilder::new()
             .set_buckets_for_metric(duration, DURATION_BUCKETS)
-            .expect("the list of buckets is not empty");
+            .and_then(|builder| builder.set_buckets_for_metric(size, SIZE_BUCKETS))
+            .expect("the lists of buckets are not empty");
         let recorder = builder.build_recorder();
+        keep_up(recorder.handle());
         let handle = recorder.handle();
         if ::metrics::set_global_recorder(recorder).is_err() {
             tracing::warn!("another metrics recorder is installed: /metrics will be empty");
@@ -34,4 +50,16 @@ pub fn recorder() -> &'static PrometheusHandle {
         ::metrics::describe_gauge!(HTTP_REQUESTS_IN_FLIGHT, "Requests being answered");
         handle
     })
+}
+
+/// Where nobody asks for the metrics, single values would gather for ever.
+fn keep_up(handle: PrometheusHandle) {
+    let work = move || loop {
+        std::thread::sleep(UPKEEP);
+        handle.run_upkeep();
+    };
+    let thread = std::thread::Builder::new().name("metrics".to_owned());
+    if let Err(error) = thread.spawn(work) {
+        tracing::warn!(%error, "metrics take more and more memory until somebody asks for them");
+    }
 }

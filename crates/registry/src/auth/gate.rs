@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
+use metrics::Counter;
 use oci::Repository;
 use service::Error;
 
@@ -16,6 +17,7 @@ use super::policy::{Action, Policy};
 use super::watched::Watched;
 use crate::Settings;
 use crate::http::RegistryError;
+use crate::observe;
 
 /// The token of whoever has not logged in.
 const ANONYMOUS: &str = "anonymous";
@@ -32,6 +34,8 @@ struct Inner {
     policy: Rules,
     backoff: Backoff,
     basic: HeaderValue,
+    /// Passwords that were shown, and those that were remembered.
+    logins: (Counter, Counter),
 }
 
 #[derive(Debug)]
@@ -81,6 +85,7 @@ impl Gate {
             policy,
             backoff: Backoff::new(),
             basic,
+            logins: observe::count_logins(),
         }))))
     }
 
@@ -143,12 +148,18 @@ impl Gate {
             passwords, backoff, ..
         } = &*self.0;
         let claim = passwords.claim(login).await;
+        let (shown, remembered) = &self.0.logins;
+        shown.increment(1);
         if let Some(user) = passwords.recall(&claim) {
+            remembered.increment(1);
             return Ok(user);
         }
         let source = backoff.source(address, claim.user());
         let may_check = || match backoff.wait(source, Instant::now()) {
-            Some(wait) => Err(RegistryError::too_many_requests(whole_seconds(wait))),
+            Some(wait) => {
+                observe::auth_failed("throttled");
+                Err(RegistryError::too_many_requests(whole_seconds(wait)))
+            }
             None => Ok(()),
         };
         may_check()?;
@@ -162,6 +173,7 @@ impl Gate {
             backoff.succeeded(source);
             return Ok(user);
         }
+        observe::auth_failed("wrong");
         if backoff.failed(source, Instant::now()) {
             tracing::warn!(%address, "many failed logins from there: the next ones have to wait");
         }
@@ -186,6 +198,10 @@ impl Access {
     }
 
     /// Nobody has logged in: none.
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        self.user.clone()
+    }
+
     pub(crate) fn user(&self) -> Option<&str> {
         self.user.as_deref()
     }

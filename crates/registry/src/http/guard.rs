@@ -1,6 +1,7 @@
 //! Where the gate stands: before everything below `/v2/`, and at the place where passwords become tokens.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{ConnectInfo, Request, State};
@@ -16,6 +17,7 @@ use super::route::Route;
 use super::{RegistryError, page};
 use crate::app::App;
 use crate::auth::{Access, Action, Credentials, Gate, TOKEN_LIFETIME_S};
+use crate::observe::UserName;
 
 /// Where tokens are given. Source: distribution's own place for them.
 pub(super) const TOKEN_PATH: &str = "/auth/token";
@@ -39,8 +41,9 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
     match admitted {
         // Whoever is known is told 403: no challenge helps.
         Ok(access) if !access.is_anonymous() => {
+            let name = access.name();
             head.extensions.insert(access);
-            next.run(Request::from_parts(head, body)).await
+            signed(next.run(Request::from_parts(head, body)).await, name)
         }
         Ok(access) => {
             let challenge = challenge(&guard, &head).await;
@@ -61,8 +64,9 @@ pub(super) async fn check_visitor(
     let credentials = Credentials::of(&head.headers);
     let response = match guard.gate.admit(credentials, address(&head)).await {
         Ok(access) => {
+            let name = access.name();
             head.extensions.insert(access);
-            next.run(Request::from_parts(head, body)).await
+            signed(next.run(Request::from_parts(head, body)).await, name)
         }
         Err(refusal) => page::refused(refusal),
     };
@@ -149,6 +153,14 @@ fn challenged(mut response: Response, challenge: HeaderValue) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         let headers = response.headers_mut();
         headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Tells whoever watches on whose behalf was answered.
+fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
+    if let Some(name) = name {
+        response.extensions_mut().insert(UserName(name));
     }
     response
 }

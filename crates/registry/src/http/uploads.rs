@@ -17,6 +17,7 @@ use super::location::Origin;
 use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, query, range};
 use crate::app::App;
 use crate::auth::{Access, Action};
+use crate::observe;
 
 /// A client that sends nothing for this long has gone; what it sent stays.
 const IDLE_LIMIT: Duration = Duration::from_mins(5);
@@ -57,6 +58,7 @@ pub(super) async fn start(
         None => None,
     };
     let id = app.store.start_upload(name, service::clock::now()).await?;
+    observe::upload("started", 1);
     let Some(digest) = digest else {
         return Ok(pending(StatusCode::ACCEPTED, &origin, name, id, 0));
     };
@@ -71,8 +73,10 @@ pub(super) async fn start(
     if let Err(error) = result {
         // Nobody was told the id of this upload.
         app.store.cancel_upload(name, id).await.ok();
+        observe::upload("cancelled", 1);
         return Err(error);
     }
+    observe::upload("finished", 1);
     Ok(created(&origin, name, &digest))
 }
 
@@ -103,6 +107,7 @@ pub(super) async fn finish(
     let offset = offset(&head.headers)?;
     receive(app, name, id, offset, body).await?;
     app.store.finish_upload(name, id, &digest).await?;
+    observe::upload("finished", 1);
     Ok(created(&origin, name, &digest))
 }
 
@@ -119,6 +124,7 @@ pub(super) async fn status(app: &App, name: &Repository, id: Uuid, head: &Parts)
 
 pub(super) async fn cancel(app: &App, name: &Repository, id: Uuid) -> Answer {
     app.store.cancel_upload(name, id).await?;
+    observe::upload("cancelled", 1);
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

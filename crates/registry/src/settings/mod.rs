@@ -119,6 +119,8 @@ service::settings! {
         registry_log_level: Option<Level> = "",
         /// How the log looks; unset: text on a terminal, JSON elsewhere.
         registry_log_formatter: Option<Formatter> = "",
+        /// Whether requests are not written to standard output, one a line.
+        registry_log_accesslog_disabled: bool = "false",
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
     }

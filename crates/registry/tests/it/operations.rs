@@ -213,7 +213,7 @@ async fn manifests_have_to_be_as_the_rules_say() {
 }
 
 /// A port that nobody has.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().port()
 }

@@ -210,6 +210,8 @@ fn settings(dir: &TempDir) -> Settings {
     Settings {
         registry_http_addr: HttpAddr("127.0.0.1:0".parse().unwrap()),
         registry_storage_filesystem_rootdirectory: dir.path().join("data"),
+        // Else between the lines about the tests.
+        registry_log_accesslog_disabled: true,
         ..Settings::default()
     }
 }

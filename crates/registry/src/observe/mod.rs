@@ -1,0 +1,229 @@
+//! What is seen of requests from outside: numbers for Prometheus, and a line for each in the access log.
+//!
+//! Counted when the answer has been sent, or given up. Everything that is touched with each request is looked up
+//! once, at the start.
+
+mod access_log;
+mod handler;
+mod numbers;
+mod storage;
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::{Error, Router};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+use access_log::{AccessLog, Line};
+use handler::Handler;
+use numbers::Numbers;
+
+use crate::Settings;
+
+pub(crate) use numbers::{auth_failed, collected, count_logins, upload};
+pub(crate) use storage::watch as watch_storage;
+
+/// Source: nginx. The client went away before there was an answer.
+const GONE: u16 = 499;
+
+/// Sees every request of one registry.
+#[derive(Debug, Clone)]
+pub(crate) struct Observer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    numbers: Numbers,
+    log: Option<AccessLog>,
+    prefix: String,
+}
+
+/// Put into an answer: on whose behalf it was asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct UserName(pub(crate) Arc<str>);
+
+impl Observer {
+    /// Errors: the thread that writes the access log cannot be started.
+    pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
+        let is_silent = settings.registry_log_accesslog_disabled;
+        Ok(Self(Arc::new(Inner {
+            numbers: Numbers::new(),
+            log: (!is_silent).then(AccessLog::open).transpose()?,
+            prefix: settings.registry_http_prefix.0.clone(),
+        })))
+    }
+
+    /// Puts the observer around `router`.
+    pub(crate) fn around(self, router: Router) -> Router {
+        router.layer(middleware::from_fn_with_state(self, observe))
+    }
+}
+
+async fn observe(State(observer): State<Observer>, request: Request, next: Next) -> Response {
+    let mut flight = Flight::start(observer, &request);
+    let has_body = matches!(
+        *request.method(),
+        Method::PUT | Method::PATCH | Method::POST
+    );
+    let request = if has_body {
+        let bytes = Arc::clone(&flight.received);
+        request.map(|body| Body::new(Received { body, bytes }))
+    } else {
+        request
+    };
+    let response = next.run(request).await;
+    flight.status = response.status().as_u16();
+    flight.user = response
+        .extensions()
+        .get()
+        .map(|UserName(name)| name.clone());
+    response.map(|body| Body::new(Sent { body, flight }))
+}
+
+/// A request from its head to the end of its answer.
+struct Flight {
+    observer: Observer,
+    handler: Handler,
+    started: Instant,
+    address: Option<IpAddr>,
+    method: Method,
+    uri: Uri,
+    version: Version,
+    referer: Option<HeaderValue>,
+    agent: Option<HeaderValue>,
+    user: Option<Arc<str>>,
+    status: u16,
+    /// Units: bytes. Of the request's body.
+    received: Arc<AtomicU64>,
+    /// Units: bytes. Of the answer's body.
+    sent: u64,
+}
+
+impl Flight {
+    fn start(observer: Observer, request: &Request) -> Self {
+        let path = request.uri().path();
+        let handler = Handler::of(path.strip_prefix(&*observer.0.prefix).unwrap_or(path));
+        observer.0.numbers.begin(handler);
+        let text = |name: HeaderName| text(request.headers(), &name);
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        Self {
+            handler,
+            started: Instant::now(),
+            address: peer.map(|peer| peer.0.ip()),
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            referer: text(header::REFERER),
+            agent: text(header::USER_AGENT),
+            user: None,
+            status: GONE,
+            received: Arc::default(),
+            sent: 0,
+            observer,
+        }
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<HeaderValue> {
+    headers.get(name).cloned()
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let Inner { numbers, log, .. } = &*self.observer.0;
+        numbers.end(
+            self.handler,
+            &numbers::Answer {
+                method: &self.method,
+                status: self.status,
+                elapsed: self.started.elapsed(),
+                received: self.received.load(Ordering::Relaxed),
+                sent: self.sent,
+            },
+        );
+        if let Some(log) = log {
+            log.write(&Line {
+                address: self.address,
+                user: self.user.as_deref(),
+                method: &self.method,
+                uri: &self.uri,
+                version: self.version,
+                status: self.status,
+                bytes: self.sent,
+                referer: self.referer.as_ref().map(HeaderValue::as_bytes),
+                agent: self.agent.as_ref().map(HeaderValue::as_bytes),
+            });
+        }
+    }
+}
+
+/// A request's body that counts what comes.
+struct Received {
+    body: Body,
+    bytes: Arc<AtomicU64>,
+}
+
+/// An answer's body that counts what goes, and ends the flight when it is let go.
+struct Sent {
+    body: Body,
+    flight: Flight,
+}
+
+impl hyper::body::Body for Received {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.bytes
+            .fetch_add(length(frame.as_ref()), Ordering::Relaxed);
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl hyper::body::Body for Sent {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        self.flight.sent += length(frame.as_ref());
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn length(frame: Option<&Result<Frame<Bytes>, Error>>) -> u64 {
+    let data = frame.and_then(|frame| frame.as_ref().ok()?.data_ref());
+    data.map_or(0, |data| data.len() as u64)
+}

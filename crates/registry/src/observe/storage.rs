@@ -1,0 +1,122 @@
+//! How much there is: counted now and then, since nobody keeps the sums.
+
+use std::time::Duration;
+
+use metrics::{describe_gauge, gauge};
+use oci::store::{BlobStore as _, Result};
+
+use crate::app::{App, Store};
+
+const REPOSITORIES: &str = "registry_storage_repositories";
+const BLOBS: &str = "registry_storage_blobs";
+const BYTES: &str = "registry_storage_bytes";
+/// How often is counted.
+const INTERVAL: Duration = Duration::from_mins(5);
+/// Entries that are looked at in one go.
+const PAGE: usize = 1000;
+/// Between two of them: others have work to do, too.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Counts now and after each interval, for ever.
+pub(crate) async fn watch(app: App) {
+    describe_gauge!(REPOSITORIES, "Repositories that have or had a manifest");
+    describe_gauge!(BLOBS, "Blobs and manifests, each counted once");
+    describe_gauge!(BYTES, "Bytes of blobs and manifests, each counted once");
+    loop {
+        match count(&app.store).await {
+            Ok(totals) => totals.show(),
+            Err(error) => {
+                let error = model::error::chain(&error);
+                tracing::warn!(error, "the content was not counted");
+            }
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Totals {
+    repositories: usize,
+    blobs: usize,
+    bytes: u64,
+}
+
+impl Totals {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "2^53 is more than anybody stores"
+    )]
+    fn show(&self) {
+        gauge!(REPOSITORIES).set(self.repositories as f64);
+        gauge!(BLOBS).set(self.blobs as f64);
+        gauge!(BYTES).set(self.bytes as f64);
+    }
+}
+
+async fn count(store: &Store) -> Result<Totals> {
+    let mut totals = Totals::default();
+    let mut after = String::new();
+    loop {
+        let page = store.repositories(&after, PAGE).await?;
+        totals.repositories += page.len();
+        match page.last() {
+            Some(last) if page.len() == PAGE => after = last.to_string(),
+            _ => break,
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    let mut after = None;
+    loop {
+        let page = store.contents(after.as_ref(), PAGE).await?;
+        totals.blobs += page.len();
+        totals.bytes += page.iter().filter_map(|content| content.size).sum::<u64>();
+        if page.len() < PAGE {
+            return Ok(totals);
+        }
+        after = page.into_iter().next_back().map(|content| content.digest);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use futures_util::stream;
+    use oci::{Digest, Repository};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn everything_is_counted_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).await.unwrap();
+        assert_eq!(count(&store).await.unwrap(), Totals::default());
+        // Two repositories with the same blob, and more than one page of others.
+        for n in 0..=PAGE {
+            let content = n.to_string();
+            for name in ["a", "b"].into_iter().take(if n == 0 { 2 } else { 1 }) {
+                let name: Repository = name.parse().unwrap();
+                let upload = store
+                    .start_upload(&name, service::clock::now())
+                    .await
+                    .unwrap();
+                let bytes = Bytes::from(content.clone());
+                let bytes = stream::iter([Ok::<_, std::io::Error>(bytes)]);
+                store
+                    .append_upload(&name, upload, None, bytes)
+                    .await
+                    .unwrap();
+                let digest = Digest::sha256(content.as_bytes());
+                store.finish_upload(&name, upload, &digest).await.unwrap();
+            }
+        }
+        let counted = count(&store).await.unwrap();
+        let bytes = (0..=PAGE).map(|n| n.to_string().len() as u64).sum();
+        let expected = Totals {
+            repositories: 0,
+            blobs: PAGE + 1,
+            bytes,
+        };
+        assert_eq!(counted, expected, "no manifest, no repository");
+    }
+}
