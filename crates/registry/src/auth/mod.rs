@@ -3,14 +3,21 @@
 //! The one invariant: what no rule of the policy grants is refused, and a file that cannot be used leaves the one
 //! before it in force.
 
+mod access;
 mod backoff;
 mod credentials;
 mod gate;
 mod glob;
+mod grants;
+mod issuer;
 mod passwords;
 mod policy;
+mod users;
 mod watched;
 
+pub(crate) use access::Access;
 pub(crate) use credentials::Credentials;
-pub(crate) use gate::{Access, Gate, TOKEN_LIFETIME_S};
+pub(crate) use gate::Gate;
+pub(crate) use issuer::Lack;
 pub(crate) use policy::Action;
+pub(crate) use users::{TOKEN_LIFETIME_S, Users};

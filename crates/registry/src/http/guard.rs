@@ -16,7 +16,7 @@ use super::location::Origin;
 use super::route::Route;
 use super::{RegistryError, page};
 use crate::app::App;
-use crate::auth::{Access, Action, Credentials, Gate, TOKEN_LIFETIME_S};
+use crate::auth::{Access, Action, Credentials, Gate, Lack, TOKEN_LIFETIME_S, Users};
 use crate::observe::UserName;
 
 /// Where tokens are given. Source: distribution's own place for them.
@@ -34,23 +34,31 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
     let credentials = Credentials::of(&head.headers);
     // Clients ask here whether they have to send anything at all, and send nothing ever after if not.
     let is_question = credentials == Credentials::None && head.uri.path() == "/v2/";
+    let has_token = matches!(credentials, Credentials::Bearer(_));
     let admitted = match guard.gate.admit(credentials, address(&head)).await {
-        Ok(access) if access.is_anonymous() && is_question => Err(RegistryError::unauthorized()),
+        Ok(access) if access.user().is_none() && is_question && !has_token => {
+            Err(RegistryError::unauthorized())
+        }
         admitted => admitted,
     };
     match admitted {
-        // Whoever is known is told 403: no challenge helps.
-        Ok(access) if !access.is_anonymous() => {
+        // Who cannot get more is told 403: no challenge helps.
+        Ok(access) if !access.may_get_more() => {
             let name = access.name();
             head.extensions.insert(access);
             signed(next.run(Request::from_parts(head, body)).await, name)
         }
         Ok(access) => {
-            let challenge = challenge(&guard, &head).await;
+            let challenge = challenge(&guard, &head, Some(Lack::Scope)).await;
+            let name = access.name();
             head.extensions.insert(access);
-            challenged(next.run(Request::from_parts(head, body)).await, challenge)
+            let response = next.run(Request::from_parts(head, body)).await;
+            signed(challenged(response, challenge), name)
         }
-        Err(refusal) => challenged(refusal.answer(), challenge(&guard, &head).await),
+        Err(refusal) => {
+            let lack = has_token.then_some(Lack::Token);
+            challenged(refusal.answer(), challenge(&guard, &head, lack).await)
+        }
     }
 }
 
@@ -76,15 +84,15 @@ pub(super) async fn check_visitor(
 /// `GET /auth/token`: what a client shows instead of its password. Source: distribution's token protocol.
 ///
 /// The scope that is asked for means nothing: what a user may do is looked up with each request.
-pub(super) async fn token(State(guard): State<Guard>, request: Request) -> Response {
+pub(super) async fn token(State(users): State<Users>, request: Request) -> Response {
     let head = request.into_parts().0;
     let credentials = Credentials::of(&head.headers);
-    match guard.gate.token(credentials, address(&head)).await {
+    match users.token(credentials, address(&head)).await {
         Ok(token) => {
             let body = json!({ "token": token, "expires_in": TOKEN_LIFETIME_S });
             ([(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
         }
-        Err(refusal) => challenged(refusal.answer(), guard.gate.basic()),
+        Err(refusal) => challenged(refusal.answer(), Some(users.basic())),
     }
 }
 
@@ -94,12 +102,11 @@ pub(super) fn authorize(
     route: &Route,
     method: &Method,
 ) -> Result<(), RegistryError> {
-    if *route == Route::Gc {
-        return access.demand_everywhere(Action::Delete);
-    }
-    match need(route, method) {
-        Some((repository, action)) => access.demand(repository, action),
-        None => Ok(()),
+    match (route, need(route, method)) {
+        (Route::Gc, _) => access.demand_everything(),
+        (Route::Catalog, _) => access.demand_catalog(),
+        (_, Some((repository, action))) => access.demand(repository, action),
+        (_, None) => Ok(()),
     }
 }
 
@@ -123,34 +130,56 @@ fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action
     }
 }
 
-/// A password where nothing goes without one. Else a token, since there Docker has to send something from the
-/// first request on, whether somebody has logged in or not, and of passwords it sends none or all.
-async fn challenge(guard: &Guard, head: &Parts) -> HeaderValue {
-    if !guard.gate.lets_in_anonymous().await {
-        return guard.gate.basic();
+/// What a client has to bring along.
+async fn challenge(guard: &Guard, head: &Parts, lack: Option<Lack>) -> Option<HeaderValue> {
+    match &guard.gate {
+        Gate::Issuer(issuer) => {
+            let origin = Origin::absolute(&guard.app, head);
+            issuer.challenge(origin.as_deref(), &scope(head), lack)
+        }
+        // A password where nothing goes without one. Else a token, since there Docker has to send something from
+        // the first request on, whether somebody has logged in or not, and of passwords it sends none or all.
+        Gate::Users(users) if users.lets_in_anonymous().await => {
+            bearer(&guard.app, head).or_else(|| Some(users.basic()))
+        }
+        Gate::Users(users) => Some(users.basic()),
     }
-    bearer(&guard.app, head).unwrap_or_else(|| guard.gate.basic())
 }
 
 fn bearer(app: &App, head: &Parts) -> Option<HeaderValue> {
     let origin = Origin::absolute(app, head)?;
     let service = origin.split_once("://").map_or(&*origin, |(_, host)| host);
-    let scope = Route::parse(head.uri.path()).ok().and_then(|route| {
-        let (repository, action) = need(&route, &head.method)?;
-        let actions = match action {
-            Action::Pull => "pull",
-            Action::Push => "pull,push",
-            Action::Delete => "delete",
-        };
-        Some(format!(",scope=\"repository:{repository}:{actions}\""))
-    });
-    let scope = scope.unwrap_or_default();
+    let scope = match scope(head) {
+        scope if scope.is_empty() => scope,
+        scope => format!(",scope=\"{scope}\""),
+    };
     let text = format!("Bearer realm=\"{origin}{TOKEN_PATH}\",service=\"{service}\"{scope}");
     HeaderValue::from_str(&text).ok()
 }
 
-fn challenged(mut response: Response, challenge: HeaderValue) -> Response {
-    if response.status() == StatusCode::UNAUTHORIZED {
+/// What a request needs, as tokens name it. Source: distribution, "Token Scope Documentation".
+fn scope(head: &Parts) -> String {
+    let Ok(route) = Route::parse(head.uri.path()) else {
+        return String::new();
+    };
+    match (&route, need(&route, &head.method)) {
+        (Route::Catalog | Route::Gc, _) => "registry:catalog:*".to_owned(),
+        (_, Some((repository, action))) => {
+            let actions = match action {
+                Action::Pull => "pull",
+                Action::Push => "pull,push",
+                Action::Delete => "delete",
+            };
+            format!("repository:{repository}:{actions}")
+        }
+        (_, None) => String::new(),
+    }
+}
+
+fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Response {
+    if response.status() == StatusCode::UNAUTHORIZED
+        && let Some(challenge) = challenge
+    {
         let headers = response.headers_mut();
         headers.insert(header::WWW_AUTHENTICATE, challenge);
     }

@@ -54,9 +54,7 @@ pub(super) async fn visible(
             after = last.to_string();
         }
         let names = names.into_iter();
-        found.extend(
-            names.filter(|name| (is_free || access.allows(name, Action::Pull)) && fit(name)),
-        );
+        found.extend(names.filter(|name| (is_free || access.lists(name)) && fit(name)));
         if is_end || found.len() >= limit {
             found.truncate(limit);
             return Ok(found);

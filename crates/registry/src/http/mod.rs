@@ -50,10 +50,17 @@ pub(crate) fn router(app: &App, gate: Option<Gate>) -> Router {
                 app: app.clone(),
                 gate,
             };
-            let token = get(guard::token).with_state(guard.clone());
-            registry
-                .layer(middleware::from_fn_with_state(guard, guard::check))
-                .route(guard::TOKEN_PATH, token)
+            let users = match &guard.gate {
+                Gate::Users(users) => Some(users.clone()),
+                Gate::Issuer(_) => None,
+            };
+            let registry = registry.layer(middleware::from_fn_with_state(guard, guard::check));
+            match users {
+                Some(users) => {
+                    registry.route(guard::TOKEN_PATH, get(guard::token).with_state(users))
+                }
+                None => registry,
+            }
         }
     };
     let registry = registry

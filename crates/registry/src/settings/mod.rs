@@ -72,6 +72,22 @@ service::settings! {
         /// actions: [pull, push, delete]}]`: `*` is every user, `anonymous` everybody; in repositories `*` is any
         /// text without a slash, `**` any text; who may push may pull.
         registry_auth_policy_path: Option<PathBuf> = "",
+        /// URL of the server that gives tokens; with it, or with autoredirect, tokens take the place of passwords.
+        registry_auth_token_realm: Option<String> = "",
+        /// What tokens have to be for: their `aud`.
+        registry_auth_token_service: Option<String> = "",
+        /// Who has to have given them: their `iss`.
+        registry_auth_token_issuer: Option<String> = "",
+        /// PEM certificates whose keys, or those that they vouch for, sign tokens. Read again when it changes.
+        registry_auth_token_rootcertbundle: Option<PathBuf> = "",
+        /// JSON Web Key Set of the keys that sign tokens. Read again when it changes.
+        registry_auth_token_jwks: Option<PathBuf> = "",
+        /// How tokens may be signed, as in `ES256,RS256`; unset: any way that is safe.
+        registry_auth_token_signingalgorithms: CommaList = "",
+        /// Whether tokens are given on the host that the client reached.
+        registry_auth_token_autoredirect: bool = "false",
+        /// At which path there.
+        registry_auth_token_autoredirectpath: String = "/auth/token",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
         /// Whether nothing can be pushed or deleted, and nothing is cleaned up.
@@ -183,6 +199,53 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Half of what tokens need would let nobody in, or anybody.
+    fn token_problems(&self) -> Vec<Problem> {
+        let keys = [
+            ("ROOTCERTBUNDLE", &self.registry_auth_token_rootcertbundle),
+            ("JWKS", &self.registry_auth_token_jwks),
+        ];
+        let has_realm =
+            self.registry_auth_token_realm.is_some() || self.registry_auth_token_autoredirect;
+        let wanted = [
+            ("REALM", has_realm),
+            ("SERVICE", self.registry_auth_token_service.is_some()),
+            ("ISSUER", self.registry_auth_token_issuer.is_some()),
+            (
+                "ROOTCERTBUNDLE",
+                keys.iter().any(|(_, path)| path.is_some()),
+            ),
+        ];
+        let Some((given, _)) = wanted.iter().find(|(_, is_given)| *is_given) else {
+            return Vec::new();
+        };
+        let told = |name: &str, reason: String| {
+            Problem::new(format!("REGISTRY_AUTH_TOKEN_{name}"), reason)
+        };
+        let missing = wanted.iter().filter(|(_, is_given)| !is_given);
+        let mut problems: Vec<_> = missing
+            .map(|(name, _)| {
+                let reason = format!("missing although REGISTRY_AUTH_TOKEN_{given} is set");
+                told(name, reason)
+            })
+            .collect();
+        for (name, path) in keys {
+            if let Some(path) = path.as_ref().filter(|path| !path.is_file()) {
+                problems.push(told(name, format!("{} is not a file", path.display())));
+            }
+        }
+        if keys.iter().all(|(_, path)| path.is_some()) {
+            problems.push(told("JWKS", "one source of keys is enough".to_owned()));
+        }
+        if self.registry_auth_htpasswd_path.is_some() {
+            let reason = "passwords and tokens exclude each other".to_owned();
+            problems.push(told(given, reason));
+        }
+        problems
+    }
+}
+
 impl ServerSettings for Settings {
     const OWN_FILE: Option<&'static str> = Some(OWN_FILE);
 
@@ -286,6 +349,7 @@ impl ServerSettings for Settings {
             ));
         }
         problems.extend(self.client_problems());
+        problems.extend(self.token_problems());
         problems
     }
 }

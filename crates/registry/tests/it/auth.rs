@@ -3,6 +3,7 @@
 mod anonymous;
 mod backoff;
 mod policy;
+mod tokens;
 
 use oci::Error;
 use registry::Settings;

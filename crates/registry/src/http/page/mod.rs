@@ -59,7 +59,7 @@ struct Visit<'a> {
 pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
     let pages = Pages {
         app: app.clone(),
-        has_users: gate.is_some(),
+        has_users: matches!(gate, Some(Gate::Users(_))),
     };
     let routes = Router::new()
         .route("/", get(page))

@@ -31,7 +31,8 @@ const fn refused(name: &'static str, why: &'static str) -> Foreign {
 }
 
 const NO_SUCH_STORAGE: &str = "content is kept in a folder here: storage.filesystem";
-const NO_SUCH_USERS: &str = "users come from a password file here: auth.htpasswd";
+const NO_SUCH_USERS: &str =
+    "users come from a password file or with tokens here: auth.htpasswd, auth.token";
 const INDEXED: &str = "an index beside the content answers";
 
 /// In the order in which they are looked at. What [`Settings`] has is none of these.
@@ -68,7 +69,6 @@ static FOREIGN: &[Foreign] = &[
     refused("registry_storage_swift", NO_SUCH_STORAGE),
     refused("registry_storage_oss", NO_SUCH_STORAGE),
     refused("registry_storage_inmemory", NO_SUCH_STORAGE),
-    refused("registry_auth_token", NO_SUCH_USERS),
     refused("registry_auth_silly", NO_SUCH_USERS),
     refused(
         "registry_middleware",
@@ -106,7 +106,7 @@ static CHOICES: &[Choice] = &[
     },
     Choice {
         name: "registry_auth",
-        taken: &["htpasswd", "none"],
+        taken: &["htpasswd", "token", "none"],
         why: NO_SUCH_USERS,
     },
 ];
@@ -158,7 +158,12 @@ pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<
 fn judge_users(values: &Values, problems: &mut Problems) {
     let (name, path) = ("registry_auth", "registry_auth_htpasswd_path");
     let has_users = values.text(path).is_some_and(|path| !path.is_empty());
+    let has_tokens = values
+        .text("registry_auth_token_service")
+        .is_some_and(|service| !service.is_empty());
     let reason = match values.text(name) {
+        Some("token") if !has_tokens => "without REGISTRY_AUTH_TOKEN_SERVICE nobody could log in",
+        Some("none") if has_tokens => "contradicts REGISTRY_AUTH_TOKEN_SERVICE",
         Some("htpasswd") if !has_users => "without REGISTRY_AUTH_HTPASSWD_PATH nobody could log in",
         Some("none") if has_users => "contradicts REGISTRY_AUTH_HTPASSWD_PATH",
         _ => return,

@@ -1,5 +1,8 @@
 //! Public keys and signatures of JOSE. Source: RFC 7517, RFC 7518.
 
+mod certificates;
+mod der;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use model::Error;
@@ -9,6 +12,11 @@ use ring::signature::{
     RSA_PSS_2048_8192_SHA384, RSA_PSS_2048_8192_SHA512, UnparsedPublicKey, VerificationAlgorithm,
 };
 use serde::Deserialize;
+use serde_json::json;
+
+use crate::Digest;
+
+pub use certificates::Certificates;
 
 /// A public key as JSON has it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -60,6 +68,23 @@ static ALGORITHMS: &[(&str, Kind, &(dyn VerificationAlgorithm + Sync))] = &[
     ("PS512", Kind::Rsa, &RSA_PSS_2048_8192_SHA512),
 ];
 
+/// How certificates name the kinds.
+static SPKI_ALGORITHMS: &[(&[u8], Kind)] = &[
+    (
+        b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
+        Kind::P256,
+    ),
+    (
+        b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22",
+        Kind::P384,
+    ),
+    (b"\x06\x03\x2b\x65\x70", Kind::Ed25519),
+    (
+        b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00",
+        Kind::Rsa,
+    ),
+];
+
 impl Key {
     /// The key that a JWK describes.
     ///
@@ -82,13 +107,61 @@ impl Key {
             }),
             ("RSA", _) => Ok(Self {
                 kind: Kind::Rsa,
-                bytes: rsa_public_key(&decode(&jwk.n)?, &decode(&jwk.e)?),
+                bytes: der::rsa_public_key(&decode(&jwk.n)?, &decode(&jwk.e)?),
             }),
             (kty, crv) => Err(wrong(format!(
                 "keys of kind {:?} are not known here",
                 format!("{kty} {crv}").trim()
             ))),
         }
+    }
+
+    /// The key of a certificate: its `SubjectPublicKeyInfo`. Source: RFC 5280, 4.1.
+    ///
+    /// Errors: Invalid – of a kind that is not known here, or damaged.
+    pub fn from_spki(spki: &[u8]) -> Result<Self, Error> {
+        let (content, _) = der::take(der::SEQUENCE, spki)?;
+        let (algorithm, bits) = der::take(der::SEQUENCE, content)?;
+        let kind = SPKI_ALGORITHMS
+            .iter()
+            .find(|(known, _)| *known == algorithm)
+            .ok_or_else(|| wrong("certificates with such keys are not known here"))?
+            .1;
+        let (bits, _) = der::take(der::BIT_STRING, bits)?;
+        let bytes = bits.strip_prefix(&[0]).unwrap_or(bits).to_vec();
+        Ok(Self { kind, bytes })
+    }
+
+    /// What the key is called by whoever gave it no name. Source: RFC 7638.
+    pub fn thumbprint(&self) -> String {
+        let coordinates = || {
+            let point = self.bytes.get(1..).unwrap_or_default();
+            let (x, y) = point.split_at(point.len() / 2);
+            (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y))
+        };
+        // Members are sorted, and nothing else stands between them.
+        let members = match self.kind {
+            Kind::P256 | Kind::P384 => {
+                let crv = if self.kind == Kind::P256 {
+                    "P-256"
+                } else {
+                    "P-384"
+                };
+                let (x, y) = coordinates();
+                json!({"crv": crv, "kty": "EC", "x": x, "y": y})
+            }
+            Kind::Ed25519 => {
+                json!({"crv": "Ed25519", "kty": "OKP", "x": URL_SAFE_NO_PAD.encode(&self.bytes)})
+            }
+            Kind::Rsa => {
+                let [n, e] = der::rsa_public_key_parts(&self.bytes)
+                    .unwrap_or_default()
+                    .map(|number| URL_SAFE_NO_PAD.encode(number));
+                json!({"e": e, "kty": "RSA", "n": n})
+            }
+        };
+        let digest = Digest::sha256(members.to_string().as_bytes());
+        URL_SAFE_NO_PAD.encode(hex::decode(digest.hex()).unwrap_or_default())
     }
 
     /// Whether the key signed `message`, as `algorithm` does.
@@ -110,7 +183,9 @@ impl Key {
 }
 
 /// Decodes what stands in JOSE: base64url without padding.
-pub(crate) fn decode(text: &str) -> Result<Vec<u8>, Error> {
+///
+/// Errors: Invalid.
+pub fn decode(text: &str) -> Result<Vec<u8>, Error> {
     URL_SAFE_NO_PAD
         .decode(text)
         .map_err(|_| wrong("it is not base64url without padding"))
@@ -118,33 +193,6 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, Error> {
 
 pub(crate) fn wrong(reason: impl Into<String>) -> Error {
     Error::invalid("signature", reason)
-}
-
-/// `SEQUENCE { INTEGER n, INTEGER e }`. Source: RFC 8017, A.1.1.
-fn rsa_public_key(n: &[u8], e: &[u8]) -> Vec<u8> {
-    let integer = |bytes: &[u8]| {
-        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-        // Positive numbers begin with a zero bit.
-        element(2, &[&[0], &bytes[zeros..]].concat())
-    };
-    element(0x30, &[integer(n), integer(e)].concat())
-}
-
-/// Tag, length, content. Source: X.690; lengths up to 65 535.
-fn element(tag: u8, content: &[u8]) -> Vec<u8> {
-    let content = match content {
-        // The zero only where the sign would be read wrong.
-        [0, first, ..] if tag == 2 && first & 0x80 == 0 => &content[1..],
-        content => content,
-    };
-    let length = content.len().to_be_bytes();
-    let [.., high, low] = length;
-    let head = match content.len() {
-        0..0x80 => vec![tag, low],
-        0x80..0x100 => vec![tag, 0x81, low],
-        _ => vec![tag, 0x82, high, low],
-    };
-    [head, content.to_vec()].concat()
 }
 
 #[cfg(test)]
@@ -205,6 +253,15 @@ mod tests {
             .unwrap()
             .verify("EdDSA", message, &signature)
             .unwrap();
+    }
+
+    /// Source: RFC 7638, 3.1.
+    #[test]
+    fn the_example_for_thumbprints() {
+        let jwk = json!({"kty": "RSA", "e": "AQAB",
+            "n": "0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw"});
+        let thumbprint = key(jwk).unwrap().thumbprint();
+        assert_eq!(thumbprint, "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs");
     }
 
     #[test]
