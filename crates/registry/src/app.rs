@@ -9,6 +9,7 @@ use oci::store::DiskStore;
 use tokio::sync::Mutex;
 
 use crate::Settings;
+use crate::notifications::Notifier;
 use crate::validation::Validation;
 
 /// The store that requests are answered from.
@@ -25,6 +26,8 @@ pub(crate) struct Inner {
     /// Nothing is written, whoever asks.
     pub(crate) is_read_only: bool,
     pub(crate) validation: Validation,
+    /// Nothing when nobody is told of anything.
+    pub(crate) notifier: Option<Notifier>,
     /// Most entries of a page.
     pub(crate) catalog_limit: usize,
     /// Most entries of a page.
@@ -56,7 +59,7 @@ pub(crate) enum Base {
 }
 
 impl App {
-    pub(crate) fn new(store: Store, settings: &Settings) -> Self {
+    pub(crate) fn new(store: Store, settings: &Settings, notifier: Option<Notifier>) -> Self {
         let base = match &settings.registry_http_host {
             _ if settings.registry_http_relativeurls => Base::Relative,
             Some(url) => Base::Fixed(url.trim_end_matches('/').to_owned()),
@@ -67,6 +70,7 @@ impl App {
             is_delete_enabled: settings.registry_storage_delete_enabled,
             is_read_only: settings.registry_storage_maintenance_readonly_enabled,
             validation: Validation::new(settings),
+            notifier,
             catalog_limit: settings.registry_catalog_maxentries.max(1),
             tags_limit: settings.registry_tags_maxtags.max(1),
             headers: settings.registry_http_headers.0.clone(),

@@ -8,6 +8,7 @@ mod auth;
 mod gc;
 pub mod htpasswd;
 mod http;
+mod notifications;
 mod observe;
 mod purge;
 mod readiness;
@@ -28,10 +29,14 @@ use app::App;
 use auth::Gate;
 use observe::Observer;
 
+pub use notifications::Endpoints;
 pub use settings::{
     FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks, Platforms,
     Prefix, Settings,
 };
+
+/// Where journals of notifications are: beside what is the store's own, and not in distribution's layout.
+const JOURNALS: &str = ".atoll/notifications";
 
 /// Opens the store, binds the address and serves there until `shutdown`.
 ///
@@ -42,7 +47,9 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         .await
         .map_err(|e| Error::new(format!("opening the storage in {}", root.display()), e))?;
     let gate = Gate::open(&settings).await?;
-    let app = App::new(store, &settings);
+    let folder = root.join(JOURNALS);
+    let (notifier, notifying) = notifications::open(&settings, Some(&folder), &shutdown)?;
+    let app = App::new(store, &settings, notifier);
     let health = Health::new();
     let router = http::router(&app, gate)
         .merge(health::routes(health.clone()))
@@ -58,6 +65,12 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         let aside = server::start(listen, router, shutdown.clone()).await?;
         tracing::info!(address = %aside.address(), "health and metrics are told there");
         running.also(aside.wait());
+    }
+    for work in notifying {
+        running.also(async move {
+            work.await;
+            Ok(())
+        });
     }
     for task in tasks(app, health, settings) {
         let shutdown = shutdown.clone();

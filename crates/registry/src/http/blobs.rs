@@ -11,6 +11,7 @@ use service::sendfile;
 use super::range::{self, Wanted};
 use super::{Answer, CONTENT_DIGEST, RegistryError};
 use crate::app::App;
+use crate::notifications::{self, Action};
 
 /// Units: bytes. Below, one read costs less than a mapping.
 const SENDFILE_FROM_BYTES: u64 = 64 * 1024;
@@ -44,6 +45,9 @@ pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Pa
     } else {
         body(app, name, digest, head, first, length).await?
     };
+    if head.method == Method::GET {
+        notifications::of_blob(app, head, Action::Pull, (name, digest, size), None);
+    }
     let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -85,8 +89,9 @@ async fn body(
     Ok(Body::from_stream(pieces))
 }
 
-pub(super) async fn delete(app: &App, name: &Repository, digest: &Digest) -> Answer {
+pub(super) async fn delete(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {
     app.store.delete_blob(name, digest).await?;
+    notifications::of_deletion(app, head, name, Some(digest), None);
     Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -16,6 +16,7 @@ use oci::{
 use super::location::Origin;
 use super::{Answer, CONTENT_DIGEST, RegistryError, blobs, query};
 use crate::app::App;
+use crate::notifications::{self, Action};
 use crate::validation::Needed;
 
 /// A manifest has to arrive within this time: it is small, and it is held in memory.
@@ -42,6 +43,14 @@ pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Pa
     let mut response = if blobs::is_known(&head.headers, &digest) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
+        if head.method == Method::GET {
+            let asked = match target {
+                Target::Tag(tag) => std::slice::from_ref(tag),
+                Target::Digest(_) => &[],
+            };
+            let pulled = (name, &digest, &*manifest);
+            notifications::of_manifest(app, head, Action::Pull, pulled, asked);
+        }
         let length = manifest.bytes.len() as u64;
         let mut response = Response::new(Body::from(manifest.bytes.clone()));
         let headers = response.headers_mut();
@@ -97,6 +106,8 @@ pub(super) async fn put(
     app.store
         .put_manifest(name, &manifest, &digest, &tags, is_sparse)
         .await?;
+    let pushed = (name, &digest, &manifest);
+    notifications::of_manifest(app, head, Action::Push, pushed, &tags);
     let headers = [
         (header::LOCATION, origin.manifest(name, &digest)),
         (CONTENT_DIGEST, blobs::digest_header(&digest)),
@@ -117,10 +128,16 @@ pub(super) async fn put(
     Ok(response)
 }
 
-pub(super) async fn delete(app: &App, name: &Repository, target: &Target) -> Answer {
+pub(super) async fn delete(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
     match target {
-        Target::Tag(tag) => app.store.delete_tag(name, tag).await?,
-        Target::Digest(digest) => app.store.delete_manifest(name, digest).await?,
+        Target::Tag(tag) => {
+            app.store.delete_tag(name, tag).await?;
+            notifications::of_deletion(app, head, name, None, Some(tag));
+        }
+        Target::Digest(digest) => {
+            app.store.delete_manifest(name, digest).await?;
+            notifications::of_deletion(app, head, name, Some(digest), None);
+        }
     }
     Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
 }

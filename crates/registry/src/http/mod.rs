@@ -27,6 +27,8 @@ use crate::app::App;
 use crate::auth::{Access, Gate};
 pub(crate) use error::RegistryError;
 use guard::Guard;
+use location::Origin;
+use oci::{Digest, Repository};
 use route::Route;
 
 type Answer = Result<Response, RegistryError>;
@@ -139,10 +141,12 @@ async fn answer(app: &App, request: Request) -> Answer {
             manifests::put(app, &name, &target, &head, body).await
         }
         (Route::Manifest { name, target }, Method::DELETE) => {
-            manifests::delete(app, &name, &target).await
+            manifests::delete(app, &name, &target, &head).await
         }
         (Route::Manifest { name, target }, _) => manifests::get(app, &name, &target, &head).await,
-        (Route::Blob { name, digest }, Method::DELETE) => blobs::delete(app, &name, &digest).await,
+        (Route::Blob { name, digest }, Method::DELETE) => {
+            blobs::delete(app, &name, &digest, &head).await
+        }
         (Route::Blob { name, digest }, _) => blobs::get(app, &name, &digest, &head).await,
         (Route::Uploads { name }, _) => uploads::start(app, access, &name, &head, body).await,
         (Route::Upload { name, id }, Method::PATCH) => {
@@ -154,6 +158,18 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::Upload { name, id }, Method::DELETE) => uploads::cancel(app, &name, id).await,
         (Route::Upload { name, id }, _) => uploads::status(app, &name, id, &head).await,
     }
+}
+
+/// Where a manifest can be had.
+pub(crate) fn manifest_url(app: &App, head: &Parts, name: &Repository, digest: &Digest) -> String {
+    let url = Origin::of(app, head).manifest(name, digest);
+    String::from_utf8_lossy(url.as_bytes()).into_owned()
+}
+
+/// Where a blob can be had.
+pub(crate) fn blob_url(app: &App, head: &Parts, name: &Repository, digest: &Digest) -> String {
+    let url = Origin::of(app, head).blob(name, digest);
+    String::from_utf8_lossy(url.as_bytes()).into_owned()
 }
 
 /// Errors: nobody was asked, which must not happen.

@@ -16,7 +16,8 @@ use uuid::Uuid;
 use super::location::Origin;
 use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, query, range};
 use crate::app::App;
-use crate::auth::{Access, Action};
+use crate::auth::{self, Access};
+use crate::notifications::{self, Action};
 use crate::observe;
 
 /// A client that sends nothing for this long has gone; what it sent stays.
@@ -42,14 +43,20 @@ pub(super) async fn start(
             .map(|from| from.parse::<Repository>())
             .transpose();
         let may_read = |from: &Option<Repository>| match from {
-            Some(from) => access.allows(from, Action::Pull),
-            None => access.allows_everywhere(Action::Pull),
+            Some(from) => access.allows(from, auth::Action::Pull),
+            None => access.allows_everywhere(auth::Action::Pull),
         };
         // What cannot be mounted is uploaded instead: never an error.
         if let (Ok(digest), Ok(from)) = (digest.parse::<Digest>(), from)
             && may_read(&from)
             && app.store.mount_blob(name, from.as_ref(), &digest).await?
         {
+            if app.notifier.is_some()
+                && let Ok(size) = app.store.blob_size(name, &digest).await
+            {
+                let mounted = (name, &digest, size);
+                notifications::of_blob(app, head, Action::Mount, mounted, from.as_ref());
+            }
             return Ok(created(&origin, name, &digest));
         }
     }
@@ -62,21 +69,12 @@ pub(super) async fn start(
     let Some(digest) = digest else {
         return Ok(pending(StatusCode::ACCEPTED, &origin, name, id, 0));
     };
-    let result = match receive(app, name, id, None, body).await {
-        Ok(_) => app
-            .store
-            .finish_upload(name, id, &digest)
-            .await
-            .map_err(Into::into),
-        Err(error) => Err(error),
-    };
-    if let Err(error) = result {
+    if let Err(error) = complete(app, name, id, (None, body), &digest, head).await {
         // Nobody was told the id of this upload.
         app.store.cancel_upload(name, id).await.ok();
         observe::upload("cancelled", 1);
         return Err(error);
     }
-    observe::upload("finished", 1);
     Ok(created(&origin, name, &digest))
 }
 
@@ -105,10 +103,24 @@ pub(super) async fn finish(
         .ok_or_else(|| RegistryError::digest("the parameter digest is missing"))?;
     let digest = parse_digest(&digest)?;
     let offset = offset(&head.headers)?;
-    receive(app, name, id, offset, body).await?;
-    app.store.finish_upload(name, id, &digest).await?;
-    observe::upload("finished", 1);
+    complete(app, name, id, (offset, body), &digest, head).await?;
     Ok(created(&origin, name, &digest))
+}
+
+/// Appends the last piece and makes it all the blob `digest`.
+async fn complete(
+    app: &App,
+    name: &Repository,
+    id: Uuid,
+    (offset, body): (Option<u64>, Body),
+    digest: &Digest,
+    head: &Parts,
+) -> Result<(), RegistryError> {
+    let size = receive(app, name, id, offset, body).await?;
+    app.store.finish_upload(name, id, digest).await?;
+    observe::upload("finished", 1);
+    notifications::of_blob(app, head, Action::Push, (name, digest, size), None);
+    Ok(())
 }
 
 pub(super) async fn status(app: &App, name: &Repository, id: Uuid, head: &Parts) -> Answer {

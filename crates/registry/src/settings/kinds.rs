@@ -115,7 +115,7 @@ impl Setting for Headers {
 }
 
 /// A part without the place in a list at its end.
-fn without_index(part: &str) -> &str {
+pub(crate) fn without_index(part: &str) -> &str {
     let is_index = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match part.rsplit_once('_') {
         Some((name, index)) if is_index(index) => name,

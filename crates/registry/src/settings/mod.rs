@@ -12,7 +12,8 @@ use service::server::Listen;
 use service::settings::{CommaList, Problem, Problems, Values};
 use service::{logs, tls};
 
-pub(crate) use kinds::FileCheck;
+use crate::notifications::Endpoints;
+pub(crate) use kinds::{FileCheck, items, nothing, without_index};
 pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
 pub use manifests::{Patterns, PlatformChecks, Platforms};
 
@@ -131,6 +132,12 @@ service::settings! {
         registry_health_storagedriver_threshold: u32 = "3",
         /// Files that say by being there that the registry is not ready: `REGISTRY_HEALTH_FILE_0_FILE=/run/away`.
         registry_health_file: FileChecks = "",
+        /// Who is told of pushes, pulls and deletions: `REGISTRY_NOTIFICATIONS_ENDPOINTS_0_URL=http://…`, and beside it
+        /// NAME, HEADERS_<name>, TIMEOUT (1s), THRESHOLD (10), BACKOFF (1s), DISABLED, IGNOREDMEDIATYPES,
+        /// IGNORE_MEDIATYPES and IGNORE_ACTIONS. What cannot be told yet is kept, also over a restart.
+        registry_notifications_endpoints: Endpoints = "",
+        /// Whether they are told what a manifest refers to.
+        registry_notifications_events_includereferences: bool = "false",
         /// The least weight of what is logged; unset: `LOG_LEVEL`.
         registry_log_level: Option<Level> = "",
         /// How the log looks; unset: text on a terminal, JSON elsewhere.

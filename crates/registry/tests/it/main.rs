@@ -12,6 +12,7 @@ mod faults;
 mod gc;
 mod lists;
 mod manifests;
+mod notifications;
 mod observe;
 mod operations;
 mod page;

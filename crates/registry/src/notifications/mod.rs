@@ -1,0 +1,239 @@
+//! Tells others of pushes, pulls, deletions and mounts, as distribution does.
+//!
+//! A request only leaves its event in a bounded queue. From there it goes into the endpoint's journal, and leaves
+//! that when the endpoint has taken it: at least once, over restarts. What finds no room is counted and lost.
+
+mod deliver;
+mod endpoint;
+mod event;
+mod journal;
+
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use bytes::Bytes;
+use metrics::{Counter, counter, describe_counter, describe_gauge};
+use oci::{Digest, Manifest, Repository, Tag};
+use service::{CancellationToken, Error};
+use tokio::sync::mpsc::{Sender, channel};
+use uuid::Uuid;
+
+use crate::Settings;
+use crate::app::App;
+use crate::http::{blob_url, manifest_url};
+use deliver::Delivery;
+use endpoint::Endpoint;
+pub use endpoint::Endpoints;
+use event::{Event, Source, Target};
+use journal::Journal;
+
+/// Events on their way to a journal; each takes about a kilobyte.
+const INBOX: usize = 1024;
+/// What blobs are said to be: nobody knows better. Source: distribution.
+const BLOB: &str = "application/octet-stream";
+const EVENTS: &str = "registry_notifications_events_total";
+const PENDING: &str = "registry_notifications_pending_total";
+const STATUSES: &str = "registry_notifications_status_total";
+
+/// What is done for an endpoint until the end.
+pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tells every endpoint.
+#[derive(Debug)]
+pub(crate) struct Notifier {
+    endpoints: Vec<Line>,
+    source: Source,
+    has_references: bool,
+}
+
+/// The way to one endpoint.
+#[derive(Debug)]
+struct Line {
+    endpoint: Arc<Endpoint>,
+    inbox: Sender<Bytes>,
+    events: Counter,
+    dropped: Counter,
+}
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Pull,
+    Push,
+    Mount,
+    Delete,
+}
+
+impl Action {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "push",
+            Self::Mount => "mount",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// The notifier that the settings ask for, if they do, and its work. Journals are kept in `folder`, or else in memory.
+///
+/// Errors: a journal that cannot be opened; a client that cannot be built.
+pub(crate) fn open(
+    settings: &Settings,
+    folder: Option<&Path>,
+    shutdown: &CancellationToken,
+) -> Result<(Option<Notifier>, Vec<Work>), Error> {
+    let endpoints = &settings.registry_notifications_endpoints.0;
+    let enabled: Vec<_> = endpoints.iter().filter(|one| !one.is_disabled).collect();
+    if let Some(folder) = folder {
+        journal::keep_only(
+            folder,
+            enabled.iter().map(|endpoint| endpoint.name.as_str()),
+        );
+    }
+    if enabled.is_empty() {
+        return Ok((None, Vec::new()));
+    }
+    service::metrics::recorder();
+    describe_counter!(EVENTS, "Events by what became of them");
+    describe_gauge!(
+        PENDING,
+        "Bytes of events that an endpoint has not taken yet"
+    );
+    describe_counter!(STATUSES, "Answers of endpoints");
+    let client = service::http_client(None, false)?;
+    // Whoever is slow to end loses what comes later.
+    let patience = settings.registry_http_draintimeout + Duration::from_secs(5);
+    let (mut lines, mut work) = (Vec::new(), Vec::<Work>::new());
+    for endpoint in enabled {
+        let endpoint = Arc::new(endpoint.clone());
+        let doing = || format!("opening the journal of notifications to {}", endpoint.name);
+        let journal = match folder {
+            Some(folder) => Journal::open(folder, &endpoint.name),
+            None => Ok(Journal::in_memory()),
+        };
+        let journal = journal.map_err(|error: io::Error| Error::new(doing(), error))?;
+        let (inbox, coming) = channel(INBOX);
+        let count = |kind| counter!(EVENTS, "type" => kind, "endpoint" => endpoint.name.clone());
+        lines.push(Line {
+            events: count("Events"),
+            dropped: count("Dropped"),
+            endpoint: Arc::clone(&endpoint),
+            inbox,
+        });
+        let delivery = Delivery::new(endpoint, journal, client.clone());
+        work.push(Box::pin(delivery.run(coming, shutdown.clone(), patience)));
+    }
+    let notifier = Notifier {
+        endpoints: lines,
+        source: Source::here(settings.registry_http_addr.0.port()),
+        has_references: settings.registry_notifications_events_includereferences,
+    };
+    Ok((Some(notifier), work))
+}
+
+impl Notifier {
+    fn tell(&self, app: &App, head: &Parts, action: Action, target: Target<'_>) {
+        let media_type = target.media_type.unwrap_or_default();
+        let wants = |line: &&Line| line.endpoint.wants(action, media_type);
+        let mut lines = self.endpoints.iter().filter(wants).peekable();
+        if lines.peek().is_none() {
+            return;
+        }
+        let url = match (target.digest, target.is_manifest) {
+            // What is gone has no address.
+            _ if action == Action::Delete => None,
+            (Some(digest), true) => Some(manifest_url(app, head, target.repository, digest)),
+            (Some(digest), false) => Some(blob_url(app, head, target.repository, digest)),
+            (None, _) => None,
+        };
+        let event = Event::new(action, target, url, head, &self.source);
+        let text = event.text();
+        for line in lines {
+            line.events.increment(1);
+            if line.inbox.try_send(text.clone()).is_err() {
+                line.dropped.increment(1);
+            }
+        }
+    }
+}
+
+/// A manifest was pushed under `tags`, or pulled by one of them.
+pub(crate) fn of_manifest(
+    app: &App,
+    head: &Parts,
+    action: Action,
+    (repository, digest, manifest): (&Repository, &Digest, &Manifest),
+    tags: &[Tag],
+) {
+    let Some(notifier) = &app.notifier else {
+        return;
+    };
+    let tell = |tag| {
+        let target = Target {
+            media_type: Some(manifest.media_type),
+            digest: Some(digest),
+            size: Some(manifest.bytes.len() as u64),
+            tag,
+            is_manifest: true,
+            references: notifier.has_references.then_some(manifest),
+            ..Target::of(repository)
+        };
+        notifier.tell(app, head, action, target);
+    };
+    if tags.is_empty() {
+        tell(None);
+    }
+    for tag in tags {
+        tell(Some(tag));
+    }
+}
+
+/// A blob of `size` bytes was pushed, pulled or mounted from another repository.
+pub(crate) fn of_blob(
+    app: &App,
+    head: &Parts,
+    action: Action,
+    (repository, digest, size): (&Repository, &Digest, u64),
+    from: Option<&Repository>,
+) {
+    let Some(notifier) = &app.notifier else {
+        return;
+    };
+    let target = Target {
+        media_type: Some(BLOB),
+        digest: Some(digest),
+        size: Some(size),
+        from,
+        ..Target::of(repository)
+    };
+    notifier.tell(app, head, action, target);
+}
+
+/// A tag, or what has a digest, was deleted.
+pub(crate) fn of_deletion(
+    app: &App,
+    head: &Parts,
+    repository: &Repository,
+    digest: Option<&Digest>,
+    tag: Option<&Tag>,
+) {
+    let Some(notifier) = &app.notifier else {
+        return;
+    };
+    let target = Target {
+        digest,
+        tag,
+        ..Target::of(repository)
+    };
+    notifier.tell(app, head, Action::Delete, target);
+}
+
+/// An identity that nobody had before.
+fn new_id() -> String {
+    Uuid::new_v4().to_string()
+}
