@@ -1,8 +1,6 @@
 //! Crashes, cut connections, full disks, and many clients at once.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use oci::Digest;
 use reqwest::header::{LOCATION, RANGE};
@@ -10,6 +8,7 @@ use reqwest::{Method, StatusCode};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
+use crate::process::Process;
 use crate::server::{Server, eventually, header, is, manifest, refusal};
 
 /// Sends the head of a request and only a part of its body, then goes away.
@@ -208,27 +207,6 @@ async fn a_download_ends_whole_although_the_blob_is_deleted() {
     assert_eq!(download.bytes().await.unwrap(), content);
 }
 
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-fn spawn(root: &Path, port: u16) -> Process {
-    let child = Command::new(env!("CARGO_BIN_EXE_registry"))
-        .env("REGISTRY_HTTP_ADDR", format!("127.0.0.1:{port}"))
-        .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", root)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    Process(child)
-}
-
 /// Pushes an image without layers to the server at `base`; its manifest.
 async fn push(talker: &Server, base: &str) -> String {
     let location = start(talker, base).await;
@@ -252,20 +230,8 @@ async fn what_was_acknowledged_survives_kill_9_and_uploads_go_on() {
     // A server in this process is the one that knows how to talk; the killed one has its place.
     let talker = Server::plain().await;
     let root = tempfile::tempdir().unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = free.local_addr().unwrap().port();
-    drop(free);
-    let base = format!("http://127.0.0.1:{port}");
-    let is_up = async || {
-        talker
-            .http
-            .get(format!("{base}/health"))
-            .send()
-            .await
-            .is_ok()
-    };
-    let process = spawn(root.path(), port);
-    eventually(is_up).await;
+    let process = Process::start(root.path(), &[]).await;
+    let (base, port) = (process.base.clone(), process.port());
     let body = push(&talker, &base).await;
     let upload = start(&talker, &base).await;
     // A piece that never ends: it is on its way when the process dies.
@@ -283,8 +249,7 @@ async fn what_was_acknowledged_survives_kill_9_and_uploads_go_on() {
     drop(process);
     assert!(patch.await.unwrap().is_err());
 
-    let _process = spawn(root.path(), port);
-    eventually(is_up).await;
+    let _process = Process::start_at(root.path(), port, &[]).await;
     let got = talker.get(&format!("{base}/v2/a/manifests/t")).await;
     assert_eq!(got.text().await.unwrap(), body);
     let range = header(&talker.get(&upload).await, &RANGE);
