@@ -133,6 +133,19 @@ pub(super) fn fill(folder: &Path, count: u32) -> Result<()> {
     Ok(())
 }
 
+/// Takes the manifests away of each fifth of `count` repositories, as if they had been deleted: what they needed is
+/// garbage from now on. How many blobs that is.
+pub(super) fn litter(folder: &Path, count: u32) -> Result<u32> {
+    let repositories = folder.join("docker/registry/v2/repositories");
+    let mut blobs = 0;
+    for number in (0..count).step_by(5) {
+        fs::remove_dir_all(repositories.join(many(number)).join("_manifests/tags"))?;
+        fs::remove_dir_all(repositories.join(many(number)).join("_manifests/revisions"))?;
+        blobs += u32::try_from(BLOBS_PER_REPOSITORY)?;
+    }
+    Ok(blobs)
+}
+
 /// Name of one of many repositories.
 pub(super) fn many(number: u32) -> String {
     format!("many/repository-{number:05}")

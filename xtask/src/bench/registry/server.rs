@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use super::client::Client;
 use crate::apt::find_program;
 use crate::bench::process;
-use crate::command::run;
+use crate::command::{output, run};
 use crate::scratch::free_ports;
 
 /// `htpasswd -nbB bench bench`, at the cost that htpasswd takes by itself.
@@ -22,6 +22,8 @@ pub(super) const AUTHORIZATION: &str = "Authorization: Basic YmVuY2g6YmVuY2g=";
 pub(super) const ACCEPT: &str = "Accept: application/vnd.oci.image.manifest.v1+json";
 /// A first start may have to read the whole folder.
 const START_TIMEOUT: Duration = Duration::from_mins(10);
+/// How long what nothing needs is no garbage yet: longer than a push takes.
+pub(super) const GRACE: Duration = Duration::from_secs(3);
 /// Short, as starts are measured.
 const POLL: Duration = Duration::from_millis(1);
 
@@ -96,6 +98,11 @@ impl Program {
             Kind::Ours => {
                 command
                     .env("REGISTRY_HTTP_ADDR", address)
+                    // Nothing collects unasked for a day.
+                    .env(
+                        "REGISTRY_STORAGE_MAINTENANCE_GC_GRACE",
+                        format!("{}s", GRACE.as_secs()),
+                    )
                     .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder);
                 if let Some(secrets) = secrets {
                     command
@@ -115,6 +122,19 @@ impl Program {
         }
         Ok(command)
     }
+}
+
+/// Seconds that docker-registry, which has to be stopped for it, takes to collect the garbage in a folder.
+pub(super) fn collect_stopped(program: &Program, folder: &Path) -> Result<f64> {
+    let config = folder.with_extension("conf");
+    fs::write(&config, docker_registry_config(folder, "127.0.0.1:0", None))?;
+    let start = Instant::now();
+    output(
+        Command::new(&program.path)
+            .args(["garbage-collect", "--quiet"])
+            .arg(config),
+    )?;
+    Ok(start.elapsed().as_secs_f64())
 }
 
 /// As Debian's, with our folder and address.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -11,7 +13,9 @@ use clap::ValueEnum;
 use super::Plan;
 use super::client::{Client, load, path_of};
 use super::content::{self, Blob, Image, LARGE, MANIFEST_TYPE, SMALL, TAG};
-use super::server::{ACCEPT, AUTHORIZATION, Kind, Program, Secrets, Server};
+use super::server::{
+    ACCEPT, AUTHORIZATION, GRACE, Kind, Program, Secrets, Server, collect_stopped,
+};
 use crate::bench::process::cores;
 use crate::command::{output, run};
 
@@ -40,6 +44,8 @@ pub(crate) enum Work {
     SmallPush,
     /// Start and catalog with many of them
     Repositories,
+    /// Garbage of as many, collected beside pulls and pushes
+    Garbage,
 }
 
 /// What all works share.
@@ -99,6 +105,17 @@ impl Work {
             Self::PullTls => "100 MB pull, TLS + auth, MB/s (CPU ms per MB)",
             Self::Push => "100 MB push, MB/s (CPU ms per MB)",
             Self::SmallPush => "small image push, /s (CPU ms; peak MiB)",
+            Self::Garbage => {
+                let count = plan.repositories;
+                let parts = [
+                    "collected in, s",
+                    "slowest pull beside, ms",
+                    "slowest push beside, ms",
+                ];
+                return parts
+                    .map(|part| format!("garbage of {} repositories: {part}", count.div_ceil(5)))
+                    .into();
+            }
             Self::Repositories => {
                 let count = plan.repositories;
                 let parts = ["first start, ms", "start again, ms", "whole _catalog, ms"];
@@ -112,7 +129,10 @@ impl Work {
 
     /// Whether only a registry can do it.
     pub(super) fn needs_registry(self) -> bool {
-        matches!(self, Self::Push | Self::SmallPush | Self::Repositories)
+        matches!(
+            self,
+            Self::Push | Self::SmallPush | Self::Repositories | Self::Garbage
+        )
     }
 
     /// Its numbers, as many as labels.
@@ -130,6 +150,7 @@ impl Work {
             Self::Push => push(bench, contender),
             Self::SmallPush => small_push(bench, contender),
             Self::Repositories => return repositories(bench, contender),
+            Self::Garbage => return garbage(bench, contender),
         };
         Ok(vec![cell?])
     }
@@ -358,6 +379,66 @@ fn repositories(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>>
     drop(server);
     fs::remove_dir_all(&folder)?;
     Ok(times.into())
+}
+
+/// How long it takes, and how long a pull and a push have to wait meanwhile; the peer is stopped for it.
+fn garbage(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
+    let count = bench.plan.repositories;
+    let folder = bench.scratch.join(format!("{}-litter", contender.name()));
+    content::fill(&folder, count)?;
+    let blobs = content::litter(&folder, count)?;
+    announce(
+        contender,
+        &format!("a folder with {count} repositories of 10 blobs, {blobs} of them garbage"),
+    );
+    settle(bench)?;
+    let cells = if contender.program.kind == Kind::Ours {
+        let path = format!("/v2/{}/manifests/{TAG}", content::many(1));
+        let server = Server::start(&contender.program, &folder, None, &path)?;
+        std::thread::sleep(GRACE);
+        let (seconds, pull, push) = collect_beside(server.port, &path)?;
+        [seconds, pull * 1e3, push * 1e3].map(|number| format!("{number:.1}"))
+    } else {
+        let seconds = collect_stopped(&contender.program, &folder)?;
+        [
+            format!("{seconds:.1}"),
+            "stopped".to_owned(),
+            "stopped".to_owned(),
+        ]
+    };
+    fs::remove_dir_all(&folder)?;
+    Ok(cells.into())
+}
+
+/// Seconds of the collection, of the slowest pull of `path` and of the slowest push of an image meanwhile.
+fn collect_beside(port: u16, path: &str) -> Result<(f64, f64, f64)> {
+    let has_ended = AtomicBool::new(false);
+    let slowest = |work: &dyn Fn(&mut Client, u32) -> Result<()>| {
+        let mut client = Client::connect(port)?;
+        let (mut slowest, mut turn) = (Duration::ZERO, 0);
+        while !has_ended.load(Ordering::Relaxed) {
+            let start = Instant::now();
+            work(&mut client, turn)?;
+            slowest = slowest.max(start.elapsed());
+            turn += 1;
+        }
+        anyhow::Ok(slowest.as_secs_f64())
+    };
+    let joined = |thread: ScopedJoinHandle<'_, Result<f64>>| {
+        thread.join().unwrap_or_else(|_| bail!("a client panicked"))
+    };
+    std::thread::scope(|scope| {
+        let pulls = scope
+            .spawn(|| slowest(&|client, _| client.ask("GET", path, &[ACCEPT], b"", 200).map(drop)));
+        let pushes = scope.spawn(|| slowest(&|client, turn| push_image(client, 0, turn)));
+        let start = Instant::now();
+        let collected = Client::connect(port)?.ask("POST", "/v2/_atoll/gc", &[], b"", 200);
+        let seconds = start.elapsed().as_secs_f64();
+        has_ended.store(true, Ordering::Relaxed);
+        let (pull, push) = (joined(pulls)?, joined(pushes)?);
+        collected?;
+        Ok((seconds, pull, push))
+    })
 }
 
 /// How many repositories the catalog has, and how long it took to read it.
