@@ -45,6 +45,7 @@ impl Images {
             credentials: Credentials::from_pull_secret(pull_secret.expose_secret())?,
             ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
             insecure: access.insecure,
+            ..ClientOptions::default()
         })?;
         Ok(Self {
             client,

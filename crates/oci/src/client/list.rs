@@ -4,20 +4,50 @@ use model::Error;
 use reqwest::header::LINK;
 use reqwest::{Method, Response, StatusCode};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::access::Scope;
 use super::{Client, error, pull};
-use crate::{Reference, Repository, Tag};
+use crate::store::Referrer;
+use crate::{Digest, Reference, Repository, Tag};
 
 /// Units: bytes. Largest page of a listing.
 const PAGE_LIMIT_BYTES: usize = 64 << 20;
 /// Pages of one listing: with 1000 entries each, ten million.
 const PAGES_LIMIT: usize = 10_000;
 
+/// A part of a list.
+trait Page: DeserializeOwned {
+    type Entry;
+
+    fn entries(self) -> Vec<Self::Entry>;
+}
+
 #[derive(Deserialize)]
-struct Page {
+struct Names {
     #[serde(alias = "repositories")]
     tags: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Referrers {
+    manifests: Option<Vec<Referrer>>,
+}
+
+impl Page for Names {
+    type Entry = String;
+
+    fn entries(self) -> Vec<String> {
+        self.tags.unwrap_or_default()
+    }
+}
+
+impl Page for Referrers {
+    type Entry = Referrer;
+
+    fn entries(self) -> Vec<Referrer> {
+        self.manifests.unwrap_or_default()
+    }
 }
 
 impl Client {
@@ -32,7 +62,7 @@ impl Client {
         };
         let path = format!("/v2/{repository}/tags/list");
         let names = self
-            .pages(&scope, path, "repository", repository.as_str())
+            .pages::<Names>(&scope, path, "repository", repository.as_str())
             .await?;
         names.iter().map(|name| name.parse()).collect()
     }
@@ -46,7 +76,7 @@ impl Client {
             repository: None,
             actions: "*",
         };
-        self.pages(&scope, "/v2/_catalog".to_owned(), "catalog", registry)
+        self.pages::<Names>(&scope, "/v2/_catalog".to_owned(), "catalog", registry)
             .await
     }
 
@@ -75,14 +105,52 @@ impl Client {
         }
     }
 
-    async fn pages(
+    /// What refers to `subject` in the repository of `reference`, by the registry's list or else by the tag that
+    /// stands in for it.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn referrers(
+        &self,
+        reference: &Reference,
+        subject: &Digest,
+    ) -> Result<Vec<Referrer>, Error> {
+        let path = reference.path(&format!("referrers/{subject}"));
+        let listed = self
+            .pages::<Referrers>(
+                &reference.scope("pull"),
+                path,
+                "subject",
+                &subject.to_string(),
+            )
+            .await;
+        if !matches!(listed, Err(Error::NotFound { .. })) {
+            return listed;
+        }
+        let (algorithm, hex) = (subject.algorithm().as_str(), subject.hex());
+        // Source: distribution-spec, referrers tag schema.
+        let tag = format!("{algorithm}-{}", &hex[..hex.len().min(64)]);
+        let index = Reference {
+            tag: Some(tag.parse()?),
+            digest: None,
+            ..reference.clone()
+        };
+        match self.pull_manifest(&index).await {
+            Ok(manifest) => serde_json::from_slice::<Referrers>(&manifest.bytes)
+                .map(Page::entries)
+                .map_err(|e| unreadable(&reference.registry, &e)),
+            Err(Error::NotFound { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn pages<P: Page>(
         &self,
         scope: &Scope,
         first: String,
         kind: &'static str,
         id: &str,
-    ) -> Result<Vec<String>, Error> {
-        let (mut names, mut path) = (Vec::new(), first);
+    ) -> Result<Vec<P::Entry>, Error> {
+        let (mut found, mut path) = (Vec::new(), first);
         for _ in 0..PAGES_LIMIT {
             let response = self
                 .send(scope, Method::GET, &path, |request| request)
@@ -92,17 +160,20 @@ impl Client {
             }
             let next = next_page(&response);
             let bytes = pull::collect(&scope.registry, response, PAGE_LIMIT_BYTES).await?;
-            let page: Page = serde_json::from_slice(&bytes).map_err(|e| {
-                error::strange(&scope.registry, format!("its list cannot be read: {e}"))
-            })?;
-            names.extend(page.tags.unwrap_or_default());
+            let page: P =
+                serde_json::from_slice(&bytes).map_err(|e| unreadable(&scope.registry, &e))?;
+            found.extend(page.entries());
             match next {
                 Some(next) => path = next,
-                None => return Ok(names),
+                None => return Ok(found),
             }
         }
         Err(error::strange(&scope.registry, "its list does not end"))
     }
+}
+
+fn unreadable(registry: &str, error: &serde_json::Error) -> Error {
+    error::strange(registry, format!("its list cannot be read: {error}"))
 }
 
 /// The target of a `Link` header with `rel="next"`, as a path or URL of the same server.

@@ -12,7 +12,7 @@ mod send;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::Error;
 
@@ -36,6 +36,10 @@ pub struct ClientOptions {
     pub ca_pem: Option<Vec<u8>>,
     /// Whether any certificate is accepted, and plain HTTP where a registry speaks no TLS.
     pub insecure: bool,
+    /// Whether the registries speak plain HTTP and nothing else.
+    pub plain_http: bool,
+    /// How often a request is sent at most; nothing for a patient client.
+    pub attempts: Option<u32>,
 }
 
 /// A client of any number of registries. Clones share connections and logins.
@@ -50,6 +54,10 @@ struct Shared {
     uploads: reqwest::Client,
     credentials: Credentials,
     insecure: bool,
+    plain_http: bool,
+    attempts: u32,
+    /// Until when registries want to be left alone.
+    rests: Mutex<HashMap<String, Instant>>,
     /// Schemes that were found out, by registry.
     schemes: Mutex<HashMap<String, &'static str>>,
     /// What the registries demanded so far.
@@ -79,6 +87,9 @@ impl Client {
             uploads: build(None)?,
             credentials: options.credentials,
             insecure: options.insecure,
+            plain_http: options.plain_http,
+            attempts: options.attempts.unwrap_or(send::ATTEMPTS).max(1),
+            rests: Mutex::default(),
             schemes: Mutex::default(),
             access: Mutex::default(),
         })))

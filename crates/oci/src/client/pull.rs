@@ -3,16 +3,19 @@
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, RANGE};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, RANGE};
 use reqwest::{Method, Response, StatusCode};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::access::Scope;
-use super::send::{self, ATTEMPTS};
+use super::send;
 use super::{Client, error};
 use crate::{
     Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
 };
+
+/// How often a download is begun without a byte more: with the pauses, a registry can restart meanwhile.
+const RESUMES: u32 = 8;
 
 impl Reference {
     pub(super) fn scope(&self, actions: &'static str) -> Scope {
@@ -98,6 +101,37 @@ impl Client {
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn has_blob(&self, reference: &Reference, digest: &Digest) -> Result<bool, Error> {
+        Ok(self.head_blob(reference, digest).await?.is_some())
+    }
+
+    /// The size of a blob; nothing when the repository of `reference` does not have it. Units: bytes.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn blob_size(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+    ) -> Result<Option<u64>, Error> {
+        let Some(response) = self.head_blob(reference, digest).await? else {
+            return Ok(None);
+        };
+        // Not the length of the body, which is none.
+        let size = response
+            .headers()
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .ok_or_else(|| {
+                let text = format!("it does not say how large blob {digest} is");
+                error::strange(&reference.registry, text)
+            })?;
+        Ok(Some(size))
+    }
+
+    async fn head_blob(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+    ) -> Result<Option<Response>, Error> {
         let path = reference.path(&format!("blobs/{digest}"));
         let response = self
             .send(&reference.scope("pull"), Method::HEAD, &path, |request| {
@@ -105,8 +139,8 @@ impl Client {
             })
             .await?;
         match response.status() {
-            StatusCode::OK => Ok(true),
-            StatusCode::NOT_FOUND => Ok(false),
+            StatusCode::OK => Ok(Some(response)),
+            StatusCode::NOT_FOUND => Ok(None),
             _ => Err(
                 error::refused(&reference.registry, response, "blob", &digest.to_string()).await,
             ),
@@ -291,25 +325,30 @@ impl Download {
         Ok(Some(chunk))
     }
 
+    /// Goes on where it ended, also when the registry is away for a moment.
     async fn resume(&mut self, failure: Option<reqwest::Error>) -> Result<(), Error> {
-        self.failures += 1;
-        if self.failures >= ATTEMPTS {
-            let registry = &self.reference.registry;
-            return Err(failure.map_or_else(
-                || {
-                    error::strange(
-                        registry,
-                        format!(
-                            "blob {} ended after {} bytes",
-                            self.blob.digest, self.received
-                        ),
-                    )
-                },
-                |failure| error::unavailable(registry, &failure),
-            ));
+        let registry = &self.reference.registry;
+        let mut failure = failure.map_or_else(
+            || {
+                let (digest, received) = (&self.blob.digest, self.received);
+                error::strange(
+                    registry,
+                    format!("blob {digest} ended after {received} bytes"),
+                )
+            },
+            |failure| error::unavailable(registry, &failure),
+        );
+        loop {
+            self.failures += 1;
+            if self.failures >= RESUMES {
+                return Err(failure);
+            }
+            tokio::time::sleep(send::pause(self.failures)).await;
+            match self.open().await {
+                Err(again @ Error::Unavailable { .. }) => failure = again,
+                opened => return opened,
+            }
         }
-        tokio::time::sleep(send::pause(self.failures)).await;
-        self.open().await
     }
 
     fn verify(&mut self) -> Result<(), Error> {

@@ -1,7 +1,7 @@
 //! One request to a registry, repeated as long as that can help.
 
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use model::Error;
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
@@ -14,8 +14,10 @@ use super::{Client, error};
 pub(super) const ATTEMPTS: u32 = 5;
 /// Pause after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// No registry makes us wait longer, whatever it says.
+/// What takes a longer pause is left to whoever asked.
 const PAUSE_LIMIT: Duration = Duration::from_secs(10);
+/// No registry is left alone for longer, whatever it says.
+const REST_LIMIT: Duration = Duration::from_hours(1);
 
 /// Pause before the attempt after `failures`.
 pub(super) fn pause(failures: u32) -> Duration {
@@ -56,11 +58,19 @@ impl Client {
                     access = Some(self.log_in(scope, &response).await?);
                     continue;
                 }
-                Ok(response) if failures + 1 < ATTEMPTS && may_pass(response.status()) => {
-                    asked_pause(&response).unwrap_or_else(|| pause(failures + 1))
+                Ok(response) if may_pass(response.status()) => {
+                    let asked = asked_pause(&response);
+                    if let Some(asked) = asked {
+                        self.let_rest(&scope.registry, asked);
+                    }
+                    let wait = asked.unwrap_or_else(|| pause(failures + 1));
+                    if failures + 1 >= self.0.attempts || wait > PAUSE_LIMIT {
+                        return Ok(response);
+                    }
+                    wait
                 }
                 Ok(response) => return Ok(response),
-                Err(failure) if failures + 1 < ATTEMPTS && !failure.is_builder() => {
+                Err(failure) if failures + 1 < self.0.attempts && !failure.is_builder() => {
                     tracing::debug!(registry = scope.registry, error = %failure, "a request is sent again");
                     pause(failures + 1)
                 }
@@ -71,6 +81,20 @@ impl Client {
             failures += 1;
             tokio::time::sleep(wait).await;
         }
+    }
+
+    /// How long a registry still wants to be left alone: its last word to that was a `Retry-After`.
+    pub fn rest(&self, registry: &str) -> Option<Duration> {
+        let rests = self.0.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = rests
+            .get(registry)?
+            .checked_duration_since(Instant::now())?;
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn let_rest(&self, registry: &str, length: Duration) {
+        let mut rests = self.0.rests.lock().unwrap_or_else(PoisonError::into_inner);
+        rests.insert(registry.to_owned(), Instant::now() + length);
     }
 
     /// The URL of `path` at `registry`; a `path` that is a URL stays as it is.
@@ -89,6 +113,9 @@ impl Client {
     }
 
     async fn scheme(&self, registry: &str) -> Result<&'static str, Error> {
+        if self.0.plain_http {
+            return Ok("http");
+        }
         if !self.0.insecure {
             return Ok("https");
         }
@@ -150,7 +177,7 @@ fn asked_pause(response: &Response) -> Option<Duration> {
         .ok()?
         .parse()
         .ok()?;
-    Some(Duration::from_secs(seconds).min(PAUSE_LIMIT))
+    Some(Duration::from_secs(seconds).min(REST_LIMIT))
 }
 
 #[cfg(test)]

@@ -100,6 +100,9 @@ pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
     append(store, &repository, upload, Some(9), b"ld")
         .await
         .expect("append");
+    let part = store.open_upload(&repository, upload, 3, 5).await;
+    let part: Vec<Bytes> = part.expect("open").try_collect().await.expect("read");
+    assert_eq!(part.concat(), b"lo wo");
     let digest = Digest::sha256(b"hello world");
     let unknown = store.blob_size(&repository, &digest).await;
     assert!(
@@ -116,6 +119,8 @@ pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
     );
     let gone = store.upload_size(&repository, upload).await;
     assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
+    let gone = store.open_upload(&repository, upload, 0, 1).await;
+    assert!(matches!(gone, Err(StoreError::UnknownUpload)), "opened");
     let cancelled = start(store, &repository).await;
     store
         .cancel_upload(&repository, cancelled)

@@ -139,6 +139,15 @@ pub trait BlobStore: Send + Sync + 'static {
         S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
         E: std::error::Error + Send + Sync + 'static;
 
+    /// `length` bytes of an open upload from `first` on, which have to be there. Errors: UnknownUpload.
+    fn open_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        first: u64,
+        length: u64,
+    ) -> impl Future<Output = Result<Self::Bytes>> + Send;
+
     /// Makes an upload the blob `digest` of `repository`. With another digest, the upload is dropped.
     ///
     /// Errors: UnknownUpload, WrongDigest.

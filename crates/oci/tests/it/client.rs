@@ -111,6 +111,84 @@ async fn failures_that_may_pass_are_tried_again() {
 }
 
 #[tokio::test]
+async fn who_wants_to_be_left_alone_is() {
+    let busy = || answer("429 Too Many Requests", "Retry-After: 1000\r\n", "");
+    let wire = Wire::start(|_| vec![busy()]).await;
+    let client = client();
+    let error = client
+        .pull_manifest(&reference(&wire, ":t"))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert_eq!(wire.requests().len(), 1);
+    let rest = client.rest(&wire.address.to_string()).unwrap();
+    assert!((900..=1000).contains(&rest.as_secs()), "{rest:?}");
+    assert_eq!(client.rest("elsewhere"), None);
+}
+
+#[tokio::test]
+async fn attempts_are_counted() {
+    let wire = Wire::start(|_| vec![String::new(); 3]).await;
+    let hasty = Client::new(ClientOptions {
+        plain_http: true,
+        attempts: Some(2),
+        ..ClientOptions::default()
+    });
+    let error = hasty.unwrap().pull_manifest(&reference(&wire, ":t")).await;
+    assert!(matches!(error, Err(Error::Unavailable { .. })), "{error:?}");
+    assert_eq!(wire.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn sizes_are_asked_for_without_content() {
+    let size = "HTTP/1.1 200 OK\r\nContent-Length: 4711\r\nConnection: close\r\n\r\n";
+    let wire = Wire::start(|_| vec![size.to_owned(), answer("404 Not Found", "", "")]).await;
+    let (client, reference, digest) = (client(), reference(&wire, ""), Digest::sha256(b""));
+    let found = client.blob_size(&reference, &digest).await.unwrap();
+    assert_eq!(found, Some(4711));
+    let found = client.blob_size(&reference, &digest).await.unwrap();
+    assert_eq!(found, None);
+    assert!(wire.requests()[0].starts_with("HEAD "));
+}
+
+#[tokio::test]
+async fn referrers_are_found_by_list_or_by_tag() {
+    let subject = Digest::sha256(b"subject");
+    let entry = |note: &str| {
+        let digest = Digest::sha256(note.as_bytes());
+        format!(r#"{{"mediaType":"m","digest":"{digest}","size":1,"artifactType":"{note}"}}"#)
+    };
+    let index = |notes: &[&str]| {
+        let entries: Vec<_> = notes.iter().map(|note| entry(note)).collect();
+        let entries = entries.join(",");
+        format!(r#"{{"schemaVersion":2,"manifests":[{entries}]}}"#)
+    };
+    let wire = Wire::start(|_| {
+        let next = format!("Link: </v2/a/b/referrers/{subject}?last=x>; rel=\"next\"\r\n");
+        vec![
+            answer("200 OK", &next, &index(&["one"])),
+            answer("200 OK", "", &index(&["two"])),
+            answer("404 Not Found", "", ""),
+            answer("200 OK", "", &index(&["three"])),
+            answer("404 Not Found", "", ""),
+            answer("404 Not Found", "", ""),
+        ]
+    })
+    .await;
+    let (client, reference) = (client(), reference(&wire, ""));
+    for expected in [&["one", "two"][..], &["three"], &[]] {
+        let found = client.referrers(&reference, &subject).await.unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .filter_map(|found| found.artifact_type.as_deref())
+            .collect();
+        assert_eq!(found, expected);
+    }
+    let tag = format!("GET /v2/a/b/manifests/sha256-{}", subject.hex());
+    assert!(wire.requests()[3].starts_with(&tag));
+}
+
+#[tokio::test]
 async fn refusals_are_not_tried_again_and_say_why() {
     let body = r#"{"errors":[{"code":"DENIED","message":"not yours"}]}"#;
     let wire = Wire::start(|_| {

@@ -216,10 +216,20 @@ async fn everything_that_was_pushed_can_be_found() {
         "{text}"
     );
     let layer = Digest::sha256(b"layer");
+    server.push_blob("other", b"layer").await;
     let text = page(&server, &format!("/ui/blob/team/app@{layer}")).await;
+    for part in [
+        layer.to_string(),
+        "5 B".to_owned(),
+        "href=\"/ui/image/other\"".to_owned(),
+        format!("href=\"/ui/image/team/app@{amd64}\""),
+        format!("href=\"/ui/image/team/app@{arm64}\""),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    let text = page(&server, &format!("/ui/image/team/app@{amd64}")).await;
     assert!(
-        text.contains(&layer.to_string()) && text.contains("5 B"),
-        "{text}"
+        text.contains("Part of") && text.contains(&format!("href=\"/ui/image/team/app@{index}\""))
     );
 }
 

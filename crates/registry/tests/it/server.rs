@@ -201,6 +201,7 @@ impl Server {
             credentials: Credentials::anonymous().with(self.address().to_string(), login),
             ca_pem: self.ca.clone().map(String::into_bytes),
             insecure: self.ca.is_none(),
+            ..ClientOptions::default()
         })
         .unwrap()
     }

@@ -78,6 +78,7 @@ impl Registry {
             credentials: Credentials::from_pull_secret(&self.pull_secret()).unwrap(),
             ca_pem: Some(self.ca.clone()),
             insecure: false,
+            ..ClientOptions::default()
         })
         .unwrap()
     }

@@ -276,6 +276,26 @@ impl Inner {
         }
     }
 
+    pub(super) fn open_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        first: u64,
+        length: u64,
+    ) -> Result<Pieces> {
+        let data = self.layout().upload(repository, upload).join("data");
+        let opened = File::open(data);
+        opened
+            .and_then(|file| Pieces::open(file, first, length, None))
+            .map_err(|error| {
+                if durable::is_absent(&error) {
+                    StoreError::UnknownUpload
+                } else {
+                    StoreError::io("reading an upload")(error)
+                }
+            })
+    }
+
     pub(super) fn drop_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
         match fs::remove_dir_all(self.layout().upload(repository, upload)) {
             Err(error) if !durable::is_absent(&error) => {

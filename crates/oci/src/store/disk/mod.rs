@@ -167,6 +167,18 @@ impl BlobStore for DiskStore {
             .await
     }
 
+    async fn open_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        first: u64,
+        length: u64,
+    ) -> Result<Pieces> {
+        let repository = repository.clone();
+        self.run(move |inner| inner.open_upload(&repository, upload, first, length))
+            .await
+    }
+
     async fn append_upload<S, E>(
         &self,
         repository: &Repository,

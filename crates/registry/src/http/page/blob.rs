@@ -1,12 +1,13 @@
-//! One blob.
+//! One blob, and who depends on it.
 
-use maud::html;
-use oci::store::BlobStore as _;
+use maud::{Markup, html};
+use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository};
 
-use super::html::section;
-use super::route::View;
+use super::html::{ROWS_LIMIT, section};
+use super::route::{self, View};
 use super::{Page, Visit, html};
+use crate::auth::Action;
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -> Page {
     let size = visit.app.store.blob_size(name, digest).await?;
@@ -18,8 +19,39 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -
             html! { a href={ (visit.app.prefix) "/v2/" (name) "/blobs/" (digest) } download { "Download" } },
         ),
     ];
-    let main = html! { (section("Blob", &html::facts(&facts))) };
+    let main = html! {
+        (section("Blob", &html::facts(&facts)))
+        (section("Who has it and who needs it", &dependents(visit, digest).await?))
+    };
     let way = [View::Repositories, View::Repository(name.clone())];
     let title = format!("Blob {}", html::short(digest));
     Ok(html::document(visit, &title, &way, &main))
+}
+
+/// Repositories of others are not told.
+async fn dependents(visit: Visit<'_>, digest: &Digest) -> Result<Markup, StoreError> {
+    let mut holders = visit.app.store.holders(digest).await?;
+    holders.retain(|name| visit.access.allows(name, Action::Pull));
+    let mut rows = Vec::new();
+    for name in holders.iter().take(ROWS_LIMIT) {
+        let needed_by = visit.app.store.needed_by(name, digest).await?;
+        rows.push(html! {
+            th scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
+            td { (manifests(name, &needed_by)) }
+        });
+    }
+    let left_out = holders.len().saturating_sub(ROWS_LIMIT);
+    let heads = ["Repository", "Manifests that need it"];
+    Ok(html::table("Dependents", &heads, &rows, left_out))
+}
+
+/// Links to manifests of a repository.
+pub(super) fn manifests(name: &Repository, digests: &[Digest]) -> Markup {
+    html! {
+        @if digests.is_empty() { "none" }
+        @for digest in digests.iter().take(ROWS_LIMIT) {
+            (html::link(digest, &route::manifest(name, digest))) " "
+        }
+        @if digests.len() > ROWS_LIMIT { "and " (digests.len() - ROWS_LIMIT) " more" }
+    }
 }

@@ -6,7 +6,7 @@ use oci::{Digest, Kind, Manifest, Repository, Tag, Target};
 
 use super::html::{ROWS_LIMIT, Shown, section};
 use super::route::{self, View};
-use super::{Page, Visit, config, contents, describe, html, tags};
+use super::{Page, Visit, blob, config, contents, describe, html, tags};
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository, target: &Target) -> Page {
     let (app, store) = (visit.app, &visit.app.store);
@@ -22,13 +22,14 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, target: &Target) -
     let left_out = referrers.len().saturating_sub(ROWS_LIMIT);
     referrers.truncate(ROWS_LIMIT);
     let fallback = tags::fallback(app, name, &manifest).await?;
+    let indexes = store.needed_by(name, &digest).await?;
     let main = html! {
         (section("Manifest", &overview(name, &manifest, &digest, &summary, &tags)))
         (section("Pull", &commands(&visit.origin(), name, target)))
         @match &manifest.kind {
             Kind::Index { .. } => (contents::index(app, name, &manifest).await?),
-            Kind::Image { config: blob, layers } => {
-                (contents::configuration(name, blob, config.as_ref()))
+            Kind::Image { config: its, layers } => {
+                (contents::configuration(name, its, config.as_ref()))
                 (contents::layers(name, layers, config.as_ref().and_then(|config| config.as_ref().ok())))
             }
             Kind::Schema1 { layers, .. } => {
@@ -38,6 +39,7 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, target: &Target) -
         @if let Some(notes) = manifest.annotations.as_ref().filter(|notes| !notes.is_empty()) {
             (html::texts("Annotations", notes.iter()))
         }
+        @if !indexes.is_empty() { (section("Part of", &blob::manifests(name, &indexes))) }
         (section("Referrers", &self::referrers(name, &referrers, left_out, &fallback)))
     };
     let title = match target {
