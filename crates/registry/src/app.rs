@@ -10,6 +10,7 @@ use tokio::sync::Mutex;
 
 use crate::Settings;
 use crate::notifications::Notifier;
+use crate::upstream::Upstreams;
 use crate::validation::Validation;
 
 /// The store that requests are answered from.
@@ -22,6 +23,7 @@ pub(crate) struct App(Arc<Inner>);
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Store,
+    pub(crate) upstreams: Upstreams,
     pub(crate) is_delete_enabled: bool,
     /// Nothing is written, whoever asks.
     pub(crate) is_read_only: bool,
@@ -59,7 +61,12 @@ pub(crate) enum Base {
 }
 
 impl App {
-    pub(crate) fn new(store: Store, settings: &Settings, notifier: Option<Notifier>) -> Self {
+    pub(crate) fn new(
+        store: Store,
+        upstreams: Upstreams,
+        settings: &Settings,
+        notifier: Option<Notifier>,
+    ) -> Self {
         let base = match &settings.registry_http_host {
             _ if settings.registry_http_relativeurls => Base::Relative,
             Some(url) => Base::Fixed(url.trim_end_matches('/').to_owned()),
@@ -67,6 +74,7 @@ impl App {
         };
         Self(Arc::new(Inner {
             store,
+            upstreams,
             is_delete_enabled: settings.registry_storage_delete_enabled,
             is_read_only: settings.registry_storage_maintenance_readonly_enabled,
             validation: Validation::new(settings),

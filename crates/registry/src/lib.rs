@@ -13,10 +13,12 @@ mod observe;
 mod purge;
 mod readiness;
 mod settings;
+mod upstream;
 mod validation;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use oci::store::DiskStore;
@@ -28,15 +30,18 @@ use service::{CancellationToken, Error};
 use app::App;
 use auth::Gate;
 use observe::Observer;
+use upstream::Upstreams;
 
 pub use notifications::Endpoints;
 pub use settings::{
     FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks, Platforms,
-    Prefix, Settings,
+    Prefix, Settings, UpstreamConfig, UpstreamList,
 };
 
 /// Where journals of notifications are: beside what is the store's own, and not in distribution's layout.
 const JOURNALS: &str = ".atoll/notifications";
+/// How long fetches may go on after shutdown began: as long as the downloads that wait for them.
+const FETCH_LIMIT: Duration = Duration::from_secs(20);
 
 /// Opens the store, binds the address and serves there until `shutdown`.
 ///
@@ -49,7 +54,8 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let gate = Gate::open(&settings).await?;
     let folder = root.join(JOURNALS);
     let (notifier, notifying) = notifications::open(&settings, Some(&folder), &shutdown)?;
-    let app = App::new(store, &settings, notifier);
+    let upstreams = Upstreams::open(&settings, store.clone()).await?;
+    let app = App::new(store, upstreams.clone(), &settings, notifier);
     let health = Health::new();
     let router = http::router(&app, gate)
         .merge(health::routes(health.clone()))
@@ -65,6 +71,15 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         let aside = server::start(listen, router, shutdown.clone()).await?;
         tracing::info!(address = %aside.address(), "health and metrics are told there");
         running.also(aside.wait());
+    }
+    {
+        let shutdown = shutdown.clone();
+        running.also(async move {
+            shutdown.run_until_cancelled(upstreams.expire()).await;
+            upstreams.finish(FETCH_LIMIT).await;
+            upstreams.save().await;
+            Ok(())
+        });
     }
     for work in notifying {
         running.also(async move {

@@ -2,6 +2,8 @@
 //!
 //! Panics: each function, when the store breaks the rule that the function is named for.
 
+mod uploads;
+
 use std::ops::Range;
 use std::time::Duration;
 
@@ -18,6 +20,10 @@ pub const EMPTY_LAYER: [u8; 32] = [
     31, 139, 8, 0, 0, 9, 110, 136, 0, 255, 98, 24, 5, 163, 96, 20, 140, 88, 0, 8, 0, 0, 255, 255,
     46, 175, 181, 239, 0, 4, 0, 0,
 ];
+
+pub use uploads::{
+    abandoned_uploads_are_purged, uploads_resume_and_keep_order, wrong_digests_leave_nothing,
+};
 
 /// Runs every function of this module against an empty store.
 pub async fn all<S: BlobStore>(store: &S) {
@@ -66,117 +72,6 @@ pub async fn blobs_come_back_whole<S: BlobStore>(store: &S) {
             }
         }
     }
-}
-
-/// Pieces append in order only; what arrived before a cut stays.
-pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
-    let repository = repository("resumed");
-    let upload = start(store, &repository).await;
-    assert_eq!(
-        append(store, &repository, upload, Some(0), b"hello")
-            .await
-            .expect("append"),
-        5
-    );
-    for offset in [0, 4, 6] {
-        let refused = append(store, &repository, upload, Some(offset), b"x").await;
-        assert!(
-            matches!(refused, Err(StoreError::OutOfOrder { received: 5 })),
-            "{refused:?}"
-        );
-    }
-    let pieces = [
-        Ok(Bytes::from_static(b" wor")),
-        Err(std::io::Error::other("gone")),
-    ];
-    let cut = store
-        .append_upload(&repository, upload, None, stream::iter(pieces))
-        .await;
-    assert!(matches!(cut, Err(StoreError::Interrupted(_))), "{cut:?}");
-    assert_eq!(
-        store.upload_size(&repository, upload).await.expect("size"),
-        9
-    );
-    append(store, &repository, upload, Some(9), b"ld")
-        .await
-        .expect("append");
-    let part = store.open_upload(&repository, upload, 3, 5).await;
-    let part: Vec<Bytes> = part.expect("open").try_collect().await.expect("read");
-    assert_eq!(part.concat(), b"lo wo");
-    let digest = Digest::sha256(b"hello world");
-    let unknown = store.blob_size(&repository, &digest).await;
-    assert!(
-        matches!(unknown, Err(StoreError::UnknownBlob(_))),
-        "visible before it is whole"
-    );
-    store
-        .finish_upload(&repository, upload, &digest)
-        .await
-        .expect("finish");
-    assert_eq!(
-        read(store, &repository, &digest, 0..11).await,
-        b"hello world"
-    );
-    let gone = store.upload_size(&repository, upload).await;
-    assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
-    let gone = store.open_upload(&repository, upload, 0, 1).await;
-    assert!(matches!(gone, Err(StoreError::UnknownUpload)), "opened");
-    let cancelled = start(store, &repository).await;
-    store
-        .cancel_upload(&repository, cancelled)
-        .await
-        .expect("cancel");
-    for gone in [
-        store.cancel_upload(&repository, cancelled).await,
-        store.finish_upload(&repository, cancelled, &digest).await,
-        append(store, &repository, cancelled, None, b"x")
-            .await
-            .map(drop),
-    ] {
-        assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
-    }
-}
-
-/// An upload with another digest than was claimed is dropped.
-pub async fn wrong_digests_leave_nothing<S: BlobStore>(store: &S) {
-    let repository = repository("wrong");
-    for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
-        let upload = start(store, &repository).await;
-        append(store, &repository, upload, None, b"other")
-            .await
-            .expect("append");
-        let claimed = Digest::of(algorithm, b"claimed");
-        let refused = store.finish_upload(&repository, upload, &claimed).await;
-        assert!(
-            matches!(refused, Err(StoreError::WrongDigest { .. })),
-            "{refused:?}"
-        );
-        for digest in [claimed, Digest::sha256(b"other")] {
-            let unknown = store.blob_size(&repository, &digest).await;
-            assert!(
-                matches!(unknown, Err(StoreError::UnknownBlob(_))),
-                "{unknown:?}"
-            );
-        }
-        let gone = store.upload_size(&repository, upload).await;
-        assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
-    }
-}
-
-/// Uploads without a byte since a moment go; later ones stay.
-pub async fn abandoned_uploads_are_purged<S: BlobStore>(store: &S) {
-    let repository = repository("abandoned");
-    let upload = start(store, &repository).await;
-    append(store, &repository, upload, None, b"x")
-        .await
-        .expect("append");
-    let purge = async |before| store.purge_uploads(before).await.expect("purge");
-    purge(Timestamp::UNIX_EPOCH).await;
-    let size = store.upload_size(&repository, upload).await.expect("size");
-    assert_eq!(size, 1);
-    assert!(purge(Timestamp::MAX_UTC).await >= 1);
-    let gone = store.upload_size(&repository, upload).await;
-    assert!(matches!(gone, Err(StoreError::UnknownUpload)), "{gone:?}");
 }
 
 /// A blob is seen only where it was pushed or mounted, and goes only where it is deleted.

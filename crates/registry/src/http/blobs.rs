@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oci::store::BlobStore as _;
+use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository};
 use service::sendfile;
 
@@ -12,13 +12,15 @@ use super::range::{self, Wanted};
 use super::{Answer, CONTENT_DIGEST, RegistryError};
 use crate::app::App;
 use crate::notifications::{self, Action};
+use crate::upstream::{Remote, Source, Traffic, pushed};
 
 /// Units: bytes. Below, one read costs less than a mapping.
 const SENDFILE_FROM_BYTES: u64 = 64 * 1024;
 
 pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {
     let headers = &head.headers;
-    let size = app.store.blob_size(name, digest).await?;
+    let is_content_wanted = head.method != Method::HEAD && !is_known(headers, digest);
+    let (size, remote) = find(app, name, digest, is_content_wanted).await?;
     if is_known(headers, digest) {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
         describe(response.headers_mut(), digest);
@@ -43,10 +45,16 @@ pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Pa
     let body = if head.method == Method::HEAD {
         Body::empty()
     } else {
-        body(app, name, digest, head, first, length).await?
+        match remote {
+            Some(Remote::Coming(coming)) => Body::from_stream(coming.read(first, length)),
+            _ => body(app, name, digest, head, first, length).await?,
+        }
     };
     if head.method == Method::GET {
         notifications::of_blob(app, head, Action::Pull, (name, digest, size), None);
+        if app.upstreams.find(name).is_some() {
+            pushed(Traffic::Blob, length);
+        }
     }
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -87,6 +95,30 @@ async fn body(
     }
     let pieces = app.store.open_blob(name, digest, first, length).await?;
     Ok(Body::from_stream(pieces))
+}
+
+/// The size of a blob, and what brings it, where that is not here.
+async fn find(
+    app: &App,
+    name: &Repository,
+    digest: &Digest,
+    is_content_wanted: bool,
+) -> Result<(u64, Option<Remote>), RegistryError> {
+    let here = app.store.blob_size(name, digest).await;
+    let Some(source) = app.upstreams.find(name) else {
+        return Ok((here?, None));
+    };
+    match here {
+        Ok(size) => {
+            Source::had_blob();
+            Ok((size, None))
+        }
+        Err(StoreError::UnknownBlob(_)) => {
+            let remote = source.blob(digest, is_content_wanted).await?;
+            Ok((remote.size(), Some(remote)))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 pub(super) async fn delete(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {

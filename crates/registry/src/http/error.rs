@@ -7,7 +7,7 @@ use oci::store::StoreError;
 use serde_json::{Value, json};
 
 /// An error as clients see it: a status and a list of codes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct RegistryError {
     status: StatusCode,
     items: Vec<Value>,
@@ -63,6 +63,55 @@ impl RegistryError {
         }
     }
 
+    /// The upstream has it for others only, or not at all.
+    pub(crate) fn upstream_refuses(cause: String) -> Self {
+        Self::of_upstream(
+            StatusCode::FORBIDDEN,
+            "DENIED",
+            "the upstream registry does not give that out",
+            cause,
+        )
+    }
+
+    /// The upstream wants to be left alone. Units: seconds.
+    pub(crate) fn upstream_rests(retry_after: u64, cause: String) -> Self {
+        Self {
+            retry_after: Some(retry_after),
+            ..Self::of_upstream(
+                StatusCode::TOO_MANY_REQUESTS,
+                "TOOMANYREQUESTS",
+                "the upstream registry was asked too often",
+                cause,
+            )
+        }
+    }
+
+    pub(crate) fn upstream_away(cause: String) -> Self {
+        Self::of_upstream(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "UNAVAILABLE",
+            "the upstream registry cannot be reached, and there is no copy here",
+            cause,
+        )
+    }
+
+    /// What the upstream sent is not what was asked for.
+    pub(crate) fn upstream_is_wrong(cause: String) -> Self {
+        Self::of_upstream(
+            StatusCode::BAD_GATEWAY,
+            "UNAVAILABLE",
+            "the upstream registry sent something else",
+            cause,
+        )
+    }
+
+    fn of_upstream(status: StatusCode, code: &str, message: &str, cause: String) -> Self {
+        Self {
+            cause: Some(cause),
+            ..Self::new(status, code, message, &Value::Null)
+        }
+    }
+
     pub(crate) fn unsupported(message: &str) -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -110,7 +159,7 @@ impl RegistryError {
     }
 
     /// A tag that nobody can have pushed.
-    pub(super) fn manifest_unknown(target: impl std::fmt::Display) -> Self {
+    pub(crate) fn manifest_unknown(target: impl std::fmt::Display) -> Self {
         let detail = json!(target.to_string());
         Self::new(
             StatusCode::NOT_FOUND,
@@ -340,6 +389,26 @@ mod tests {
             (RegistryError::unauthorized(), 401, "UNAUTHORIZED"),
             (RegistryError::denied(), 403, "DENIED"),
             (RegistryError::too_many_requests(1), 429, "TOOMANYREQUESTS"),
+            (
+                RegistryError::upstream_refuses("/secret".to_owned()),
+                403,
+                "DENIED",
+            ),
+            (
+                RegistryError::upstream_rests(1, "/secret".to_owned()),
+                429,
+                "TOOMANYREQUESTS",
+            ),
+            (
+                RegistryError::upstream_away("/secret".to_owned()),
+                503,
+                "UNAVAILABLE",
+            ),
+            (
+                RegistryError::upstream_is_wrong("/secret".to_owned()),
+                502,
+                "UNAVAILABLE",
+            ),
             (RegistryError::unsupported("x"), 405, "UNSUPPORTED"),
             (RegistryError::page("-1"), 400, "PAGINATION_NUMBER_INVALID"),
             (RegistryError::size("x"), 400, "SIZE_INVALID"),

@@ -9,7 +9,7 @@ use oci::{Repository, Tag};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
-use super::{Answer, RegistryError, query};
+use super::{Answer, RegistryError, UNCONFIRMED, query};
 use crate::app::App;
 use crate::auth::{Access, Action};
 
@@ -20,10 +20,14 @@ pub(super) async fn tags(app: &App, name: &Repository, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
     // Without a number all are wanted, though there be many.
     let limit = page.limit(usize::MAX - 1, app.tags_limit);
-    let tags = app.store.tags(name, &page.last, limit + 1).await?;
+    let (tags, is_unconfirmed) = match app.upstreams.find(name) {
+        Some(source) => source.tags(&page.last, limit + 1).await?,
+        None => (app.store.tags(name, &page.last, limit + 1).await?, false),
+    };
     let part = Part::cut(&tags, limit, Tag::as_str);
     let body = Json(json!({ "name": name, "tags": part.entries }));
-    Ok((part.link(&app.path(head), ""), body).into_response())
+    let warning = is_unconfirmed.then_some(UNCONFIRMED);
+    Ok((warning, part.link(&app.path(head), ""), body).into_response())
 }
 
 pub(super) async fn catalog(app: &App, access: &Access, head: &Parts) -> Answer {

@@ -14,9 +14,10 @@ use oci::{
 };
 
 use super::location::Origin;
-use super::{Answer, CONTENT_DIGEST, RegistryError, blobs, query};
+use super::{Answer, CONTENT_DIGEST, RegistryError, UNCONFIRMED, blobs, query};
 use crate::app::App;
 use crate::notifications::{self, Action};
+use crate::upstream::{Found, Traffic, pushed};
 use crate::validation::Needed;
 
 /// A manifest has to arrive within this time: it is small, and it is held in memory.
@@ -28,18 +29,15 @@ const OCI_SUBJECT: header::HeaderName = header::HeaderName::from_static("oci-sub
 const OCI_TAG: header::HeaderName = header::HeaderName::from_static("oci-tag");
 
 pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
-    let digest = match target {
-        Target::Digest(digest) => digest.clone(),
-        Target::Tag(tag) => app.store.resolve_tag(name, tag).await?,
-    };
-    let mut manifest = app.store.manifest(name, &digest).await?;
-    let mut digest = digest;
+    let mut found = find(app, name, target).await?;
     if let Target::Tag(_) = target
-        && let Some(child) = child_for_old_client(&manifest, &head.headers)
+        && let Some(child) = child_for_old_client(&found.manifest, &head.headers)
     {
-        manifest = app.store.manifest(name, &child).await?;
-        digest = child;
+        found = find(app, name, &Target::Digest(child)).await?;
     }
+    let Found {
+        digest, manifest, ..
+    } = found;
     let mut response = if blobs::is_known(&head.headers, &digest) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
@@ -50,6 +48,9 @@ pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Pa
             };
             let pulled = (name, &digest, &*manifest);
             notifications::of_manifest(app, head, Action::Pull, pulled, asked);
+            if app.upstreams.find(name).is_some() {
+                pushed(Traffic::Manifest, manifest.bytes.len() as u64);
+            }
         }
         let length = manifest.bytes.len() as u64;
         let mut response = Response::new(Body::from(manifest.bytes.clone()));
@@ -64,7 +65,26 @@ pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Pa
     let headers = response.headers_mut();
     headers.insert(CONTENT_DIGEST, blobs::digest_header(&digest));
     headers.insert(header::ETAG, blobs::etag(&digest));
+    if found.is_unconfirmed {
+        headers.extend(UNCONFIRMED);
+    }
     Ok(response)
+}
+
+/// A manifest from here, or from where it comes from.
+async fn find(app: &App, name: &Repository, target: &Target) -> Result<Found, RegistryError> {
+    if let Some(source) = app.upstreams.find(name) {
+        return source.manifest(target).await;
+    }
+    let digest = match target {
+        Target::Digest(digest) => digest.clone(),
+        Target::Tag(tag) => app.store.resolve_tag(name, tag).await?,
+    };
+    Ok(Found {
+        manifest: app.store.manifest(name, &digest).await?,
+        digest,
+        is_unconfirmed: false,
+    })
 }
 
 pub(super) async fn put(

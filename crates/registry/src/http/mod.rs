@@ -36,6 +36,15 @@ type Answer = Result<Response, RegistryError>;
 /// Tells clients which protocol is spoken. Source: distribution, on every answer.
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+/// Which registry a client means. Source: distribution-spec, registry proxying.
+const NAMESPACE: HeaderName = HeaderName::from_static("oci-namespace");
+/// Says that an upstream could not be asked. Source: RFC 7234, and distribution-spec, warnings.
+const UNCONFIRMED: [(HeaderName, HeaderValue); 1] = [(
+    header::WARNING,
+    HeaderValue::from_static(
+        "299 - \"the upstream registry cannot be reached: this is the local copy\"",
+    ),
+)];
 const UPLOAD_UUID: HeaderName = HeaderName::from_static("docker-upload-uuid");
 
 /// Every route; those below `/v2/` and the pages behind `gate`, if there is one.
@@ -94,9 +103,13 @@ async fn add_headers(State(app): State<App>, request: Request, next: Next) -> Re
 
 async fn dispatch(State(app): State<App>, request: Request) -> Response {
     let is_head = request.method() == Method::HEAD;
+    let namespace = query::value(request.uri(), "ns");
     let mut response = answer(&app, request)
         .await
         .unwrap_or_else(RegistryError::answer);
+    if let Some(namespace) = namespace.and_then(|text| HeaderValue::from_str(&text).ok()) {
+        response.headers_mut().insert(NAMESPACE, namespace);
+    }
     if is_head {
         *response.body_mut() = axum::body::Body::empty();
     }
@@ -106,13 +119,19 @@ async fn dispatch(State(app): State<App>, request: Request) -> Response {
 async fn answer(app: &App, request: Request) -> Answer {
     // Apart, since a body may not be looked at by two threads, and handlers wait with the head in hand.
     let (head, body) = request.into_parts();
-    let route = Route::parse(head.uri.path())?;
+    let mut route = Route::parse(head.uri.path())?;
     let method = head.method.clone();
     let access = access(&head)?;
+    let is_copy = localize(app, &mut route, &head);
     guard::authorize(access, &route, &method)?;
     let allowed = route.methods();
     if !allowed.contains(&method) {
         return Ok(not_allowed(&allowed));
+    }
+    if is_copy && ![Method::GET, Method::HEAD].contains(&method) {
+        return Err(RegistryError::unsupported(
+            "the repository is a copy of another registry's: push and delete there",
+        ));
     }
     if app.is_read_only && !method.is_safe() {
         return Err(RegistryError::unsupported(
@@ -170,6 +189,19 @@ pub(crate) fn manifest_url(app: &App, head: &Parts, name: &Repository, digest: &
 pub(crate) fn blob_url(app: &App, head: &Parts, name: &Repository, digest: &Digest) -> String {
     let url = Origin::of(app, head).blob(name, digest);
     String::from_utf8_lossy(url.as_bytes()).into_owned()
+}
+
+/// Gives a repository its name here, where a client names its registry apart; whether it is one of an upstream.
+fn localize(app: &App, route: &mut Route, head: &Parts) -> bool {
+    let Some(name) = route.repository_mut() else {
+        return false;
+    };
+    if let Some(namespace) = query::value(&head.uri, "ns")
+        && let Some(local) = app.upstreams.local_name(name, &namespace)
+    {
+        *name = local;
+    }
+    app.upstreams.find(name).is_some()
 }
 
 /// Errors: nobody was asked, which must not happen.

@@ -14,9 +14,9 @@ pub(super) fn pairs(uri: &Uri) -> Vec<(String, String)> {
             .map(Cow::into_owned)
             .ok()
     };
-    let query = uri.query().unwrap_or_default();
-    query
-        .split('&')
+    let query = uri.query().filter(|query| !query.is_empty());
+    let pairs = query.into_iter().flat_map(|query| query.split('&'));
+    pairs
         .filter_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(name)?, decode(value)?))

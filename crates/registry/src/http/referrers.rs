@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
 use super::lists::{PAGE_LIMIT, Page, Part};
-use super::{Answer, query};
+use super::{Answer, UNCONFIRMED, query};
 use crate::app::App;
 
 /// Tells which filters were followed. Source: distribution-spec, listing referrers.
@@ -21,7 +21,10 @@ pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &
     let wanted = query::values(&head.uri, ARTIFACT_TYPE);
     let page = Page::parse(&head.uri)?;
     let limit = page.limit(PAGE_LIMIT, PAGE_LIMIT);
-    let mut found = app.store.referrers(name, subject).await?;
+    let (mut found, is_unconfirmed) = match app.upstreams.find(name) {
+        Some(source) => source.referrers(subject).await?,
+        None => (app.store.referrers(name, subject).await?, false),
+    };
     found.retain(|referrer| is_wanted(referrer, &wanted));
     let found: Vec<_> = found
         .into_iter()
@@ -43,8 +46,9 @@ pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &
         header::CONTENT_TYPE,
         HeaderValue::from_static(media_type::OCI_INDEX),
     )];
+    let warning = is_unconfirmed.then_some(UNCONFIRMED);
     let link = part.link(&app.path(head), &filters);
-    let mut response = (link, kind, index.to_string()).into_response();
+    let mut response = (warning, link, kind, index.to_string()).into_response();
     if !wanted.is_empty() {
         let applied = HeaderValue::from_static(ARTIFACT_TYPE);
         response.headers_mut().insert(FILTERS_APPLIED, applied);

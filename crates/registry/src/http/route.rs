@@ -100,6 +100,19 @@ impl Route {
         }
     }
 
+    /// The repository that it lies in.
+    pub(super) fn repository_mut(&mut self) -> Option<&mut Repository> {
+        match self {
+            Self::Base | Self::Catalog | Self::Gc | Self::Extensions => None,
+            Self::Referrers { name, .. }
+            | Self::Tags { name }
+            | Self::Manifest { name, .. }
+            | Self::Blob { name, .. }
+            | Self::Uploads { name }
+            | Self::Upload { name, .. } => Some(name),
+        }
+    }
+
     /// Methods that the address takes.
     pub(super) fn methods(&self) -> Vec<Method> {
         match self {

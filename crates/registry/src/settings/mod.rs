@@ -3,19 +3,22 @@
 mod distribution;
 mod kinds;
 mod manifests;
+mod upstreams;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use service::program::ServerSettings;
 use service::server::Listen;
-use service::settings::{CommaList, Problem, Problems, Values};
+use service::settings::{CommaList, Problem, Problems, Secret, Values};
 use service::{logs, tls};
 
 use crate::notifications::Endpoints;
 pub(crate) use kinds::{FileCheck, items, nothing, without_index};
 pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
 pub use manifests::{Patterns, PlatformChecks, Platforms};
+pub use upstreams::{UpstreamConfig, UpstreamList};
 
 /// The setting that names distribution's file.
 const OWN_FILE: &str = "registry_configuration_path";
@@ -111,6 +114,23 @@ service::settings! {
         registry_compatibility_schema1_enabled: bool = "true",
         /// Whether manifests are taken that need what is not there.
         registry_validation_disabled: bool = "false",
+        /// Registry whose content is fetched when somebody asks for it, and kept: `https://HOST[:PORT]`. Nothing can be
+        /// pushed then.
+        registry_proxy_remoteurl: Option<String> = "",
+        /// Who to log in as there.
+        registry_proxy_username: Option<String> = "",
+        /// The password or token.
+        registry_proxy_password: Option<Secret> = "",
+        /// PEM file of authorities that are trusted there besides the system's.
+        registry_proxy_cafile: Option<PathBuf> = "",
+        /// Several such registries, each for the repositories below its prefix; elsewhere can be pushed as always.
+        /// `REGISTRY_PROXY_UPSTREAMS_0_PREFIX=docker.io`, `…_0_URL=https://registry-1.docker.io`, and where they are
+        /// needed `…_0_USERNAME`, `_PASSWORD` or `_PASSWORDFILE`, `_CAFILE`.
+        registry_proxy_upstreams: UpstreamList = "",
+        /// How long fetched content stays that nobody uses; for ever when zero.
+        registry_proxy_ttl: Duration = "168h",
+        /// How long a tag is served without asking its registry again.
+        registry_proxy_tagttl: Duration = "0s",
         /// Patterns of the URLs that layers may have which lie elsewhere; unset: any, unless denied.
         registry_validation_manifests_urls_allow: Patterns = "",
         /// Patterns of the URLs that such layers may not have.
@@ -175,6 +195,65 @@ impl Settings {
             path.join("htpasswd")
         } else {
             path.clone()
+        })
+    }
+
+    /// The registries that content is fetched from.
+    pub(crate) fn upstreams(&self) -> Vec<UpstreamConfig> {
+        let one = self.registry_proxy_remoteurl.clone();
+        let one = one.map(|url| UpstreamConfig {
+            prefix: None,
+            url,
+            username: self.registry_proxy_username.clone(),
+            password: self.registry_proxy_password.clone(),
+            passwordfile: None,
+            cafile: self.registry_proxy_cafile.clone(),
+        });
+        let several = self.registry_proxy_upstreams.0.iter().cloned();
+        one.into_iter().chain(several).collect()
+    }
+
+    /// An upstream that cannot be meant, and two for the same names.
+    fn upstream_problems(&self) -> Vec<Problem> {
+        let (one, several) = ("REGISTRY_PROXY_REMOTEURL", "REGISTRY_PROXY_UPSTREAMS");
+        let mut problems = Vec::new();
+        let mut prefixes = HashSet::new();
+        if self.registry_storage_maintenance_readonly_enabled && !self.upstreams().is_empty() {
+            problems.push(Problem::new(
+                "REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED",
+                "contradicts REGISTRY_PROXY_…: what is fetched is kept",
+            ));
+        }
+        for (at, config) in self.upstreams().iter().enumerate() {
+            let variable = if at == 0 && self.registry_proxy_remoteurl.is_some() {
+                one
+            } else {
+                several
+            };
+            if let Some(reason) = config.problem() {
+                problems.push(Problem::new(variable, reason));
+            }
+            if !prefixes.insert(config.prefix.clone()) {
+                let reason = match &config.prefix {
+                    Some(prefix) => format!("two upstreams have the prefix {prefix}"),
+                    None => "two upstreams have no prefix".to_owned(),
+                };
+                problems.push(Problem::new(variable, reason));
+            }
+        }
+        problems
+    }
+
+    /// Ciphers of which none is spoken.
+    fn cipher_problems(&self) -> Option<Problem> {
+        let suites = &self.registry_http_tls_ciphersuites;
+        let is_old_spoken = self.registry_http_tls_minimumtls == tls::Version::Tls12;
+        let is_any_spoken = suites.is_empty() || suites.iter().any(|name| tls::speaks(name));
+        (is_old_spoken && !is_any_spoken).then(|| {
+            Problem::new(
+                "REGISTRY_HTTP_TLS_CIPHERSUITES",
+                "none of them is spoken here: those left out are not safe",
+            )
         })
     }
 
@@ -340,14 +419,6 @@ impl ServerSettings for Settings {
                 format!("{host:?} does not begin with http:// or https://"),
             ));
         }
-        let suites = &self.registry_http_tls_ciphersuites;
-        let is_old_spoken = self.registry_http_tls_minimumtls == tls::Version::Tls12;
-        if is_old_spoken && !suites.is_empty() && !suites.iter().any(|name| tls::speaks(name)) {
-            problems.push(Problem::new(
-                "REGISTRY_HTTP_TLS_CIPHERSUITES",
-                "none of them is spoken here: those left out are not safe",
-            ));
-        }
         let debug_path = &self.registry_http_debug_prometheus_path;
         if !debug_path.starts_with('/') || debug_path.contains(['{', '}', '*']) {
             problems.push(Problem::new(
@@ -355,8 +426,10 @@ impl ServerSettings for Settings {
                 format!("{debug_path:?} is no path"),
             ));
         }
+        problems.extend(self.cipher_problems());
         problems.extend(self.client_problems());
         problems.extend(self.token_problems());
+        problems.extend(self.upstream_problems());
         problems
     }
 }

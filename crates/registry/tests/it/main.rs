@@ -22,3 +22,4 @@ mod schema1;
 mod server;
 mod tls;
 mod torture;
+mod upstream;

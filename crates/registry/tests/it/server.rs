@@ -92,6 +92,13 @@ impl Server {
         Self::start(self.dir, self.settings, self.ca).await
     }
 
+    /// Ends as on SIGTERM.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        drop(self.http);
+        self.running.wait().await.unwrap();
+    }
+
     pub(crate) fn address(&self) -> std::net::SocketAddr {
         self.running.address()
     }

@@ -74,7 +74,14 @@ static FOREIGN: &[Foreign] = &[
         "registry_middleware",
         "nothing stands between the registry and its content",
     ),
-    refused("registry_proxy", "not done here"),
+    refused(
+        "registry_proxy_exec",
+        "nothing is run for a password: registry_proxy_password",
+    ),
+    no_effect(
+        "registry_proxy_cachewritetimeout",
+        "a fetch ends when its upstream sends nothing more",
+    ),
     no_effect(
         "registry_policy_repository_classes",
         "whoever may push may push images and plugins",

@@ -1,0 +1,211 @@
+//! When which manifest of an upstream was last used, in a file of its own: without a record nothing expires.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::time::Timestamp;
+use oci::store::StoreError;
+use oci::{Digest, Repository};
+use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use service::Error;
+
+/// Repository, digest: when it was last used. Units: seconds since 1970.
+const USED: TableDefinition<(&str, &str), i64> = TableDefinition::new("used");
+/// Units: bytes. What is not in it comes from the system's own cache.
+const CACHE_BYTES: usize = 1 << 20;
+/// Uses that are remembered before they are written down.
+const TOUCHED_LIMIT: usize = 10_000;
+/// Below the storage folder.
+const FILE: &str = ".atoll/upstreams.redb";
+
+type Touched = HashMap<(Repository, Digest), i64>;
+
+#[derive(Debug, Clone)]
+pub(super) struct Ages(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    database: Database,
+    touched: Mutex<Touched>,
+}
+
+impl Ages {
+    /// Errors: the file below `root` cannot be used.
+    pub(super) async fn open(root: &Path) -> Result<Self, Error> {
+        let path = root.join(FILE);
+        let doing = format!("opening {}", path.display());
+        let opened = tokio::task::spawn_blocking(move || {
+            if let Some(folder) = path.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let mut builder = Database::builder();
+            let database = builder.set_cache_size(CACHE_BYTES).create(&path)?;
+            let change = database.begin_write()?;
+            change.open_table(USED)?;
+            change.commit()?;
+            Ok::<_, redb::Error>(database)
+        });
+        let database = match opened.await {
+            Ok(Ok(database)) => database,
+            Ok(Err(error)) => return Err(Error::new(doing, error)),
+            Err(error) => return Err(Error::new(doing, error)),
+        };
+        Ok(Self(Arc::new(Inner {
+            database,
+            touched: Mutex::default(),
+        })))
+    }
+
+    /// Writes down that a manifest is about to be kept. Durable when it returns.
+    pub(super) async fn expect(
+        &self,
+        name: &Repository,
+        digest: &Digest,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (name, digest) = (name.clone(), digest.to_string());
+        let work = move |inner: &Inner| {
+            let change = inner.database.begin_write()?;
+            let place = (name.as_str(), digest.as_str());
+            change.open_table(USED)?.insert(place, now.timestamp())?;
+            change.commit()?;
+            Ok(())
+        };
+        self.run(work).await
+    }
+
+    /// Remembers that a manifest was used, if it is one that was expected.
+    pub(super) fn touch(&self, name: &Repository, digest: &Digest, now: Timestamp) {
+        let mut touched = self
+            .0
+            .touched
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // Beyond that, some may go a little early.
+        if touched.len() < TOUCHED_LIMIT {
+            touched.insert((name.clone(), digest.clone()), now.timestamp());
+        }
+    }
+
+    /// Writes down what was used.
+    pub(super) async fn flush(&self) {
+        let touched = std::mem::take(
+            &mut *self
+                .0
+                .touched
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        if touched.is_empty() {
+            return;
+        }
+        let work = move |inner: &Inner| {
+            let change = inner.database.begin_write()?;
+            {
+                let mut table = change.open_table(USED)?;
+                for ((name, digest), used) in &touched {
+                    let digest = digest.to_string();
+                    let place = (name.as_str(), digest.as_str());
+                    let is_older = table.get(place)?.is_some_and(|row| row.value() < *used);
+                    if is_older {
+                        table.insert(place, used)?;
+                    }
+                }
+            }
+            change.commit()?;
+            Ok(())
+        };
+        if let Err(error) = self.run(work).await {
+            let error = model::error::chain(&error);
+            tracing::error!(error, "what was used of upstreams is not written down");
+        }
+    }
+
+    /// Up to `limit` manifests that were not used since `before`.
+    pub(super) async fn unused(
+        &self,
+        before: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Repository, Digest)>, StoreError> {
+        let work = move |inner: &Inner| {
+            let table = inner.database.begin_read()?.open_table(USED)?;
+            let mut found = Vec::new();
+            for row in table.iter()? {
+                let (place, used) = row?;
+                let (name, digest) = place.value();
+                if used.value() < before.timestamp()
+                    && let (Ok(name), Ok(digest)) = (name.parse(), digest.parse())
+                {
+                    found.push((name, digest));
+                }
+                if found.len() >= limit {
+                    break;
+                }
+            }
+            Ok(found)
+        };
+        self.run(work).await
+    }
+
+    /// Forgets manifests.
+    pub(super) async fn forget(&self, gone: Vec<(Repository, Digest)>) -> Result<(), StoreError> {
+        let work = move |inner: &Inner| {
+            let change = inner.database.begin_write()?;
+            {
+                let mut table = change.open_table(USED)?;
+                for (name, digest) in &gone {
+                    let digest = digest.to_string();
+                    table.remove((name.as_str(), digest.as_str()))?;
+                }
+            }
+            change.commit()?;
+            Ok(())
+        };
+        self.run(work).await
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<T, redb::Error> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await?;
+        done.map_err(|error| StoreError::Io {
+            doing: "writing down what was used of upstreams",
+            source: std::io::Error::other(error),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_what_was_expected_grows_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let (early, late) = (at("2026-01-01T00:00:00Z"), at("2026-01-02T00:00:00Z"));
+        let name: Repository = "a/b".parse().unwrap();
+        let [kept, old, pushed] = [b"1", b"2", b"3"].map(|content| Digest::sha256(content));
+        {
+            let ages = Ages::open(dir.path()).await.unwrap();
+            for digest in [&kept, &old] {
+                ages.expect(&name, digest, early).await.unwrap();
+            }
+            for digest in [&kept, &pushed] {
+                ages.touch(&name, digest, late);
+            }
+            ages.flush().await;
+        }
+        let ages = Ages::open(dir.path()).await.unwrap();
+        assert!(ages.unused(early, 9).await.unwrap().is_empty());
+        let unused = ages.unused(late, 9).await.unwrap();
+        assert_eq!(unused, [(name.clone(), old)]);
+        ages.forget(unused).await.unwrap();
+        assert!(ages.unused(late, 9).await.unwrap().is_empty());
+        let after = at("2026-01-03T00:00:00Z");
+        assert_eq!(ages.unused(after, 9).await.unwrap(), [(name, kept)]);
+    }
+}

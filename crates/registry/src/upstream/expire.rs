@@ -1,0 +1,67 @@
+//! What nobody has used for long goes: its manifest here and now, its blobs as garbage when nothing else needs them.
+
+use std::time::Duration;
+
+use oci::store::{BlobStore as _, StoreError};
+
+use super::Inner;
+use super::ages::Ages;
+use crate::purge::AGE_LIMIT;
+
+/// How often uses are written down and what is old is looked for, at the least and at the most.
+const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(1));
+/// Manifests that go before the next ones are looked for.
+const BATCH: usize = 1000;
+
+pub(super) async fn run(upstreams: &Inner) {
+    let Some(ages) = &upstreams.ages else {
+        return std::future::pending().await;
+    };
+    let (least, most) = INTERVALS;
+    let interval = match upstreams.ttl {
+        Duration::ZERO => most,
+        ttl => (ttl / 4).clamp(least, most),
+    };
+    loop {
+        tokio::time::sleep(interval).await;
+        ages.flush().await;
+        if upstreams.ttl.is_zero() {
+            continue;
+        }
+        match expire(upstreams, ages).await {
+            Ok(0) => {}
+            Ok(manifests) => tracing::info!(manifests, "what nobody used any more has gone"),
+            Err(error) => {
+                let error = model::error::chain(&error);
+                tracing::error!(error, "what nobody uses any more stays");
+            }
+        }
+    }
+}
+
+async fn expire(upstreams: &Inner, ages: &Ages) -> Result<usize, StoreError> {
+    let before = service::clock::now() - upstreams.ttl.min(AGE_LIMIT);
+    let mut count = 0;
+    loop {
+        let unused = ages.unused(before, BATCH).await?;
+        if unused.is_empty() {
+            return Ok(count);
+        }
+        for (name, digest) in &unused {
+            let is_copy = upstreams
+                .registries
+                .iter()
+                .any(|upstream| upstream.remote_name(name).is_some());
+            // Where there is no upstream any more, things may have been pushed since.
+            if !is_copy {
+                continue;
+            }
+            match upstreams.store.delete_manifest(name, digest).await {
+                Ok(()) => count += 1,
+                Err(StoreError::UnknownManifest(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        ages.forget(unused).await?;
+    }
+}

@@ -1,0 +1,190 @@
+//! Blobs on their way from an upstream into the store: once, however many wait for them.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::{StreamExt as _, stream};
+use oci::store::{BlobStore as _, StoreError};
+use oci::{Descriptor, Digest, Repository};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+use super::Source;
+use super::numbers::{self, Traffic};
+use super::registry::Refusal;
+use crate::http::RegistryError;
+
+/// Pieces of the network that are written at once, when they are there already.
+const BATCH_PIECES: usize = 32;
+
+/// How far a blob has come.
+#[derive(Debug, Clone)]
+pub(super) enum Progress {
+    /// The upstream has not answered yet.
+    Asking,
+    /// So much of it can be read.
+    Coming {
+        /// Units: bytes. Of the whole.
+        size: u64,
+        /// Units: bytes. Never the whole: that may still turn out to be wrong.
+        written: u64,
+        upload: Uuid,
+    },
+    /// It is a blob of the repository.
+    Kept {
+        /// Units: bytes.
+        size: u64,
+    },
+    /// It does not come.
+    Failed(Refusal),
+}
+
+type Key = (Repository, Digest);
+type Running = Arc<Mutex<HashMap<Key, watch::Receiver<Progress>>>>;
+
+/// What is being fetched.
+#[derive(Debug, Default)]
+pub(super) struct Fetches {
+    running: Running,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Fetches {
+    pub(super) fn under_way(
+        &self,
+        name: &Repository,
+        digest: &Digest,
+    ) -> Option<watch::Receiver<Progress>> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.get(&(name.clone(), digest.clone())).cloned()
+    }
+
+    /// Begins to fetch a blob, unless somebody has. It goes on when nobody waits any more.
+    pub(super) fn begin(&self, source: &Source, digest: &Digest) -> watch::Receiver<Progress> {
+        let key = (source.name.clone(), digest.clone());
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(progress) = running.get(&key) {
+            return progress.clone();
+        }
+        let (sender, progress) = watch::channel(Progress::Asking);
+        running.insert(key.clone(), progress.clone());
+        let landing = Landing {
+            running: Arc::clone(&self.running),
+            key,
+        };
+        let (source, digest) = (source.clone(), digest.clone());
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let end = match source.fetch_blob(&digest, &sender).await {
+                Ok(size) => Progress::Kept { size },
+                Err(refusal) => Progress::Failed(refusal),
+            };
+            // First the word, then the room: who comes between finds the end of this one.
+            sender.send_replace(end);
+            drop(landing);
+        });
+        progress
+    }
+
+    /// Until all have ended, or `limit` is over.
+    pub(super) async fn finish(&self, limit: Duration) {
+        let mut tasks =
+            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let ended = async { while tasks.join_next().await.is_some() {} };
+        tokio::time::timeout(limit, ended).await.ok();
+        tasks.shutdown().await;
+    }
+}
+
+/// Makes room for the next fetch, whatever happens.
+struct Landing {
+    running: Running,
+    key: Key,
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.key);
+    }
+}
+
+impl Source {
+    async fn fetch_blob(
+        &self,
+        digest: &Digest,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<u64, Refusal> {
+        let _turn = self.upstream.blobs.acquire().await;
+        let store = &self.all.0.store;
+        let size = self.remote_size(digest).await?;
+        // The upstream has it there, and somebody here has it already.
+        if store
+            .mount_blob(&self.name, None, digest)
+            .await
+            .map_err(Refusal::own)?
+        {
+            return Ok(size);
+        }
+        let now = service::clock::now();
+        let upload = store
+            .start_upload(&self.name, now)
+            .await
+            .map_err(Refusal::own)?;
+        let received = self.receive(digest, size, upload, progress).await;
+        if received.is_err() {
+            store.cancel_upload(&self.name, upload).await.ok();
+        }
+        received.map(|()| size)
+    }
+
+    async fn receive(
+        &self,
+        digest: &Digest,
+        size: u64,
+        upload: Uuid,
+        progress: &watch::Sender<Progress>,
+    ) -> Result<(), Refusal> {
+        let store = &self.all.0.store;
+        let refused = |error: oci::Error| {
+            let unknown = StoreError::UnknownBlob(digest.clone());
+            self.upstream.refusal(&error, RegistryError::from(unknown))
+        };
+        let blob = Descriptor {
+            media_type: String::new(),
+            digest: digest.clone(),
+            size,
+            platform: None,
+            annotations: None,
+        };
+        let client = &self.upstream.client;
+        let pieces = client.blob_stream(&self.remote, &blob).await;
+        let pieces = self.upstream.heard(pieces).map_err(refused)?;
+        let mut batches = Box::pin(pieces).ready_chunks(BATCH_PIECES);
+        let mut written = 0;
+        while let Some(batch) = batches.next().await {
+            let batch: Result<Vec<_>, _> = batch.into_iter().collect();
+            let batch = self.upstream.heard(batch).map_err(refused)?;
+            let length = batch.iter().map(|piece| piece.len() as u64).sum();
+            numbers::pulled(Traffic::Blob, length);
+            let batch = stream::iter(batch.into_iter().map(Ok::<_, Infallible>));
+            written = store
+                .append_upload(&self.name, upload, Some(written), batch)
+                .await
+                .map_err(Refusal::own)?;
+            if written < size {
+                progress.send_replace(Progress::Coming {
+                    size,
+                    written,
+                    upload,
+                });
+            }
+        }
+        let finished = store.finish_upload(&self.name, upload, digest).await;
+        finished.map_err(Refusal::own)
+    }
+}

@@ -1,0 +1,65 @@
+//! Lists of upstreams: theirs when they are there, else what is here.
+
+use oci::store::{BlobStore as _, Referrer, StoreError};
+use oci::{Digest, Tag};
+
+use super::Source;
+use crate::http::RegistryError;
+
+/// A list, and whether the upstream was not there to complete it.
+type Listed<T> = Result<(Vec<T>, bool), RegistryError>;
+
+impl Source {
+    /// Up to `limit` tags after `after`, sorted by bytes.
+    ///
+    /// Errors: neither the upstream nor this registry knows the repository.
+    pub(crate) async fn tags(&self, after: &str, limit: usize) -> Listed<Tag> {
+        let store = &self.all.0.store;
+        let unknown = || StoreError::UnknownRepository(self.name.clone()).into();
+        let refusal = if self.upstream.is_away() {
+            self.upstream.is_away_for("it was away just now")
+        } else {
+            let _turn = self.upstream.lookups.acquire().await;
+            let remote = &self.remote;
+            let client = &self.upstream.client;
+            let tags = client.tags(&remote.registry, &remote.repository).await;
+            match self.upstream.heard(tags) {
+                Ok(mut tags) => {
+                    tags.retain(|tag| tag.as_str() > after);
+                    tags.sort_unstable();
+                    tags.dedup();
+                    tags.truncate(limit);
+                    return Ok((tags, false));
+                }
+                Err(error) => self.upstream.refusal(&error, unknown()),
+            }
+        };
+        match store.tags(&self.name, after, limit).await {
+            Ok(tags) if refusal.may_be_bridged => Ok((tags, true)),
+            Ok(_) | Err(StoreError::UnknownRepository(_)) => Err(refusal.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What refers to `subject`, here or there, sorted by digest.
+    ///
+    /// Errors: the store's.
+    pub(crate) async fn referrers(&self, subject: &Digest) -> Listed<Referrer> {
+        let mut found = self.all.0.store.referrers(&self.name, subject).await?;
+        if self.upstream.is_away() {
+            return Ok((found, true));
+        }
+        let _turn = self.upstream.lookups.acquire().await;
+        let listed = self.upstream.client.referrers(&self.remote, subject).await;
+        match self.upstream.heard(listed) {
+            Ok(listed) => {
+                found.extend(listed);
+                found.sort_by_cached_key(|referrer| referrer.digest.to_string());
+                found.dedup_by(|a, b| a.digest == b.digest);
+                Ok((found, false))
+            }
+            Err(oci::Error::NotFound { .. }) => Ok((found, false)),
+            Err(_) => Ok((found, true)),
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! One upstream: how to reach it, whether it can be reached, what its refusals mean.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use oci::{Client, ClientOptions, Credentials, Login, Repository};
+use service::Error;
+use tokio::sync::Semaphore;
+
+use crate::http::RegistryError;
+use crate::settings::UpstreamConfig;
+
+/// Sent again once: who waits here could have the local copy.
+const ATTEMPTS: u32 = 2;
+/// Blobs that are fetched at once from one registry: more would only share its bandwidth.
+const BLOBS: usize = 8;
+/// Lookups at once at one registry.
+const LOOKUPS: usize = 16;
+/// A registry that could not be reached is not asked again so soon where the local copy will do.
+const AWAY_PAUSE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(super) struct Upstream {
+    prefix: Option<Repository>,
+    /// Host with its port.
+    registry: String,
+    pub(super) client: Client,
+    pub(super) blobs: Semaphore,
+    pub(super) lookups: Semaphore,
+    /// When it could not be reached.
+    away: Mutex<Option<Instant>>,
+}
+
+/// Why nothing comes from an upstream.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    error: RegistryError,
+    /// It says nothing about the content: what is here may be served.
+    pub(super) may_be_bridged: bool,
+}
+
+impl Upstream {
+    /// Errors: a file that cannot be used.
+    pub(super) async fn open(config: &UpstreamConfig) -> Result<Self, Error> {
+        let failed = |what: &str| format!("reading the {what} of the upstream {}", config.url);
+        let (is_tls, registry) = config.address().map_err(|e| Error::new(failed("URL"), e))?;
+        let ca_pem = match &config.cafile {
+            Some(path) => Some(
+                tokio::fs::read(path)
+                    .await
+                    .map_err(|e| Error::new(failed("CAFILE"), e))?,
+            ),
+            None => None,
+        };
+        let password = match &config.passwordfile {
+            Some(path) => {
+                let text = tokio::fs::read_to_string(path).await;
+                let text = text.map_err(|e| Error::new(failed("PASSWORDFILE"), e))?;
+                Some(text.trim_end_matches(['\r', '\n']).into())
+            }
+            None => config.password.clone(),
+        };
+        let mut credentials = Credentials::anonymous();
+        if let (Some(user), Some(password)) = (config.username.clone(), password) {
+            credentials = credentials.with(registry, Login { user, password });
+        }
+        let client = Client::new(ClientOptions {
+            credentials,
+            ca_pem,
+            plain_http: !is_tls,
+            attempts: Some(ATTEMPTS),
+            ..ClientOptions::default()
+        })
+        .map_err(|e| Error::new(failed("CAFILE"), e))?;
+        Ok(Self {
+            prefix: config.prefix.clone(),
+            registry: registry.to_owned(),
+            client,
+            blobs: Semaphore::new(BLOBS),
+            lookups: Semaphore::new(LOOKUPS),
+            away: Mutex::default(),
+        })
+    }
+
+    pub(super) fn registry(&self) -> &str {
+        &self.registry
+    }
+
+    pub(super) fn prefix_length(&self) -> usize {
+        let prefix = self.prefix.as_ref();
+        prefix.map_or(0, |prefix| prefix.as_str().len())
+    }
+
+    /// What is called `name` here; nothing when it does not come from there.
+    pub(super) fn remote_name(&self, name: &Repository) -> Option<Repository> {
+        let Some(prefix) = &self.prefix else {
+            return Some(name.clone());
+        };
+        let below = name.as_str().strip_prefix(prefix.as_str())?;
+        below.strip_prefix('/')?.parse().ok()
+    }
+
+    /// What is called `name` in the registry `namespace`, if this is that one.
+    pub(super) fn local_name(&self, name: &Repository, namespace: &str) -> Option<Repository> {
+        let prefix = self.prefix.as_ref().map(Repository::as_str);
+        if namespace != self.registry && prefix != Some(namespace) {
+            return None;
+        }
+        match prefix {
+            Some(prefix) if self.remote_name(name).is_none() => {
+                format!("{prefix}/{name}").parse().ok()
+            }
+            _ => Some(name.clone()),
+        }
+    }
+
+    /// Whether it could not be reached just now, or wants to be left alone.
+    pub(super) fn is_away(&self) -> bool {
+        let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.is_some_and(|since| since.elapsed() < AWAY_PAUSE)
+            || self.client.rest(&self.registry).is_some()
+    }
+
+    /// Errors: it wants to be left alone.
+    pub(super) fn may_ask(&self) -> Result<(), Refusal> {
+        match self.client.rest(&self.registry) {
+            None => Ok(()),
+            Some(_) => Err(self.is_away_for("it wants to be left alone")),
+        }
+    }
+
+    pub(super) fn is_away_for(&self, cause: &str) -> Refusal {
+        let error = oci::Error::unavailable("the upstream", cause.to_owned());
+        self.refusal(&error, RegistryError::upstream_away(cause.to_owned()))
+    }
+
+    /// Remembers whether it could be reached, and tells when that changes.
+    pub(super) fn heard<T>(&self, answer: Result<T, oci::Error>) -> Result<T, oci::Error> {
+        if let Err(error @ oci::Error::Unavailable { .. }) = &answer {
+            self.lost(&error.chain());
+            return answer;
+        }
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        if away.take().is_some() {
+            tracing::info!(upstream = self.registry, "the upstream is back");
+        }
+        answer
+    }
+
+    /// It cannot be reached.
+    pub(super) fn lost(&self, cause: &str) {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        if away.replace(Instant::now()).is_none() {
+            tracing::warn!(upstream = self.registry, cause, "the upstream is away");
+        }
+    }
+
+    /// What its refusal means to a client that asked for something; `unknown` when it is not there.
+    pub(super) fn refusal(&self, error: &oci::Error, unknown: RegistryError) -> Refusal {
+        let cause = format!("{}: {}", self.registry, error.chain());
+        let (error, may_be_bridged) = match error {
+            oci::Error::NotFound { .. } => (unknown, false),
+            oci::Error::Unauthenticated { .. } | oci::Error::Forbidden { .. } => {
+                (RegistryError::upstream_refuses(cause), true)
+            }
+            oci::Error::Unavailable { .. } => {
+                let rest = self.client.rest(&self.registry);
+                let error = match rest {
+                    Some(rest) => RegistryError::upstream_rests(rest.as_secs() + 1, cause),
+                    None => RegistryError::upstream_away(cause),
+                };
+                (error, true)
+            }
+            _ => (RegistryError::upstream_is_wrong(cause), true),
+        };
+        Refusal {
+            error,
+            may_be_bridged,
+        }
+    }
+}
+
+impl Refusal {
+    /// Something here failed.
+    pub(super) fn own(error: impl Into<RegistryError>) -> Self {
+        Self {
+            error: error.into(),
+            may_be_bridged: false,
+        }
+    }
+}
+
+impl From<Refusal> for RegistryError {
+    fn from(refusal: Refusal) -> Self {
+        refusal.error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn upstream(prefix: Option<&str>) -> Upstream {
+        let config = UpstreamConfig {
+            prefix: prefix.map(|prefix| prefix.parse().unwrap()),
+            url: "https://registry.example:5000".to_owned(),
+            ..UpstreamConfig::default()
+        };
+        Upstream::open(&config).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn names_here_and_there() {
+        let name = |text: &str| text.parse::<Repository>().unwrap();
+        let all = upstream(None).await;
+        assert_eq!(all.remote_name(&name("a/b")), Some(name("a/b")));
+        let below = upstream(Some("docker.io")).await;
+        assert_eq!(below.remote_name(&name("docker.io/a/b")), Some(name("a/b")));
+        for other in ["docker.io", "docker.iox/a", "a/docker.io/b"] {
+            assert_eq!(below.remote_name(&name(other)), None, "{other}");
+        }
+        for namespace in ["docker.io", "registry.example:5000"] {
+            let local = below.local_name(&name("a"), namespace);
+            assert_eq!(local, Some(name("docker.io/a")));
+            let local = below.local_name(&name("docker.io/a"), namespace);
+            assert_eq!(local, Some(name("docker.io/a")));
+        }
+        assert_eq!(below.local_name(&name("a"), "quay.io"), None);
+        let long = name(&"a".repeat(250));
+        assert_eq!(below.local_name(&long, "docker.io"), None);
+    }
+
+    #[tokio::test]
+    async fn who_is_away_is_remembered_until_an_answer_comes() {
+        let upstream = upstream(None).await;
+        assert!(!upstream.is_away());
+        let lost = oci::Error::unavailable("the registry", "no route".to_owned());
+        upstream.heard::<()>(Err(lost)).unwrap_err();
+        assert!(upstream.is_away());
+        upstream.heard(Ok(())).unwrap();
+        assert!(!upstream.is_away());
+    }
+}
