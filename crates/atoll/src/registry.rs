@@ -6,6 +6,8 @@ mod cert;
 mod gc;
 mod htpasswd;
 mod password;
+mod remote;
+mod verify;
 
 use clap::Subcommand;
 use service::Error;
@@ -23,16 +25,22 @@ pub(crate) enum Verb {
     Cert(cert::Arguments),
     /// Let a running registry remove what nothing needs any more, now
     Gc(gc::Arguments),
+    /// Compare everything that a registry holds with its digests, and tell what is damaged
+    ///
+    /// A running registry reads at its own pace, and takes damaged content away: clients then push it again. Of a
+    /// folder, links and what manifests need are compared, too.
+    Verify(verify::Arguments),
 }
 
 /// Does what the command line says.
 ///
 /// Errors: files that cannot be read or written, a password that cannot be used, an RSA key without openssl, a
-/// registry that refuses.
+/// registry that refuses, content that is damaged.
 pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
     match verb {
         Verb::Htpasswd(arguments) => htpasswd::run(arguments),
         Verb::Cert(arguments) => cert::run(arguments),
         Verb::Gc(arguments) => gc::run(arguments),
+        Verb::Verify(arguments) => verify::run(arguments),
     }
 }

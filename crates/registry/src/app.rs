@@ -10,6 +10,8 @@ use tokio::sync::Mutex;
 
 use crate::Settings;
 use crate::notifications::Notifier;
+use crate::policy::{Policies, Pulls, Quotas, Turns};
+use crate::scrub::Scrub;
 use crate::upstream::Upstreams;
 use crate::validation::Validation;
 
@@ -45,6 +47,12 @@ pub(crate) struct Inner {
     pub(crate) grace: Duration,
     /// Held by whoever collects garbage.
     pub(crate) collecting: Mutex<()>,
+    pub(crate) policies: Policies,
+    pub(crate) pulls: Pulls,
+    pub(crate) quotas: Quotas,
+    /// Of those who change tags that stay where they are.
+    pub(crate) turns: Turns,
+    pub(crate) scrub: Scrub,
     /// Base of Location headers: nothing for paths.
     pub(crate) base: Base,
 }
@@ -64,6 +72,7 @@ impl App {
     pub(crate) fn new(
         store: Store,
         upstreams: Upstreams,
+        policies: Policies,
         settings: &Settings,
         notifier: Option<Notifier>,
     ) -> Self {
@@ -87,6 +96,11 @@ impl App {
             is_tls: settings.tls().is_some(),
             grace: settings.registry_storage_maintenance_gc_grace,
             collecting: Mutex::new(()),
+            policies,
+            pulls: Pulls::default(),
+            quotas: Quotas::default(),
+            turns: Turns::default(),
+            scrub: Scrub::default(),
             base,
         }))
     }

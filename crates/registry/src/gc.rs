@@ -3,11 +3,22 @@
 use std::time::Duration;
 
 use oci::store::{BlobStore as _, Collected, StoreError};
+use serde::Serialize;
 
 use crate::Settings;
 use crate::app::App;
 use crate::observe;
+use crate::policy::{self, Expired};
 use crate::purge::AGE_LIMIT;
+
+/// What went.
+#[derive(Debug, Serialize)]
+pub(crate) struct Cleaned {
+    /// What no rule of the policy keeps; nothing without a policy.
+    retention: Option<Expired>,
+    #[serde(flatten)]
+    collected: Collected,
+}
 
 /// Collects after each interval, for ever.
 pub(crate) async fn run(app: App, settings: &Settings) {
@@ -28,9 +39,20 @@ pub(crate) async fn run(app: App, settings: &Settings) {
     }
 }
 
-/// Collects what is older than the grace period; with `is_dry`, only counts it. One at a time.
-pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Collected, StoreError> {
+/// Lets go what the policy does not keep, and collects what is older than the grace period; with `is_dry`, only
+/// counts both. One at a time.
+pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Cleaned, StoreError> {
     let _turn = app.collecting.lock().await;
+    let retention = policy::retain(app, is_dry).await?;
+    if let Some(Expired {
+        is_dry,
+        tags,
+        manifests,
+        ..
+    }) = &retention
+    {
+        tracing::info!(is_dry, tags, manifests, "what no rule keeps has expired");
+    }
     let before = service::clock::now() - app.grace.min(AGE_LIMIT);
     let collected = app.store.collect(before, is_dry).await;
     if !is_dry {
@@ -52,5 +74,8 @@ pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Collected, StoreE
         repositories,
         "garbage collected"
     );
-    Ok(collected)
+    Ok(Cleaned {
+        retention,
+        collected,
+    })
 }

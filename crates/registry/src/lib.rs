@@ -6,15 +6,20 @@
 mod app;
 mod auth;
 mod gc;
+mod glob;
 pub mod htpasswd;
 mod http;
 mod notifications;
 mod observe;
+mod policy;
 mod purge;
 mod readiness;
+mod scrub;
 mod settings;
+mod size;
 mod upstream;
 mod validation;
+mod watched;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,6 +35,7 @@ use service::{CancellationToken, Error};
 use app::App;
 use auth::Gate;
 use observe::Observer;
+use policy::Policies;
 use upstream::Upstreams;
 
 pub use notifications::Endpoints;
@@ -37,6 +43,7 @@ pub use settings::{
     FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks, Platforms,
     Prefix, Settings, UpstreamConfig, UpstreamList,
 };
+pub use size::Size;
 
 /// Where journals of notifications are: beside what is the store's own, and not in distribution's layout.
 const JOURNALS: &str = ".atoll/notifications";
@@ -55,7 +62,10 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     let folder = root.join(JOURNALS);
     let (notifier, notifying) = notifications::open(&settings, Some(&folder), &shutdown)?;
     let upstreams = Upstreams::open(&settings, store.clone()).await?;
-    let app = App::new(store, upstreams.clone(), &settings, notifier);
+    let policies = Policies::open(&settings).await?;
+    let app = App::new(store, upstreams.clone(), policies, &settings, notifier);
+    app.scrub.load(&app.store).await;
+    app.pulls.load(&app.store).await;
     let health = Health::new();
     let router = http::router(&app, gate)
         .merge(health::routes(health.clone()))
@@ -124,6 +134,11 @@ fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
     if drops_uploads && may_clean {
         let (store, settings) = (app.store.clone(), Arc::clone(&settings));
         tasks.push(Box::pin(async move { purge::run(store, &settings).await }));
+    }
+    if may_clean {
+        let (app, settings) = (app.clone(), Arc::clone(&settings));
+        tasks.push(Box::pin(policy::note_pulls(app.clone())));
+        tasks.push(Box::pin(async move { scrub::run(app, &settings).await }));
     }
     tasks.push(Box::pin(observe::watch_storage(app.clone())));
     for (index, check) in settings.registry_health_file.0.iter().enumerate() {

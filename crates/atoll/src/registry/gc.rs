@@ -1,16 +1,12 @@
 //! Collecting a registry's garbage now.
 
-use std::path::{Path, PathBuf};
-
 use clap::Args;
+use reqwest::Method;
 use serde::Deserialize;
 use service::Error;
 
-use super::password;
+use super::remote::Access;
 use crate::terminal;
-
-/// Units: bytes.
-const MIB: f64 = 1_048_576.0;
 
 /// Which registry, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -18,12 +14,8 @@ pub(crate) struct Arguments {
     /// The registry, as in https://registry.example.org:5000
     #[arg(value_name = "URL")]
     url: String,
-    /// Who asks: a user that may delete everywhere. The password is read as `htpasswd` reads it
-    #[arg(long)]
-    user: Option<String>,
-    /// The registry's certificate, when the system does not trust it
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
+    #[command(flatten)]
+    access: Access,
     /// Only count
     #[arg(long)]
     dry_run: bool,
@@ -31,83 +23,65 @@ pub(crate) struct Arguments {
 
 /// What the registry answers in the end.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Answer {
-    Collected {
-        links: u64,
-        blobs: u64,
-        bytes: u64,
-        repositories: u64,
-    },
-    Refused {
-        errors: Vec<Refusal>,
-    },
+struct Collected {
+    retention: Option<Expired>,
+    links: u64,
+    blobs: u64,
+    bytes: u64,
+    repositories: u64,
+}
+
+/// What no rule of the policy keeps.
+#[derive(Debug, Deserialize)]
+struct Expired {
+    is_dry: bool,
+    tags: u64,
+    manifests: u64,
+    repositories: Vec<ExpiredThere>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Refusal {
-    message: String,
+struct ExpiredThere {
+    repository: String,
+    tags: Vec<String>,
+    manifests: Vec<String>,
 }
 
 /// Asks, waits for the end and prints what there was.
 ///
 /// Errors: the registry is not reached, refuses, or fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let doing = format!("collecting the garbage of {}", arguments.url);
-    let password = arguments.user.as_deref().map(password::read).transpose()?;
-    let ca = arguments.ca.as_deref().map(read).transpose()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(doing.clone(), e))?;
-    let answer = runtime.block_on(ask(arguments, password, ca.as_deref()))?;
-    match answer {
-        Answer::Refused { errors } => {
-            let messages: Vec<_> = errors.into_iter().map(|error| error.message).collect();
-            Err(Error::new(doing, messages.join(", ")))
+    let what = format!("gc?dryrun={}", arguments.dry_run);
+    let remote = arguments.access.open(&arguments.url)?;
+    let collected: Collected = remote.ask(Method::POST, &what)?;
+    let verb = |is_dry| if is_dry { "would go" } else { "are gone" };
+    if let Some(expired) = &collected.retention {
+        for there in &expired.repositories {
+            let name = &there.repository;
+            let tags = there.tags.iter().map(|tag| format!("{name}:{tag}"));
+            let manifests = there.manifests.iter();
+            let manifests = manifests.map(|digest| format!("{name}@{digest}"));
+            tags.chain(manifests).for_each(|line| terminal::say(&line));
         }
-        Answer::Collected {
-            links,
-            blobs,
-            bytes,
-            repositories,
-        } => {
-            #[expect(clippy::cast_precision_loss, reason = "for the eye")]
-            let mib = bytes as f64 / MIB;
-            let verb = if arguments.dry_run {
-                "would go"
-            } else {
-                "are gone"
-            };
-            terminal::say(&format!(
-                "{links} blobs of repositories that no manifest needs, {blobs} contents that no repository has \
-                 ({mib:.1} MiB) and {repositories} empty repositories {verb}."
-            ));
-            Ok(())
-        }
+        terminal::say(&format!(
+            "{} tags and {} manifests that no rule of the retention policy keeps {}.",
+            expired.tags,
+            expired.manifests,
+            verb(expired.is_dry)
+        ));
     }
-}
-
-async fn ask(
-    arguments: &Arguments,
-    password: Option<String>,
-    ca: Option<&[u8]>,
-) -> Result<Answer, Error> {
-    let doing = || format!("asking {}", arguments.url);
-    let url = format!("{}/v2/_atoll/gc", arguments.url.trim_end_matches('/'));
-    let mut request = service::http_client(ca, false)?
-        .post(url)
-        .query(&[("dryrun", arguments.dry_run)]);
-    if let Some(user) = &arguments.user {
-        request = request.basic_auth(user, password);
-    }
-    let response = request.send().await.map_err(|e| Error::new(doing(), e))?;
-    let status = response.status();
-    let text = response.text().await.map_err(|e| Error::new(doing(), e))?;
-    serde_json::from_str(&text)
-        .map_err(|_| Error::new(doing(), format!("{status}, and no answer of this registry")))
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+    let Collected {
+        links,
+        blobs,
+        bytes,
+        repositories,
+        ..
+    } = collected;
+    terminal::say(&format!(
+        "{links} blobs of repositories that no manifest needs, {blobs} contents that no repository has ({}) and \
+         {repositories} empty repositories {}.",
+        terminal::mib(bytes),
+        verb(arguments.dry_run)
+    ));
+    Ok(())
 }

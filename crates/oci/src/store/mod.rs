@@ -299,6 +299,16 @@ pub trait BlobStore: Send + Sync + 'static {
         target: &Target,
     ) -> impl Future<Output = Result<Timestamp>> + Send;
 
+    /// What the registry keeps for itself under `name`, a word in lower case: it may be lost, and never is half.
+    fn record(&self, name: &'static str) -> impl Future<Output = Result<Option<Bytes>>> + Send;
+
+    /// Keeps `record` under `name`, in place of what was there.
+    fn put_record(
+        &self,
+        name: &'static str,
+        record: Bytes,
+    ) -> impl Future<Output = Result<()>> + Send;
+
     /// Takes a tag away, or a manifest that has no tag, that no index needs and that refers to nothing which is there;
     /// not when it was pushed later than `pushed_at`. Whether it went.
     fn expire(

@@ -7,13 +7,11 @@ mod access;
 mod backoff;
 mod credentials;
 mod gate;
-mod glob;
 mod grants;
 mod issuer;
 mod passwords;
 mod policy;
 mod users;
-mod watched;
 
 pub(crate) use access::Access;
 pub(crate) use credentials::Credentials;

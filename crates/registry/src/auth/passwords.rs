@@ -16,8 +16,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::credentials::Login;
-use super::watched::{BoxError, Watched};
 use crate::htpasswd;
+use crate::watched::{BoxError, Watched};
 
 /// Remembered passwords.
 const REMEMBERED_LIMIT: u64 = 1024;

@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 
-use super::glob::Glob;
-use super::watched::BoxError;
+use crate::glob::Glob;
+use crate::watched::BoxError;
 
 /// What can be done in a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

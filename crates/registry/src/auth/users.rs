@@ -14,10 +14,10 @@ use super::backoff::Backoff;
 use super::credentials::{Credentials, Login};
 use super::passwords::{Passwords, User};
 use super::policy::Policy;
-use super::watched::Watched;
 use crate::Settings;
 use crate::http::RegistryError;
 use crate::observe;
+use crate::watched::Watched;
 
 /// The token of whoever has not logged in.
 const ANONYMOUS: &str = "anonymous";

@@ -4,7 +4,10 @@ use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oci::store::StoreError;
+use oci::{Digest, Tag};
 use serde_json::{Value, json};
+
+use crate::policy::Exceeded;
 
 /// An error as clients see it: a status and a list of codes.
 #[derive(Debug, Clone)]
@@ -46,6 +49,29 @@ impl RegistryError {
             "requested access to the resource is denied",
             &Value::Null,
         )
+    }
+
+    /// A quota is exhausted.
+    pub(super) fn quota(exceeded: &Exceeded) -> Self {
+        let Exceeded {
+            repositories,
+            limit,
+            used,
+            wanted,
+        } = exceeded;
+        let message = format!(
+            "the quota of {repositories} is exhausted: {used} of {limit} bytes are used, {wanted} more are wanted"
+        );
+        let detail =
+            json!({ "repositories": repositories, "limit": limit, "used": used, "wanted": wanted });
+        Self::new(StatusCode::FORBIDDEN, "DENIED", message, &detail)
+    }
+
+    /// A tag stays where it is. Clients show the message, and try `DENIED` no second time.
+    pub(super) fn immutable(tag: &Tag, at: &Digest) -> Self {
+        let message = format!("tag {tag} is immutable: it stays at {at}; push under another tag");
+        let detail = json!({ "tag": tag.as_str(), "digest": at });
+        Self::new(StatusCode::CONFLICT, "DENIED", message, &detail)
     }
 
     /// Too many failed logins. Units: seconds.
@@ -311,8 +337,6 @@ impl From<StoreError> for RegistryError {
 
 #[cfg(test)]
 mod tests {
-    use oci::Digest;
-
     use super::*;
 
     fn io(kind: std::io::ErrorKind) -> StoreError {
@@ -381,6 +405,13 @@ mod tests {
     #[test]
     fn each_refusal_of_a_request_has_its_status_and_code() {
         let invalid = model::Error::invalid("a", "b");
+        let (tag, digest) = ("t".parse().unwrap(), Digest::sha256(b""));
+        let exceeded = Exceeded {
+            repositories: "a".to_owned(),
+            limit: 1,
+            used: 1,
+            wanted: 1,
+        };
         let too_large = model::Error::TooLarge {
             what: "manifest",
             limit: 1,
@@ -417,6 +448,8 @@ mod tests {
             (RegistryError::manifest(&invalid), 400, "MANIFEST_INVALID"),
             (RegistryError::name(&invalid), 400, "NAME_INVALID"),
             (RegistryError::tag(&invalid), 400, "TAG_INVALID"),
+            (RegistryError::quota(&exceeded), 403, "DENIED"),
+            (RegistryError::immutable(&tag, &digest), 409, "DENIED"),
             (RegistryError::too_many_tags(1), 414, "TAG_INVALID"),
             (RegistryError::no_route(), 404, "NAME_UNKNOWN"),
         ]);

@@ -103,7 +103,8 @@ pub(super) fn authorize(
     method: &Method,
 ) -> Result<(), RegistryError> {
     match (route, need(route, method)) {
-        (Route::Gc, _) => access.demand_everything(),
+        // All of them tell what every repository has.
+        (Route::Gc | Route::Scrub | Route::Usage, _) => access.demand_everything(),
         (Route::Catalog, _) => access.demand_catalog(),
         (_, Some((repository, action))) => access.demand(repository, action),
         (_, None) => Ok(()),
@@ -113,7 +114,12 @@ pub(super) fn authorize(
 /// What a request needs to be allowed. What belongs to no repository needs nothing more.
 fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action)> {
     match route {
-        Route::Base | Route::Catalog | Route::Extensions | Route::Gc => None,
+        Route::Base
+        | Route::Catalog
+        | Route::Extensions
+        | Route::Gc
+        | Route::Scrub
+        | Route::Usage => None,
         // Looking at one's upload and giving it up are parts of a push.
         Route::Uploads { name } | Route::Upload { name, .. } => Some((name, Action::Push)),
         Route::Referrers { name, .. }

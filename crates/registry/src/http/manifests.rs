@@ -14,7 +14,7 @@ use oci::{
 };
 
 use super::location::Origin;
-use super::{Answer, CONTENT_DIGEST, RegistryError, UNCONFIRMED, blobs, query};
+use super::{Answer, CONTENT_DIGEST, RegistryError, UNCONFIRMED, blobs, limits, query};
 use crate::app::App;
 use crate::notifications::{self, Action};
 use crate::upstream::{Found, Traffic, pushed};
@@ -30,6 +30,9 @@ const OCI_TAG: header::HeaderName = header::HeaderName::from_static("oci-tag");
 
 pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
     let mut found = find(app, name, target).await?;
+    if let Target::Tag(tag) = target {
+        app.pulls.note(name, tag);
+    }
     if let Target::Tag(_) = target
         && let Some(child) = child_for_old_client(&found.manifest, &head.headers)
     {
@@ -123,9 +126,13 @@ pub(super) async fn put(
         Target::Digest(claimed) => checked(claimed, &manifest)?,
     };
     let is_sparse = may_be_sparse(app, name, &manifest).await?;
+    let _turn = limits::turn_to_point(app, name, &tags, &manifest, &digest).await?;
+    let length = manifest.bytes.len() as u64;
+    let room = limits::room(app, name, Some(&manifest.digest), length).await?;
     app.store
         .put_manifest(name, &manifest, &digest, &tags, is_sparse)
         .await?;
+    room.used();
     let pushed = (name, &digest, &manifest);
     notifications::of_manifest(app, head, Action::Push, pushed, &tags);
     let headers = [
@@ -149,6 +156,7 @@ pub(super) async fn put(
 }
 
 pub(super) async fn delete(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
+    let _turn = limits::turn_to_delete(app, name, target).await?;
     match target {
         Target::Tag(tag) => {
             app.store.delete_tag(name, tag).await?;

@@ -4,6 +4,7 @@ mod blobs;
 mod collection;
 mod error;
 mod guard;
+mod limits;
 mod lists;
 mod location;
 mod manifests;
@@ -12,6 +13,7 @@ mod query;
 mod range;
 mod referrers;
 mod route;
+mod scrub;
 mod uploads;
 
 use axum::extract::{Request, State};
@@ -154,6 +156,8 @@ async fn answer(app: &App, request: Request) -> Answer {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
             Ok(collection::answer(app.clone(), is_dry))
         }
+        (Route::Usage, _) => limits::usage(app).await,
+        (Route::Scrub, method) => Ok(scrub::answer(app, &method)),
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
         (Route::Referrers { name, digest }, _) => referrers::list(app, &name, &digest, &head).await,
         (Route::Manifest { name, target }, Method::PUT) => {

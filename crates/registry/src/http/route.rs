@@ -14,6 +14,10 @@ pub(super) enum Route {
     Catalog,
     /// Collects garbage: our own.
     Gc,
+    /// What quotas are used for: our own.
+    Usage,
+    /// Compares all content with its digest: our own.
+    Scrub,
     /// Extensions of the protocol. Source: distribution-spec, extension discovery.
     Extensions,
     Referrers {
@@ -61,6 +65,8 @@ impl Route {
             [""] => Ok(Self::Base),
             ["_catalog"] => Ok(Self::Catalog),
             ["_atoll", "gc"] => Ok(Self::Gc),
+            ["_atoll", "usage"] => Ok(Self::Usage),
+            ["_atoll", "scrub"] => Ok(Self::Scrub),
             ["_oci", "ext", "discover"] => Ok(Self::Extensions),
             [name @ .., "tags", "list"] => Ok(Self::Tags {
                 name: repository(name)?,
@@ -103,7 +109,12 @@ impl Route {
     /// The repository that it lies in.
     pub(super) fn repository_mut(&mut self) -> Option<&mut Repository> {
         match self {
-            Self::Base | Self::Catalog | Self::Gc | Self::Extensions => None,
+            Self::Base
+            | Self::Catalog
+            | Self::Gc
+            | Self::Scrub
+            | Self::Usage
+            | Self::Extensions => None,
             Self::Referrers { name, .. }
             | Self::Tags { name }
             | Self::Manifest { name, .. }
@@ -117,12 +128,17 @@ impl Route {
     pub(super) fn methods(&self) -> Vec<Method> {
         match self {
             Self::Base => vec![Method::GET, Method::HEAD, Method::OPTIONS],
-            Self::Catalog | Self::Extensions | Self::Referrers { .. } | Self::Tags { .. } => {
+            Self::Catalog
+            | Self::Usage
+            | Self::Extensions
+            | Self::Referrers { .. }
+            | Self::Tags { .. } => {
                 vec![Method::GET, Method::HEAD]
             }
             Self::Manifest { .. } => vec![Method::GET, Method::HEAD, Method::PUT, Method::DELETE],
             Self::Blob { .. } => vec![Method::GET, Method::HEAD, Method::DELETE],
             Self::Gc | Self::Uploads { .. } => vec![Method::POST],
+            Self::Scrub => vec![Method::GET, Method::HEAD, Method::POST],
             Self::Upload { .. } => vec![
                 Method::GET,
                 Method::HEAD,
@@ -213,6 +229,8 @@ mod tests {
             }
         );
         assert_eq!(parse("/v2/_atoll/gc"), Route::Gc);
+        assert_eq!(parse("/v2/_atoll/scrub"), Route::Scrub);
+        assert_eq!(parse("/v2/_atoll/usage"), Route::Usage);
         assert_eq!(parse("/v2/_oci/ext/discover"), Route::Extensions);
         assert_eq!(
             parse(&format!("/v2/a/referrers/{DIGEST}")),

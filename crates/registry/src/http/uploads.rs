@@ -14,7 +14,7 @@ use oci::{Algorithm, Digest, Repository};
 use uuid::Uuid;
 
 use super::location::Origin;
-use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, query, range};
+use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, limits, query, range};
 use crate::app::App;
 use crate::auth::{self, Access};
 use crate::notifications::{self, Action};
@@ -49,21 +49,25 @@ pub(super) async fn start(
         // What cannot be mounted is uploaded instead: never an error.
         if let (Ok(digest), Ok(from)) = (digest.parse::<Digest>(), from)
             && may_read(&from)
-            && app.store.mount_blob(name, from.as_ref(), &digest).await?
         {
-            if app.notifier.is_some()
-                && let Ok(size) = app.store.blob_size(name, &digest).await
-            {
-                let mounted = (name, &digest, size);
-                notifications::of_blob(app, head, Action::Mount, mounted, from.as_ref());
+            let room = limits::room_to_mount(app, name, from.as_ref(), &digest).await?;
+            if app.store.mount_blob(name, from.as_ref(), &digest).await? {
+                room.used();
+                if app.notifier.is_some()
+                    && let Ok(size) = app.store.blob_size(name, &digest).await
+                {
+                    let mounted = (name, &digest, size);
+                    notifications::of_blob(app, head, Action::Mount, mounted, from.as_ref());
+                }
+                return Ok(created(&origin, name, &digest));
             }
-            return Ok(created(&origin, name, &digest));
         }
     }
     let digest = match query::value(uri, "digest") {
         Some(text) => Some(parse_digest(&text)?),
         None => None,
     };
+    limits::announced(app, name, None, digest.as_ref(), &head.headers).await?;
     let id = app.store.start_upload(name, service::clock::now()).await?;
     observe::upload("started", 1);
     let Some(digest) = digest else {
@@ -87,6 +91,7 @@ pub(super) async fn append(
 ) -> Answer {
     let origin = Origin::of(app, head);
     let offset = offset(&head.headers)?;
+    limits::announced(app, name, Some(id), None, &head.headers).await?;
     let size = receive(app, name, id, offset, body).await?;
     Ok(pending(StatusCode::ACCEPTED, &origin, name, id, size))
 }
@@ -103,6 +108,7 @@ pub(super) async fn finish(
         .ok_or_else(|| RegistryError::digest("the parameter digest is missing"))?;
     let digest = parse_digest(&digest)?;
     let offset = offset(&head.headers)?;
+    limits::announced(app, name, Some(id), Some(&digest), &head.headers).await?;
     complete(app, name, id, (offset, body), &digest, head).await?;
     Ok(created(&origin, name, &digest))
 }
@@ -117,7 +123,7 @@ async fn complete(
     head: &Parts,
 ) -> Result<(), RegistryError> {
     let size = receive(app, name, id, offset, body).await?;
-    app.store.finish_upload(name, id, digest).await?;
+    commit(app, name, id, digest, size).await?;
     observe::upload("finished", 1);
     notifications::of_blob(app, head, Action::Push, (name, digest, size), None);
     Ok(())
@@ -138,6 +144,26 @@ pub(super) async fn cancel(app: &App, name: &Repository, id: Uuid) -> Answer {
     app.store.cancel_upload(name, id).await?;
     observe::upload("cancelled", 1);
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Makes an upload a blob; one that there is no room for is dropped.
+async fn commit(
+    app: &App,
+    name: &Repository,
+    id: Uuid,
+    digest: &Digest,
+    size: u64,
+) -> Result<(), RegistryError> {
+    let room = match limits::room(app, name, Some(digest), size).await {
+        Ok(room) => room,
+        Err(error) => {
+            app.store.cancel_upload(name, id).await.ok();
+            return Err(error);
+        }
+    };
+    app.store.finish_upload(name, id, digest).await?;
+    room.used();
+    Ok(())
 }
 
 /// Appends the body; fewer bytes than announced stay, but are an error.

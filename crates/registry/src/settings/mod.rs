@@ -14,6 +14,7 @@ use service::server::Listen;
 use service::settings::{CommaList, Problem, Problems, Secret, Values};
 use service::{logs, tls};
 
+use crate::Size;
 use crate::notifications::Endpoints;
 pub(crate) use kinds::{FileCheck, items, nothing, without_index};
 pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
@@ -96,6 +97,9 @@ service::settings! {
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
         /// Whether nothing can be pushed or deleted, and nothing is cleaned up.
         registry_storage_maintenance_readonly_enabled: bool = "false",
+        /// File of rules, YAML or JSON, that say which tags are kept, how much repositories may hold, and which tags
+        /// never move. Read again when it changes.
+        registry_storage_policy_path: Option<PathBuf> = "",
         /// Whether uploads that nobody finishes are dropped.
         registry_storage_maintenance_uploadpurging_enabled: bool = "true",
         /// How long an upload may stay without a byte.
@@ -104,14 +108,20 @@ service::settings! {
         registry_storage_maintenance_uploadpurging_interval: Duration = "24h",
         /// Whether abandoned uploads stay all the same.
         registry_storage_maintenance_uploadpurging_dryrun: bool = "false",
-        /// Whether content that nothing needs any more is removed, while everything goes on.
+        /// Whether tags that no policy keeps and content that nothing needs are removed, while everything goes on.
         registry_storage_maintenance_gc_enabled: bool = "true",
-        /// How often such content is looked for.
+        /// How often such tags and content are looked for.
         registry_storage_maintenance_gc_interval: Duration = "24h",
         /// How long content stays after it was pushed: its manifest may still come.
         registry_storage_maintenance_gc_grace: Duration = "1h",
         /// Whether manifests of schema 1, as Docker made them until 2016, are taken; those that are there are served.
         registry_compatibility_schema1_enabled: bool = "true",
+        /// Whether all content is read from time to time and compared with its digest.
+        registry_storage_maintenance_scrub_enabled: bool = "true",
+        /// How long after one such scrub the next one begins.
+        registry_storage_maintenance_scrub_interval: Duration = "168h",
+        /// How much a scrub reads in a second; 0: as much as it can.
+        registry_storage_maintenance_scrub_rate: Size = "50MiB",
         /// Whether manifests are taken that need what is not there.
         registry_validation_disabled: bool = "false",
         /// Registry whose content is fetched when somebody asks for it, and kept: `https://HOST[:PORT]`. Nothing can be
@@ -283,6 +293,33 @@ impl Settings {
         }
         problems
     }
+
+    /// Rights that nobody could have, or that nobody would look for.
+    fn rights_problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let (has_policy, is_pull_free) = (
+            self.registry_auth_policy_path.is_some(),
+            self.registry_auth_anonymouspull,
+        );
+        if self.registry_auth_htpasswd_path.is_none() && (has_policy || is_pull_free) {
+            let switch = if has_policy {
+                "REGISTRY_AUTH_POLICY_PATH"
+            } else {
+                "REGISTRY_AUTH_ANONYMOUSPULL"
+            };
+            problems.push(Problem::new(
+                "REGISTRY_AUTH_HTPASSWD_PATH",
+                format!("missing although {switch} is set: nobody could log in"),
+            ));
+        }
+        if has_policy && is_pull_free {
+            problems.push(Problem::new(
+                "REGISTRY_AUTH_ANONYMOUSPULL",
+                "the rules of REGISTRY_AUTH_POLICY_PATH decide: grant pull to anonymous there",
+            ));
+        }
+        problems
+    }
 }
 
 impl Settings {
@@ -367,6 +404,10 @@ impl ServerSettings for Settings {
                 &self.registry_auth_htpasswd_path,
             ),
             ("REGISTRY_AUTH_POLICY_PATH", &self.registry_auth_policy_path),
+            (
+                "REGISTRY_STORAGE_POLICY_PATH",
+                &self.registry_storage_policy_path,
+            ),
         ];
         match (files[0].1, files[1].1) {
             (Some(_), None) => {
@@ -389,27 +430,7 @@ impl ServerSettings for Settings {
                 ));
             }
         }
-        let (has_policy, is_pull_free) = (
-            self.registry_auth_policy_path.is_some(),
-            self.registry_auth_anonymouspull,
-        );
-        if self.registry_auth_htpasswd_path.is_none() && (has_policy || is_pull_free) {
-            let switch = if has_policy {
-                "REGISTRY_AUTH_POLICY_PATH"
-            } else {
-                "REGISTRY_AUTH_ANONYMOUSPULL"
-            };
-            problems.push(Problem::new(
-                "REGISTRY_AUTH_HTPASSWD_PATH",
-                format!("missing although {switch} is set: nobody could log in"),
-            ));
-        }
-        if has_policy && is_pull_free {
-            problems.push(Problem::new(
-                "REGISTRY_AUTH_ANONYMOUSPULL",
-                "the rules of REGISTRY_AUTH_POLICY_PATH decide: grant pull to anonymous there",
-            ));
-        }
+        problems.extend(self.rights_problems());
         if let Some(host) = &self.registry_http_host
             && !host.starts_with("http://")
             && !host.starts_with("https://")

@@ -269,7 +269,7 @@ fn is_told(link: &Path) -> bool {
 }
 
 /// The digest that a link holds; nothing when there is no link, or none that can be read.
-fn link(path: &Path) -> Result<Option<Digest>> {
+pub(super) fn link(path: &Path) -> Result<Option<Digest>> {
     let mut text = String::new();
     let read =
         File::open(path).and_then(|file| file.take(LINK_LIMIT_BYTES).read_to_string(&mut text));

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::adopt;
 use super::change::{Change, Name, Order, Source};
 use super::committer::{Committer, Shared};
-use super::durable;
+use super::durable::{self, Staged};
 use super::index::{Blob, Index};
 use super::journal::Journal;
 use super::layout::Layout;
@@ -193,6 +193,20 @@ impl Inner {
                 tell(&canonical, inner.quarantine(&canonical));
             }
         });
+    }
+
+    pub(super) fn record(&self, name: &str) -> Result<Option<Bytes>> {
+        match fs::read(self.layout().record(name)) {
+            Ok(record) => Ok(Some(record.into())),
+            Err(error) if durable::is_absent(&error) => Ok(None),
+            Err(error) => Err(StoreError::io("reading a record")(error)),
+        }
+    }
+
+    pub(super) fn put_record(&self, name: &str, record: &[u8]) -> Result<()> {
+        let staged = Staged::write(self.layout().temporary(), record);
+        let placed = staged.and_then(|staged| staged.place(&self.layout().record(name)));
+        placed.map_err(StoreError::io("writing a record"))
     }
 
     /// A manifest of a repository, compared with its digest; nothing when it is gone, or damaged and taken away.

@@ -42,6 +42,11 @@ impl Layout {
         self.own.join("journal")
     }
 
+    /// What the registry keeps for itself.
+    pub(super) fn record(&self, name: &str) -> PathBuf {
+        self.own.join("records").join(name)
+    }
+
     pub(super) fn index(&self) -> PathBuf {
         self.own.join("index.redb")
     }

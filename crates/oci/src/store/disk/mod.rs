@@ -5,6 +5,7 @@
 //! all changes; bytes are written and read on the runtime's blocking pool.
 
 mod adopt;
+mod audit;
 mod change;
 mod collect;
 mod committer;
@@ -37,6 +38,7 @@ use uuid::Uuid;
 
 use super::{BlobStore, Result, StoreError};
 use crate::{Digest, Kind, Manifest, Repository, Tag, Target};
+pub use audit::{Audited, Fault, FaultKind};
 use change::{Change, Name, Order, Source};
 use committer::nanos;
 use inner::Inner;
@@ -71,6 +73,13 @@ impl DiskStore {
             })
             .build();
         Ok(Self { inner, manifests })
+    }
+
+    /// Compares everything in the folder, content, links and what manifests need; tells each fault to `found`.
+    ///
+    /// Errors: Io – the folder cannot be read.
+    pub async fn audit(&self, found: impl FnMut(Fault) + Send + 'static) -> Result<Audited> {
+        self.run(move |inner| audit::audit(inner, found)).await
     }
 
     async fn commit(&self, change: Change, content: Option<Bytes>) -> Result<()> {
@@ -394,6 +403,14 @@ impl BlobStore for DiskStore {
             }
             Err(error) => Err(StoreError::io("looking for the time of a push")(error)),
         }
+    }
+
+    async fn record(&self, name: &'static str) -> Result<Option<Bytes>> {
+        self.run(move |inner| inner.record(name)).await
+    }
+
+    async fn put_record(&self, name: &'static str, record: Bytes) -> Result<()> {
+        self.run(move |inner| inner.put_record(name, &record)).await
     }
 
     async fn expire(

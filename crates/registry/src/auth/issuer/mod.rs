@@ -11,10 +11,10 @@ use service::Error;
 
 use super::access::Access;
 use super::credentials::Credentials;
-use super::watched::Watched;
 use crate::Settings;
 use crate::http::RegistryError;
 use crate::observe;
+use crate::watched::Watched;
 use jwt::{Claims, Expected, Jwt};
 use keys::Keys;
 

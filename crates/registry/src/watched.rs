@@ -9,12 +9,12 @@ use std::time::SystemTime;
 /// Units: bytes. Largest file.
 const LIMIT_BYTES: u64 = 4 << 20;
 
-pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Parse<T> = fn(&str) -> Result<T, BoxError>;
 
 /// The content of a file, read again whenever the file has changed. One that cannot be used leaves the old content
 /// in force.
-pub(super) struct Watched<T> {
+pub(crate) struct Watched<T> {
     path: PathBuf,
     parse: Parse<T>,
     state: RwLock<State<T>>,
@@ -35,7 +35,7 @@ struct Stamp {
 
 impl<T: Send + Sync + 'static> Watched<T> {
     /// Errors: the file cannot be read, is too large or does not parse.
-    pub(super) async fn open(path: &Path, parse: Parse<T>) -> Result<Self, BoxError> {
+    pub(crate) async fn open(path: &Path, parse: Parse<T>) -> Result<Self, BoxError> {
         // Before the read, so that a change during it is seen.
         let stamp = Stamp::of(path);
         let content = Arc::new(read(path.to_owned(), parse).await?);
@@ -60,7 +60,7 @@ impl<T: Send + Sync + 'static> Watched<T> {
     }
 
     /// What the file says now, or said when it last could be used.
-    pub(super) async fn get(&self) -> Arc<T> {
+    pub(crate) async fn get(&self) -> Arc<T> {
         // A thread of its own would cost more than this look.
         let stamp = Stamp::of(&self.path);
         {

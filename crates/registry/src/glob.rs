@@ -1,25 +1,33 @@
 //! Patterns of repository names.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 /// A pattern: `*` stands for any text without `/`, `**` for any text at all.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct Glob(String);
+pub(crate) struct Glob(String);
 
 impl Glob {
     /// The pattern of every name.
-    pub(super) fn everything() -> Self {
+    pub(crate) fn everything() -> Self {
         Self("**".to_owned())
     }
 
     /// Whether every name matches.
-    pub(super) fn is_everything(&self) -> bool {
+    pub(crate) fn is_everything(&self) -> bool {
         self.0 == "**"
     }
 
-    pub(super) fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         self.is_everything() || matches(self.0.as_bytes(), name.as_bytes())
+    }
+}
+
+impl fmt::Display for Glob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -1,0 +1,102 @@
+//! A running registry, asked for what only those may ask who may delete everywhere.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use reqwest::{Client, Method};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use service::Error;
+use tokio::runtime::Runtime;
+
+use super::password;
+
+/// Who asks, and how the registry is trusted.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Access {
+    /// Who asks: a user that may delete everywhere. The password is read as `htpasswd` reads it
+    #[arg(long)]
+    user: Option<String>,
+    /// The registry's certificate, when the system does not trust it
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+/// The registry.
+pub(super) struct Remote<'a> {
+    url: &'a str,
+    user: Option<&'a str>,
+    password: Option<String>,
+    client: Client,
+    runtime: Runtime,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Answer<T> {
+    Refused { errors: Vec<Refusal> },
+    Given(T),
+}
+
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+impl Access {
+    /// The registry at `url`.
+    ///
+    /// Errors: no password, no certificate.
+    pub(super) fn open<'a>(&'a self, url: &'a str) -> Result<Remote<'a>, Error> {
+        let user = self.user.as_deref();
+        let password = user.map(password::read).transpose()?;
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+        };
+        let ca = self.ca.as_ref().map(read).transpose()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|e| Error::new("starting the runtime", e))?;
+        Ok(Remote {
+            url,
+            user,
+            password,
+            client: service::http_client(ca.as_deref(), false)?,
+            runtime,
+        })
+    }
+}
+
+impl Remote<'_> {
+    /// What the registry answers at `/v2/_atoll/<what>`.
+    ///
+    /// Errors: it is not reached, refuses, or answers something else.
+    pub(super) fn ask<T: DeserializeOwned>(&self, method: Method, what: &str) -> Result<T, Error> {
+        let url = format!("{}/v2/_atoll/{what}", self.url.trim_end_matches('/'));
+        let doing = || format!("asking {}", self.url);
+        let mut request = self.client.request(method, url);
+        if let Some(user) = self.user {
+            request = request.basic_auth(user, self.password.as_ref());
+        }
+        let answered = async {
+            let response = request.send().await?;
+            Ok((response.status(), response.text().await?))
+        };
+        let (status, text) = self
+            .runtime
+            .block_on(answered)
+            .map_err(|e: reqwest::Error| Error::new(doing(), e))?;
+        match serde_json::from_str(&text) {
+            Ok(Answer::Given(answer)) => Ok(answer),
+            Ok(Answer::Refused { errors }) => {
+                let messages: Vec<_> = errors.into_iter().map(|error| error.message).collect();
+                Err(Error::new(doing(), messages.join(", ")))
+            }
+            Err(_) => {
+                let reason = format!("{status}, and no answer of this registry");
+                Err(Error::new(doing(), reason))
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Whether everything that a registry holds is as it was pushed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clap::Args;
+use oci::Digest;
+use oci::store::disk::{Audited, Fault, FaultKind};
+use oci::store::{BlobStore as _, DiskStore};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use service::Error;
+
+use super::remote::Access;
+use crate::terminal;
+
+/// How often a running registry is asked how far it is.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What is verified, and how it is told.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// A running registry, as in https://registry.example.org:5000, or the folder of one that is stopped
+    #[arg(value_name = "URL|DIRECTORY")]
+    target: String,
+    #[command(flatten)]
+    access: Access,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Take damaged content of a folder away, as a running registry always does: clients then push it again
+    #[arg(long)]
+    quarantine: bool,
+}
+
+/// What a running registry tells of its scrub.
+#[derive(Debug, Deserialize)]
+struct Report {
+    is_running: bool,
+    percent: u8,
+    contents: u64,
+    bytes: u64,
+    damaged: u64,
+    missing: u64,
+    unread: u64,
+    findings: Vec<Finding>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Finding {
+    digest: String,
+    what: String,
+    repositories: Vec<String>,
+}
+
+/// Verifies and prints what is wrong.
+///
+/// Errors: something is wrong, or cannot be looked at.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let target = &arguments.target;
+    if target.starts_with("http://") || target.starts_with("https://") {
+        return ask(arguments);
+    }
+    let folder = Path::new(target);
+    if !folder.is_dir() {
+        let reason = "neither a folder nor an address that begins with http:// or https://";
+        return Err(Error::new(format!("verifying {target}"), reason));
+    }
+    look(arguments, folder)
+}
+
+/// Has a running registry scrub, and waits for the end.
+fn ask(arguments: &Arguments) -> Result<(), Error> {
+    let remote = arguments.access.open(&arguments.target)?;
+    let mut text: Value = remote.ask(Method::POST, "scrub")?;
+    let mut told = None;
+    let report = loop {
+        let report: Report = serde_json::from_value(text.clone())
+            .map_err(|e| Error::new("reading the report", e))?;
+        if !report.is_running {
+            break report;
+        }
+        if !arguments.json && told != Some(report.percent) {
+            told = Some(report.percent);
+            terminal::progress(&format!("{} % verified", report.percent));
+        }
+        std::thread::sleep(LOOK);
+        text = remote.ask(Method::GET, "scrub")?;
+    };
+    if arguments.json {
+        terminal::say(&text.to_string());
+    } else {
+        for Finding {
+            digest,
+            what,
+            repositories,
+        } in &report.findings
+        {
+            terminal::say(&format!("{what:8} {digest} {}", repositories.join(" ")));
+        }
+        let (contents, size) = (report.contents, terminal::mib(report.bytes));
+        terminal::say(&format!("{contents} contents verified ({size})."));
+    }
+    let Report {
+        damaged,
+        missing,
+        unread,
+        ..
+    } = report;
+    if damaged + missing + unread == 0 {
+        return Ok(());
+    }
+    let reason = format!(
+        "{damaged} contents are damaged, {missing} missing, {unread} could not be read; what is damaged is in \
+         quarantine: push it again"
+    );
+    Err(Error::new(
+        format!("verifying {}", arguments.target),
+        reason,
+    ))
+}
+
+/// Looks at a folder that no registry uses now.
+fn look(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
+    let doing = || format!("verifying {}", folder.display());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(doing(), e))?;
+    let audit = audit(folder, arguments.quarantine);
+    let (audited, faults) = runtime
+        .block_on(audit)
+        .map_err(|e| Error::new(doing(), e))?;
+    if arguments.json {
+        terminal::say(&json!({ "audited": audited, "faults": faults }).to_string());
+    } else {
+        for fault in &faults {
+            terminal::say(&line(fault));
+        }
+        terminal::say(&format!(
+            "{} contents ({}), {} repositories and {} links verified.",
+            audited.contents,
+            terminal::mib(audited.bytes),
+            audited.repositories,
+            audited.links
+        ));
+    }
+    let mut counts = BTreeMap::new();
+    for fault in &faults {
+        *counts.entry(fault.kind).or_insert(0) += 1;
+    }
+    // Garbage is no damage.
+    counts.remove(&FaultKind::Orphaned);
+    if counts.is_empty() {
+        return Ok(());
+    }
+    let counts: Vec<_> = counts
+        .into_iter()
+        .map(|(kind, count)| format!("{count} {}", name(kind)))
+        .collect();
+    Err(Error::new(doing(), format!("found {}", counts.join(", "))))
+}
+
+async fn audit(folder: &Path, quarantine: bool) -> oci::store::Result<(Audited, Vec<Fault>)> {
+    let store = DiskStore::open(folder).await?;
+    let faults = Arc::new(Mutex::new(Vec::new()));
+    let found = Arc::clone(&faults);
+    let note = move |fault| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.push(fault);
+    };
+    let audited = store.audit(note).await?;
+    let faults = std::mem::take(&mut *faults.lock().unwrap_or_else(PoisonError::into_inner));
+    let damaged = faults
+        .iter()
+        .filter(|fault| fault.kind == FaultKind::Damaged);
+    for digest in damaged.filter_map(|fault| fault.what.parse::<Digest>().ok()) {
+        if quarantine {
+            store.quarantine(&digest).await?;
+        }
+    }
+    Ok((audited, faults))
+}
+
+fn line(fault: &Fault) -> String {
+    let repository = fault.repository.as_ref();
+    let place = repository
+        .map(|name| format!("{name} "))
+        .unwrap_or_default();
+    format!(
+        "{:8} {place}{}: {}",
+        name(fault.kind),
+        fault.what,
+        fault.why
+    )
+}
+
+fn name(kind: FaultKind) -> &'static str {
+    match kind {
+        FaultKind::Damaged => "damaged",
+        FaultKind::Link => "link",
+        FaultKind::Dangling => "dangling",
+        FaultKind::Missing => "missing",
+        FaultKind::Orphaned => "orphaned",
+    }
+}

@@ -1,0 +1,22 @@
+//! What the scrub found, and a scrub because somebody asks.
+
+use axum::Json;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::app::App;
+
+/// The report; with `POST`, of a scrub that begins now unless one runs.
+pub(super) fn answer(app: &App, method: &Method) -> Response {
+    let status = if *method == Method::POST {
+        app.scrub.ask();
+        StatusCode::ACCEPTED
+    } else {
+        StatusCode::OK
+    };
+    let report = app.scrub.report();
+    let mut body = json!(*report);
+    body["percent"] = report.progress().into();
+    (status, Json(body)).into_response()
+}
