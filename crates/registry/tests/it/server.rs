@@ -88,6 +88,10 @@ impl Server {
         self.shutdown.cancel();
         drop(self.http);
         self.running.wait().await.unwrap();
+        // A look at the disk that nobody waits for any more may still be under way.
+        if let Ok(lock) = std::fs::File::open(self.dir.path().join("data/.atoll/lock")) {
+            eventually(async || lock.try_lock().is_ok()).await;
+        }
         change(&mut self.settings);
         Self::start(self.dir, self.settings, self.ca).await
     }
