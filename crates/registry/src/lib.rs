@@ -23,7 +23,6 @@ mod watched;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use oci::store::DiskStore;
@@ -47,9 +46,6 @@ pub use size::Size;
 
 /// Where journals of notifications are: beside what is the store's own, and not in distribution's layout.
 const JOURNALS: &str = ".atoll/notifications";
-/// How long fetches may go on after shutdown began: as long as the downloads that wait for them.
-const FETCH_LIMIT: Duration = Duration::from_secs(20);
-
 /// Opens the store, binds the address and serves there until `shutdown`.
 ///
 /// Errors: a storage folder, password file or certificate that cannot be used; an address in use.
@@ -83,10 +79,11 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         running.also(aside.wait());
     }
     {
-        let shutdown = shutdown.clone();
+        let (shutdown, limit) = (shutdown.clone(), settings.registry_http_draintimeout);
         running.also(async move {
             shutdown.run_until_cancelled(upstreams.expire()).await;
-            upstreams.finish(FETCH_LIMIT).await;
+            // Downloads wait for them.
+            upstreams.finish(limit).await;
             upstreams.save().await;
             Ok(())
         });

@@ -141,7 +141,7 @@ async fn challenge(guard: &Guard, head: &Parts, lack: Option<Lack>) -> Option<He
     match &guard.gate {
         Gate::Issuer(issuer) => {
             let origin = Origin::absolute(&guard.app, head);
-            issuer.challenge(origin.as_deref(), &scope(head), lack)
+            issuer.challenge(origin.as_deref(), &scope(&guard.app, head), lack)
         }
         // A password where nothing goes without one. Else a token, since there Docker has to send something from
         // the first request on, whether somebody has logged in or not, and of passwords it sends none or all.
@@ -155,7 +155,7 @@ async fn challenge(guard: &Guard, head: &Parts, lack: Option<Lack>) -> Option<He
 fn bearer(app: &App, head: &Parts) -> Option<HeaderValue> {
     let origin = Origin::absolute(app, head)?;
     let service = origin.split_once("://").map_or(&*origin, |(_, host)| host);
-    let scope = match scope(head) {
+    let scope = match scope(app, head) {
         scope if scope.is_empty() => scope,
         scope => format!(",scope=\"{scope}\""),
     };
@@ -164,8 +164,8 @@ fn bearer(app: &App, head: &Parts) -> Option<HeaderValue> {
 }
 
 /// What a request needs, as tokens name it. Source: distribution, "Token Scope Documentation".
-fn scope(head: &Parts) -> String {
-    let Ok(route) = Route::parse(head.uri.path()) else {
+fn scope(app: &App, head: &Parts) -> String {
+    let Ok(route) = super::route(app, head) else {
         return String::new();
     };
     match (&route, need(&route, &head.method)) {

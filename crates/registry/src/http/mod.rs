@@ -121,10 +121,12 @@ async fn dispatch(State(app): State<App>, request: Request) -> Response {
 async fn answer(app: &App, request: Request) -> Answer {
     // Apart, since a body may not be looked at by two threads, and handlers wait with the head in hand.
     let (head, body) = request.into_parts();
-    let mut route = Route::parse(head.uri.path())?;
+    let mut route = route(app, &head)?;
     let method = head.method.clone();
     let access = access(&head)?;
-    let is_copy = localize(app, &mut route, &head);
+    let is_copy = route
+        .repository_mut()
+        .is_some_and(|name| app.upstreams.find(name).is_some());
     guard::authorize(access, &route, &method)?;
     let allowed = route.methods();
     if !allowed.contains(&method) {
@@ -195,17 +197,16 @@ pub(crate) fn blob_url(app: &App, head: &Parts, name: &Repository, digest: &Dige
     String::from_utf8_lossy(url.as_bytes()).into_owned()
 }
 
-/// Gives a repository its name here, where a client names its registry apart; whether it is one of an upstream.
-fn localize(app: &App, route: &mut Route, head: &Parts) -> bool {
-    let Some(name) = route.repository_mut() else {
-        return false;
-    };
-    if let Some(namespace) = query::value(&head.uri, "ns")
+/// What a request is about. A client may name the registry of a repository apart: here it has another name then.
+fn route(app: &App, head: &Parts) -> Result<Route, RegistryError> {
+    let mut route = Route::parse(head.uri.path())?;
+    if let Some(name) = route.repository_mut()
+        && let Some(namespace) = query::value(&head.uri, "ns")
         && let Some(local) = app.upstreams.local_name(name, &namespace)
     {
         *name = local;
     }
-    app.upstreams.find(name).is_some()
+    Ok(route)
 }
 
 /// Errors: nobody was asked, which must not happen.

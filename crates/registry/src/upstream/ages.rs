@@ -31,18 +31,23 @@ struct Inner {
 }
 
 impl Ages {
-    /// Errors: the file below `root` cannot be used.
-    pub(super) async fn open(root: &Path) -> Result<Self, Error> {
+    /// The record below `root`. It forgets what is no copy, as whoever asks `is_copy` knows: there, things may have
+    /// been pushed since.
+    ///
+    /// Errors: the file cannot be used.
+    pub(super) async fn open(
+        root: &Path,
+        is_copy: impl Fn(&Repository) -> bool + Send + 'static,
+    ) -> Result<Self, Error> {
         let path = root.join(FILE);
         let doing = format!("opening {}", path.display());
         let opened = tokio::task::spawn_blocking(move || {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
-            }
-            let mut builder = Database::builder();
-            let database = builder.set_cache_size(CACHE_BYTES).create(&path)?;
+            let database = database(&path)?;
             let change = database.begin_write()?;
-            change.open_table(USED)?;
+            change.open_table(USED)?.retain(|(name, _), _| {
+                let name = name.parse();
+                name.is_ok_and(|name| is_copy(&name))
+            })?;
             change.commit()?;
             Ok::<_, redb::Error>(database)
         });
@@ -55,6 +60,17 @@ impl Ages {
             database,
             touched: Mutex::default(),
         })))
+    }
+
+    /// Forgets everything below `root`. Errors: the file cannot be removed.
+    pub(super) async fn remove(root: &Path) -> Result<(), Error> {
+        let path = root.join(FILE);
+        match tokio::fs::remove_file(&path).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::new(format!("removing {}", path.display()), error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes down that a manifest is about to be kept. Durable when it returns.
@@ -178,6 +194,22 @@ impl Ages {
     }
 }
 
+fn database(path: &Path) -> Result<Database, redb::Error> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let open = || Database::builder().set_cache_size(CACHE_BYTES).create(path);
+    match open() {
+        // Content is there without it, only for ever.
+        Err(redb::DatabaseError::Storage(error)) => {
+            tracing::warn!(%error, "it is not known any more what of upstreams was used when");
+            std::fs::remove_file(path)?;
+            Ok(open()?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,7 +222,7 @@ mod tests {
         let name: Repository = "a/b".parse().unwrap();
         let [kept, old, pushed] = [b"1", b"2", b"3"].map(|content| Digest::sha256(content));
         {
-            let ages = Ages::open(dir.path()).await.unwrap();
+            let ages = Ages::open(dir.path(), |_| true).await.unwrap();
             for digest in [&kept, &old] {
                 ages.expect(&name, digest, early).await.unwrap();
             }
@@ -199,7 +231,7 @@ mod tests {
             }
             ages.flush().await;
         }
-        let ages = Ages::open(dir.path()).await.unwrap();
+        let ages = Ages::open(dir.path(), |_| true).await.unwrap();
         assert!(ages.unused(early, 9).await.unwrap().is_empty());
         let unused = ages.unused(late, 9).await.unwrap();
         assert_eq!(unused, [(name.clone(), old)]);
@@ -207,5 +239,20 @@ mod tests {
         assert!(ages.unused(late, 9).await.unwrap().is_empty());
         let after = at("2026-01-03T00:00:00Z");
         assert_eq!(ages.unused(after, 9).await.unwrap(), [(name, kept)]);
+        drop(ages);
+        let ages = Ages::open(dir.path(), |_| false).await.unwrap();
+        assert!(ages.unused(after, 9).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_damaged_record_is_begun_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join(FILE);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, vec![7; 10_000]).unwrap();
+        Ages::open(dir.path(), |_| true).await.unwrap();
+        Ages::remove(dir.path()).await.unwrap();
+        assert!(!file.exists());
+        Ages::remove(dir.path()).await.unwrap();
     }
 }

@@ -48,14 +48,6 @@ async fn expire(upstreams: &Inner, ages: &Ages) -> Result<usize, StoreError> {
             return Ok(count);
         }
         for (name, digest) in &unused {
-            let is_copy = upstreams
-                .registries
-                .iter()
-                .any(|upstream| upstream.remote_name(name).is_some());
-            // Where there is no upstream any more, things may have been pushed since.
-            if !is_copy {
-                continue;
-            }
             match upstreams.store.delete_manifest(name, digest).await {
                 Ok(()) => count += 1,
                 Err(StoreError::UnknownManifest(_)) => {}

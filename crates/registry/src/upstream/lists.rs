@@ -1,10 +1,15 @@
 //! Lists of upstreams: theirs when they are there, else what is here.
 
+use std::time::Duration;
+
 use oci::store::{BlobStore as _, Referrer, StoreError};
 use oci::{Digest, Tag};
 
 use super::Source;
 use crate::http::RegistryError;
+
+/// Longer than this nobody waits for a list when there is another one here.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A list, and whether the upstream was not there to complete it.
 type Listed<T> = Result<(Vec<T>, bool), RegistryError>;
@@ -22,8 +27,8 @@ impl Source {
             let _turn = self.upstream.lookups.acquire().await;
             let remote = &self.remote;
             let client = &self.upstream.client;
-            let tags = client.tags(&remote.registry, &remote.repository).await;
-            match self.upstream.heard(tags) {
+            let tags = client.tags(&remote.registry, &remote.repository);
+            match self.patiently(tags).await {
                 Ok(mut tags) => {
                     tags.retain(|tag| tag.as_str() > after);
                     tags.sort_unstable();
@@ -50,8 +55,8 @@ impl Source {
             return Ok((found, true));
         }
         let _turn = self.upstream.lookups.acquire().await;
-        let listed = self.upstream.client.referrers(&self.remote, subject).await;
-        match self.upstream.heard(listed) {
+        let listed = self.upstream.client.referrers(&self.remote, subject);
+        match self.patiently(listed).await {
             Ok(listed) => {
                 found.extend(listed);
                 found.sort_by_cached_key(|referrer| referrer.digest.to_string());
@@ -61,5 +66,14 @@ impl Source {
             Err(oci::Error::NotFound { .. }) => Ok((found, false)),
             Err(_) => Ok((found, true)),
         }
+    }
+
+    async fn patiently<T>(
+        &self,
+        list: impl Future<Output = Result<T, oci::Error>>,
+    ) -> Result<T, oci::Error> {
+        let ended = tokio::time::timeout(PATIENCE, list).await;
+        let late = |_| Err(oci::Error::unavailable("the upstream", "it takes too long"));
+        self.upstream.heard(ended.unwrap_or_else(late))
     }
 }

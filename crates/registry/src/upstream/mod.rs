@@ -65,6 +65,12 @@ pub(crate) struct Source {
     remote: Reference,
 }
 
+/// Whether a repository comes from one of `upstreams`.
+fn is_copy(upstreams: &[Arc<Upstream>], name: &Repository) -> bool {
+    let mut upstreams = upstreams.iter();
+    upstreams.any(|upstream| upstream.remote_name(name).is_some())
+}
+
 impl Upstreams {
     /// The upstreams that the settings name.
     ///
@@ -76,10 +82,13 @@ impl Upstreams {
             registries.push(Arc::new(Upstream::open(&config).await?));
         }
         registries.sort_by_key(|upstream| std::cmp::Reverse(upstream.prefix_length()));
+        let root = &settings.registry_storage_filesystem_rootdirectory;
         let ages = if registries.is_empty() {
+            Ages::remove(root).await?;
             None
         } else {
-            Some(Ages::open(&settings.registry_storage_filesystem_rootdirectory).await?)
+            let upstreams = registries.clone();
+            Some(Ages::open(root, move |name| is_copy(&upstreams, name)).await?)
         };
         let tag_ttl = settings.registry_proxy_tagttl;
         let current = (!tag_ttl.is_zero()).then(|| {

@@ -403,7 +403,11 @@ async fn passwords_do_not_follow_to_other_hosts() {
 async fn a_client_may_name_the_registry_apart() {
     let upstream = Scripted::start().await;
     put_image(&upstream, "library/app", "t", vec![1]);
-    let rules = r#"rules: [{users: [reader], repositories: ["copy/**"], actions: [pull]}]"#;
+    let rules = r#"
+rules:
+  - {users: [reader], repositories: ["copy/**"], actions: [pull]}
+  - {users: [anonymous], repositories: [public], actions: [pull]}
+"#;
     let (_dir, server) = guarded(&["reader"], |settings, dir| {
         copies(&upstream)(settings);
         let path = dir.path().join("rules.yaml");
@@ -421,6 +425,12 @@ async fn a_client_may_name_the_registry_apart() {
         assert_eq!(named(&response, "oci-namespace"), namespace);
         assert!(!is_unconfirmed(&response));
     }
+    let stranger = server.get("/v2/library/app/manifests/t?ns=copy").await;
+    let challenge = named(&stranger, "www-authenticate");
+    assert!(
+        challenge.contains("scope=\"repository:copy/library/app:pull\""),
+        "{challenge}"
+    );
     let other = get("elsewhere.example").await;
     assert_eq!(named(&other, "oci-namespace"), "elsewhere.example");
     assert_eq!(refusal(other).await, is(403, "DENIED"));

@@ -36,7 +36,7 @@ async fn dependents(visit: Visit<'_>, digest: &Digest) -> Result<Markup, StoreEr
     for name in holders.iter().take(ROWS_LIMIT) {
         let needed_by = visit.app.store.needed_by(name, digest).await?;
         rows.push(html! {
-            th scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
+            th.name scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
             td { (manifests(name, &needed_by)) }
         });
     }

@@ -24,7 +24,7 @@ pub(super) async fn page(visit: Visit<'_>) -> Page {
     for name in shown {
         let usage = visit.app.store.usage(name).await?;
         rows.push(html! {
-            th scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
+            th.name scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
             td.number { (usage.tags) }
             td.number { (usage.manifests) }
             td.number { (html::bytes(usage.bytes)) }

@@ -56,7 +56,7 @@ async fn row(
     let store = &visit.app.store;
     let here = View::Manifest(name.clone(), Target::Tag(tag.clone())).path();
     let first = html! {
-        th scope="row" { a href=(here) { (tag) } }
+        th.name scope="row" { a href=(here) { (tag) } }
         td { (html::link(digest, &route::manifest(name, digest))) }
     };
     let manifest = match store.manifest(name, digest).await {
