@@ -15,6 +15,7 @@ pub mod layers;
 pub mod logs;
 pub mod metrics;
 pub mod program;
+mod prompt;
 pub mod sendfile;
 pub mod server;
 pub mod settings;

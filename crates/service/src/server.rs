@@ -11,12 +11,16 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::prompt::PromptAcceptor;
 use crate::sendfile::{self, WireAcceptor};
 use crate::{Error, tls};
 
 /// A client that has not sent its request head by then is cut off; how often one with HTTP/2 is asked whether it is
 /// still there.
+#[cfg(not(test))]
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
+#[cfg(test)]
+const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
 /// would be most of the memory of a server with many downloads.
 const MAX_BUFFER: usize = 64 * 1024;
@@ -120,7 +124,7 @@ pub async fn start(
             None => {
                 let mut server = axum_server::from_tcp(listener)
                     .map_err(|e| Error::new(doing.clone(), e))?
-                    .acceptor(WireAcceptor)
+                    .acceptor(PromptAcceptor::new(WireAcceptor, HEADER_TIMEOUT))
                     .handle(handle);
                 bound(server.http_builder());
                 if !listen.speaks_http2 {
@@ -139,6 +143,7 @@ pub async fn start(
                     .map_err(|e| Error::new(doing.clone(), e))?
                     // Else the end of an answer may wait for the client's word on its beginning.
                     .map(|acceptor| acceptor.acceptor(NoDelayAcceptor))
+                    .map(|acceptor| PromptAcceptor::new(acceptor, HEADER_TIMEOUT))
                     .handle(handle);
                 bound(server.http_builder());
                 if !listen.speaks_http2 {
@@ -171,4 +176,98 @@ fn bound(builder: &mut Builder<TokioExecutor>) {
 async fn drain(handle: Handle<SocketAddr>, shutdown: CancellationToken, limit: Duration) {
     shutdown.cancelled().await;
     handle.graceful_shutdown(Some(limit));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    /// Clients of each kind; the limit of open files of many machines is 1024, for both ends.
+    const CLIENTS: usize = 100;
+    /// Whatever the machine's speed.
+    const DEADLINE: Duration = Duration::from_mins(1);
+
+    async fn running() -> (Running, CancellationToken) {
+        let shutdown = CancellationToken::new();
+        let router = Router::new().route("/", get(async || "here"));
+        let listen = Listen::new("127.0.0.1:0".parse().unwrap(), None);
+        let running = start(vec![listen], router, shutdown.clone()).await;
+        (running.unwrap(), shutdown)
+    }
+
+    /// Sends `first` and then a byte from time to time, until the server has had enough.
+    async fn drip(address: SocketAddr, first: &str) {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(first.as_bytes()).await.unwrap();
+        let (mut reader, mut writer) = stream.split();
+        let drip = async {
+            // Else it would not be the beginning of anything any more.
+            let may_go_on = first.starts_with("GET") || first == "P";
+            while may_go_on && writer.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        let mut answer = Vec::new();
+        tokio::select! {
+            _ = reader.read_to_end(&mut answer) => {}
+            () = drip => {}
+        }
+    }
+
+    async fn asks(address: SocketAddr) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn clients_that_drip_are_cut_off_and_others_do_not_notice() {
+        let (running, shutdown) = running().await;
+        let address = running.address();
+        let mut slow = JoinSet::new();
+        for first in [
+            "",
+            "P",
+            "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r",
+            "GET / HTTP/1.1\r\nHost: x\r\nX: ",
+        ] {
+            for _ in 0..CLIENTS {
+                slow.spawn(drip(address, first));
+            }
+        }
+        let deadline = Instant::now() + DEADLINE;
+        while !slow.is_empty() {
+            assert!(Instant::now() < deadline, "{} are still there", slow.len());
+            assert!(asks(address).await.ends_with("here"));
+            while slow.try_join_next().is_some() {}
+        }
+        shutdown.cancel();
+        running.wait().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_head_is_no_place_to_store_things() {
+        let (running, _) = running().await;
+        let mut stream = TcpStream::connect(running.address()).await.unwrap();
+        let head = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(2 * MAX_BUFFER));
+        // The server may close while this is on its way.
+        stream.write_all(head.as_bytes()).await.ok();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.ok();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(
+            answer.is_empty() || answer.starts_with("HTTP/1.1 431"),
+            "{answer}"
+        );
+    }
 }

@@ -8,6 +8,8 @@
 mod auth;
 mod blobs;
 mod client;
+mod disk;
+mod drain;
 mod faults;
 mod gc;
 mod lists;
