@@ -61,7 +61,9 @@ impl Server {
 
     async fn start(dir: TempDir, settings: Settings, ca: Option<String>) -> Self {
         let shutdown = CancellationToken::new();
-        let running = running(&settings, &shutdown).await;
+        let running = registry::start(settings.clone(), shutdown.clone())
+            .await
+            .unwrap();
         let scheme = if ca.is_some() { "https" } else { "http" };
         let base = format!("{scheme}://{}", running.address());
         let http = service::http_client(ca.as_ref().map(String::as_bytes), false).unwrap();
@@ -213,21 +215,6 @@ impl Server {
             ..ClientOptions::default()
         })
         .unwrap()
-    }
-}
-
-/// Requests of the server before that were given up let go of the folder a moment after it has ended.
-async fn running(settings: &Settings, shutdown: &CancellationToken) -> Running {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    loop {
-        match registry::start(settings.clone(), shutdown.clone()).await {
-            Ok(running) => return running,
-            Err(error) if error.source.to_string().contains("has it open") => {
-                assert!(Instant::now() < deadline, "{error}");
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            Err(error) => panic!("{error}"),
-        }
     }
 }
 
