@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use oci::store::DiskStore;
+use oci::store::AnyStore;
 use tokio::sync::Mutex;
 
 use crate::Settings;
@@ -16,7 +16,7 @@ use crate::upstream::Upstreams;
 use crate::validation::Validation;
 
 /// The store that requests are answered from.
-pub(crate) type Store = DiskStore;
+pub(crate) type Store = AnyStore;
 
 /// What every handler shares; clones are cheap.
 #[derive(Debug, Clone)]

@@ -17,6 +17,7 @@ mod readiness;
 mod scrub;
 mod settings;
 mod size;
+mod storage;
 mod upstream;
 mod validation;
 mod watched;
@@ -25,7 +26,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use oci::store::DiskStore;
 use service::health::{self, Health};
 use service::program::ServerSettings as _;
 use service::server::{self, Listen, Running};
@@ -39,8 +39,8 @@ use upstream::Upstreams;
 
 pub use notifications::Endpoints;
 pub use settings::{
-    FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks, Platforms,
-    Prefix, Settings, UpstreamConfig, UpstreamList,
+    Driver, FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks,
+    Platforms, Prefix, Settings, UpstreamConfig, UpstreamList,
 };
 pub use size::Size;
 
@@ -48,15 +48,14 @@ pub use size::Size;
 const JOURNALS: &str = ".atoll/notifications";
 /// Opens the store, binds the address and serves there until `shutdown`.
 ///
-/// Errors: a storage folder, password file or certificate that cannot be used; an address in use.
+/// Errors: a storage folder, bucket, password file or certificate that cannot be used; an address in use.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
-    let root = &settings.registry_storage_filesystem_rootdirectory;
-    let store = DiskStore::open(root)
-        .await
-        .map_err(|e| Error::new(format!("opening the storage in {}", root.display()), e))?;
+    let (store, place) = storage::open(&settings).await?;
     let gate = Gate::open(&settings).await?;
-    let folder = root.join(JOURNALS);
-    let (notifier, notifying) = notifications::open(&settings, Some(&folder), &shutdown)?;
+    // Beside a bucket, there need not be a folder that lasts.
+    let root = &settings.registry_storage_filesystem_rootdirectory;
+    let folder = (settings.driver() == Driver::Filesystem).then(|| root.join(JOURNALS));
+    let (notifier, notifying) = notifications::open(&settings, folder.as_deref(), &shutdown)?;
     let upstreams = Upstreams::open(&settings, store.clone()).await?;
     let policies = Policies::open(&settings).await?;
     let app = App::new(store, upstreams.clone(), policies, &settings, notifier);
@@ -70,7 +69,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         Observer::new(&settings).map_err(|e| Error::new("starting the access log", e))?;
     let router = observer.around(service::layers::trace(router, "registry"));
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
-    tracing::info!(address = %running.address(), storage = %root.display(), "the registry listens");
+    tracing::info!(address = %running.address(), storage = place, "the registry listens");
     if let Some(address) = settings.registry_http_debug_addr {
         let listen = vec![Listen::new(address.0, None)];
         let router = debug_router(&settings, &health);

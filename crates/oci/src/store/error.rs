@@ -54,6 +54,15 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// Where the content is kept does not answer, or refuses for a reason that passes.
+    #[error("{doing} failed")]
+    Unavailable {
+        /// What was being done.
+        doing: &'static str,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// What is stored makes no sense.
     #[error("{what} is damaged: {why}")]
     Damaged {

@@ -1,12 +1,17 @@
 //! Where a registry keeps its content.
 //!
-//! [`BlobStore`] is what a registry needs of a store, [`disk`] keeps it in distribution's layout, [`conformance`]
-//! holds any store to the rules. The invariant: what a store lists or hands out is whole and durable.
+//! [`BlobStore`] is what a registry needs of a store. [`disk`] keeps it in a folder and [`object`] in a bucket, both in
+//! distribution's layout; [`conformance`] holds any store to the rules. The invariant: what a store lists or hands out is whole and durable.
 
+mod any;
 pub mod conformance;
+mod content_name;
 pub mod disk;
 mod error;
+pub mod object;
 mod referrer;
+mod remembered;
+mod sessions;
 
 use std::fs::File;
 use std::sync::Arc;
@@ -18,8 +23,10 @@ use uuid::Uuid;
 
 use crate::{Digest, Manifest, Repository, Tag, Target};
 
+pub use any::AnyStore;
 pub use disk::DiskStore;
 pub use error::StoreError;
+pub use object::BucketStore;
 pub use referrer::Referrer;
 
 /// The result of a store's operation.

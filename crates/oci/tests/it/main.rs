@@ -1,4 +1,4 @@
-//! The store on a real disk, the client against a server that misbehaves, whom it trusts, and
+//! The stores on a real disk and in a bucket, the client against a server that misbehaves, whom it trusts, and
 //! how hosts are found.
 
 #![expect(
@@ -6,6 +6,7 @@
     reason = "a test ends where it fails, also in the functions beside the tests"
 )]
 
+mod bucket;
 mod client;
 mod disk;
 mod dns;

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use crate::policy::Exceeded;
 
+/// Units: seconds. How soon a client should try again when the storage does not answer.
+const RETRY_AFTER: u64 = 5;
+
 /// An error as clients see it: a status and a list of codes.
 #[derive(Debug, Clone)]
 pub(crate) struct RegistryError {
@@ -327,6 +330,14 @@ impl From<StoreError> for RegistryError {
                 let cause = Some(format!("{doing}: {source}"));
                 Self { cause, ..Self::new(status, "UNKNOWN", message, &Value::Null) }
             }
+            StoreError::Unavailable { doing, source } => {
+                let message = "the registry's storage does not answer; try again";
+                Self {
+                    cause: Some(format!("{doing}: {}", model::error::chain(source.as_ref()))),
+                    retry_after: Some(RETRY_AFTER),
+                    ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message, &Value::Null)
+                }
+            }
             StoreError::Damaged { .. } => Self {
                 cause: Some(text),
                 ..Self::new(StatusCode::INTERNAL_SERVER_ERROR, "UNKNOWN", "the stored content is damaged", &Value::Null)
@@ -392,6 +403,14 @@ mod tests {
             (missing, 400, "MANIFEST_BLOB_UNKNOWN"),
             (io(std::io::ErrorKind::StorageFull), 507, "UNKNOWN"),
             (io(std::io::ErrorKind::Other), 500, "UNKNOWN"),
+            (
+                StoreError::Unavailable {
+                    doing: "asking the bucket",
+                    source: "/secret".into(),
+                },
+                503,
+                "UNAVAILABLE",
+            ),
             (damaged, 500, "UNKNOWN"),
         ];
         check(

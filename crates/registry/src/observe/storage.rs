@@ -82,6 +82,7 @@ async fn count(store: &Store) -> Result<Totals> {
 mod tests {
     use bytes::Bytes;
     use futures_util::stream;
+    use oci::store::DiskStore;
     use oci::{Digest, Repository};
 
     use super::*;
@@ -89,7 +90,7 @@ mod tests {
     #[tokio::test]
     async fn everything_is_counted_once() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).await.unwrap();
+        let store = Store::Disk(DiskStore::open(dir.path()).await.unwrap());
         assert_eq!(count(&store).await.unwrap(), Totals::default());
         // Two repositories with the same blob, and more than one page of others.
         for n in 0..=PAGE {

@@ -3,6 +3,7 @@
 mod distribution;
 mod kinds;
 mod manifests;
+mod storage;
 mod upstreams;
 
 use std::collections::HashSet;
@@ -19,6 +20,7 @@ use crate::notifications::Endpoints;
 pub(crate) use kinds::{FileCheck, items, nothing, without_index};
 pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
 pub use manifests::{Patterns, PlatformChecks, Platforms};
+pub use storage::Driver;
 pub use upstreams::{UpstreamConfig, UpstreamList};
 
 /// The setting that names distribution's file.
@@ -93,8 +95,38 @@ service::settings! {
         registry_auth_token_autoredirect: bool = "false",
         /// At which path there.
         registry_auth_token_autoredirectpath: String = "/auth/token",
+        /// What content is kept in; unset: s3 if `REGISTRY_STORAGE_S3_BUCKET` is set, else filesystem.
+        registry_storage: Option<Driver> = "",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
+        /// Bucket of the content, in distribution's layout. Any number of registries may serve one bucket.
+        registry_storage_s3_bucket: String = "",
+        /// Where the bucket is.
+        registry_storage_s3_region: String = "us-east-1",
+        /// Host or URL of a server other than Amazon's.
+        registry_storage_s3_regionendpoint: Option<String> = "",
+        /// Who asks; unset: whoever the machine's metadata service says.
+        registry_storage_s3_accesskey: Option<Secret> = "",
+        /// Goes with the access key.
+        registry_storage_s3_secretkey: Option<Secret> = "",
+        /// Goes with keys that are valid for a while.
+        registry_storage_s3_sessiontoken: Option<Secret> = "",
+        /// Folder in the bucket.
+        registry_storage_s3_rootdirectory: String = "",
+        /// Whether an endpoint without a scheme is asked by HTTPS.
+        registry_storage_s3_secure: bool = "true",
+        /// Whether every certificate of the endpoint is trusted.
+        registry_storage_s3_skipverify: bool = "false",
+        /// PEM file of certificates that are trusted beside the system's.
+        registry_storage_s3_cafile: Option<PathBuf> = "",
+        /// Whether the bucket stands in the path of URLs, instead of in their host; unset: if there is an endpoint.
+        registry_storage_s3_forcepathstyle: Option<bool> = "",
+        /// Units: bytes. In parts of this length uploads are sent on; each takes up to four times as much memory.
+        registry_storage_s3_chunksize: u64 = "5242880",
+        /// Whether the server is asked to encrypt what it keeps.
+        registry_storage_s3_encrypt: bool = "false",
+        /// The key for that in the server's key service.
+        registry_storage_s3_keyid: Option<String> = "",
         /// Whether nothing can be pushed or deleted, and nothing is cleaned up.
         registry_storage_maintenance_readonly_enabled: bool = "false",
         /// File of rules, YAML or JSON, that say which tags are kept, how much repositories may hold, and which tags
@@ -265,6 +297,13 @@ impl Settings {
                 "none of them is spoken here: those left out are not safe",
             )
         })
+    }
+
+    fn debug_problem(&self) -> Option<Problem> {
+        let path = &self.registry_http_debug_prometheus_path;
+        let is_path = path.starts_with('/') && !path.contains(['{', '}', '*']);
+        let variable = "REGISTRY_HTTP_DEBUG_PROMETHEUS_PATH";
+        (!is_path).then(|| Problem::new(variable, format!("{path:?} is no path")))
     }
 
     /// A demand on clients that would silently not be made is one.
@@ -440,17 +479,12 @@ impl ServerSettings for Settings {
                 format!("{host:?} does not begin with http:// or https://"),
             ));
         }
-        let debug_path = &self.registry_http_debug_prometheus_path;
-        if !debug_path.starts_with('/') || debug_path.contains(['{', '}', '*']) {
-            problems.push(Problem::new(
-                "REGISTRY_HTTP_DEBUG_PROMETHEUS_PATH",
-                format!("{debug_path:?} is no path"),
-            ));
-        }
+        problems.extend(self.debug_problem());
         problems.extend(self.cipher_problems());
         problems.extend(self.client_problems());
         problems.extend(self.token_problems());
         problems.extend(self.upstream_problems());
+        problems.extend(self.storage_problems());
         problems
     }
 }

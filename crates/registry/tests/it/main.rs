@@ -21,6 +21,7 @@ mod page;
 mod policy;
 mod process;
 mod referrers;
+mod s3;
 mod schema1;
 mod scrub;
 mod server;

@@ -104,7 +104,7 @@ impl Collection<'_> {
 
     /// Whether nobody has pushed, mounted or asked for it since.
     fn is_old(&self, repository: &Repository, name: &Name) -> Result<bool> {
-        if self.inner.is_wanted(repository, name.told()) {
+        if self.inner.wanted.contains(repository, name.told()) {
             return Ok(false);
         }
         let link = self.inner.layout().layer_link(repository, name.told());

@@ -5,11 +5,9 @@ use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use bytes::Bytes;
 use model::time::Timestamp;
-use moka::sync::Cache;
 use uuid::Uuid;
 
 use super::adopt;
@@ -21,9 +19,10 @@ use super::journal::Journal;
 use super::layout::Layout;
 use super::quarantine;
 use super::send::{Check, Pieces};
-use super::sessions::{Session, Sessions};
 use super::suspects::Suspects;
 use super::verified::Verified;
+use crate::store::remembered::Wanted;
+use crate::store::sessions::Sessions;
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Hasher, Manifest, Repository};
 
@@ -33,18 +32,20 @@ const REHASH_BYTES: usize = 256 * 1024;
 const JOURNALLED_BYTES: u64 = 32 * 1024;
 /// Units: bytes. Written to find out whether the medium takes anything: more than what fits into its own records.
 const PROBE_BYTES: usize = 64 * 1024;
-/// How long the manifest of a push may follow the question for its blobs.
-const WANTED: Duration = Duration::from_hours(1);
-/// Questions that are remembered.
-const WANTED_LIMIT: u64 = 50_000;
+
+/// The hash of the first `size` bytes of an upload.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    pub(super) size: u64,
+    pub(super) hasher: Option<Hasher>,
+}
 
 #[derive(Debug)]
 pub(super) struct Inner {
-    pub(super) sessions: Sessions,
+    pub(super) sessions: Sessions<Session>,
     pub(super) shared: Arc<Shared>,
     pub(super) committer: Committer,
-    /// Blobs that somebody was told of a short while ago.
-    wanted: Cache<(Repository, Digest), ()>,
+    pub(super) wanted: Wanted,
     /// Content that is to be compared with its digest.
     suspects: Suspects,
     /// Held as long as the store is open; let go after the committer has ended.
@@ -87,23 +88,10 @@ impl Inner {
             sessions: Sessions::default(),
             shared,
             committer,
-            wanted: Cache::builder()
-                .max_capacity(WANTED_LIMIT)
-                .time_to_live(WANTED)
-                .build(),
+            wanted: Wanted::default(),
             suspects: Suspects::default(),
             _exclusive: exclusive,
         })
-    }
-
-    /// Somebody was told that the blob is there, and relies on it.
-    pub(super) fn want(&self, repository: &Repository, digest: &Digest) {
-        self.wanted.insert((repository.clone(), digest.clone()), ());
-    }
-
-    pub(super) fn is_wanted(&self, repository: &Repository, digest: &Digest) -> bool {
-        self.wanted
-            .contains_key(&(repository.clone(), digest.clone()))
     }
 
     pub(super) fn layout(&self) -> &Layout {

@@ -21,7 +21,6 @@ mod quarantine;
 mod receive;
 mod rows;
 mod send;
-mod sessions;
 mod suspects;
 mod tables;
 mod uses;
@@ -36,25 +35,22 @@ use futures_util::Stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
+use super::remembered::Manifests;
 use super::{BlobStore, Result, StoreError};
-use crate::{Digest, Kind, Manifest, Repository, Tag, Target};
+use crate::{Digest, Manifest, Repository, Tag, Target};
 pub use audit::{Audited, Fault, FaultKind};
 use change::{Change, Name, Order, Source};
 use committer::nanos;
 use inner::Inner;
-use moka::sync::Cache;
 pub use send::Pieces;
 
 use super::{Collected, Content, Referrer, Usage};
-
-/// Units: bytes. Manifests that are asked for again and again.
-const MANIFESTS_BYTES: u64 = 8 << 20;
 
 /// A store in a folder. Clones share it.
 #[derive(Debug, Clone)]
 pub struct DiskStore {
     inner: Arc<Inner>,
-    manifests: Cache<Digest, Arc<Manifest>>,
+    manifests: Manifests,
 }
 
 impl DiskStore {
@@ -65,13 +61,7 @@ impl DiskStore {
         let root = root.to_owned();
         let inner = join(tokio::task::spawn_blocking(move || Inner::open(&root)).await)?;
         let inner = Arc::new(inner);
-        let manifests = Cache::builder()
-            .max_capacity(MANIFESTS_BYTES)
-            .weigher(|_, manifest: &Arc<Manifest>| {
-                // What it is parsed into takes about as much as its text.
-                u32::try_from(manifest.bytes.len() * 2).unwrap_or(u32::MAX)
-            })
-            .build();
+        let manifests = Manifests::default();
         Ok(Self { inner, manifests })
     }
 
@@ -109,7 +99,7 @@ impl BlobStore for DiskStore {
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
         let size = self.inner.blob(repository, digest)?.size;
         // Whoever asks may leave the upload out because of the answer.
-        self.inner.want(repository, digest);
+        self.inner.wanted.insert(repository, digest);
         Ok(size)
     }
 
@@ -261,10 +251,7 @@ impl BlobStore for DiskStore {
         let (repository, canonical) = (repository.clone(), row.canonical.clone());
         let read = self.run(move |inner| inner.manifest(&repository, &canonical));
         let manifest = Arc::new(read.await?.ok_or_else(unknown)?);
-        // Signatures may differ from repository to repository.
-        if !matches!(manifest.kind, Kind::Schema1 { .. }) {
-            self.manifests.insert(row.canonical, Arc::clone(&manifest));
-        }
+        self.manifests.insert(Arc::clone(&manifest));
         Ok(manifest)
     }
 

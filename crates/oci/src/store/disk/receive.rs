@@ -9,8 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
-use super::inner::Inner;
-use super::sessions::Session;
+use super::inner::{Inner, Session};
 use crate::store::{Result, StoreError};
 use crate::{Hasher, Repository};
 

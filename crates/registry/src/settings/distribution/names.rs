@@ -30,7 +30,8 @@ const fn refused(name: &'static str, why: &'static str) -> Foreign {
     Foreign { name, fate, why }
 }
 
-const NO_SUCH_STORAGE: &str = "content is kept in a folder here: storage.filesystem";
+const NO_SUCH_STORAGE: &str =
+    "content is kept in a folder or a bucket here: storage.filesystem, storage.s3";
 const NO_SUCH_USERS: &str =
     "users come from a password file or with tokens here: auth.htpasswd, auth.token";
 const INDEXED: &str = "an index beside the content answers";
@@ -63,7 +64,46 @@ static FOREIGN: &[Foreign] = &[
         "registry_storage_filesystem_maxthreads",
         "work on files is bounded",
     ),
-    refused("registry_storage_s3", NO_SUCH_STORAGE),
+    no_effect(
+        "registry_storage_s3_storageclass",
+        "objects have the class of the bucket; a rule of the bucket can change it",
+    ),
+    no_effect(
+        "registry_storage_s3_objectacl",
+        "who may read objects is a matter of the bucket",
+    ),
+    no_effect(
+        "registry_storage_s3_v4auth",
+        "requests are always signed so",
+    ),
+    no_effect(
+        "registry_storage_s3_multipartcopychunksize",
+        "what can be copied at once is",
+    ),
+    no_effect(
+        "registry_storage_s3_multipartcopymaxconcurrency",
+        "what can be copied at once is",
+    ),
+    no_effect(
+        "registry_storage_s3_multipartcopythresholdsize",
+        "what can be copied at once is",
+    ),
+    no_effect(
+        "registry_storage_s3_useragent",
+        "the registry has a name of its own",
+    ),
+    no_effect(
+        "registry_storage_s3_loglevel",
+        "requests that fail are logged",
+    ),
+    refused(
+        "registry_storage_s3_accelerate",
+        "set the endpoint: storage.s3.regionendpoint",
+    ),
+    refused(
+        "registry_storage_s3_usedualstack",
+        "set the endpoint: storage.s3.regionendpoint",
+    ),
     refused("registry_storage_gcs", NO_SUCH_STORAGE),
     refused("registry_storage_azure", NO_SUCH_STORAGE),
     refused("registry_storage_swift", NO_SUCH_STORAGE),
@@ -105,18 +145,11 @@ struct Choice {
     why: &'static str,
 }
 
-static CHOICES: &[Choice] = &[
-    Choice {
-        name: "registry_storage",
-        taken: &["filesystem"],
-        why: NO_SUCH_STORAGE,
-    },
-    Choice {
-        name: "registry_auth",
-        taken: &["htpasswd", "token", "none"],
-        why: NO_SUCH_USERS,
-    },
-];
+static CHOICES: &[Choice] = &[Choice {
+    name: "registry_auth",
+    taken: &["htpasswd", "token", "none"],
+    why: NO_SUCH_USERS,
+}];
 
 /// Tells of each name that is not one of the settings what becomes of it.
 pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {

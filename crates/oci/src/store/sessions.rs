@@ -1,4 +1,4 @@
-//! What is known of open uploads beyond their bytes on disk: who writes, and the hash so far.
+//! What is known of open uploads beyond their stored bytes: who writes, and the hash so far.
 //!
 //! Everything here may be lost; the bytes are then hashed again when the upload is finished.
 
@@ -8,41 +8,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Mutex as AsyncMutex;
 use uuid::Uuid;
 
-use crate::Hasher;
-
 /// Idle uploads whose hash is kept; each costs about 300 bytes.
 const SESSION_LIMIT: usize = 1024;
 
-/// The hash of the first `size` bytes of an upload.
-#[derive(Debug, Default)]
-pub(super) struct Session {
-    pub(super) size: u64,
-    pub(super) hasher: Option<Hasher>,
-}
+/// Sessions by upload; what each knows is the store's.
+#[derive(Debug)]
+pub(super) struct Sessions<S>(Mutex<Table<S>>);
 
-#[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<Table>);
-
-#[derive(Debug, Default)]
-struct Table {
-    entries: HashMap<Uuid, Entry>,
+#[derive(Debug)]
+struct Table<S> {
+    entries: HashMap<Uuid, Entry<S>>,
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Entry {
-    session: Arc<AsyncMutex<Session>>,
+struct Entry<S> {
+    session: Arc<AsyncMutex<S>>,
     used: u64,
 }
 
-impl Sessions {
+impl<S> Default for Sessions<S> {
+    fn default() -> Self {
+        Self(Mutex::new(Table {
+            entries: HashMap::new(),
+            clock: 0,
+        }))
+    }
+}
+
+impl<S: Default> Sessions<S> {
     /// The session of `upload`. Whoever locks it is the one that writes.
-    pub(super) fn get(&self, upload: Uuid) -> Arc<AsyncMutex<Session>> {
-        self.insert(upload, Session::default())
+    pub(super) fn get(&self, upload: Uuid) -> Arc<AsyncMutex<S>> {
+        self.insert(upload, S::default())
     }
 
     /// Adds `session` unless there is one already.
-    pub(super) fn insert(&self, upload: Uuid, session: Session) -> Arc<AsyncMutex<Session>> {
+    pub(super) fn insert(&self, upload: Uuid, session: S) -> Arc<AsyncMutex<S>> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.clock += 1;
         let used = table.clock;
@@ -63,7 +64,7 @@ impl Sessions {
     }
 }
 
-impl Table {
+impl<S> Table<S> {
     fn drop_oldest_idle(&mut self) {
         let oldest = self
             .entries
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn idle_sessions_are_bounded_and_busy_ones_stay() {
-        let sessions = Sessions::default();
+        let sessions = Sessions::<()>::default();
         let busy = sessions.get(Uuid::from_u128(1));
         for n in 2..3 * SESSION_LIMIT as u128 {
             sessions.get(Uuid::from_u128(n));

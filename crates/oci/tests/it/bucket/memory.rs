@@ -1,0 +1,208 @@
+//! A bucket in memory: with short listings, with requests that overtake one another, or out of reach.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore};
+use object_store::memory::InMemory;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, Extensions, GetOptions, GetResult, ListResult, MultipartId,
+    MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result,
+};
+
+#[derive(Debug)]
+pub(crate) struct Memory {
+    objects: InMemory,
+    /// Most names in one answer.
+    page: usize,
+    pub(crate) is_down: AtomicBool,
+}
+
+impl Memory {
+    pub(crate) fn new(page: usize) -> Arc<Self> {
+        Arc::new(Self {
+            objects: InMemory::new(),
+            page,
+            is_down: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) async fn keys(&self) -> Vec<String> {
+        let listed = self.objects.list(None);
+        let keys = listed.map_ok(|meta| meta.location.to_string());
+        keys.try_collect().await.unwrap()
+    }
+
+    /// A request is on its way.
+    async fn pass(&self) -> Result<()> {
+        for _ in 0..uuid::Uuid::new_v4().as_bytes()[0] % 4 {
+            tokio::task::yield_now().await;
+        }
+        if self.is_down.load(Ordering::Relaxed) {
+            return Err(Error::Generic {
+                store: "memory",
+                source: "out of reach".into(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("memory")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for Memory {
+    async fn put_opts(
+        &self,
+        key: &Path,
+        put: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.pass().await?;
+        let result = self.objects.put_opts(key, put, options).await;
+        self.pass().await.and(result)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        key: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.objects.put_multipart_opts(key, options).await
+    }
+
+    async fn get_opts(&self, key: &Path, options: GetOptions) -> Result<GetResult> {
+        self.pass().await?;
+        self.objects.get_opts(key, options).await
+    }
+
+    async fn get_ranges(&self, key: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.objects.get_ranges(key, ranges).await
+    }
+
+    fn delete_stream(
+        &self,
+        keys: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        if self.is_down.load(Ordering::Relaxed) {
+            let source = "out of reach".into();
+            let error = Error::Generic {
+                store: "memory",
+                source,
+            };
+            return futures_util::stream::iter([Err(error)]).boxed();
+        }
+        self.objects.delete_stream(keys)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.objects.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.objects.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.pass().await?;
+        self.objects.copy_opts(from, to, options).await
+    }
+}
+
+#[async_trait::async_trait]
+impl MultipartStore for Memory {
+    async fn create_multipart(&self, key: &Path) -> Result<MultipartId> {
+        self.pass().await?;
+        self.objects.create_multipart(key).await
+    }
+
+    async fn put_part(
+        &self,
+        key: &Path,
+        id: &MultipartId,
+        index: usize,
+        part: PutPayload,
+    ) -> Result<PartId> {
+        self.pass().await?;
+        self.objects.put_part(key, id, index, part).await
+    }
+
+    async fn complete_multipart(
+        &self,
+        key: &Path,
+        id: &MultipartId,
+        parts: Vec<PartId>,
+    ) -> Result<PutResult> {
+        self.pass().await?;
+        self.objects.complete_multipart(key, id, parts).await
+    }
+
+    async fn abort_multipart(&self, key: &Path, id: &MultipartId) -> Result<()> {
+        self.pass().await?;
+        self.objects.abort_multipart(key, id).await
+    }
+}
+
+#[async_trait::async_trait]
+impl PaginatedListStore for Memory {
+    /// As S3 does it: a folder comes where its first key would.
+    async fn list_paginated(
+        &self,
+        prefix: Option<&str>,
+        options: PaginatedListOptions,
+    ) -> Result<PaginatedListResult> {
+        self.pass().await?;
+        let prefix = prefix.unwrap_or_default();
+        let after = options.page_token.or(options.offset).unwrap_or_default();
+        let limit = options.max_keys.unwrap_or(self.page).min(self.page);
+        let mut result = ListResult {
+            objects: Vec::new(),
+            common_prefixes: Vec::new(),
+            extensions: Extensions::default(),
+        };
+        let (mut count, mut last, mut token) = (0, String::new(), None);
+        for meta in self.objects.list(None).try_collect::<Vec<_>>().await? {
+            let key = meta.location.to_string();
+            let Some(below) = key.strip_prefix(prefix) else {
+                continue;
+            };
+            let folder = below.find('/').filter(|_| options.delimiter.is_some());
+            let folder = folder.map(|end| format!("{prefix}{}", &below[..=end]));
+            let name = folder.clone().unwrap_or_else(|| key.clone());
+            // A page that ended with a folder has shown all that is in it.
+            let is_past = after.ends_with('/')
+                && folder
+                    .as_ref()
+                    .is_some_and(|folder| after.starts_with(folder));
+            if key <= after || is_past || name == last {
+                continue;
+            }
+            if count == limit {
+                token = Some(last);
+                break;
+            }
+            count += 1;
+            match folder {
+                Some(folder) => result.common_prefixes.push(Path::from(folder)),
+                None => result.objects.push(meta),
+            }
+            last = name;
+        }
+        Ok(PaginatedListResult {
+            result,
+            page_token: token,
+        })
+    }
+}

@@ -1,0 +1,42 @@
+//! The store that the settings name.
+
+use std::sync::Arc;
+
+use oci::store::{BucketStore, DiskStore, object};
+use service::Error;
+
+use crate::app::Store;
+use crate::settings::{Driver, Settings};
+
+/// Opens the store; with the place where it is, in words.
+///
+/// Errors: it cannot be used.
+pub(crate) async fn open(settings: &Settings) -> Result<(Store, String), Error> {
+    match settings.driver() {
+        Driver::Filesystem => {
+            let root = &settings.registry_storage_filesystem_rootdirectory;
+            let place = root.display().to_string();
+            let failed = |e| Error::new(format!("opening the storage in {place}"), e);
+            let store = DiskStore::open(root).await.map_err(failed)?;
+            Ok((Store::Disk(store), place))
+        }
+        Driver::S3 => {
+            let place = place(settings);
+            let doing = || format!("opening the storage in {place}");
+            let bucket = object::s3(&settings.s3()?).map_err(|e| Error::new(doing(), e))?;
+            let root = &settings.registry_storage_s3_rootdirectory;
+            let part_bytes = settings.registry_storage_s3_chunksize;
+            let store = BucketStore::open(Arc::new(bucket), root, part_bytes);
+            let store = store.await.map_err(|e| Error::new(doing(), e))?;
+            Ok((Store::Bucket(store), place))
+        }
+    }
+}
+
+fn place(settings: &Settings) -> String {
+    let bucket = &settings.registry_storage_s3_bucket;
+    match settings.registry_storage_s3_rootdirectory.trim_matches('/') {
+        "" => format!("the bucket {bucket}"),
+        root => format!("the folder {root} of the bucket {bucket}"),
+    }
+}

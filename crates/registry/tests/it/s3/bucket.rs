@@ -1,0 +1,312 @@
+//! What a server that speaks S3 has behind it here: one bucket in memory, with clocks that tell seconds, as Amazon's.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use oci::Digest;
+use s3s::dto::{
+    AbortMultipartUploadInput, AbortMultipartUploadOutput, CommonPrefix,
+    CompleteMultipartUploadInput, CompleteMultipartUploadOutput, CopyObjectInput, CopyObjectOutput,
+    CopyObjectResult, CopySource, CreateMultipartUploadInput, CreateMultipartUploadOutput,
+    DeleteObjectsInput, DeleteObjectsOutput, DeletedObject, ETag, GetObjectInput, GetObjectOutput,
+    HeadObjectInput, HeadObjectOutput, ListObjectsV2Input, ListObjectsV2Output, Object,
+    PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp, UploadPartInput, UploadPartOutput,
+};
+use s3s::{Body, S3, S3Request, S3Response, S3Result, s3_error};
+
+/// Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bucket(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) is_gone: bool,
+    pub(super) objects: BTreeMap<String, Stored>,
+    /// By id and number.
+    pub(super) parts: BTreeMap<(String, i32), Bytes>,
+    uploads: u64,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    content: Bytes,
+    modified: SystemTime,
+}
+
+impl Stored {
+    fn new(content: Bytes) -> Self {
+        let since = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
+        Self {
+            content,
+            modified: SystemTime::UNIX_EPOCH + Duration::from_secs(since),
+        }
+    }
+
+    fn length(&self) -> Option<i64> {
+        i64::try_from(self.content.len()).ok()
+    }
+
+    fn tag(&self) -> ETag {
+        tag(&self.content)
+    }
+}
+
+fn tag(content: &[u8]) -> ETag {
+    ETag::Strong(Digest::sha256(content).hex()[..32].to_owned())
+}
+
+impl Bucket {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    fn there(&self, bucket: &str) -> S3Result<MutexGuard<'_, State>> {
+        let state = self.state();
+        if state.is_gone || bucket != super::BUCKET {
+            return Err(s3_error!(NoSuchBucket));
+        }
+        Ok(state)
+    }
+
+    fn stored(&self, bucket: &str, key: &str) -> S3Result<Stored> {
+        let state = self.there(bucket)?;
+        state
+            .objects
+            .get(key)
+            .cloned()
+            .ok_or_else(|| s3_error!(NoSuchKey))
+    }
+}
+
+async fn received(body: Option<StreamingBlob>) -> S3Result<Bytes> {
+    let body = body.ok_or_else(|| s3_error!(IncompleteBody))?;
+    let pieces = body.try_collect::<Vec<Bytes>>().await;
+    let pieces = pieces.map_err(|_| s3_error!(IncompleteBody))?;
+    Ok(pieces.concat().into())
+}
+
+#[async_trait::async_trait]
+impl S3 for Bucket {
+    async fn put_object(
+        &self,
+        req: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
+        let content = received(req.input.body).await?;
+        let stored = Stored::new(content);
+        let e_tag = Some(stored.tag());
+        self.there(&req.input.bucket)?
+            .objects
+            .insert(req.input.key, stored);
+        Ok(S3Response::new(PutObjectOutput {
+            e_tag,
+            ..Default::default()
+        }))
+    }
+
+    async fn get_object(
+        &self,
+        req: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
+        let stored = self.stored(&req.input.bucket, &req.input.key)?;
+        let whole = stored.content.len() as u64;
+        let (content, content_range) = match req.input.range {
+            None => (stored.content.clone(), None),
+            Some(range) => {
+                let range = range.check(whole)?;
+                let told = format!("bytes {}-{}/{whole}", range.start, range.end - 1);
+                let [first, end] = [range.start, range.end].map(|n| usize::try_from(n).unwrap());
+                (stored.content.slice(first..end), Some(told))
+            }
+        };
+        Ok(S3Response::new(GetObjectOutput {
+            content_length: i64::try_from(content.len()).ok(),
+            body: Some(StreamingBlob::from(Body::from(content))),
+            content_range,
+            e_tag: Some(stored.tag()),
+            last_modified: Some(Timestamp::from(stored.modified)),
+            ..Default::default()
+        }))
+    }
+
+    async fn head_object(
+        &self,
+        req: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        let stored = self.stored(&req.input.bucket, &req.input.key)?;
+        Ok(S3Response::new(HeadObjectOutput {
+            content_length: stored.length(),
+            e_tag: Some(stored.tag()),
+            last_modified: Some(Timestamp::from(stored.modified)),
+            ..Default::default()
+        }))
+    }
+
+    async fn list_objects_v2(
+        &self,
+        req: S3Request<ListObjectsV2Input>,
+    ) -> S3Result<S3Response<ListObjectsV2Output>> {
+        let state = self.there(&req.input.bucket)?;
+        let prefix = req.input.prefix.unwrap_or_default();
+        let after = req
+            .input
+            .continuation_token
+            .or(req.input.start_after)
+            .unwrap_or_default();
+        let limit = usize::try_from(req.input.max_keys.unwrap_or(1000)).unwrap();
+        let (mut contents, mut folders) = (Vec::new(), Vec::<String>::new());
+        let (mut last, mut is_truncated) = (String::new(), false);
+        for (key, stored) in state.objects.range(prefix.clone()..) {
+            let Some(below) = key.strip_prefix(&prefix) else {
+                break;
+            };
+            let folder = below.find('/').filter(|_| req.input.delimiter.is_some());
+            let folder = folder.map(|end| format!("{prefix}{}", &below[..=end]));
+            let is_shown = folder.as_ref().is_some_and(|folder| {
+                folders.last() == Some(folder) || after.ends_with('/') && after.starts_with(folder)
+            });
+            if *key <= after || is_shown {
+                continue;
+            }
+            if contents.len() + folders.len() == limit {
+                is_truncated = true;
+                break;
+            }
+            last = folder.clone().unwrap_or_else(|| key.clone());
+            match folder {
+                Some(folder) => folders.push(folder),
+                None => contents.push(Object {
+                    key: Some(key.clone()),
+                    size: stored.length(),
+                    e_tag: Some(stored.tag()),
+                    last_modified: Some(Timestamp::from(stored.modified)),
+                    ..Default::default()
+                }),
+            }
+        }
+        let folders = folders.into_iter().map(|prefix| CommonPrefix {
+            prefix: Some(prefix),
+        });
+        Ok(S3Response::new(ListObjectsV2Output {
+            contents: Some(contents),
+            common_prefixes: Some(folders.collect()),
+            is_truncated: Some(is_truncated),
+            next_continuation_token: is_truncated.then_some(last),
+            ..Default::default()
+        }))
+    }
+
+    async fn delete_objects(
+        &self,
+        req: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        let mut state = self.there(&req.input.bucket)?;
+        let mut deleted = Vec::new();
+        for object in req.input.delete.objects {
+            state.objects.remove(&object.key);
+            let key = Some(object.key);
+            deleted.push(DeletedObject {
+                key,
+                ..Default::default()
+            });
+        }
+        let deleted = Some(deleted);
+        Ok(S3Response::new(DeleteObjectsOutput {
+            deleted,
+            ..Default::default()
+        }))
+    }
+
+    async fn copy_object(
+        &self,
+        req: S3Request<CopyObjectInput>,
+    ) -> S3Result<S3Response<CopyObjectOutput>> {
+        let CopySource::Bucket { bucket, key, .. } = &req.input.copy_source else {
+            return Err(s3_error!(NotImplemented));
+        };
+        let stored = Stored::new(self.stored(bucket, key)?.content);
+        let result = CopyObjectResult {
+            e_tag: Some(stored.tag()),
+            ..Default::default()
+        };
+        self.there(&req.input.bucket)?
+            .objects
+            .insert(req.input.key, stored);
+        let copy_object_result = Some(result);
+        Ok(S3Response::new(CopyObjectOutput {
+            copy_object_result,
+            ..Default::default()
+        }))
+    }
+
+    async fn create_multipart_upload(
+        &self,
+        req: S3Request<CreateMultipartUploadInput>,
+    ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+        let mut state = self.there(&req.input.bucket)?;
+        state.uploads += 1;
+        let upload_id = Some(state.uploads.to_string());
+        Ok(S3Response::new(CreateMultipartUploadOutput {
+            upload_id,
+            ..Default::default()
+        }))
+    }
+
+    async fn upload_part(
+        &self,
+        req: S3Request<UploadPartInput>,
+    ) -> S3Result<S3Response<UploadPartOutput>> {
+        let part = received(req.input.body).await?;
+        let e_tag = Some(tag(&part));
+        let place = (req.input.upload_id, req.input.part_number);
+        self.there(&req.input.bucket)?.parts.insert(place, part);
+        Ok(S3Response::new(UploadPartOutput {
+            e_tag,
+            ..Default::default()
+        }))
+    }
+
+    async fn complete_multipart_upload(
+        &self,
+        req: S3Request<CompleteMultipartUploadInput>,
+    ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+        let mut state = self.there(&req.input.bucket)?;
+        let parts = req.input.multipart_upload.and_then(|upload| upload.parts);
+        let mut content = Vec::new();
+        let mut shortest = usize::MAX;
+        for part in parts.unwrap_or_default() {
+            // All but the last have to have a length.
+            if shortest < 5 << 20 {
+                return Err(s3_error!(EntityTooSmall));
+            }
+            let place = (
+                req.input.upload_id.clone(),
+                part.part_number.unwrap_or_default(),
+            );
+            let part = state
+                .parts
+                .remove(&place)
+                .ok_or_else(|| s3_error!(InvalidPart))?;
+            shortest = shortest.min(part.len());
+            content.extend_from_slice(&part);
+        }
+        let stored = Stored::new(content.into());
+        let e_tag = Some(stored.tag());
+        state.objects.insert(req.input.key, stored);
+        Ok(S3Response::new(CompleteMultipartUploadOutput {
+            e_tag,
+            ..Default::default()
+        }))
+    }
+
+    async fn abort_multipart_upload(
+        &self,
+        req: S3Request<AbortMultipartUploadInput>,
+    ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
+        let mut state = self.there(&req.input.bucket)?;
+        state.parts.retain(|(id, _), _| *id != req.input.upload_id);
+        Ok(S3Response::new(AbortMultipartUploadOutput::default()))
+    }
+}
