@@ -110,7 +110,7 @@ impl Work {
                 let parts = [
                     "collected in, s",
                     "slowest pull beside, ms",
-                    "slowest push beside, ms",
+                    "slowest image push beside, ms",
                 ];
                 return parts
                     .map(|part| format!("garbage of {} repositories: {part}", count.div_ceil(5)))
