@@ -310,6 +310,83 @@ async fn garbage_is_collected_when_asked() {
     assert!(told.contains("asking http://127.0.0.1:1"), "{told}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_registry_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = serve(dir.path(), |settings| {
+        settings.registry_storage_maintenance_scrub_rate = registry::Size(0);
+    })
+    .await;
+    let url = format!("http://127.0.0.1:{}", running.address().port());
+    service::tls::install_provider();
+    let http = reqwest::Client::builder()
+        .tls_certs_only([])
+        .build()
+        .unwrap();
+    let digest = oci::Digest::sha256(b"a blob");
+    let upload = http
+        .post(format!("{url}/v2/a/blobs/uploads/?digest={digest}"))
+        .body("a blob");
+    assert_eq!(upload.send().await.unwrap().status(), 201);
+    let told = said(&atoll(&["verify", &url], ""));
+    assert!(told.contains("1 contents verified"), "{told}");
+    let hex = digest.hex();
+    let below = format!(
+        "data/docker/registry/v2/blobs/sha256/{}/{hex}/data",
+        &hex[..2]
+    );
+    fs::write(dir.path().join(below), "a blab").unwrap();
+    let output = atoll(&["verify", &url, "--json"], "");
+    assert_eq!(output.status.code(), Some(1));
+    let told = refused(&output);
+    assert!(told.contains("1 contents are damaged"), "{told}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["findings"][0]["digest"], digest.to_string());
+    assert_eq!(report["findings"][0]["repositories"][0], "a");
+}
+
+#[test]
+fn the_folder_of_a_registry_is_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().to_str().unwrap();
+    let place = |below: String, text: &str| {
+        let path = dir.path().join("docker/registry/v2").join(below);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let digest = oci::Digest::sha256(b"a blob");
+    let hex = digest.hex();
+    let bytes = format!("blobs/sha256/{}/{hex}/data", &hex[..2]);
+    place(bytes.clone(), "a blob");
+    let link = format!("repositories/a/_layers/sha256/{hex}/link");
+    place(link, &digest.to_string());
+    let told = said(&atoll(&["verify", folder], ""));
+    assert!(
+        told.contains("1 contents") && told.contains("1 links"),
+        "{told}"
+    );
+    place(bytes.clone(), "a blab");
+    for _ in 0..2 {
+        let output = atoll(&["verify", folder, "--quarantine"], "");
+        assert_eq!(output.status.code(), Some(1));
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.contains(hex), "{told}");
+    }
+    // Taken away the first time, and told as missing the second time.
+    let told = refused(&atoll(&["verify", folder], ""));
+    assert!(told.contains("found 1 dangling"), "{told}");
+    assert!(
+        dir.path()
+            .join(".atoll/quarantine/sha256")
+            .join(hex)
+            .is_file()
+    );
+    place(bytes, "a blob");
+    said(&atoll(&["verify", folder], ""));
+    let told = refused(&atoll(&["verify", "/none"], ""));
+    assert!(told.contains("neither a folder nor an address"), "{told}");
+}
+
 #[test]
 fn what_cannot_be_done_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();

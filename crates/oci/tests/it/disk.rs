@@ -423,3 +423,74 @@ async fn readers_see_a_tag_with_its_manifest_or_neither() {
     }
     writer.await.unwrap();
 }
+
+#[tokio::test]
+async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
+    use std::sync::{Arc, Mutex};
+
+    use oci::store::disk::FaultKind;
+
+    let dir = TempDir::new().unwrap();
+    let store = open(&dir).await;
+    let config = push(&store, b"{}").await;
+    let [damaged, garbled, other, dangling, unlinked] = [
+        push(&store, b"damaged").await,
+        push(&store, b"garbled").await,
+        push(&store, b"other").await,
+        push(&store, b"dangling").await,
+        push(&store, b"unlinked").await,
+    ];
+    let manifest = manifest(&config);
+    let (name, tags): (_, [Tag; 1]) = (&repository(), ["t".parse().unwrap()]);
+    let put = store.put_manifest(name, &manifest, &manifest.digest, &tags, false);
+    put.await.unwrap();
+    let audit = async |store: &DiskStore| {
+        let found = Arc::new(Mutex::new(Vec::new()));
+        let faults = Arc::clone(&found);
+        let audited = store.audit(move |fault| faults.lock().unwrap().push(fault));
+        let audited = audited.await.unwrap();
+        let mut faults = std::mem::take(&mut *found.lock().unwrap());
+        faults.sort_by(|a, b| (a.kind, &a.what).cmp(&(b.kind, &b.what)));
+        (audited, faults)
+    };
+    let (audited, faults) = audit(&store).await;
+    assert_eq!(faults, []);
+    assert_eq!((audited.contents, audited.links), (7, 8));
+    drop(store);
+    let layer = |digest: &Digest| {
+        let below = format!("repositories/team/app/_layers/sha256/{}/link", digest.hex());
+        content(&dir).join(below)
+    };
+    flip(&data(&dir, &damaged));
+    fs::write(layer(&garbled), "sha256:garbled").unwrap();
+    // A flipped bit can leave a digest that is one.
+    fs::write(layer(&other), garbled.to_string()).unwrap();
+    fs::remove_file(data(&dir, &dangling)).unwrap();
+    for digest in [&config, &unlinked] {
+        fs::remove_dir_all(layer(digest).parent().unwrap()).unwrap();
+    }
+    let current = content(&dir).join("repositories/team/app/_manifests/tags/t/current/link");
+    fs::write(current, damaged.to_string()).unwrap();
+    // Whoever wrote all that knew of no index.
+    fs::remove_file(dir.path().join(".atoll/index.redb")).unwrap();
+    let (_, faults) = audit(&open(&dir).await).await;
+    let found: Vec<_> = faults
+        .iter()
+        .map(|fault| (fault.kind, fault.what.as_str()))
+        .collect();
+    let below = |path: PathBuf| path.strip_prefix(dir.path()).unwrap().display().to_string();
+    let has = |kind: FaultKind, what: &str| {
+        assert!(found.contains(&(kind, what)), "{kind:?} {what}: {found:?}");
+    };
+    has(FaultKind::Damaged, &damaged.to_string());
+    has(FaultKind::Link, &below(layer(&garbled)));
+    has(FaultKind::Link, &below(layer(&other)));
+    has(FaultKind::Dangling, &below(layer(&dangling)));
+    has(FaultKind::Missing, &config.to_string());
+    let current = "docker/registry/v2/repositories/team/app/_manifests/tags/t/current/link";
+    has(FaultKind::Dangling, current);
+    for orphaned in [&config, &garbled, &other, &unlinked] {
+        has(FaultKind::Orphaned, &orphaned.to_string());
+    }
+    assert_eq!(found.len(), 10, "{found:?}");
+}

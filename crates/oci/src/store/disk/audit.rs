@@ -110,7 +110,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
                 self.audited.contents += 1;
                 self.audited.bytes += size;
                 let digest = content.digest;
-                if let Some(condemned) = quarantine::examine(self.layout(), &digest)? {
+                if let Some(condemned) = quarantine::examine(self.layout(), &digest, || true)? {
                     self.tell(FaultKind::Damaged, None, digest.to_string(), condemned.why);
                 }
                 if !self.inner.shared.index.snapshot()?.is_used(&digest)? {

@@ -202,11 +202,11 @@ impl Prepared {
         if let Some((from, to)) = self.moved {
             durable::rename(&from, &to)?;
         }
-        if let Some(canonical) = &self.brought {
-            verified.mark(canonical);
-        }
         for (staged, target) in self.staged {
             staged.place(&target)?;
+        }
+        if let Some(canonical) = &self.brought {
+            verified.mark(canonical);
         }
         for path in self.removed {
             if path.is_dir() {

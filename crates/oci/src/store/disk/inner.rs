@@ -17,14 +17,13 @@ use super::durable::{self, Staged};
 use super::index::{Blob, Index};
 use super::journal::Journal;
 use super::layout::Layout;
-use super::quarantine;
-use super::send::{Check, Pieces};
+use super::send::Pieces;
 use super::suspects::Suspects;
 use super::verified::Verified;
 use crate::store::remembered::Wanted;
 use crate::store::sessions::Sessions;
 use crate::store::{Result, StoreError};
-use crate::{Algorithm, Digest, Hasher, Manifest, Repository};
+use crate::{Algorithm, Digest, Hasher, Repository};
 
 /// Units: bytes. Read at once when an upload is hashed again.
 const REHASH_BYTES: usize = 256 * 1024;
@@ -47,7 +46,7 @@ pub(super) struct Inner {
     pub(super) committer: Committer,
     pub(super) wanted: Wanted,
     /// Content that is to be compared with its digest.
-    suspects: Suspects,
+    pub(super) suspects: Suspects,
     /// Held as long as the store is open; let go after the committer has ended.
     _exclusive: File,
 }
@@ -103,86 +102,6 @@ impl Inner {
         found.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))
     }
 
-    /// A part of a blob. The whole is compared with its digest while it is read for the first time.
-    ///
-    /// Errors: UnknownBlob – its bytes are gone or damaged.
-    pub(super) fn open_blob(
-        self: &Arc<Self>,
-        blob: &Blob,
-        first: u64,
-        length: u64,
-    ) -> Result<Pieces> {
-        let (canonical, is_whole) = (&blob.canonical, length == blob.size);
-        let is_verified = self.shared.verified.contains(canonical);
-        let opened = self.content(canonical, Some(blob.size)).and_then(|file| {
-            let check = (is_whole && !is_verified).then(|| Check::new(self, canonical));
-            Pieces::open(file, first, length, check)
-        });
-        if !is_whole && !is_verified {
-            self.examine_soon(canonical);
-        }
-        opened.map_err(|error| self.unreadable(canonical, error))
-    }
-
-    /// The file of a blob that is known to be whole. Errors: UnknownBlob – its bytes are gone or damaged.
-    pub(super) fn verified_file(&self, blob: &Blob) -> Result<Option<File>> {
-        if !self.shared.verified.contains(&blob.canonical) {
-            return Ok(None);
-        }
-        let opened = self.content(&blob.canonical, Some(blob.size));
-        opened
-            .map(Some)
-            .map_err(|error| self.unreadable(&blob.canonical, error))
-    }
-
-    /// The bytes of content. Errors: UnexpectedEof – there are fewer than there should be, or more.
-    pub(super) fn content(&self, canonical: &Digest, size: Option<u64>) -> io::Result<File> {
-        let file = File::open(self.layout().data(canonical))?;
-        if size.is_some_and(|size| file.metadata().is_ok_and(|found| found.len() != size)) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(file)
-    }
-
-    /// What whoever asked for content is told instead; damage is seen to.
-    pub(super) fn unreadable(&self, canonical: &Digest, error: io::Error) -> StoreError {
-        let is_damage = durable::is_absent(&error)
-            || matches!(
-                error.kind(),
-                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
-            );
-        if !is_damage {
-            return StoreError::io("reading a blob")(error);
-        }
-        tell(canonical, self.quarantine(canonical));
-        StoreError::UnknownBlob(canonical.clone())
-    }
-
-    /// Takes content away if it is not what its digest says; whether it was so.
-    pub(super) fn quarantine(&self, canonical: &Digest) -> Result<bool> {
-        if let Some(condemned) = quarantine::examine(self.layout(), canonical)? {
-            return self.committer.quarantine(condemned);
-        }
-        self.shared.verified.mark(canonical);
-        Ok(false)
-    }
-
-    /// Has content compared with its digest beside whatever else happens: a part of it was asked for.
-    fn examine_soon(self: &Arc<Self>, canonical: &Digest) {
-        if !self.suspects.add(canonical) {
-            return;
-        }
-        let inner = Arc::downgrade(self);
-        tokio::task::spawn_blocking(move || {
-            // The store may be closed meanwhile.
-            while let Some(inner) = inner.upgrade()
-                && let Some(canonical) = inner.suspects.next()
-            {
-                tell(&canonical, inner.quarantine(&canonical));
-            }
-        });
-    }
-
     pub(super) fn record(&self, name: &str) -> Result<Option<Bytes>> {
         match fs::read(self.layout().record(name)) {
             Ok(record) => Ok(Some(record.into())),
@@ -195,25 +114,6 @@ impl Inner {
         let staged = Staged::write(self.layout().temporary(), record);
         let placed = staged.and_then(|staged| staged.place(&self.layout().record(name)));
         placed.map_err(StoreError::io("writing a record"))
-    }
-
-    /// A manifest of a repository, compared with its digest; nothing when it is gone, or damaged and taken away.
-    pub(super) fn manifest(
-        &self,
-        repository: &Repository,
-        canonical: &Digest,
-    ) -> Result<Option<Manifest>> {
-        match adopt::manifest_of(self.layout(), repository, canonical) {
-            Ok(Some(manifest)) => {
-                self.shared.verified.mark(canonical);
-                Ok(Some(manifest))
-            }
-            Ok(None) | Err(StoreError::Damaged { .. }) => {
-                tell(canonical, self.quarantine(canonical));
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
     }
 
     /// The SHA-256 of content, by whatever digest it is known.
@@ -326,11 +226,11 @@ impl Inner {
             .map_err(failed())?;
         let canonical = match &session.hasher {
             Some(hasher) if session.size == size => hasher.clone().finish(),
-            _ => hash(&file, Algorithm::Sha256).map_err(failed())?,
+            _ => hash(&file, Algorithm::Sha256, || true).map_err(failed())?,
         };
         let actual = match claimed.algorithm() {
             Algorithm::Sha256 => canonical.clone(),
-            Algorithm::Sha512 => hash(&file, Algorithm::Sha512).map_err(failed())?,
+            Algorithm::Sha512 => hash(&file, Algorithm::Sha512, || true).map_err(failed())?,
         };
         if actual != *claimed {
             self.drop_upload(repository, upload)?;
@@ -384,13 +284,6 @@ impl Inner {
     }
 }
 
-fn tell(canonical: &Digest, taken: Result<bool>) {
-    if let Err(error) = taken {
-        let error = model::error::chain(&error);
-        tracing::error!(digest = %canonical, error, "damaged content stays");
-    }
-}
-
 /// The bytes, and the folders that lead to them.
 fn make_durable(file: &File, path: &Path) -> io::Result<()> {
     file.sync_data()?;
@@ -437,11 +330,19 @@ fn clear(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn hash(mut file: &File, algorithm: Algorithm) -> io::Result<Digest> {
+/// Errors: also Interrupted – it is not wanted any more.
+pub(super) fn hash(
+    mut file: &File,
+    algorithm: Algorithm,
+    is_wanted: impl Fn() -> bool,
+) -> io::Result<Digest> {
     file.rewind()?;
     let mut hasher = Hasher::new(algorithm);
     let mut buffer = vec![0; REHASH_BYTES];
     loop {
+        if !is_wanted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finish()),
             n => hasher.update(&buffer[..n]),

@@ -18,6 +18,7 @@ mod journal;
 mod layout;
 mod lost;
 mod quarantine;
+mod read;
 mod receive;
 mod rows;
 mod send;

@@ -68,8 +68,12 @@ impl Stamp {
 
 /// What is wrong with content; nothing when it is as it should be. Blocks.
 ///
-/// Errors: Io – it cannot be looked at, which says nothing about it.
-pub(super) fn examine(layout: &Layout, canonical: &Digest) -> Result<Option<Condemned>> {
+/// Errors: Io – it cannot be looked at, or `is_wanted` no more, which says nothing about it.
+pub(super) fn examine(
+    layout: &Layout,
+    canonical: &Digest,
+    is_wanted: impl Fn() -> bool,
+) -> Result<Option<Condemned>> {
     let condemned = |stamp, why| {
         let canonical = canonical.clone();
         Ok(Some(Condemned {
@@ -89,9 +93,12 @@ pub(super) fn examine(layout: &Layout, canonical: &Digest) -> Result<Option<Cond
         }
         Err(error) => return Err(StoreError::io(DOING)(error)),
     };
-    match inner::hash(&file, Algorithm::Sha256) {
+    match inner::hash(&file, Algorithm::Sha256, &is_wanted) {
         Ok(actual) if actual == *canonical => Ok(None),
         Ok(actual) => condemned(Some(stamp), format!("the bytes have the digest {actual}")),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            Err(StoreError::io(DOING)(error))
+        }
         Err(error) => condemned(Some(stamp), format!("the bytes cannot be read: {error}")),
     }
 }
