@@ -433,13 +433,6 @@ async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let config = push(&store, b"{}").await;
-    let [damaged, garbled, other, dangling, unlinked] = [
-        push(&store, b"damaged").await,
-        push(&store, b"garbled").await,
-        push(&store, b"other").await,
-        push(&store, b"dangling").await,
-        push(&store, b"unlinked").await,
-    ];
     let manifest = manifest(&config);
     let (name, tags): (_, [Tag; 1]) = (&repository(), ["t".parse().unwrap()]);
     let put = store.put_manifest(name, &manifest, &manifest.digest, &tags, false);
@@ -453,6 +446,18 @@ async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
         faults.sort_by(|a, b| (a.kind, &a.what).cmp(&(b.kind, &b.what)));
         (audited, faults)
     };
+    // One that was taken away is no fault.
+    let deleted = push(&store, b"deleted").await;
+    store.delete_blob(&repository(), &deleted).await.unwrap();
+    let late = Timestamp::from(std::time::SystemTime::now() + std::time::Duration::from_hours(1));
+    store.collect(late, false).await.unwrap();
+    let [damaged, garbled, other, dangling, unlinked] = [
+        push(&store, b"damaged").await,
+        push(&store, b"garbled").await,
+        push(&store, b"other").await,
+        push(&store, b"dangling").await,
+        push(&store, b"unlinked").await,
+    ];
     let (audited, faults) = audit(&store).await;
     assert_eq!(faults, []);
     assert_eq!((audited.contents, audited.links), (7, 8));
