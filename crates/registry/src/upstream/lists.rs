@@ -21,8 +21,8 @@ impl Source {
     pub(crate) async fn tags(&self, after: &str, limit: usize) -> Listed<Tag> {
         let store = &self.all.0.store;
         let unknown = || StoreError::UnknownRepository(self.name.clone()).into();
-        let refusal = if self.upstream.is_away() {
-            self.upstream.is_away_for("it was away just now")
+        let refusal = if self.is_not_asked() {
+            self.upstream.is_away_for("it was away last time")
         } else {
             let _turn = self.upstream.lookups.acquire().await;
             let remote = &self.remote;
@@ -51,7 +51,7 @@ impl Source {
     /// Errors: the store's.
     pub(crate) async fn referrers(&self, subject: &Digest) -> Listed<Referrer> {
         let mut found = self.all.0.store.referrers(&self.name, subject).await?;
-        if self.upstream.is_away() {
+        if self.is_not_asked() {
             return Ok((found, true));
         }
         let _turn = self.upstream.lookups.acquire().await;
@@ -66,6 +66,10 @@ impl Source {
             Err(oci::Error::NotFound { .. }) => Ok((found, false)),
             Err(_) => Ok((found, true)),
         }
+    }
+
+    fn is_not_asked(&self) -> bool {
+        self.upstream.is_away() && !self.upstream.is_due()
     }
 
     async fn patiently<T>(

@@ -121,22 +121,28 @@ impl Source {
     }
 
     async fn look_up(&self, target: &Target, is_here: bool) -> Result<Fetched, Refusal> {
-        if is_here && self.upstream.is_away() {
-            return Err(self.upstream.is_away_for("it was away just now"));
+        if !is_here {
+            return self.join(target).await;
         }
+        if self.upstream.is_away() {
+            if self.upstream.is_due() {
+                let (source, target) = (self.clone(), target.clone());
+                tokio::spawn(async move { source.join(&target).await.is_ok() });
+            }
+            return Err(self.upstream.is_away_for("it was away last time"));
+        }
+        let ended = tokio::time::timeout(PATIENCE, self.join(target)).await;
+        ended.unwrap_or_else(|_| {
+            self.upstream.lost("it does not answer");
+            Err(self.upstream.is_away_for("it does not answer"))
+        })
+    }
+
+    async fn join(&self, target: &Target) -> Result<Fetched, Refusal> {
         let key = (self.name.clone(), target.clone());
         let (source, wanted) = (self.clone(), target.clone());
         let work = move || async move { source.fetch(&wanted).await }.boxed();
-        let lookup = self.all.0.lookups.join(key, work);
-        let ended = if is_here {
-            let ended = tokio::time::timeout(PATIENCE, lookup).await;
-            ended.unwrap_or_else(|_| {
-                self.upstream.lost("it does not answer");
-                None
-            })
-        } else {
-            lookup.await
-        };
+        let ended = self.all.0.lookups.join(key, work).await;
         ended.unwrap_or_else(|| Err(self.upstream.is_away_for("a lookup did not end")))
     }
 

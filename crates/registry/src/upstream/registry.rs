@@ -16,7 +16,7 @@ const ATTEMPTS: u32 = 2;
 const BLOBS: usize = 8;
 /// Lookups at once at one registry.
 const LOOKUPS: usize = 16;
-/// A registry that could not be reached is not asked again so soon where the local copy will do.
+/// How often it is tried whether a registry is back, where nobody waits for it.
 const AWAY_PAUSE: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Upstream {
     pub(super) client: Client,
     pub(super) blobs: Semaphore,
     pub(super) lookups: Semaphore,
-    /// When it could not be reached.
+    /// When it was last tried in vain, since when nothing was heard.
     away: Mutex<Option<Instant>>,
 }
 
@@ -114,11 +114,20 @@ impl Upstream {
         }
     }
 
-    /// Whether it could not be reached just now, or wants to be left alone.
+    /// Whether it could not be reached last time, or wants to be left alone.
     pub(super) fn is_away(&self) -> bool {
         let away = *self.away.lock().unwrap_or_else(PoisonError::into_inner);
-        away.is_some_and(|since| since.elapsed() < AWAY_PAUSE)
-            || self.client.rest(&self.registry).is_some()
+        away.is_some() || self.client.rest(&self.registry).is_some()
+    }
+
+    /// Whether it is time, for whoever asks first, to try whether it is back.
+    pub(super) fn is_due(&self) -> bool {
+        let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = away.is_some_and(|last| last.elapsed() >= AWAY_PAUSE);
+        if is_due {
+            *away = Some(Instant::now());
+        }
+        is_due
     }
 
     /// Errors: it wants to be left alone.
@@ -236,7 +245,10 @@ mod tests {
         assert!(!upstream.is_away());
         let lost = oci::Error::unavailable("the registry", "no route".to_owned());
         upstream.heard::<()>(Err(lost)).unwrap_err();
-        assert!(upstream.is_away());
+        assert!(upstream.is_away() && !upstream.is_due());
+        let long_ago = Instant::now().checked_sub(AWAY_PAUSE);
+        *upstream.away.lock().unwrap() = long_ago;
+        assert!(upstream.is_due() && !upstream.is_due() && upstream.is_away());
         upstream.heard(Ok(())).unwrap();
         assert!(!upstream.is_away());
     }
