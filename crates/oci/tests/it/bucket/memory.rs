@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -17,22 +17,46 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload,
     PutResult, Result,
 };
+use tokio::sync::Notify;
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    objects: InMemory,
+    objects: Arc<InMemory>,
     /// Most names in one answer.
     page: usize,
     pub(crate) is_down: AtomicBool,
+    /// How often somebody looked for marks of collections.
+    pub(crate) looks: AtomicUsize,
+    hold: Mutex<Option<Arc<Hold>>>,
+}
+
+/// The next removal of an object whose key has `part` waits.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    part: &'static str,
+    pub(crate) reached: Notify,
+    pub(crate) go: Notify,
 }
 
 impl Memory {
     pub(crate) fn new(page: usize) -> Arc<Self> {
         Arc::new(Self {
-            objects: InMemory::new(),
+            objects: Arc::default(),
             page,
             is_down: AtomicBool::new(false),
+            looks: AtomicUsize::new(0),
+            hold: Mutex::default(),
         })
+    }
+
+    pub(crate) fn hold(&self, part: &'static str) -> Arc<Hold> {
+        let hold = Arc::new(Hold {
+            part,
+            reached: Notify::new(),
+            go: Notify::new(),
+        });
+        *self.hold.lock().unwrap() = Some(Arc::clone(&hold));
+        hold
     }
 
     pub(crate) async fn keys(&self) -> Vec<String> {
@@ -104,7 +128,21 @@ impl ObjectStore for Memory {
             };
             return futures_util::stream::iter([Err(error)]).boxed();
         }
-        self.objects.delete_stream(keys)
+        let objects = Arc::clone(&self.objects);
+        let hold = self.hold.lock().unwrap().clone();
+        let removal = async move {
+            let keys: Vec<_> = keys.collect().await;
+            let is_held = |hold: &Arc<Hold>| {
+                let mut keys = keys.iter().flatten();
+                keys.any(|key| key.as_ref().contains(hold.part))
+            };
+            if let Some(hold) = hold.filter(is_held) {
+                hold.reached.notify_one();
+                hold.go.notified().await;
+            }
+            objects.delete_stream(futures_util::stream::iter(keys).boxed())
+        };
+        futures_util::stream::once(removal).flatten().boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -165,6 +203,9 @@ impl PaginatedListStore for Memory {
     ) -> Result<PaginatedListResult> {
         self.pass().await?;
         let prefix = prefix.unwrap_or_default();
+        if prefix.ends_with("collections/") {
+            self.looks.fetch_add(1, Ordering::Relaxed);
+        }
         let after = options.page_token.or(options.offset).unwrap_or_default();
         let limit = options.max_keys.unwrap_or(self.page).min(self.page);
         let mut result = ListResult {

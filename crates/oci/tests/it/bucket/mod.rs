@@ -12,7 +12,7 @@ use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use object_store::{ObjectStoreExt as _, PutPayload};
 use oci::store::{BlobStore, BucketStore, StoreError, conformance};
-use oci::{Digest, Manifest, Repository, Tag};
+use oci::{Digest, Manifest, Repository, Tag, Target};
 use uuid::Uuid;
 
 use memory::Memory;
@@ -426,5 +426,98 @@ async fn no_acknowledged_push_is_lost_whichever_replica_collects() {
     assert!(
         !marks.iter().any(|key| key.contains("collections")),
         "{marks:?}"
+    );
+}
+
+/// What comes of `push` when another replica is about to remove something whose key has `part`. The removal goes on
+/// when the push has ended, or waits for it.
+async fn beside_a_removal<T: Send + 'static>(
+    memory: &Arc<Memory>,
+    part: &'static str,
+    removal: impl Future<Output = ()> + Send + 'static,
+    push: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let hold = memory.hold(part);
+    let removing = tokio::spawn(removal);
+    hold.reached.notified().await;
+    let looks = memory.looks.load(Ordering::Relaxed);
+    let pushing = tokio::spawn(push);
+    while !pushing.is_finished() && memory.looks.load(Ordering::Relaxed) < looks + 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    hold.go.notify_one();
+    removing.await.unwrap();
+    pushing.await.unwrap()
+}
+
+async fn collect(store: BucketStore) {
+    store.collect(late(), false).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_manifest_is_not_acknowledged_while_its_blob_is_collected() {
+    let memory = Memory::new(1000);
+    let (one, two) = (open(&memory).await, open(&memory).await);
+    let config = push(&one, b"{}").await;
+    let image = manifest(&config, "");
+    let putting = async move { put(&one, &image, &[]).await };
+    let put = beside_a_removal(&memory, "_layers/", collect(two), putting).await;
+    assert!(matches!(put, Err(StoreError::MissingContent(_))), "{put:?}");
+}
+
+#[tokio::test]
+async fn a_blob_that_is_pushed_while_its_bytes_are_collected_is_there() {
+    let memory = Memory::new(1000);
+    let (one, two) = (open(&memory).await, open(&memory).await);
+    let digest = push(&one, b"again").await;
+    one.delete_blob(&repository(), &digest).await.unwrap();
+    let pushing = {
+        let one = one.clone();
+        async move { try_push(&one, b"again").await }
+    };
+    let pushed = beside_a_removal(&memory, "blobs/sha256/", collect(two), pushing).await;
+    assert_eq!(pushed.unwrap(), digest);
+    assert_eq!(read(&one, &digest).await, b"again");
+}
+
+#[tokio::test]
+async fn a_blob_is_not_mounted_while_its_bytes_are_collected() {
+    let memory = Memory::new(1000);
+    let (one, two) = (open(&memory).await, open(&memory).await);
+    let digest = push(&one, b"again").await;
+    one.delete_blob(&repository(), &digest).await.unwrap();
+    let mounting = {
+        let digest = digest.clone();
+        async move { one.mount_blob(&repository(), None, &digest).await }
+    };
+    let mounted = beside_a_removal(&memory, "blobs/sha256/", collect(two), mounting).await;
+    assert!(!mounted.unwrap());
+}
+
+#[tokio::test]
+async fn a_tag_that_is_pushed_while_it_expires_is_there() {
+    let memory = Memory::new(1000);
+    let (one, two) = (open(&memory).await, open(&memory).await);
+    let config = push(&one, b"{}").await;
+    let (old, new) = (manifest(&config, "old"), manifest(&config, "new"));
+    let tag: Tag = "t".parse().unwrap();
+    put(&one, &old, std::slice::from_ref(&tag)).await.unwrap();
+    let expiring = {
+        let target = Target::Tag(tag.clone());
+        async move {
+            let expired = two.expire(&repository(), &target, late()).await;
+            assert!(expired.unwrap());
+        }
+    };
+    let putting = {
+        let (one, new, tag) = (one.clone(), new.clone(), tag.clone());
+        async move { put(&one, &new, &[tag]).await }
+    };
+    beside_a_removal(&memory, "current/link", expiring, putting)
+        .await
+        .unwrap();
+    assert_eq!(
+        one.resolve_tag(&repository(), &tag).await.unwrap(),
+        new.digest
     );
 }
