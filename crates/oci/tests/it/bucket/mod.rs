@@ -10,8 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
+use object_store::multipart::MultipartStore as _;
 use object_store::{ObjectStoreExt as _, PutPayload};
-use oci::store::{BlobStore, BucketStore, StoreError, conformance};
+use oci::store::{BlobStore, BucketStore, Referrer, StoreError, conformance};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 use uuid::Uuid;
 
@@ -519,5 +520,71 @@ async fn a_tag_that_is_pushed_while_it_expires_is_there() {
     assert_eq!(
         one.resolve_tag(&repository(), &tag).await.unwrap(),
         new.digest
+    );
+}
+
+#[tokio::test]
+async fn what_others_pushed_is_found_by_what_it_refers_to() {
+    let memory = Memory::new(1000);
+    let (config, subject) = (Digest::sha256(b"{}"), Digest::sha256(b"subject"));
+    let body = format!(
+        r#"{{"schemaVersion":2,"config":{{"mediaType":"x","digest":"{config}","size":2}},"layers":[],
+            "subject":{{"digest":"{subject}","size":1}}}}"#
+    );
+    let signature = Manifest::parse(body.into(), None).unwrap();
+    let (digest, hex) = (&signature.digest, signature.digest.hex());
+    let root = "docker/registry/v2";
+    let data = format!("{root}/blobs/sha256/{}/{hex}/data", &hex[..2]).into();
+    memory
+        .put(&data, signature.bytes.clone().into())
+        .await
+        .unwrap();
+    let link = format!("{root}/repositories/team/app/_manifests/revisions/sha256/{hex}/link");
+    let text = PutPayload::from(digest.to_string());
+    memory.put(&link.into(), text).await.unwrap();
+    let store = open(&memory).await;
+    let deadline = std::time::Instant::now() + Duration::from_secs(30);
+    while !memory.keys().await.contains(&".atoll/adopted".to_owned()) {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "it was not looked through"
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let found = store.referrers(&repository(), &subject).await.unwrap();
+    assert_eq!(found, [Referrer::of(&signature, digest)]);
+}
+
+#[tokio::test]
+async fn nothing_stays_of_a_replica_that_died_in_an_upload() {
+    let memory = Memory::new(1000);
+    let store = open(&memory).await;
+    let upload = start(&store).await;
+    // As it is when a part has been sent and no more.
+    let folder = format!("docker/registry/v2/repositories/team/app/_uploads/{upload}");
+    let segment = format!("{folder}/data.00000000000000000000.x").into();
+    let id = memory.create_multipart(&segment).await.unwrap();
+    let part = PutPayload::from("part");
+    memory
+        .put_part(&segment, &id, 0, part.clone())
+        .await
+        .unwrap();
+    let record = format!("{folder}/parts.data.00000000000000000000.x").into();
+    memory
+        .put(&record, PutPayload::from(id.clone()))
+        .await
+        .unwrap();
+    assert_eq!(store.upload_size(&repository(), upload).await.unwrap(), 0);
+    assert_eq!(store.purge_uploads(Timestamp::MAX_UTC).await.unwrap(), 1);
+    assert!(
+        !memory
+            .keys()
+            .await
+            .iter()
+            .any(|key| key.contains("_uploads"))
+    );
+    assert!(
+        memory.put_part(&segment, &id, 1, part).await.is_err(),
+        "the parts are gone"
     );
 }
