@@ -23,10 +23,10 @@ const SEGMENTS_LIMIT: usize = 10_000;
 const STARTED: &str = "startedat";
 /// Before the number of the first byte in the name of a segment.
 const SEGMENT: &str = "data.";
-/// Before the name of the segment whose parts somebody writes.
+/// Before the name of what says which parts somebody writes, and to which object.
 const PARTS: &str = "parts.";
-/// Units: bytes. Longest id of parts.
-const ID_LIMIT: u64 = 4096;
+/// Units: bytes. Longest key of an object with the id of its parts.
+const RECORD_LIMIT: u64 = 4096;
 
 /// A piece of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -324,12 +324,13 @@ impl Inner {
         let mut keys = Vec::with_capacity(entries.len());
         for entry in entries {
             let key = self.upload_key(repository, upload, &entry.below);
-            if let Some(name) = entry.below.strip_prefix(PARTS)
-                && let Some(id) = self.bucket.get(&key, ID_LIMIT).await?
+            if entry.below.starts_with(PARTS)
+                && let Some(record) = self.bucket.get(&key, RECORD_LIMIT).await?
+                && let Some((target, id)) = String::from_utf8_lossy(&record).split_once('\n')
             {
-                let segment = self.upload_key(repository, upload, name);
-                let id = String::from_utf8_lossy(&id).into_owned();
-                self.bucket.drop_parts(&segment, &id).await?;
+                self.bucket
+                    .drop_parts(&target.into(), &id.to_owned())
+                    .await?;
             }
             keys.push(key);
         }

@@ -159,7 +159,9 @@ impl<'a> Parts<'a> {
             in_flight: VecDeque::new(),
         };
         if let Some(record) = &target.parts
-            && let Err(error) = bucket.put(record, parts.id.clone()).await
+            && let Err(error) = bucket
+                .put(record, format!("{}\n{}", target.key, parts.id))
+                .await
         {
             return parts.abandon(error).await;
         }

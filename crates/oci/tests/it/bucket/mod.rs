@@ -571,7 +571,7 @@ async fn nothing_stays_of_a_replica_that_died_in_an_upload() {
         .unwrap();
     let record = format!("{folder}/parts.data.00000000000000000000.x").into();
     memory
-        .put(&record, PutPayload::from(id.clone()))
+        .put(&record, PutPayload::from(format!("{segment}\n{id}")))
         .await
         .unwrap();
     assert_eq!(store.upload_size(&repository(), upload).await.unwrap(), 0);
