@@ -197,7 +197,7 @@ rules:
 
     #[test]
     fn the_rules_in_the_readme_can_be_used() {
-        let readme = include_str!("../../../../README.md");
+        let readme = include_str!("../../README.md");
         let rules = readme
             .split("```")
             .find_map(|block| block.strip_prefix("yaml\n"))
