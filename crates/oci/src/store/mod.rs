@@ -12,6 +12,7 @@ pub mod object;
 mod referrer;
 mod remembered;
 mod sessions;
+mod verified;
 
 use std::fs::File;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ use super::journal::{self, Journal};
 use super::layout::Layout;
 use super::quarantine::{self, Condemned};
 use super::tables::Tables;
-use super::verified::Verified;
+use crate::store::verified::Verified;
 use crate::store::{Result, StoreError};
 use crate::{Digest, Repository};
 

@@ -12,7 +12,7 @@ use super::change::{Change, Name, Order, Source};
 use super::committer::nanos;
 use super::durable::{self, Staged};
 use super::layout::Layout;
-use super::verified::Verified;
+use crate::store::verified::Verified;
 use crate::{Digest, Manifest, Repository, Tag};
 
 /// A change that needs only names to be visible.

@@ -19,9 +19,9 @@ use super::journal::Journal;
 use super::layout::Layout;
 use super::send::Pieces;
 use super::suspects::Suspects;
-use super::verified::Verified;
 use crate::store::remembered::Wanted;
 use crate::store::sessions::Sessions;
+use crate::store::verified::Verified;
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Hasher, Repository};
 

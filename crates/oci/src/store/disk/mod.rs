@@ -25,7 +25,6 @@ mod send;
 mod suspects;
 mod tables;
 mod uses;
-mod verified;
 
 use std::fs::File;
 use std::path::Path;

@@ -116,20 +116,21 @@ impl Bucket {
         }
     }
 
-    /// A part of an object.
+    /// The size of an object, and a part of it.
     pub(super) async fn read(
         &self,
         key: &Path,
         part: Range<u64>,
-    ) -> Result<Option<BoxStream<'static, std::io::Result<Bytes>>>> {
+    ) -> Result<Option<(u64, BoxStream<'static, std::io::Result<Bytes>>)>> {
         let options = GetOptions {
             range: Some(GetRange::Bounded(part)),
             ..GetOptions::default()
         };
         let found = timed(SMALL_LIMIT, self.0.get_opts(key, options)).await?;
         Ok(found.map(|found| {
+            let size = found.meta.size;
             let bytes = found.into_stream().map_err(std::io::Error::other);
-            bytes.boxed()
+            (size, bytes.boxed())
         }))
     }
 

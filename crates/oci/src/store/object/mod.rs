@@ -6,6 +6,7 @@
 //! read is checked to be there. `settle` is how garbage is collected beside pushes.
 
 mod bucket;
+mod check;
 mod collect;
 mod connect;
 mod contents;
@@ -32,6 +33,7 @@ use uuid::Uuid;
 use super::content_name::Name;
 use super::remembered::{Manifests, Wanted};
 use super::sessions::Sessions;
+use super::verified::Verified;
 use super::{BlobStore, Collected, Content, Referrer, Result, StoreError, Usage};
 use crate::{Algorithm, Digest, Manifest, Repository, Tag, Target};
 use bucket::Bucket;
@@ -60,6 +62,7 @@ struct Inner {
     sessions: Sessions<Session>,
     manifests: Manifests,
     wanted: Wanted,
+    verified: Verified,
     /// Units: bytes.
     part_bytes: u64,
     large_writes: Semaphore,
@@ -85,6 +88,7 @@ impl BucketStore {
             sessions: Sessions::default(),
             manifests: Manifests::default(),
             wanted: Wanted::default(),
+            verified: Verified::default(),
             part_bytes,
             large_writes: Semaphore::new(LARGE_WRITES),
         });
@@ -239,8 +243,12 @@ impl BlobStore for BucketStore {
             return Ok(futures_util::stream::empty().boxed());
         }
         let data = layout.data(&canonical);
-        let bytes = self.0.bucket.read(&data, first..first + length).await?;
-        bytes.ok_or_else(unknown)
+        let found = self.0.bucket.read(&data, first..first + length).await?;
+        let (size, bytes) = found.ok_or_else(unknown)?;
+        if length == size && !self.0.verified.contains(&canonical) {
+            return Ok(check::checked(&self.0, canonical, bytes));
+        }
+        Ok(bytes)
     }
 
     async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {

@@ -58,6 +58,7 @@ impl Inner {
             return Ok(false);
         }
         self.manifests.forget(digest);
+        self.verified.forget(digest);
         let why = format!("the bytes have the digest {actual}");
         self.note(digest, &why).await?;
         tracing::error!(%digest, why, "damaged content was set aside");
@@ -93,7 +94,7 @@ impl Inner {
         if size <= COPY_LIMIT {
             return self.bucket.copy(from, to).await;
         }
-        let Some(bytes) = self.bucket.read(from, 0..size).await? else {
+        let Some((_, bytes)) = self.bucket.read(from, 0..size).await? else {
             return Ok(false);
         };
         let target = Target {
@@ -115,7 +116,7 @@ impl Inner {
             return Ok(Digest::sha256(b""));
         }
         let bytes = self.bucket.read(data, 0..size).await?;
-        let bytes = bytes.ok_or_else(|| unavailable("what was looked at went meanwhile"))?;
+        let (_, bytes) = bytes.ok_or_else(|| unavailable("what was looked at went meanwhile"))?;
         write::hash(bytes, Algorithm::Sha256).await
     }
 
@@ -130,7 +131,7 @@ impl Inner {
         }
         let data = self.layout.data(digest);
         let meta = self.bucket.head(&data).await?.ok_or_else(unknown)?;
-        let bytes = self.bucket.read(&data, 0..meta.size).await?;
-        bytes.ok_or_else(unknown)
+        let found = self.bucket.read(&data, 0..meta.size).await?;
+        found.map(|(_, bytes)| bytes).ok_or_else(unknown)
     }
 }

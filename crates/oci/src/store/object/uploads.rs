@@ -203,12 +203,15 @@ impl Inner {
         }
         for _ in 0..settle::ATTEMPTS {
             let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
-            if stored.is_none_or(|stored| stored.size != size(&segments)) {
+            let is_there = stored.is_some_and(|stored| stored.size == size(&segments));
+            // What nobody has compared yet may be damaged.
+            if !is_there || !self.verified.contains(&canonical) {
                 self.place(repository, upload, &segments, &canonical)
                     .await?;
             }
             let name = Name::new(canonical.clone(), claimed);
             if self.add_blob(repository, &name).await? {
+                self.verified.mark(&canonical);
                 // Without these, only room is lost, until abandoned uploads are looked for.
                 if let Err(error) = self.drop_upload(repository, upload).await {
                     let error = model::error::chain(&error);
@@ -294,6 +297,7 @@ impl Inner {
                 let found = bucket.read(&key, part).await;
                 found
                     .map_err(std::io::Error::other)?
+                    .map(|(_, bytes)| bytes)
                     .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))
             }
         });

@@ -588,3 +588,36 @@ async fn nothing_stays_of_a_replica_that_died_in_an_upload() {
         "the parts are gone"
     );
 }
+
+#[tokio::test]
+async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
+    let memory = Memory::new(1000);
+    let store = open(&memory).await;
+    let content = vec![7; 1000];
+    let digest = push(&store, &content).await;
+    let hex = digest.hex();
+    let key = format!("docker/registry/v2/blobs/sha256/{}/{hex}/data", &hex[..2]);
+    memory
+        .put(&key.into(), PutPayload::from(vec![8; 1000]))
+        .await
+        .unwrap();
+    // What was pushed just now is known: nobody hashes it again.
+    assert_eq!(read(&store, &digest).await.len(), content.len());
+    let other_replica = open(&memory).await;
+    let pieces = other_replica
+        .open_blob(&repository(), &digest, 0, 1000)
+        .await;
+    let got: std::io::Result<Vec<Bytes>> = pieces.unwrap().try_collect().await;
+    assert_eq!(got.unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+    // It is taken away behind whoever noticed.
+    while other_replica
+        .blob_size(&repository(), &digest)
+        .await
+        .is_ok()
+    {
+        tokio::task::yield_now().await;
+    }
+    // Who has it pushes it, and it is there again.
+    push(&other_replica, &content).await;
+    assert_eq!(read(&open(&memory).await, &digest).await, content);
+}
