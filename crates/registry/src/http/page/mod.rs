@@ -158,7 +158,7 @@ async fn show(visit: Visit<'_>) -> super::Answer {
 }
 
 impl Visit<'_> {
-    /// The registry as the browser names it; a placeholder when it does not.
+    /// The registry as the browser names it; for people to fill in when it does not.
     fn origin(&self) -> String {
         Origin::absolute(self.app, self.head).unwrap_or_else(|| "https://REGISTRY".to_owned())
     }
