@@ -44,7 +44,7 @@ pub(super) struct Shared {
     pub(super) layout: Layout,
     pub(super) index: Index,
     pub(super) verified: Verified,
-    /// Everything in the folder is in the index, or on its way there.
+    /// Everything in the folder is in the index.
     pub(super) has_compared: AtomicBool,
     /// Something in the folder could not be read: nothing may be taken for garbage.
     pub(super) is_unsure: AtomicBool,
@@ -54,7 +54,7 @@ pub(super) struct Shared {
 enum Job {
     Commit(Order, oneshot::Sender<Result<()>>),
     /// The folder has something else of this repository than the index.
-    Adopt(Repository),
+    Adopt(Repository, oneshot::Sender<()>),
     /// Content, unless a repository has it; what was removed.
     RemoveContent(Vec<Digest>, oneshot::Sender<Vec<Digest>>),
     /// A repository without content; whether it was one.
@@ -186,8 +186,10 @@ impl Drop for Committer {
 /// Whoever had the folder since may have changed it: that is found out while requests are answered.
 fn look_for_changes(shared: &Shared, jobs: &Sender<Job>, has_ended: &AtomicBool) {
     let adopt = |repository| {
-        let is_taken = jobs.send(Job::Adopt(repository)).is_ok();
-        is_taken && !has_ended.load(Ordering::Relaxed)
+        let (done, answer) = oneshot::channel();
+        // One at a time: a push would have to wait for all that are asked for.
+        let is_taken = jobs.send(Job::Adopt(repository, done)).is_ok();
+        is_taken && answer.blocking_recv().is_ok() && !has_ended.load(Ordering::Relaxed)
     };
     if let Err(error) = adopt::refresh(shared, adopt) {
         shared.is_unsure.store(true, Ordering::Release);
@@ -250,12 +252,13 @@ impl Work {
         for job in jobs {
             match job {
                 Job::Commit(order, done) => orders.push((order, done)),
-                Job::Adopt(repository) => {
+                Job::Adopt(repository, done) => {
                     if let Err(error) = self.adopt(&repository) {
                         self.shared.is_unsure.store(true, Ordering::Release);
                         let error = model::error::chain(&error);
                         tracing::error!(repo.name = %repository, error, "the folder was not read again");
                     }
+                    done.send(()).ok();
                 }
                 Job::RemoveContent(mut digests, done) => {
                     digests.retain(|digest| is_told(self.remove_content(digest)));
