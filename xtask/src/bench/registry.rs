@@ -71,7 +71,8 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
             Some(Ok(peer)) => contenders.push(peer),
             Some(Err(error)) => eprintln!("{name} is left out: {error:#}"),
             None => println!(
-                "{name} is left out, as it is not installed: apt install docker-registry nginx-light"
+                "{name} is left out, as it is not installed: {}",
+                kind.install()
             ),
         }
     }
@@ -128,7 +129,7 @@ fn contender(bench: &Bench<'_>, program: Program, secrets: &Secrets) -> Result<C
 
 /// The numbers of a work; none where it failed, which is told.
 fn cells(work: Work, bench: &Bench<'_>, contender: &Contender) -> Option<Vec<String>> {
-    if work.needs_registry() && contender.program.kind == Kind::Nginx {
+    if !work.is_for(contender.program.kind) {
         let count = work.labels(bench.plan).len();
         return Some(vec![NONE.to_owned(); count]);
     }

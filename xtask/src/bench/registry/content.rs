@@ -1,5 +1,4 @@
-//! What the servers hold: an image, and many repositories. Written straight into their folders: in distribution's
-//! layout, or as plain files for a server of files.
+//! What the servers hold: an image, and many repositories. Written straight into their folders.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +17,17 @@ pub(super) const LARGE: usize = 100_000_000;
 const BLOBS_PER_REPOSITORY: u64 = 10;
 /// Units: bytes. As large as the blobs of the peers' numbers: what counts is how many there are.
 const TINY: usize = 250;
+
+/// How a server keeps repositories in its folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// As distribution does.
+    Distribution,
+    /// Each repository an OCI image layout.
+    Oci,
+    /// Files that have the names of their URLs.
+    Files,
+}
 
 /// Bytes, and their name.
 #[derive(Debug)]
@@ -102,33 +112,21 @@ impl Image {
         format!("/v2/{REPOSITORY}/blobs/{}", self.blobs[2].digest)
     }
 
-    /// Writes it as a registry keeps it.
-    pub(super) fn write_layout(&self, folder: &Path) -> Result<()> {
-        layout(folder, REPOSITORY, &self.blobs, &self.manifest)
-    }
-
-    /// Writes it as files that have the names of their URLs.
-    pub(super) fn write_files(&self, folder: &Path) -> Result<()> {
-        let root = folder.join("v2").join(REPOSITORY);
-        for name in [TAG, &self.manifest.digest] {
-            write(&root.join("manifests").join(name), &self.manifest.bytes)?;
-        }
-        for blob in &self.blobs {
-            write(&root.join("blobs").join(&blob.digest), &blob.bytes)?;
-        }
-        Ok(())
+    /// Writes it as a server keeps it.
+    pub(super) fn write(&self, folder: &Path, layout: Layout) -> Result<()> {
+        layout.write(folder, REPOSITORY, &self.blobs, &self.manifest)
     }
 }
 
 /// Writes `count` repositories as a registry keeps them.
-pub(super) fn fill(folder: &Path, count: u32) -> Result<()> {
+pub(super) fn fill(folder: &Path, layout: Layout, count: u32) -> Result<()> {
     for number in 0..count {
         let first = u64::from(number) * BLOBS_PER_REPOSITORY;
         let blobs: Vec<_> = (first + 1..first + BLOBS_PER_REPOSITORY)
             .map(|seed| Blob::noise(seed, TINY))
             .collect();
         let manifest = Blob::manifest(&blobs);
-        layout(folder, &many(number), &blobs, &manifest)?;
+        layout.write(folder, &many(number), &blobs, &manifest)?;
     }
     Ok(())
 }
@@ -151,7 +149,23 @@ pub(super) fn many(number: u32) -> String {
     format!("many/repository-{number:05}")
 }
 
-fn layout(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+impl Layout {
+    fn write(self, folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+        let write = match self {
+            Self::Distribution => write_distribution,
+            Self::Oci => write_oci,
+            Self::Files => write_files,
+        };
+        write(folder, repository, blobs, manifest)
+    }
+}
+
+fn write_distribution(
+    folder: &Path,
+    repository: &str,
+    blobs: &[Blob],
+    manifest: &Blob,
+) -> Result<()> {
     let root = folder.join("docker/registry/v2");
     for blob in blobs.iter().chain([manifest]) {
         let hex = blob.hex();
@@ -171,6 +185,33 @@ fn layout(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> R
         &format!("_manifests/tags/{TAG}/index/sha256/{hex}"),
         manifest,
     )
+}
+
+fn write_oci(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+    let root = folder.join(repository);
+    for blob in blobs.iter().chain([manifest]) {
+        write(&root.join("blobs/sha256").join(blob.hex()), &blob.bytes)?;
+    }
+    let (digest, size) = (&manifest.digest, manifest.bytes.len());
+    let index = format!(
+        r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"{MANIFEST_TYPE}","digest":"{digest}","size":{size},"annotations":{{"org.opencontainers.image.ref.name":"{TAG}"}}}}]}}"#
+    );
+    write(&root.join("index.json"), index.as_bytes())?;
+    write(
+        &root.join("oci-layout"),
+        br#"{"imageLayoutVersion":"1.0.0"}"#,
+    )
+}
+
+fn write_files(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+    let root = folder.join("v2").join(repository);
+    for name in [TAG, &manifest.digest] {
+        write(&root.join("manifests").join(name), &manifest.bytes)?;
+    }
+    for blob in blobs {
+        write(&root.join("blobs").join(&blob.digest), &blob.bytes)?;
+    }
+    Ok(())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -195,7 +236,7 @@ mod tests {
     #[test]
     fn repositories_have_ten_blobs_and_a_tag() {
         let dir = tempfile::tempdir().unwrap();
-        fill(dir.path(), 2).unwrap();
+        fill(dir.path(), Layout::Distribution, 2).unwrap();
         let root = dir.path().join("docker/registry/v2");
         let names: Vec<_> = fs::read_dir(root.join("repositories/many"))
             .unwrap()
@@ -209,5 +250,19 @@ mod tests {
         let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(Blob::new(bytes).digest, digest);
         assert_eq!(manifest["layers"].as_array().unwrap().len(), 8);
+    }
+
+    #[test]
+    fn an_oci_layout_names_its_manifest() {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path(), Layout::Oci, 1).unwrap();
+        let root = dir.path().join(many(0));
+        let index = fs::read(root.join("index.json")).unwrap();
+        let index: serde_json::Value = serde_json::from_slice(&index).unwrap();
+        let digest = index["manifests"][0]["digest"].as_str().unwrap();
+        let hex = digest.strip_prefix("sha256:").unwrap();
+        let bytes = fs::read(root.join("blobs/sha256").join(hex)).unwrap();
+        assert_eq!(Blob::new(bytes).digest, digest);
+        assert!(root.join("oci-layout").is_file());
     }
 }

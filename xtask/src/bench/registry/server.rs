@@ -8,8 +8,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::json;
 
 use super::client::Client;
+use super::content::Layout;
 use crate::apt::find_program;
 use crate::bench::process;
 use crate::command::{output, run};
@@ -32,6 +34,7 @@ const POLL: Duration = Duration::from_millis(1);
 pub(super) enum Kind {
     Ours,
     DockerRegistry,
+    Zot,
     /// Knows nothing of registries: what a file server reaches is the limit.
     Nginx,
 }
@@ -44,13 +47,32 @@ pub(super) struct Program {
 }
 
 impl Kind {
-    pub(super) const PEERS: [Self; 2] = [Self::DockerRegistry, Self::Nginx];
+    pub(super) const PEERS: [Self; 3] = [Self::DockerRegistry, Self::Zot, Self::Nginx];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ours => "registry",
             Self::DockerRegistry => "docker-registry",
+            Self::Zot => "zot",
             Self::Nginx => "nginx",
+        }
+    }
+
+    /// How to install it, for a person.
+    pub(super) fn install(self) -> &'static str {
+        match self {
+            Self::Ours => "it is built here",
+            Self::DockerRegistry => "apt install docker-registry",
+            Self::Zot => "its releases are at https://github.com/project-zot/zot",
+            Self::Nginx => "apt install nginx-light",
+        }
+    }
+
+    pub(super) fn layout(self) -> Layout {
+        match self {
+            Self::Ours | Self::DockerRegistry => Layout::Distribution,
+            Self::Zot => Layout::Oci,
+            Self::Nginx => Layout::Files,
         }
     }
 }
@@ -115,6 +137,11 @@ impl Program {
                 fs::write(&config, docker_registry_config(folder, &address, secrets))?;
                 command.arg("serve").arg(&config);
             }
+            Kind::Zot => {
+                let settings = zot_config(folder, port, secrets);
+                fs::write(&config, settings.to_string())?;
+                command.arg("serve").arg(&config);
+            }
             Kind::Nginx => {
                 fs::write(&config, nginx_config(folder, &address, secrets))?;
                 command.arg("-c").arg(&config);
@@ -159,6 +186,21 @@ fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&Secrets
          health:\n  storagedriver:\n    enabled: true\n    interval: 10s\n    threshold: 3\n\
          {auth}http:\n  addr: {address}\n{tls}"
     )
+}
+
+/// Its smallest, which says less than its usual one.
+fn zot_config(folder: &Path, port: u16, secrets: Option<&Secrets>) -> serde_json::Value {
+    let mut http = json!({ "address": "127.0.0.1", "port": port.to_string() });
+    if let Some(secrets) = secrets {
+        http["tls"] = json!({ "cert": secrets.certificate, "key": secrets.key });
+        http["auth"] = json!({ "htpasswd": { "path": secrets.htpasswd } });
+    }
+    json!({
+        "distSpecVersion": "1.1.1",
+        "storage": { "rootDirectory": folder },
+        "http": http,
+        "log": { "level": "warn" },
+    })
 }
 
 fn nginx_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> String {
@@ -361,5 +403,13 @@ mod tests {
         let tls = docker_registry_config(folder, "127.0.0.1:1", Some(&secrets));
         assert!(tls.ends_with("  tls:\n    certificate: /s/tls.crt\n    key: /s/tls.key\n"));
         assert!(tls.contains("    path: /s/htpasswd\n"), "{tls}");
+        let plain = zot_config(folder, 1, None);
+        assert_eq!(
+            plain["http"],
+            json!({ "address": "127.0.0.1", "port": "1" })
+        );
+        let tls = zot_config(folder, 1, Some(&secrets));
+        assert_eq!(tls["http"]["tls"]["key"], "/s/tls.key");
+        assert_eq!(tls["http"]["auth"]["htpasswd"]["path"], "/s/htpasswd");
     }
 }

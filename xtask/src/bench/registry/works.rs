@@ -71,11 +71,7 @@ impl Contender {
         let server = |form, secrets| {
             let name = program.kind.name();
             let folder = bench.scratch.join(format!("{name}-{form}"));
-            if program.kind == Kind::Nginx {
-                bench.image.write_files(&folder)?;
-            } else {
-                bench.image.write_layout(&folder)?;
-            }
+            bench.image.write(&folder, program.kind.layout())?;
             Server::start(&program, &folder, secrets, &Image::by_tag())
         };
         let (plain, tls) = (server("plain", None)?, server("tls", Some(secrets))?);
@@ -127,12 +123,14 @@ impl Work {
         vec![label.to_owned()]
     }
 
-    /// Whether only a registry can do it.
-    pub(super) fn needs_registry(self) -> bool {
-        matches!(
-            self,
-            Self::Push | Self::SmallPush | Self::Repositories | Self::Garbage
-        )
+    /// Whether there is sense in it for such a server.
+    pub(super) fn is_for(self, kind: Kind) -> bool {
+        match self {
+            Self::Push | Self::SmallPush | Self::Repositories => kind != Kind::Nginx,
+            // zot collects by the clock alone.
+            Self::Garbage => matches!(kind, Kind::Ours | Kind::DockerRegistry),
+            _ => true,
+        }
     }
 
     /// Its numbers, as many as labels.
@@ -362,7 +360,7 @@ fn repositories(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>>
         contender,
         &format!("a folder with {count} repositories of 10 blobs"),
     );
-    content::fill(&folder, count)?;
+    content::fill(&folder, contender.program.kind.layout(), count)?;
     settle(bench)?;
     let path = format!("/v2/{}/manifests/{TAG}", content::many(count - 1));
     let start = || Server::start(&contender.program, &folder, None, &path);
@@ -385,7 +383,7 @@ fn repositories(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>>
 fn garbage(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
     let count = bench.plan.repositories;
     let folder = bench.scratch.join(format!("{}-litter", contender.name()));
-    content::fill(&folder, count)?;
+    content::fill(&folder, contender.program.kind.layout(), count)?;
     let blobs = content::litter(&folder, count)?;
     announce(
         contender,
