@@ -35,7 +35,7 @@ use futures_util::Stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::remembered::Manifests;
+use super::remembered::{Blobs, Manifests};
 use super::{BlobStore, Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag, Target};
 pub use audit::{Audited, Fault, FaultKind};
@@ -51,6 +51,7 @@ use super::{Collected, Content, Referrer, Usage};
 pub struct DiskStore {
     inner: Arc<Inner>,
     manifests: Manifests,
+    blobs: Blobs,
 }
 
 impl DiskStore {
@@ -61,8 +62,12 @@ impl DiskStore {
         let root = root.to_owned();
         let inner = join(tokio::task::spawn_blocking(move || Inner::open(&root)).await)?;
         let inner = Arc::new(inner);
-        let manifests = Manifests::default();
-        Ok(Self { inner, manifests })
+        let (manifests, blobs) = Default::default();
+        Ok(Self {
+            inner,
+            manifests,
+            blobs,
+        })
     }
 
     /// Compares everything in the folder, content, links and what manifests need; tells each fault to `found`.
@@ -111,8 +116,18 @@ impl BlobStore for DiskStore {
         length: u64,
     ) -> Result<Pieces> {
         let blob = self.inner.blob(repository, digest)?;
-        self.run(move |inner| inner.open_blob(&blob, first, length))
-            .await
+        let is_small = length == blob.size && length <= Blobs::LIMIT;
+        if is_small && let Some(bytes) = self.blobs.get(&blob.canonical) {
+            return Ok(Pieces::held(bytes));
+        }
+        let canonical = blob.canonical.clone();
+        let pieces = self
+            .run(move |inner| inner.open_blob(&blob, first, length))
+            .await?;
+        if is_small && let Some(bytes) = pieces.whole() {
+            self.blobs.insert(&canonical, bytes);
+        }
+        Ok(pieces)
     }
 
     async fn blob_file(&self, repository: &Repository, digest: &Digest) -> Result<Option<File>> {

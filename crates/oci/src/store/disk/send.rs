@@ -22,7 +22,8 @@ const PIECE_BYTES: u64 = 256 * 1024;
 /// A part of a file, in pieces.
 #[derive(Debug)]
 pub struct Pieces {
-    file: Arc<File>,
+    /// None: all is in memory.
+    file: Option<Arc<File>>,
     /// Units: bytes. What has not been asked for yet.
     left: u64,
     /// Goes along with the reading.
@@ -82,19 +83,36 @@ impl Pieces {
         let (piece, check) = read(&file, now, check, now == length)?;
         Ok(Self {
             left: length - now,
-            file: Arc::new(file),
+            file: Some(Arc::new(file)),
             check,
             next: Next::Here(piece),
         })
     }
 
-    fn ask(&mut self) -> Next {
-        let length = self.left.min(PIECE_BYTES);
-        if length == 0 {
-            return Next::End;
+    /// What is in memory.
+    pub(super) fn held(bytes: Bytes) -> Self {
+        Self {
+            file: None,
+            left: 0,
+            check: None,
+            next: Next::Here(bytes),
         }
+    }
+
+    /// All of it, where one piece is all and nobody has taken it.
+    pub(super) fn whole(&self) -> Option<&Bytes> {
+        match &self.next {
+            Next::Here(bytes) if self.left == 0 => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn ask(&mut self) -> Next {
+        let (Some(file), length @ 1..) = (self.file.clone(), self.left.min(PIECE_BYTES)) else {
+            return Next::End;
+        };
         self.left -= length;
-        let (file, check, is_last) = (Arc::clone(&self.file), self.check.take(), self.left == 0);
+        let (check, is_last) = (self.check.take(), self.left == 0);
         Next::Coming(spawn_blocking(move || {
             let seen = check
                 .as_ref()
