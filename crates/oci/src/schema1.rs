@@ -52,6 +52,8 @@ struct Signature {
 struct Header {
     alg: String,
     jwk: Option<Jwk>,
+    #[serde(default)]
+    x5c: Vec<String>,
 }
 
 /// How to get from the bytes to what was signed.
@@ -111,12 +113,14 @@ pub(crate) fn verify(bytes: &Bytes) -> Result<(), Error> {
         if signature.format()? != format {
             return Err(wrong("the signatures are for different texts"));
         }
-        let Some(jwk) = &signature.header.jwk else {
-            return Err(wrong("it names no key: certificates are not known here"));
+        let header = &signature.header;
+        let key = match &header.jwk {
+            Some(jwk) => Key::parse(jwk)?,
+            None => Key::from_x5c(&header.x5c)?,
         };
         let message = format!("{}.{text}", signature.protected);
-        Key::parse(jwk)?.verify(
-            &signature.header.alg,
+        key.verify(
+            &header.alg,
             message.as_bytes(),
             &jws::decode(&signature.value)?,
         )?;
@@ -141,15 +145,25 @@ fn payload(bytes: &Bytes, format: &Format) -> Result<Bytes, Error> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use base64::engine::general_purpose::STANDARD;
     use proptest::prelude::*;
     use ring::rand::SystemRandom;
     use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
     /// A payload with a signature by a new key.
     pub(crate) fn sign(payload: &str) -> String {
+        sign_as(payload, |_, point| {
+            let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+            json!({"alg": "ES256", "jwk": {"kty": "EC", "crv": "P-256", "x": encode(&point[1..33]),
+                "y": encode(&point[33..])}})
+        })
+    }
+
+    /// The header says of the key what `describe` makes of its document and its point.
+    fn sign_as(payload: &str, describe: impl FnOnce(&[u8], &[u8]) -> Value) -> String {
         let random = SystemRandom::new();
         let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
         let pkcs8 = EcdsaKeyPair::generate_pkcs8(curve, &random).unwrap();
@@ -161,9 +175,8 @@ pub(crate) mod tests {
         let protected = encode(protected.to_string().as_bytes());
         let message = format!("{protected}.{}", encode(payload.as_bytes()));
         let signature = key.sign(&random, message.as_bytes()).unwrap();
-        let point = key.public_key().as_ref();
-        let jwk = json!({"kty": "EC", "crv": "P-256", "x": encode(&point[1..33]), "y": encode(&point[33..])});
-        let signatures = json!([{"header": {"alg": "ES256", "jwk": jwk},
+        let header = describe(pkcs8.as_ref(), key.public_key().as_ref());
+        let signatures = json!([{"header": header,
             "signature": encode(signature.as_ref()), "protected": protected}]);
         format!("{},\"signatures\":{signatures}}}", &payload[..length])
     }
@@ -183,6 +196,27 @@ pub(crate) mod tests {
         assert_eq!(content.payload.unwrap(), payload().as_bytes());
         assert_eq!(content.layers[0].digest, Digest::sha256(b"layer"));
         verify(&signed).unwrap();
+    }
+
+    #[test]
+    fn a_certificate_may_carry_the_key() {
+        let by = |is_own: bool| {
+            let signed = sign_as(&payload(), |pkcs8, _| {
+                let own = rcgen::KeyPair::try_from(pkcs8).unwrap();
+                let key = if is_own {
+                    own
+                } else {
+                    rcgen::KeyPair::generate().unwrap()
+                };
+                let certificate = rcgen::CertificateParams::default()
+                    .self_signed(&key)
+                    .unwrap();
+                json!({"alg": "ES256", "x5c": [STANDARD.encode(certificate.der())]})
+            });
+            verify(&signed.into())
+        };
+        by(true).unwrap();
+        by(false).unwrap_err();
     }
 
     #[test]

@@ -69,14 +69,8 @@ impl Certificates {
     ///
     /// Errors: Invalid – nobody vouches for it, or it cannot be read.
     pub fn vouched(&self, x5c: &[String], now: u64) -> Result<Key, Error> {
-        let chain: Vec<_> = x5c
-            .iter()
-            .map(|text| STANDARD.decode(text).map(CertificateDer::from))
-            .collect::<Result<_, _>>()
-            .map_err(|_| wrong("a certificate is not base64"))?;
-        let (leaf, between) = chain
-            .split_first()
-            .ok_or_else(|| wrong("it names no certificate"))?;
+        let chain = chain(x5c)?;
+        let (leaf, between) = split(&chain)?;
         if !self.trusted.contains(leaf) {
             let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now));
             self.verifier
@@ -85,6 +79,31 @@ impl Certificates {
         }
         Key::from_spki(&spki(leaf)?)
     }
+}
+
+impl Key {
+    /// The key of the first certificate of a JOSE `x5c`; who vouches for it is not asked.
+    ///
+    /// Errors: Invalid – it cannot be read, or is of a kind that is not known here.
+    pub(crate) fn from_x5c(x5c: &[String]) -> Result<Self, Error> {
+        Self::from_spki(&spki(split(&chain(x5c)?)?.0)?)
+    }
+}
+
+fn chain(x5c: &[String]) -> Result<Vec<CertificateDer<'static>>, Error> {
+    x5c.iter()
+        .map(|text| STANDARD.decode(text).map(CertificateDer::from))
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong("a certificate is not base64"))
+}
+
+/// The signer's own, and those between it and who is trusted.
+fn split<'a>(
+    chain: &'a [CertificateDer<'static>],
+) -> Result<(&'a CertificateDer<'static>, &'a [CertificateDer<'static>]), Error> {
+    chain
+        .split_first()
+        .ok_or_else(|| wrong("it names no certificate"))
 }
 
 fn spki(certificate: &CertificateDer<'_>) -> Result<Vec<u8>, Error> {
