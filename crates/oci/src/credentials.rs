@@ -79,6 +79,24 @@ impl Credentials {
             .map(Self)
     }
 
+    /// Reads a file of logins as container tools keep it: a pull secret that may have no logins at all, or hosts
+    /// whose logins are kept elsewhere.
+    ///
+    /// Errors: as [`Self::from_pull_secret`].
+    pub fn from_auth_file(text: &str) -> Result<Self, Error> {
+        let file: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let Some(file) = file.as_object() else {
+            return Self::from_pull_secret(text);
+        };
+        let mut auths = match file.get("auths") {
+            Some(serde_json::Value::Object(auths)) => auths.clone(),
+            Some(_) => return Self::from_pull_secret(text),
+            None => return Ok(Self::anonymous()),
+        };
+        auths.retain(|_, entry| entry.as_object().is_none_or(|entry| !entry.is_empty()));
+        Self::from_pull_secret(&serde_json::json!({ "auths": auths }).to_string())
+    }
+
     /// The login for `repository` of `registry`: the entry with the longest path wins.
     pub fn lookup(&self, registry: &str, repository: Option<&Repository>) -> Option<&Login> {
         let mut path =
@@ -172,6 +190,30 @@ mod tests {
         assert_eq!(user(&credentials, "old.io", "z").unwrap(), "o/3");
         assert_eq!(user(&credentials, "r", "a"), None);
         assert_eq!(credentials.lookup("r:5000", None).unwrap().user, "host");
+    }
+
+    #[test]
+    fn files_of_tools_may_have_no_logins() {
+        for text in [
+            "{}",
+            r#"{"auths":{}}"#,
+            r#"{"auths":{"a:1":{}},"credsStore":"desktop"}"#,
+        ] {
+            let credentials = Credentials::from_auth_file(text).unwrap();
+            assert!(credentials.lookup("a:1", None).is_none(), "{text}");
+        }
+        let text = secret(&[("r:5000", "u:p")]);
+        let credentials = Credentials::from_auth_file(&text).unwrap();
+        assert_eq!(credentials.lookup("r:5000", None).unwrap().user, "u");
+        for wrong in [
+            "",
+            "[]",
+            r#"{"auths":1}"#,
+            r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#,
+        ] {
+            let refused = Credentials::from_auth_file(wrong).unwrap_err().to_string();
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
     }
 
     #[test]

@@ -12,8 +12,14 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 use crate::layer::{self, Found};
 use crate::{Client, Descriptor, Kind, Manifest, Platform, Reference};
 
+mod layout;
+mod place;
+#[cfg(test)]
+mod place_tests;
 mod tree;
 
+pub use layout::Layout;
+pub use place::{Image, Place};
 pub use tree::{Selection, Tree, fetch_tree};
 
 /// Links that are followed for one file; more is taken for a loop.

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use model::Error;
 use tar::EntryType;
 
-use super::{parts, resolve, with_layer};
+use super::{Place, parts, resolve};
 use crate::layer::{self, Entry, Says, too_large, unreadable};
-use crate::{Client, Platform, Reference};
+use crate::{Client, Descriptor, Platform, Reference};
 
 /// Links on the way to one path; more is taken for a loop. As many as the kernel follows.
 const LINK_LIMIT: usize = 40;
@@ -78,13 +78,28 @@ pub async fn fetch_tree(
 ) -> Result<Tree, Error> {
     let manifest = resolve(client, reference, platform).await?;
     let (_, layers) = parts(&manifest)?;
+    let place = Place::Registry {
+        client: client.clone(),
+        reference: reference.clone(),
+    };
+    overlay(&place, layers, selection, dest).await
+}
+
+/// Lays the layers over each other, topmost first.
+pub(super) async fn overlay(
+    place: &Place,
+    layers: &[Descriptor],
+    selection: &Selection,
+    dest: &Path,
+) -> Result<Tree, Error> {
     let mut overlay = Overlay::new(selection.clone(), dest.to_owned());
     for layer in layers.iter().rev() {
-        overlay = with_layer(client, reference, layer, move |bytes| {
-            overlay.add(bytes)?;
-            Ok(overlay)
-        })
-        .await?;
+        overlay = place
+            .with_layer(layer, move |bytes| {
+                overlay.add(bytes)?;
+                Ok(overlay)
+            })
+            .await?;
     }
     Ok(overlay.tree)
 }
@@ -104,6 +119,22 @@ impl Tree {
         prefix
             .into_iter()
             .flat_map(|prefix| self.names_below(prefix))
+    }
+
+    /// What lies below `folder` at any depth and is no folder, by its path from there in the order of bytes, and where
+    /// its bytes were put, links followed; nothing where those are not there or were not wanted.
+    pub fn below<'a>(
+        &'a self,
+        folder: &str,
+    ) -> impl Iterator<Item = (&'a str, Option<&'a Path>)> + 'a {
+        let prefix = match layer::normalized(folder) {
+            Some(folder) => format!("{folder}/"),
+            None => String::new(),
+        };
+        let from = self.nodes.range(prefix.clone()..);
+        from.map_while(move |(path, node)| Some((path, path.strip_prefix(&prefix)?, node)))
+            .filter(|(.., node)| **node != Node::Folder)
+            .map(|(path, rest, _)| (rest, self.file(path)))
     }
 
     fn names_below(&self, prefix: String) -> impl Iterator<Item = &str> {
