@@ -13,6 +13,7 @@ mod apt;
 mod bench;
 mod bundle;
 mod cargo;
+mod codegen;
 mod command;
 mod db;
 mod demo;
@@ -40,6 +41,8 @@ enum Task {
     Test(test::Arguments),
     /// The house's own rules
     Tidy,
+    /// Writes anew what is generated and checked in: messages and descriptors of `proto/`
+    Codegen,
     /// Which operations of the API are there
     ApiCoverage,
     /// Container images of the services, small and the same for the same source
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Task::Up(arguments) => up::run(&arguments),
         Task::Test(arguments) => Ok(test::run(&arguments)),
         Task::Tidy => tidy::run(),
+        Task::Codegen => codegen::run(),
         Task::ApiCoverage => api_coverage::run(),
         Task::Images(arguments) => images::run(&arguments),
         Task::Bundle(arguments) => bundle::run(&arguments),

@@ -1,6 +1,8 @@
 //! File-based operator catalogs. A catalog is a folder of files, each with documents in JSON or YAML, and each
 //! document describes a package, a channel, a bundle, a deprecation or something of its author's own.
 
+pub mod api;
+pub mod cache;
 mod document;
 mod problem;
 

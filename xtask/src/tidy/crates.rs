@@ -4,9 +4,16 @@ use super::Finding;
 use super::source::Sources;
 
 /// Crates that servers are.
-const SERVERS: &[&str] = &["api-server", "image-service", "registry", "webui", "proxy"];
+const SERVERS: &[&str] = &[
+    "api-server",
+    "image-service",
+    "registry",
+    "webui",
+    "proxy",
+    "catalog-server",
+];
 /// Crates below the servers.
-const LOW: &[&str] = &["model", "rules", "ignition", "oci"];
+const LOW: &[&str] = &["model", "rules", "ignition", "oci", "catalog"];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "host-sim", "system-tests", "xtask"];
 
@@ -41,6 +48,12 @@ static DENIED: &[Deny] = &[
         on: &["tokio", "axum", "sqlx", "reqwest", "service"],
         but: &[],
         why: "ignition is records and rendering: no network, no files",
+    },
+    Deny {
+        from: &["catalog"],
+        on: &["tokio", "tonic", "reqwest"],
+        but: &[],
+        why: "catalog is files and what they mean: no async, no network",
     },
     Deny {
         from: LOW,

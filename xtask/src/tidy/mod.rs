@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+use crate::codegen;
 use crate::libtest::Tally;
 use source::Sources;
 
@@ -77,7 +78,21 @@ static RULES: &[Rule] = &[
         claim: "lints are expected with a reason, never allowed",
         check: text::bare_allow,
     },
+    Rule {
+        name: "generated",
+        claim: "what is generated is what `cargo xtask codegen` writes",
+        check: |_| generated(),
+    },
 ];
+
+fn generated() -> Vec<Finding> {
+    let stale = codegen::stale().unwrap_or_else(|error| vec![format!("{error:#}")]);
+    let finding = |place| Finding {
+        place,
+        remedy: "run cargo xtask codegen".to_owned(),
+    };
+    stale.into_iter().map(finding).collect()
+}
 
 /// Prints what breaks rules; fails when something does.
 pub(crate) fn run() -> Result<ExitCode> {

@@ -1,0 +1,61 @@
+//! `grpc.health.v1.Health`: whether a catalog is served.
+
+use std::pin::Pin;
+
+use tokio_stream::wrappers::WatchStream;
+use tokio_stream::{Stream, StreamExt as _};
+use tonic::{Request, Response, Status};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_server;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+
+use crate::Catalog;
+
+/// Answers the same for every name, known or not: probes ask for names of their own.
+#[derive(Debug)]
+pub(super) struct Health {
+    catalog: Catalog,
+}
+
+impl Health {
+    pub(super) fn new(catalog: Catalog) -> Self {
+        Self { catalog }
+    }
+}
+
+fn status(is_served: bool) -> HealthCheckResponse {
+    let status = if is_served {
+        ServingStatus::Serving
+    } else {
+        ServingStatus::NotServing
+    };
+    HealthCheckResponse {
+        status: status.into(),
+    }
+}
+
+#[tonic::async_trait]
+impl health_server::Health for Health {
+    async fn check(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        Ok(Response::new(status(self.catalog.current().is_some())))
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
+
+    /// The state now, and each time that it changes.
+    async fn watch(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let mut told = None;
+        let states = WatchStream::new(self.catalog.changes()).map(|served| served.is_some());
+        let news = states.filter_map(move |is_served| {
+            let is_news = told.replace(is_served) != Some(is_served);
+            is_news.then(|| Ok(status(is_served)))
+        });
+        Ok(Response::new(Box::pin(news)))
+    }
+}
