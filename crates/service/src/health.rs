@@ -1,4 +1,5 @@
-//! `/health` (the process works), `/ready` (it can do its job) and `/metrics`.
+//! `/health` (the process works), `/ready` (it can do its job) and `/metrics`; the first two also as `/livez` and
+//! `/readyz`, as orchestrators call them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,7 @@ use axum::routing::get;
 #[derive(Debug, Clone, Default)]
 pub struct Health {
     waiting: Arc<Mutex<BTreeMap<String, String>>>,
+    ailing: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
 impl Health {
@@ -46,17 +48,40 @@ impl Health {
         self.lock().clone()
     }
 
+    /// `component` does its job, but something is wrong with it: told, and no reason to send nobody here. Nothing when
+    /// all is well again.
+    pub fn ails(&self, component: impl Into<String>, why: Option<String>) {
+        let mut ailing = self.ailing.lock().unwrap_or_else(PoisonError::into_inner);
+        match why {
+            Some(why) => ailing.insert(component.into(), why),
+            None => ailing.remove(&component.into()),
+        };
+    }
+
+    /// What is wrong although the server is ready, by component.
+    pub fn ailing(&self) -> BTreeMap<String, String> {
+        let ailing = self.ailing.lock().unwrap_or_else(PoisonError::into_inner);
+        ailing.clone()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The three routes every server has.
+/// The routes every server has.
 pub fn routes(health: Health) -> axum::Router {
     axum::Router::new()
-        .route("/health", get(|| async { StatusCode::OK }))
-        .route("/ready", get(ready).with_state(health))
+        .route("/health", get(alive))
+        .route("/livez", get(alive))
+        .route("/ready", get(ready))
+        .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
+        .with_state(health)
+}
+
+async fn alive() -> StatusCode {
+    StatusCode::OK
 }
 
 /// `GET /debug/health`: what is waited for, as distribution tells it.
@@ -84,7 +109,12 @@ const RETRY_AFTER: &str = "2";
 
 async fn ready(State(health): State<Health>) -> Response {
     let waiting = health.waiting();
-    let body = Json(serde_json::json!({ "ready": waiting.is_empty(), "waiting": waiting }));
+    let mut body = serde_json::json!({ "ready": waiting.is_empty(), "waiting": waiting });
+    let ailing = health.ailing();
+    if !ailing.is_empty() {
+        body["ailing"] = serde_json::json!(ailing);
+    }
+    let body = Json(body);
     if waiting.is_empty() {
         return body.into_response();
     }
@@ -106,4 +136,27 @@ async fn metrics() -> Response {
         text,
     )
         .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_ails_is_told_and_keeps_nobody_away() {
+        let health = Health::new();
+        health.ails("catalog", Some("the old one is served".to_owned()));
+        let response = ready(State(health.clone())).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let body = axum::body::to_bytes(response.into_body(), 1000).await;
+        let body: serde_json::Value = serde_json::from_slice(&body.unwrap()).unwrap();
+        assert_eq!(body["ailing"]["catalog"], "the old one is served");
+        health.ails("catalog", None);
+        assert!(health.ailing().is_empty());
+        health.unready("catalog", "not there");
+        assert_eq!(
+            ready(State(health)).await.status(),
+            StatusCode::SERVICE_UNAVAILABLE
+        );
+    }
 }

@@ -52,6 +52,22 @@ pub struct Arguments {
     pub supervised: bool,
     #[command(subcommand)]
     verb: Option<Verb>,
+    /// Variables, in lower case, that win over the environment: of a server with a command line of its own
+    #[arg(skip)]
+    pub overrides: Vec<(String, String)>,
+}
+
+impl Arguments {
+    /// No arguments, and `overrides`.
+    pub fn overriding(overrides: Vec<(String, String)>) -> Self {
+        Self {
+            config: None,
+            check_config: false,
+            supervised: false,
+            verb: None,
+            overrides,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -166,6 +182,9 @@ fn load<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems>
     let mut values = Values::read(lines)?;
     if let (Some(path), Some(variable)) = (own, S::OWN_FILE) {
         values.set(variable, &path.to_string_lossy());
+    }
+    for (name, text) in &arguments.overrides {
+        values.set(name, text);
     }
     let (mut problems, mut remarks) = (Problems::default(), Vec::new());
     S::prepare(&mut values, &mut problems, &mut remarks);

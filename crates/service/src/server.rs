@@ -21,6 +21,8 @@ use crate::{Error, tls};
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 #[cfg(test)]
 const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a client with HTTP/2 may take to say that it is still there.
+const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
 /// would be most of the memory of a server with many downloads.
 const MAX_BUFFER: usize = 64 * 1024;
@@ -36,8 +38,31 @@ pub struct Listen {
     pub tls: Option<tls::Config>,
     /// Whether HTTP/2 is spoken, too.
     pub speaks_http2: bool,
+    /// Bounds of connections that speak it.
+    pub http2: Http2,
     /// How long open requests may take to finish after shutdown began.
     pub drain: Duration,
+}
+
+/// Bounds of a connection that speaks HTTP/2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2 {
+    /// Requests that may be open at the same time; nothing for hyper's own bound.
+    pub max_streams: Option<u32>,
+    /// How often a silent client is asked whether it is still there; nothing for never.
+    pub keep_alive_interval: Option<Duration>,
+    /// How long it may take to answer that.
+    pub keep_alive_timeout: Duration,
+}
+
+impl Default for Http2 {
+    fn default() -> Self {
+        Self {
+            max_streams: None,
+            keep_alive_interval: Some(HEADER_TIMEOUT),
+            keep_alive_timeout: KEEP_ALIVE_TIMEOUT,
+        }
+    }
 }
 
 impl Listen {
@@ -47,6 +72,7 @@ impl Listen {
             address,
             tls,
             speaks_http2: true,
+            http2: Http2::default(),
             drain: DRAIN_TIMEOUT,
         }
     }
@@ -126,7 +152,7 @@ pub async fn start(
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .acceptor(PromptAcceptor::new(WireAcceptor, HEADER_TIMEOUT))
                     .handle(handle);
-                bound(server.http_builder());
+                bound(server.http_builder(), listen.http2);
                 if !listen.speaks_http2 {
                     server = server.http1_only();
                 }
@@ -145,7 +171,7 @@ pub async fn start(
                     .map(|acceptor| acceptor.acceptor(NoDelayAcceptor))
                     .map(|acceptor| PromptAcceptor::new(acceptor, HEADER_TIMEOUT))
                     .handle(handle);
-                bound(server.http_builder());
+                bound(server.http_builder(), listen.http2);
                 if !listen.speaks_http2 {
                     server = server.http1_only();
                 }
@@ -161,7 +187,7 @@ pub async fn start(
     Ok(Running { addresses, tasks })
 }
 
-fn bound(builder: &mut Builder<TokioExecutor>) {
+fn bound(builder: &mut Builder<TokioExecutor>, http2: Http2) {
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -169,8 +195,12 @@ fn bound(builder: &mut Builder<TokioExecutor>) {
         .max_buf_size(MAX_BUFFER)
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(HEADER_TIMEOUT)
+        .keep_alive_interval(http2.keep_alive_interval)
+        .keep_alive_timeout(http2.keep_alive_timeout)
         .max_send_buf_size(MAX_BUFFER);
+    if let Some(limit) = http2.max_streams {
+        builder.http2().max_concurrent_streams(limit);
+    }
 }
 
 async fn drain(handle: Handle<SocketAddr>, shutdown: CancellationToken, limit: Duration) {
