@@ -3,8 +3,15 @@
 
 pub mod api;
 pub mod cache;
+mod check;
+pub mod content;
+mod csv;
 mod document;
+pub mod graph;
 mod problem;
+pub mod range;
+pub mod schema;
+pub mod version;
 
 pub use document::{Document, Origin, PACKAGE};
 pub use problem::{Problem, Problems, Rule};

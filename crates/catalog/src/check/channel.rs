@@ -1,0 +1,56 @@
+//! Whether a channel leads anywhere.
+
+use super::Report;
+use crate::graph::{self, Flaw};
+use crate::range::Range;
+use crate::schema::Entry;
+use crate::{Origin, Rule};
+
+/// Finds the head of a channel.
+pub(crate) fn check_channel(
+    name: &str,
+    entries: &[Entry<'_>],
+    origin: &Origin,
+    report: &mut Report<'_>,
+) -> Option<usize> {
+    for entry in entries {
+        check_entry(name, entry, origin, report);
+    }
+    if entries.is_empty() {
+        let text = format!("invalid channel {name:?}: channel must contain at least one bundle");
+        report.add(Rule::ChannelEntries, origin, text);
+        return None;
+    }
+    match graph::chain(entries) {
+        Ok(chain) => chain.first().copied(),
+        Err(flaw) => {
+            let rule = match flaw {
+                Flaw::NoHead | Flaw::Heads(_) => Rule::ChannelHead,
+                Flaw::Cycle(_) => Rule::ReplacesCycle,
+                Flaw::Stranded(_) => Rule::Stranded,
+            };
+            report.add(rule, origin, format!("invalid channel {name:?}: {flaw}"));
+            None
+        }
+    }
+}
+
+fn check_entry(channel: &str, entry: &Entry<'_>, origin: &Origin, report: &mut Report<'_>) {
+    let named = format!(
+        "invalid channel {channel:?}: invalid bundle {:?}",
+        entry.name
+    );
+    for (index, skip) in entry.skips.iter().enumerate() {
+        if skip.is_empty() {
+            report.add(
+                Rule::Skips,
+                origin,
+                format!("{named}: skip[{index}] is empty"),
+            );
+        }
+    }
+    if let Err(e) = entry.skip_range.parse::<Range>() {
+        let text = format!("{named}: invalid skipRange {:?}: {e}", entry.skip_range);
+        report.add(Rule::SkipRange, origin, text);
+    }
+}

@@ -1,0 +1,202 @@
+//! A package from its documents.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::read::{Documents, Found};
+use super::{Bundle, Channel, Package};
+use crate::check::{
+    Report, Targets, check_channel, check_deprecations, check_versions, label_flaw,
+};
+use crate::schema::{BUNDLE, CHANNEL, ChannelDocument, DeprecationsDocument, PackageDocument};
+use crate::{Document, Origin, Problems, Rule};
+
+impl<'a> Package<'a> {
+    /// Takes the documents of one group, in the order of the files, for one package. There is none when all have
+    /// schemas of their author's own.
+    ///
+    /// Errors: everything that is wrong with it.
+    /// Source: operator-framework/operator-registry, `alpha/declcfg/declcfg_to_model.go`, `alpha/model/model.go`.
+    pub fn assemble(documents: &'a [Document]) -> Result<Option<Self>, Problems> {
+        let name = documents.first().map_or("", Document::group);
+        let mut report = Report::new(name);
+        let package = assemble(name, Documents::read(documents, &mut report), &mut report);
+        report.into_result()?;
+        Ok(package)
+    }
+}
+
+fn assemble<'a>(
+    name: &'a str,
+    documents: Documents<'a>,
+    report: &mut Report<'a>,
+) -> Option<Package<'a>> {
+    let targets = Targets {
+        channels: documents.channels.keys().copied().collect(),
+        bundles: documents.bundles.keys().copied().collect(),
+    };
+    let is_whole = documents
+        .channels
+        .values()
+        .all(|found| found.content.is_some());
+    let mut bundles: Vec<_> = documents
+        .bundles
+        .into_iter()
+        .filter_map(|(name, found)| Bundle::read(name, found.origin, found.content?, report))
+        .collect();
+    let mut channels: Vec<_> = documents
+        .channels
+        .into_iter()
+        .filter_map(|(name, found)| channel(name, found, &targets, report))
+        .collect();
+    if is_whole {
+        check_membership(&bundles, &channels, report);
+    }
+    let mut deprecation = None;
+    if let Some(Found {
+        origin,
+        content: Some(document),
+    }) = documents.deprecations
+    {
+        check_deprecations(&document, &targets, origin, report);
+        deprecation = deprecate(document, &mut channels, &mut bundles);
+    }
+    let Found { origin, content } = documents.package?;
+    check_versions(bundles.iter(), origin, report);
+    let document = content?;
+    check_package(name, &document, &targets, origin, report);
+    Some(Package {
+        name,
+        origin,
+        default_channel: document.default_channel,
+        icon: document.icon,
+        description: document.description,
+        deprecation,
+        properties: document.properties,
+        channels,
+        bundles,
+    })
+}
+
+fn channel<'a>(
+    name: &'a str,
+    found: Found<'a, ChannelDocument<'a>>,
+    targets: &Targets<'_>,
+    report: &mut Report<'a>,
+) -> Option<Channel<'a>> {
+    let Found { origin, content } = found;
+    let ChannelDocument {
+        mut entries,
+        properties,
+    } = content?;
+    let package = report.package();
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    entries.dedup_by(|second, first| {
+        let is_twice = second.name == first.name;
+        if is_twice {
+            let name = format!("package {package:?}, channel {name:?}");
+            let text = format!("invalid {name}: duplicate entry {:?}", first.name);
+            report.add(Rule::EntryUnique, origin, text);
+        }
+        is_twice
+    });
+    let missing: Vec<&str> = entries
+        .iter()
+        .map(|entry| &*entry.name)
+        .filter(|name| !targets.bundles.contains(name))
+        .collect();
+    if !missing.is_empty() {
+        let text = format!(
+            "no olm.bundle blobs found in package {package:?} for olm.channel entries [{}] of channel {name:?}",
+            missing.join(" ")
+        );
+        report.add(Rule::EntryBundle, origin, text);
+    }
+    // Without a head there is a problem, and no package.
+    let head = check_channel(name, &entries, origin, report).unwrap_or_default();
+    Some(Channel {
+        name,
+        origin,
+        deprecation: None,
+        properties,
+        entries,
+        head,
+    })
+}
+
+/// Every bundle is in a channel.
+fn check_membership(bundles: &[Bundle<'_>], channels: &[Channel<'_>], report: &mut Report<'_>) {
+    let entries: HashSet<&str> = channels
+        .iter()
+        .flat_map(|channel| &channel.entries)
+        .map(|entry| &*entry.name)
+        .collect();
+    let package = report.package();
+    for bundle in bundles
+        .iter()
+        .filter(|bundle| !entries.contains(bundle.name))
+    {
+        let text = format!(
+            "package {package:?}, bundle {:?} not found in any channel entries",
+            bundle.name
+        );
+        report.add(Rule::BundleInChannel, bundle.origin, text);
+    }
+}
+
+fn check_package(
+    name: &str,
+    document: &PackageDocument<'_>,
+    targets: &Targets<'_>,
+    origin: &Origin,
+    report: &mut Report<'_>,
+) {
+    if name.is_empty() {
+        let text = "config contains package with no name";
+        report.add(Rule::PackageNamed, origin, text);
+    } else if let Some(flaw) = label_flaw(name) {
+        let text = format!("invalid package name {name:?}: {flaw}");
+        report.add(Rule::PackageName, origin, text);
+    }
+    if targets.channels.is_empty() {
+        let text = format!("invalid package {name:?}: package must contain at least one channel");
+        report.add(Rule::PackageChannels, origin, text);
+    }
+    let default = &*document.default_channel;
+    if default.is_empty() {
+        let text = format!("invalid package {name:?}: default channel must be set");
+        report.add(Rule::DefaultChannel, origin, text);
+    } else if !targets.channels.contains(default) {
+        let text = format!(
+            "invalid package {name:?}: default channel {default:?} not found in channels list: channel must contain at least one bundle"
+        );
+        report.add(Rule::DefaultChannelKnown, origin, text);
+    }
+}
+
+/// Notes down why things are deprecated, and gives back why the package is.
+fn deprecate<'a>(
+    document: DeprecationsDocument<'a>,
+    channels: &mut [Channel<'a>],
+    bundles: &mut [Bundle<'a>],
+) -> Option<Cow<'a, str>> {
+    let mut package = None;
+    for entry in document.entries {
+        let name = &*entry.reference.name;
+        let noted = match &*entry.reference.schema {
+            CHANNEL => channels
+                .iter_mut()
+                .find(|channel| channel.name == name)
+                .map(|channel| &mut channel.deprecation),
+            BUNDLE => bundles
+                .binary_search_by(|bundle| bundle.name.cmp(name))
+                .ok()
+                .map(|index| &mut bundles[index].deprecation),
+            _ => Some(&mut package),
+        };
+        if let Some(noted) = noted {
+            *noted = Some(entry.message);
+        }
+    }
+    package
+}

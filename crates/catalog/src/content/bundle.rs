@@ -1,0 +1,377 @@
+//! Bundles.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::Package;
+use crate::check::{Report, pull_spec_flaw};
+use crate::csv::{self, Escape, Metadata, to_json};
+use crate::schema::decode::decode;
+use crate::schema::{
+    BundleDocument, BundleObject, ChannelProperty, Gvk, PackageProperty, Property, RelatedImage,
+    RequiredPackage, kind,
+};
+use crate::version::{Release, Version};
+use crate::{Origin, Rule};
+
+/// A bundle. It borrows from its document; what it installs is made when it is asked for.
+#[derive(Debug)]
+pub struct Bundle<'a> {
+    pub name: &'a str,
+    pub origin: &'a Origin,
+    /// Where it can be pulled; empty when it carries its objects itself.
+    pub image: Cow<'a, str>,
+    pub version: Version,
+    /// The version as its author wrote it.
+    pub version_text: Cow<'a, str>,
+    /// Which of several with that version; mostly none.
+    pub release: Release,
+    /// All, as they stand in the document.
+    pub properties: Vec<Property<'a>>,
+    pub provided_apis: Vec<Gvk<'a>>,
+    pub required_apis: Vec<Gvk<'a>>,
+    pub dependencies: Vec<Dependency<'a>>,
+    pub related_images: Vec<RelatedImage<'a>>,
+    /// Why it is deprecated, if it is.
+    pub deprecation: Option<Cow<'a, str>>,
+}
+
+/// What a bundle needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dependency<'a> {
+    /// `olm.gvk` or `olm.package`.
+    pub kind: &'static str,
+    /// JSON in the normal form.
+    pub value: Cow<'a, str>,
+}
+
+/// What a bundle installs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents {
+    objects: Vec<String>,
+    csv: Csv,
+}
+
+/// Where the ClusterServiceVersion is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Csv {
+    #[default]
+    Nowhere,
+    /// It is one of the objects.
+    Object(usize),
+    /// It was made from the metadata and is no object.
+    Beside(String),
+}
+
+impl Contents {
+    /// In the order of the document.
+    pub fn objects(&self) -> &[String] {
+        &self.objects
+    }
+
+    /// The ClusterServiceVersion; empty where there is none.
+    pub fn csv_json(&self) -> &str {
+        match &self.csv {
+            Csv::Nowhere => "",
+            Csv::Object(index) => &self.objects[*index],
+            Csv::Beside(json) => json,
+        }
+    }
+}
+
+impl<'a> Bundle<'a> {
+    /// Types the properties and checks all that can be said of a bundle alone.
+    pub(super) fn read(
+        name: &'a str,
+        origin: &'a Origin,
+        document: BundleDocument<'a>,
+        report: &mut Report<'a>,
+    ) -> Option<Self> {
+        let mut reading = Reading {
+            name,
+            origin,
+            report,
+        };
+        reading.check_images(&document);
+        let typed = reading.properties(&document.properties);
+        let package = reading.package_property(typed.packages)?;
+        let version = reading.version(&package);
+        let release = reading.release(&package);
+        let (version, release) = (version?, release?);
+        reading.check_release(&version, &release);
+        Some(Self {
+            name,
+            origin,
+            image: document.image,
+            version,
+            version_text: package.version,
+            release,
+            properties: document.properties,
+            provided_apis: typed.provided,
+            required_apis: typed.required,
+            dependencies: typed.dependencies,
+            related_images: document.related_images,
+            deprecation: None,
+        })
+    }
+
+    /// The properties that clients of the service get: the others would be too long for what they do with them.
+    pub fn served_properties(&self) -> impl Iterator<Item = &Property<'a>> {
+        self.properties.iter().filter(|property| {
+            ![kind::BUNDLE_OBJECT, kind::CSV_METADATA].contains(&&*property.kind)
+        })
+    }
+
+    /// Version and release together. No two bundles of a package have the same.
+    pub fn full_version(&self) -> String {
+        full_version(&self.version, &self.release)
+    }
+
+    /// Makes what it installs: the objects that it carries, or a ClusterServiceVersion of its metadata.
+    pub fn contents(&self, package: &Package<'a>) -> Contents {
+        let of_kind = |kind: &'static str| {
+            self.properties
+                .iter()
+                .filter(move |property| property.kind == kind)
+        };
+        let mut objects: Vec<String> = of_kind(kind::BUNDLE_OBJECT)
+            .map(|property| object(property.value()).expect("read before, when it was checked"))
+            .collect();
+        if let Some(index) = objects.iter().position(|object| is_csv(object)) {
+            let csv = Csv::Object(index);
+            return Contents { objects, csv };
+        }
+        let Some(metadata) = of_kind(kind::CSV_METADATA).next() else {
+            let csv = Csv::Nowhere;
+            return Contents { objects, csv };
+        };
+        let metadata = decode(metadata.value()).expect("read before, when it was checked");
+        let json = self.csv(&metadata, package);
+        let csv = if objects.is_empty() {
+            objects.push(json);
+            Csv::Object(0)
+        } else {
+            Csv::Beside(json)
+        };
+        Contents { objects, csv }
+    }
+
+    fn csv(&self, metadata: &Metadata<'_>, package: &Package<'_>) -> String {
+        let around = csv::Around {
+            bundle: self.name,
+            version: &self.version,
+            related_images: &self.related_images,
+            description: &package.description,
+            icon: package.icon.as_ref(),
+        };
+        csv::write(metadata, &around)
+    }
+}
+
+fn full_version(version: &Version, release: &Release) -> String {
+    if release.is_empty() {
+        version.to_string()
+    } else {
+        format!("{version}-{release}")
+    }
+}
+
+#[derive(Default)]
+struct Typed<'a> {
+    packages: Vec<PackageProperty<'a>>,
+    provided: Vec<Gvk<'a>>,
+    required: Vec<Gvk<'a>>,
+    dependencies: Vec<Dependency<'a>>,
+    csv_metadata: usize,
+}
+
+impl<'a> Typed<'a> {
+    fn add(&mut self, property: &Property<'a>) -> Result<(), String> {
+        let value = property.value();
+        match &*property.kind {
+            _ if value.is_empty() => return Err("unexpected end of JSON input".to_owned()),
+            kind::PACKAGE => self.packages.push(decode(value)?),
+            kind::GVK => self.provided.push(decode(value)?),
+            kind::GVK_REQUIRED => {
+                self.required.push(decode(value)?);
+                self.depend(kind::GVK, value);
+            }
+            kind::PACKAGE_REQUIRED => {
+                let required: RequiredPackage<'_> = decode(value)?;
+                self.depend(kind::PACKAGE, range_property(&required));
+            }
+            kind::CSV_METADATA => {
+                decode::<Metadata<'_>>(value)?;
+                self.csv_metadata += 1;
+            }
+            kind::CHANNEL => drop(decode::<ChannelProperty<'_>>(value)?),
+            kind::BUNDLE_OBJECT => drop(decode::<BundleObject>(value)?),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn depend(&mut self, kind: &'static str, value: impl Into<Cow<'a, str>>) {
+        let value = value.into();
+        self.dependencies.push(Dependency { kind, value });
+    }
+}
+
+/// How a range is asked for as a dependency: where its package has a version.
+fn range_property(required: &RequiredPackage<'_>) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Asked<'a> {
+        package_name: &'a str,
+        version: &'a str,
+    }
+    let asked = Asked {
+        package_name: &required.package_name,
+        version: &required.version_range,
+    };
+    to_json(&asked, Escape::Lines)
+}
+
+/// A bundle while it is checked.
+struct Reading<'r, 'a> {
+    name: &'a str,
+    origin: &'a Origin,
+    report: &'r mut Report<'a>,
+}
+
+impl<'a> Reading<'_, 'a> {
+    fn add(&mut self, rule: Rule, text: impl Into<String>) {
+        self.report.add(rule, self.origin, text);
+    }
+
+    fn check_images(&mut self, document: &BundleDocument<'_>) {
+        let (package, name) = (self.report.package(), self.name);
+        let bundle = format!("package {package:?} bundle {name:?}");
+        let related = document.related_images.iter().enumerate();
+        let related = related.map(|(i, image)| (format!("relatedImages[{i}].image"), &image.image));
+        for (what, image) in [("image".to_owned(), &document.image)]
+            .into_iter()
+            .chain(related)
+        {
+            if let Some(flaw) = pull_spec_flaw(image).filter(|_| !image.is_empty()) {
+                let text = format!("{bundle} {what}: invalid image pull spec {image:?}: {flaw}");
+                self.add(Rule::PullSpec, text);
+            }
+        }
+        let carries = |property: &Property<'_>| property.kind == kind::BUNDLE_OBJECT;
+        if document.image.is_empty() && !document.properties.iter().any(carries) {
+            let text = format!("invalid bundle {name:?}: bundle image must be set");
+            self.add(Rule::BundleImage, text);
+        }
+    }
+
+    fn properties(&mut self, properties: &[Property<'a>]) -> Typed<'a> {
+        let name = self.name;
+        let mut typed = Typed::default();
+        for (index, property) in properties.iter().enumerate() {
+            let kind = &property.kind;
+            if let Err(e) = typed.add(property) {
+                let text = format!(
+                    "parse properties for bundle {name:?}: parse property[{index}] of type {kind:?}: {e}"
+                );
+                self.add(Rule::Property, text);
+            } else if kind == kind::BUNDLE_OBJECT
+                && let Err(e) = object(property.value())
+            {
+                let text = format!(
+                    "bundle {name:?}: convert bundle object property at index {index} to JSON: {e}"
+                );
+                self.add(Rule::BundleObject, text);
+            }
+        }
+        if typed.csv_metadata > 1 {
+            let text = format!(
+                "bundle {name:?}: expected at most 1 property of type \"olm.csv.metadata\", found {}",
+                typed.csv_metadata
+            );
+            self.add(Rule::CsvMetadata, text);
+        }
+        typed
+    }
+
+    fn package_property(
+        &mut self,
+        mut properties: Vec<PackageProperty<'a>>,
+    ) -> Option<PackageProperty<'a>> {
+        let (package, name) = (self.report.package(), self.name);
+        if properties.len() != 1 {
+            let text = format!(
+                "package {package:?} bundle {name:?} must have exactly 1 \"olm.package\" property, found {}",
+                properties.len()
+            );
+            self.add(Rule::PackageProperty, text);
+            return None;
+        }
+        let property = properties.pop()?;
+        if property.package_name != package {
+            let text = format!(
+                "package {package:?} does not match \"olm.package\" property {:?} of bundle {name:?}",
+                property.package_name
+            );
+            self.add(Rule::PackagePropertyName, text);
+        }
+        Some(property)
+    }
+
+    fn version(&mut self, property: &PackageProperty<'_>) -> Option<Version> {
+        let (name, version) = (self.name, &property.version);
+        let text = |e| format!("error parsing bundle {name:?} version {version:?}: {e}");
+        version
+            .parse()
+            .map_err(|e| self.add(Rule::Version, text(e)))
+            .ok()
+    }
+
+    fn release(&mut self, property: &PackageProperty<'_>) -> Option<Release> {
+        let (name, release) = (self.name, &property.release);
+        let text = |e| format!("error parsing bundle {name:?} release version {release:?}: {e}");
+        release
+            .parse()
+            .map_err(|e| self.add(Rule::Release, text(e)))
+            .ok()
+    }
+
+    fn check_release(&mut self, version: &Version, release: &Release) {
+        if release.is_empty() {
+            return;
+        }
+        let (package, name) = (self.report.package(), self.name);
+        let normal = format!("{package}-v{}", full_version(version, release));
+        if name != normal {
+            let text = format!("name {name:?} does not match normalized name {normal:?}");
+            self.add(Rule::ReleaseName, text);
+        }
+        if version.has_build() {
+            let text = format!(
+                "invalid bundle {name:?}: cannot use build metadata in version with a release version"
+            );
+            self.add(Rule::ReleaseBuild, text);
+        }
+    }
+}
+
+/// The object in a property: JSON as it is, anything else is read as YAML.
+fn object(value: &str) -> Result<String, String> {
+    let BundleObject { data } = decode(value)?;
+    let text = String::from_utf8(data).map_err(|e| format!("it is not UTF-8: {e}"))?;
+    if text.trim_start().starts_with('{') {
+        return Ok(text);
+    }
+    Err("it is no JSON object".to_owned())
+}
+
+fn is_csv(object: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+    }
+    serde_json::from_str::<Object<'_>>(object)
+        .is_ok_and(|object| object.kind == "ClusterServiceVersion")
+}

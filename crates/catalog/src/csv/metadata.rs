@@ -1,0 +1,172 @@
+//! The value of `olm.csv.metadata`: what is shown of an operator, without what installs it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::schema::{Gvk, text};
+
+type Texts<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Metadata<'a> {
+    pub(super) annotations: Texts<'a>,
+    #[serde(borrow)]
+    pub(super) api_service_definitions: Apis<ApiService<'a>>,
+    #[serde(borrow)]
+    pub(super) crd_descriptions: Apis<Crd<'a>>,
+    #[serde(borrow)]
+    pub(super) description: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) display_name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) install_modes: Vec<InstallMode<'a>>,
+    pub(super) keywords: Vec<Cow<'a, str>>,
+    pub(super) labels: Texts<'a>,
+    #[serde(borrow)]
+    pub(super) links: Vec<Link<'a>>,
+    #[serde(borrow)]
+    pub(super) maintainers: Vec<Maintainer<'a>>,
+    #[serde(borrow)]
+    pub(super) maturity: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) min_kube_version: Cow<'a, str>,
+    #[serde(borrow, rename = "nativeAPIs")]
+    pub(super) native_apis: Vec<Gvk<'a>>,
+    #[serde(borrow)]
+    pub(super) provider: Link<'a>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(default, bound(deserialize = "T: Deserialize<'de>"))]
+pub(super) struct Apis<T> {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    owned: Vec<T>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    required: Vec<T>,
+}
+
+impl<T> Default for Apis<T> {
+    fn default() -> Self {
+        Self {
+            owned: Vec::new(),
+            required: Vec::new(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Crd<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    display_name: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    description: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<Resource<'a>>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    status_descriptors: Vec<Descriptor<'a>>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    spec_descriptors: Vec<Descriptor<'a>>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    action_descriptors: Vec<Descriptor<'a>>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct ApiService<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    group: Cow<'a, str>,
+    #[serde(borrow)]
+    version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    deployment_name: Cow<'a, str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    container_port: i32,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    display_name: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    description: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    resources: Vec<Resource<'a>>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    status_descriptors: Vec<Descriptor<'a>>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    spec_descriptors: Vec<Descriptor<'a>>,
+    #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
+    action_descriptors: Vec<Descriptor<'a>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
+fn is_zero(number: &i32) -> bool {
+    *number == 0
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Resource<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    version: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Descriptor<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    display_name: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    description: Cow<'a, str>,
+    #[serde(rename = "x-descriptors", skip_serializing_if = "Vec::is_empty")]
+    x_descriptors: Vec<Cow<'a, str>>,
+    #[serde(
+        borrow,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
+    value: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct InstallMode<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    supported: bool,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Maintainer<'a> {
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    name: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    email: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(super) struct Link<'a> {
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    name: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "str::is_empty")]
+    url: Cow<'a, str>,
+}

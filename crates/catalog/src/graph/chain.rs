@@ -1,0 +1,181 @@
+//! The one way through a channel: from its head down what each entry replaces.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fmt;
+
+use crate::schema::Entry;
+
+/// Why a channel has no such way. Entries are named in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Flaw {
+    /// Each is replaced or skipped by another.
+    NoHead,
+    /// Several are neither replaced nor skipped.
+    Heads(Vec<String>),
+    /// The way comes back to where it was.
+    Cycle(Vec<String>),
+    /// These are neither on the way nor skipped by any.
+    Stranded(Vec<String>),
+}
+
+/// Which entry nothing replaces or skips.
+///
+/// Errors: there is none, or more than one.
+pub fn head(entries: &[Entry<'_>]) -> Result<usize, Flaw> {
+    let targets: HashSet<&str> = entries
+        .iter()
+        .flat_map(|entry| entry.skips.iter().chain([&entry.replaces]))
+        .map(AsRef::as_ref)
+        .filter(|target: &&str| !target.is_empty())
+        .collect();
+    let heads: Vec<usize> = (0..entries.len())
+        .filter(|index| !targets.contains(&*entries[*index].name))
+        .collect();
+    match heads.as_slice() {
+        [] => Err(Flaw::NoHead),
+        [head] => Ok(*head),
+        heads => Err(Flaw::Heads(names(
+            heads.iter().map(|index| &*entries[*index].name),
+        ))),
+    }
+}
+
+/// The entries on the way from the head. It ends before what any entry skips.
+///
+/// Errors: there is no such way, or entries are neither on it nor skipped.
+pub fn chain(entries: &[Entry<'_>]) -> Result<Vec<usize>, Flaw> {
+    let head = head(entries)?;
+    let positions: HashMap<&str, usize> = entries
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| (&*entry.name, index))
+        .collect();
+    let skipped: HashSet<&str> = entries
+        .iter()
+        .flat_map(|entry| entry.skips.iter().map(AsRef::as_ref))
+        .collect();
+    let mut way = vec![head];
+    let mut seen = HashSet::from([head]);
+    let mut replaces = &*entries[head].replaces;
+    while !skipped.contains(replaces)
+        && let Some(&next) = positions.get(replaces)
+    {
+        if !seen.insert(next) {
+            let start = way.iter().position(|index| *index == next).unwrap_or(0);
+            let round = way[start..].iter().chain([&next]);
+            let round = round.map(|index| entries[*index].name.to_string());
+            return Err(Flaw::Cycle(round.collect()));
+        }
+        way.push(next);
+        replaces = &*entries[next].replaces;
+    }
+    let stranded = (0..entries.len())
+        .filter(|index| !seen.contains(index))
+        .map(|index| &*entries[index].name)
+        .filter(|name| !skipped.contains(name));
+    let stranded = names(stranded);
+    if stranded.is_empty() {
+        Ok(way)
+    } else {
+        Err(Flaw::Stranded(stranded))
+    }
+}
+
+fn names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let sorted: BTreeSet<&str> = names.collect();
+    sorted.into_iter().map(str::to_owned).collect()
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoHead => f.write_str("no channel head found in graph"),
+            Self::Heads(names) => {
+                let names = names.join(", ");
+                write!(f, "multiple channel heads found in graph: {names}")
+            }
+            Self::Cycle(names) => {
+                let names = names.join(" -> ");
+                write!(
+                    f,
+                    "detected cycle in replaces chain of upgrade graph: {names}"
+                )
+            }
+            Self::Stranded(names) => {
+                let names = names.join(", ");
+                write!(f, "channel contains one or more stranded bundles: {names}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Flaw {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, replaces: &str, skips: &[&str]) -> Entry<'static> {
+        Entry {
+            name: name.to_owned().into(),
+            replaces: replaces.to_owned().into(),
+            skips: skips.iter().map(|s| (*s).to_owned().into()).collect(),
+            ..Entry::default()
+        }
+    }
+
+    fn way(entries: &[Entry<'_>]) -> Result<Vec<String>, String> {
+        chain(entries)
+            .map(|way| way.iter().map(|i| entries[*i].name.to_string()).collect())
+            .map_err(|flaw| flaw.to_string())
+    }
+
+    #[test]
+    fn the_way_follows_what_each_replaces() {
+        let entries = [
+            entry("a", "gone", &[]),
+            entry("c", "b", &[]),
+            entry("b", "a", &[]),
+        ];
+        assert_eq!(way(&entries).unwrap(), ["c", "b", "a"]);
+    }
+
+    #[test]
+    fn the_way_ends_before_what_is_skipped() {
+        let entries = [
+            entry("a", "", &[]),
+            entry("b", "a", &[]),
+            entry("c", "b", &["b", "a"]),
+        ];
+        assert_eq!(way(&entries).unwrap(), ["c"]);
+    }
+
+    #[test]
+    fn flaws() {
+        let round = [entry("a", "b", &[]), entry("b", "a", &[])];
+        assert_eq!(way(&round).unwrap_err(), "no channel head found in graph");
+        let two = [entry("b", "", &[]), entry("a", "", &[])];
+        assert_eq!(
+            way(&two).unwrap_err(),
+            "multiple channel heads found in graph: a, b"
+        );
+        let cycle = [
+            entry("c", "b", &[]),
+            entry("b", "a", &[]),
+            entry("a", "b", &[]),
+        ];
+        assert_eq!(
+            way(&cycle).unwrap_err(),
+            "detected cycle in replaces chain of upgrade graph: b -> a -> b"
+        );
+        let stranded = [
+            entry("c", "b", &["b"]),
+            entry("b", "a", &[]),
+            entry("a", "", &[]),
+        ];
+        assert_eq!(
+            way(&stranded).unwrap_err(),
+            "channel contains one or more stranded bundles: a"
+        );
+    }
+}

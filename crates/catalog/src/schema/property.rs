@@ -1,0 +1,85 @@
+//! What bundles say of themselves.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+/// The types with a meaning here.
+pub(crate) mod kind {
+    pub(crate) const PACKAGE: &str = "olm.package";
+    pub(crate) const PACKAGE_REQUIRED: &str = "olm.package.required";
+    pub(crate) const GVK: &str = "olm.gvk";
+    pub(crate) const GVK_REQUIRED: &str = "olm.gvk.required";
+    pub(crate) const BUNDLE_OBJECT: &str = "olm.bundle.object";
+    pub(crate) const CSV_METADATA: &str = "olm.csv.metadata";
+    pub(crate) const CHANNEL: &str = "olm.channel";
+}
+
+/// One statement.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Property<'a> {
+    #[serde(rename = "type", borrow)]
+    pub kind: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    value: Option<&'a RawValue>,
+}
+
+impl<'a> Property<'a> {
+    /// Its value in the normal form; empty where there is none, which no checked bundle has.
+    pub fn value(&self) -> &'a str {
+        self.value.map_or("", RawValue::get)
+    }
+}
+
+/// `null` is a value too.
+pub(crate) fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(value).map(Some)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct PackageProperty<'a> {
+    #[serde(borrow)]
+    pub(crate) package_name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) version: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) release: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct RequiredPackage<'a> {
+    #[serde(borrow)]
+    pub(crate) package_name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) version_range: Cow<'a, str>,
+}
+
+/// An API.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(default)]
+pub struct Gvk<'a> {
+    #[serde(borrow)]
+    pub group: Cow<'a, str>,
+    #[serde(borrow)]
+    pub version: Cow<'a, str>,
+    #[serde(borrow)]
+    pub kind: Cow<'a, str>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct BundleObject {
+    #[serde(deserialize_with = "super::documents::bytes")]
+    pub(crate) data: Vec<u8>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ChannelProperty<'a> {
+    #[serde(borrow)]
+    channel_name: Cow<'a, str>,
+}

@@ -1,0 +1,181 @@
+//! Versions of bundles.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+/// How long a release may be.
+/// Units: bytes.
+const MAX_RELEASE: usize = 20;
+
+/// `1.2.3-pre.4+build`, three numbers always. Ordered by precedence: builds do not count, so equal versions may
+/// have different texts.
+///
+/// Source: semver.org 2.0.0; github.com/blang/semver/v4.
+#[derive(Debug, Clone)]
+pub struct Version(semver::Version);
+
+/// What makes a text no version, or no range of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionError(pub(crate) String);
+
+impl Version {
+    /// Whether something after `+` says how it was built.
+    pub fn has_build(&self) -> bool {
+        !self.0.build.is_empty()
+    }
+
+    pub fn is_prerelease(&self) -> bool {
+        !self.0.pre.is_empty()
+    }
+}
+
+impl FromStr for Version {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        let version = semver::Version::parse(text).map_err(|e| VersionError(e.to_string()))?;
+        check_identifiers(version.pre.as_str())?;
+        Ok(Self(version))
+    }
+}
+
+/// Numbers have to fit 64 bits.
+fn check_identifiers(pre: &str) -> Result<(), VersionError> {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    match pre
+        .split('.')
+        .find(|part| is_number(part) && part.parse::<u64>().is_err())
+    {
+        Some(part) => Err(VersionError(format!("{part} is too large a number"))),
+        None => Ok(()),
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Version {}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.cmp_precedence(&other.0)
+    }
+}
+
+/// Which release of one version: identifiers with dots between, as after the `-` of a version. None is before all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(Option<semver::Prerelease>);
+
+impl Release {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
+impl FromStr for Release {
+    type Err = VersionError;
+
+    fn from_str(text: &str) -> Result<Self, VersionError> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        if text.len() > MAX_RELEASE {
+            let reason = format!("exceeds maximum length of {MAX_RELEASE} characters");
+            return Err(VersionError(reason));
+        }
+        let identifiers = semver::Prerelease::new(text).map_err(|e| VersionError(e.to_string()))?;
+        check_identifiers(text)?;
+        Ok(Self(Some(identifiers)))
+    }
+}
+
+impl fmt::Display for Release {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |release| release.fmt(f))
+    }
+}
+
+impl fmt::Display for VersionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for VersionError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(text: &str) -> Version {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn versions_are_ordered_by_precedence() {
+        let ordered = [
+            "0.9.0",
+            "1.0.0-1",
+            "1.0.0-2",
+            "1.0.0-10",
+            "1.0.0-alpha",
+            "1.0.0-alpha.1",
+            "1.0.0",
+            "1.0.1",
+        ];
+        for pair in ordered.windows(2) {
+            assert!(version(pair[0]) < version(pair[1]), "{pair:?}");
+        }
+        assert_eq!(version("1.0.0+a"), version("1.0.0+b"));
+        assert_eq!(version("1.0.0-a+b.01").to_string(), "1.0.0-a+b.01");
+    }
+
+    #[test]
+    fn what_is_no_version() {
+        for wrong in [
+            "",
+            "1",
+            "1.0",
+            "v1.0.0",
+            "01.0.0",
+            "1.0.0-01",
+            "1.0.0-",
+            "1.0.0+",
+            "1.0.0-a..b",
+            "1.0.0-a_b",
+            ".1.0",
+            " 1.0.0",
+            "18446744073709551616.0.0",
+            "1.0.0-18446744073709551616",
+        ] {
+            assert!(wrong.parse::<Version>().is_err(), "{wrong:?}");
+        }
+        assert!("1.0.0-18446744073709551615".parse::<Version>().is_ok());
+    }
+
+    #[test]
+    fn releases() {
+        let release = |text: &str| text.parse::<Release>();
+        assert!(release("").unwrap() < release("1").unwrap());
+        assert!(release("2").unwrap() < release("10.a").unwrap());
+        for wrong in ["01", "a..b", "a+b", "123456789012345678901"] {
+            assert!(release(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}
