@@ -31,15 +31,15 @@ fn good() -> Vec<Value> {
             {"name": "etcd-v2.0.0-1"}]}),
         bundle(
             "etcd.v1.0.0",
-            json!({"packageName": "etcd", "version": "1.0.0"}),
+            &json!({"packageName": "etcd", "version": "1.0.0"}),
         ),
         bundle(
             "etcd.v1.1.0",
-            json!({"packageName": "etcd", "version": "1.1.0+b"}),
+            &json!({"packageName": "etcd", "version": "1.1.0+b"}),
         ),
         bundle(
             "etcd-v2.0.0-1",
-            json!({"packageName": "etcd", "version": "2.0.0", "release": "1"}),
+            &json!({"packageName": "etcd", "version": "2.0.0", "release": "1"}),
         ),
         json!({"schema": "olm.deprecations", "package": "etcd", "entries": [
             {"reference": {"schema": "olm.package"}, "message": "all of it"},
