@@ -136,6 +136,9 @@ pub async fn long_digests_name_the_same_content<S: BlobStore>(store: &S) {
         read(store, &repository, &Digest::sha256(b"{}"), 0..2).await,
         b"{}"
     );
+    let other = self::repository("long/other");
+    assert!(store.mount_blob(&other, None, &long).await.expect("mount"));
+    assert_eq!(read(store, &other, &long, 0..2).await, b"{}");
     let manifest = manifest(&long, "");
     let name = Digest::of(Algorithm::Sha512, &manifest.bytes);
     store

@@ -93,6 +93,12 @@ impl Layout {
         self.own(&format!("lost/{}/{hex}", &hex[..2]))
     }
 
+    /// Holds the SHA-256 of content that came under a longer digest once; what was true stays true.
+    pub(super) fn alias(&self, digest: &Digest) -> Path {
+        let (algorithm, hex) = (digest.algorithm().as_str(), digest.hex());
+        self.own(&format!("aliases/{algorithm}/{}/{hex}", &hex[..2]))
+    }
+
     /// Where damaged bytes are put.
     pub(super) fn set_aside(&self, canonical: &Digest) -> Path {
         self.own(&format!("damaged/{}", canonical.hex()))

@@ -173,6 +173,10 @@ impl Inner {
             let key = self.layout.layer_link(repository, digest);
             self.bucket.put(&key, name.canonical.to_string()).await?;
         }
+        if name.canonical != *name.told() {
+            let alias = self.layout.alias(name.told());
+            self.bucket.put(&alias, name.canonical.to_string()).await?;
+        }
         self.touch(&name.canonical).await?;
         self.let_collections_pass().await?;
         Ok(self.blob(repository, name.told()).await?.is_some())
@@ -186,6 +190,19 @@ impl Inner {
         self.bucket.delete(name.digests().map(key).collect()).await
     }
 
+    /// The SHA-256 of content that is stored, whoever has it.
+    async fn stored(&self, digest: &Digest) -> Result<Option<Digest>> {
+        let canonical = match digest.algorithm() {
+            Algorithm::Sha256 => Some(digest.clone()),
+            Algorithm::Sha512 => self.link(&self.layout.alias(digest)).await?,
+        };
+        let Some(canonical) = canonical else {
+            return Ok(None);
+        };
+        let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
+        Ok(stored.map(|_| canonical))
+    }
+
     async fn mount_blob(
         &self,
         repository: &Repository,
@@ -194,12 +211,7 @@ impl Inner {
     ) -> Result<bool> {
         let canonical = match from {
             Some(from) => self.blob(from, digest).await?.map(|blob| blob.canonical),
-            // Only the repositories know which content a longer digest means: then it is uploaded.
-            None if digest.algorithm() != Algorithm::Sha256 => None,
-            None => {
-                let stored = self.bucket.head(&self.layout.data(digest)).await?;
-                stored.map(|_| digest.clone())
-            }
+            None => self.stored(digest).await?,
         };
         match canonical {
             Some(canonical) => {
