@@ -8,10 +8,16 @@ pub mod content;
 mod csv;
 mod document;
 pub mod graph;
+mod ignore;
+pub mod normal;
 mod problem;
 pub mod range;
+mod read;
 pub mod schema;
 pub mod version;
+mod walk;
 
 pub use document::{Document, Origin, PACKAGE};
 pub use problem::{Problem, Problems, Rule};
+pub use read::{MAX_DOCUMENT_BYTES, cores, read, read_files, yaml_to_json};
+pub use walk::{Walk, walk};

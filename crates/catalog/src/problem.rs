@@ -47,6 +47,9 @@ rules! {
     Readable = "readable",
     /// A file is JSON or YAML.
     Syntax = "syntax",
+    /// A document is an object with a schema; schema, package and name are texts, and no two members have names that
+    /// differ in case only.
+    Document = "document",
     /// Members have the types that their schema gives them.
     Members = "members",
     /// A package has a name.

@@ -1,0 +1,229 @@
+//! `.indexignore`: which files of a catalog are none of its documents.
+//!
+//! The patterns are those of gitignore, as the peer's library reads them: a pattern without `/` fits a name at every
+//! depth; one that fits a folder fits all in it; the last that fits decides, so a later `!pattern` takes files back even
+//! out of folders that are left out.
+
+mod glob;
+
+use self::glob::Glob;
+
+/// The name of the files with patterns.
+pub(crate) const FILE_NAME: &str = ".indexignore";
+
+/// The patterns of a catalog.
+#[derive(Debug, Default)]
+pub(crate) struct Ignore {
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    /// The folder of its file.
+    folder: Vec<Vec<u8>>,
+    /// What stands between `/`.
+    parts: Vec<Part>,
+    takes_back: bool,
+    folders_only: bool,
+}
+
+#[derive(Debug)]
+struct Part {
+    text: Vec<u8>,
+    glob: Glob,
+}
+
+impl Ignore {
+    /// Adds the file `text` of `folder`. Files are added as they are walked over: what is added later decides.
+    pub(crate) fn add(&mut self, folder: &[&[u8]], text: &[u8]) {
+        let patterns = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let patterns = patterns.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+        self.patterns
+            .extend(patterns.filter_map(|line| Pattern::parse(folder, line)));
+    }
+
+    /// Whether the file with this path is left out.
+    pub(crate) fn fits(&self, path: &[&[u8]]) -> bool {
+        let decides = self.patterns.iter().rev().find(|it| it.fits(path));
+        decides.is_some_and(|pattern| !pattern.takes_back)
+    }
+}
+
+impl Pattern {
+    /// Nothing where the pattern is malformed: it fits nothing.
+    fn parse(folder: &[&[u8]], line: &[u8]) -> Option<Self> {
+        let taken_back = line.strip_prefix(b"!");
+        let line = taken_back.unwrap_or(line);
+        let of_folders = line.strip_suffix(b"/");
+        let parts = of_folders.unwrap_or(line).split(|&byte| byte == b'/');
+        Some(Self {
+            folder: folder.iter().map(|part| part.to_vec()).collect(),
+            parts: parts.map(Part::parse).collect::<Option<_>>()?,
+            takes_back: taken_back.is_some(),
+            folders_only: of_folders.is_some(),
+        })
+    }
+
+    fn fits(&self, path: &[&[u8]]) -> bool {
+        if path.len() <= self.folder.len() || !self.folder.iter().zip(path).all(|(a, b)| a == b) {
+            return false;
+        }
+        let path = &path[self.folder.len()..];
+        match self.parts.as_slice() {
+            [name] => self.fits_name(&name.glob, path),
+            _ => self.fits_path(path),
+        }
+    }
+
+    fn fits_name(&self, name: &Glob, path: &[&[u8]]) -> bool {
+        let at = path.iter().position(|part| name.fits(part));
+        at.is_some_and(|at| !self.folders_only || at + 1 < path.len())
+    }
+
+    /// From the folder of the file on. The peculiarities are the peer's: `**` reaches to the first part that fits what
+    /// follows it, and nothing beside `**` may stand in its part.
+    fn fits_path(&self, mut path: &[&[u8]]) -> bool {
+        let mut is_match = false;
+        let mut may_skip = false;
+        for (index, part) in self.parts.iter().enumerate() {
+            if part.text.is_empty() {
+                may_skip = false;
+                continue;
+            }
+            if part.text == b"**" {
+                if index + 1 == self.parts.len() {
+                    break;
+                }
+                may_skip = true;
+                continue;
+            }
+            let Some(first) = path.first().filter(|_| !part.is_mixed()) else {
+                return false;
+            };
+            if may_skip {
+                may_skip = false;
+                let at = path.iter().position(|it| part.glob.fits(it));
+                is_match = at.is_some();
+                path = at.map_or(&[], |at| &path[at + 1..]);
+            } else if part.glob.fits(first) {
+                is_match = true;
+                path = &path[1..];
+            } else {
+                return false;
+            }
+        }
+        is_match && !(self.folders_only && path.is_empty())
+    }
+}
+
+impl Part {
+    fn parse(text: &[u8]) -> Option<Self> {
+        let glob = Glob::parse(text)?;
+        let text = text.to_vec();
+        Some(Self { text, glob })
+    }
+
+    /// Whether something stands beside a `**`.
+    fn is_mixed(&self) -> bool {
+        self.text.windows(2).any(|two| two == b"**")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ignore(files: &[(&str, &str)]) -> Ignore {
+        let mut ignore = Ignore::default();
+        for (folder, text) in files {
+            ignore.add(&parts(folder), text.as_bytes());
+        }
+        ignore
+    }
+
+    fn parts(path: &str) -> Vec<&[u8]> {
+        let parts = path.split('/').filter(|part| !part.is_empty());
+        parts.map(str::as_bytes).collect()
+    }
+
+    #[track_caller]
+    fn check(ignore: &Ignore, left_out: &[&str], taken: &[&str]) {
+        for path in left_out {
+            assert!(ignore.fits(&parts(path)), "{path} is taken");
+        }
+        for path in taken {
+            assert!(!ignore.fits(&parts(path)), "{path} is left out");
+        }
+    }
+
+    #[test]
+    fn a_name_fits_at_every_depth_and_all_below_it() {
+        let ignore = ignore(&[("", "a\n*.md\n")]);
+        check(
+            &ignore,
+            &["a", "b/a", "a/b/c", "x/README.md"],
+            &["ab", "b/c", "x.mdx"],
+        );
+    }
+
+    #[test]
+    fn a_leading_slash_binds_to_the_folder() {
+        let ignore = ignore(&[("", "/a"), ("d", "/b")]);
+        check(
+            &ignore,
+            &["a", "a/b", "d/b", "d/b/c"],
+            &["b", "d/a", "d/c/b", "e/b"],
+        );
+    }
+
+    #[test]
+    fn a_trailing_slash_wants_a_folder() {
+        let ignore = ignore(&[("", "a/\nb/c/\n")]);
+        check(
+            &ignore,
+            &["a/x", "y/a/x", "b/c/d"],
+            &["a", "y/a", "b/c", "z/b/c/d"],
+        );
+    }
+
+    #[test]
+    fn two_stars_reach_over_folders() {
+        let ignore = ignore(&[("", "/a/**/f\n**/g\nh/**\ni**/j\n")]);
+        check(
+            &ignore,
+            &[
+                "a/f",
+                "a/b/f",
+                "a/b/c/f/d",
+                "g",
+                "x/y/g",
+                "h/x",
+                "h/y/z",
+                "h",
+            ],
+            &["f", "b/a/f", "x/h/y", "i/j", "ix/j"],
+        );
+    }
+
+    #[test]
+    fn a_later_pattern_takes_back_even_below_a_folder_that_is_left_out() {
+        let ignore = ignore(&[("", "*\n!keep.json\n"), ("sub", "!a\n")]);
+        check(
+            &ignore,
+            &["x", "sub/b"],
+            &["keep.json", "deep/keep.json", "sub/a", "sub/a/b"],
+        );
+    }
+
+    #[test]
+    fn an_earlier_pattern_does_not() {
+        let ignore = ignore(&[("", "!a\na\n")]);
+        check(&ignore, &["a"], &["b"]);
+    }
+
+    #[test]
+    fn comments_white_space_and_malformed_patterns_fit_nothing() {
+        let ignore = ignore(&[("", "# a\n\n  b  \r\n\t#c\n[\n!\n/\n")]);
+        check(&ignore, &["b"], &["a", "# a", "#c", "c", "[", "!"]);
+    }
+}

@@ -1,0 +1,291 @@
+//! Writes the normal form, value by value.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::str;
+
+use super::{Malformed, json, number, text, unescaped};
+
+/// How numbers and texts are printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// As documents are served.
+    #[default]
+    Normal,
+    /// As Go prints what it read from YAML: whole numbers keep their digits, and `<`, `>` and `&` are escaped.
+    Go,
+}
+
+/// A document that is being written. To be used again for the next one: it keeps its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    out: Vec<u8>,
+    /// Objects and lists that are not closed yet, the innermost last.
+    open: Vec<Open>,
+    /// Of the open objects, the innermost's last; of the outermost object also once it is closed.
+    members: Vec<Member>,
+    /// Where members are put in order.
+    sorted: Vec<u8>,
+    style: Style,
+}
+
+#[derive(Debug)]
+enum Open {
+    /// The number of members of those around it.
+    Object(usize),
+    /// Whether there is a value in it.
+    List(bool),
+}
+
+/// One member of an object; offsets in the text.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    start: usize,
+    /// Behind the closing quote.
+    key_end: usize,
+    end: usize,
+}
+
+impl Writer {
+    pub(crate) fn new(style: Style) -> Self {
+        Self {
+            style,
+            ..Self::default()
+        }
+    }
+
+    /// Begins anew with the JSON text `source`.
+    pub(crate) fn json(&mut self, source: &str) -> Result<(), Malformed> {
+        self.clear();
+        json::copy(source, self)
+    }
+
+    /// Begins anew.
+    pub(crate) fn clear(&mut self) {
+        self.out.clear();
+        self.open.clear();
+        self.members.clear();
+    }
+
+    /// What has been written.
+    pub(crate) fn text(&self) -> &str {
+        str::from_utf8(&self.out).expect("only whole characters are written")
+    }
+
+    /// How long that is. Units: bytes.
+    pub(crate) fn text_length(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Whether the value is an object.
+    pub(crate) fn is_object(&self) -> bool {
+        self.out.first() == Some(&b'{')
+    }
+
+    /// Name (without quotes) and value of each member of the written object, all in the normal form.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&str, &str)> {
+        let text = self.text();
+        self.members.iter().map(move |it| {
+            (
+                &text[it.start + 1..it.key_end - 1],
+                &text[it.key_end + 1..it.end],
+            )
+        })
+    }
+
+    /// Objects and lists that are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    pub(super) fn is_in_object(&self) -> bool {
+        matches!(self.open.last(), Some(Open::Object(_)))
+    }
+
+    pub(crate) fn begin_object(&mut self) {
+        self.separate();
+        self.open.push(Open::Object(self.members.len()));
+        self.out.push(b'{');
+    }
+
+    pub(crate) fn begin_list(&mut self) {
+        self.separate();
+        self.open.push(Open::List(false));
+        self.out.push(b'[');
+    }
+
+    /// Closes the innermost object or list.
+    pub(crate) fn end(&mut self) {
+        match self.open.pop() {
+            Some(Open::Object(first)) => {
+                self.end_member(first);
+                self.sort(first);
+                if !self.open.is_empty() {
+                    self.members.truncate(first);
+                }
+                self.out.push(b'}');
+            }
+            Some(Open::List(_)) => self.out.push(b']'),
+            None => {}
+        }
+    }
+
+    pub(crate) fn key(&mut self, key: &str) {
+        let start = self.begin_key();
+        self.print(key);
+        self.end_key(start);
+    }
+
+    pub(crate) fn string(&mut self, value: &str) {
+        self.separate();
+        self.print(value);
+    }
+
+    /// A number that is finite.
+    pub(crate) fn number(&mut self, value: f64) {
+        self.separate();
+        number::print(value, &mut self.out);
+    }
+
+    /// A whole number.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "that is how all numbers are read"
+    )]
+    pub(crate) fn integer(&mut self, value: i128) {
+        if self.style == Style::Normal {
+            return self.number(value as f64);
+        }
+        self.literal(&value.to_string());
+    }
+
+    /// `true`, `false` or `null`.
+    pub(crate) fn literal(&mut self, literal: &str) {
+        self.separate();
+        self.out.extend_from_slice(literal.as_bytes());
+    }
+
+    /// A key whose contents begin at `at` of a JSON text; returns where it ends.
+    pub(super) fn key_from(&mut self, source: &str, at: usize) -> Result<usize, Malformed> {
+        let start = self.begin_key();
+        self.out.push(b'"');
+        let end = text::copy(source, at, &mut self.out)?;
+        self.end_key(start);
+        Ok(end)
+    }
+
+    /// A string whose contents begin at `at` of a JSON text; returns where it ends.
+    pub(super) fn string_from(&mut self, source: &str, at: usize) -> Result<usize, Malformed> {
+        self.separate();
+        self.out.push(b'"');
+        text::copy(source, at, &mut self.out)
+    }
+
+    /// A number as JSON spells it; nothing where it is too large.
+    pub(super) fn number_from(&mut self, number: &str) -> Option<()> {
+        self.separate();
+        number::copy(number, &mut self.out)
+    }
+
+    fn print(&mut self, value: &str) {
+        let start = self.out.len();
+        text::print(value, &mut self.out);
+        if self.style == Style::Go
+            && memchr::memchr3(b'<', b'>', b'&', &self.out[start..]).is_some()
+        {
+            let printed = str::from_utf8(&self.out[start..]).expect("it was printed just now");
+            let escaped = text::html_escaped(printed).into_owned();
+            self.out.truncate(start);
+            self.out.extend_from_slice(escaped.as_bytes());
+        }
+    }
+
+    /// Before a value.
+    fn separate(&mut self) {
+        if let Some(Open::List(is_begun)) = self.open.last_mut() {
+            if *is_begun {
+                self.out.push(b',');
+            }
+            *is_begun = true;
+        }
+    }
+
+    fn begin_key(&mut self) -> usize {
+        if let Some(&Open::Object(first)) = self.open.last()
+            && self.end_member(first)
+        {
+            self.out.push(b',');
+        }
+        self.out.len()
+    }
+
+    fn end_key(&mut self, start: usize) {
+        let key_end = self.out.len();
+        self.members.push(Member {
+            start,
+            key_end,
+            end: key_end,
+        });
+        self.out.push(b':');
+    }
+
+    /// Notes where the latest member ends; says whether there is one.
+    fn end_member(&mut self, first: usize) -> bool {
+        let end = self.out.len();
+        let latest = self.members[first..].last_mut();
+        latest.map(|member| member.end = end).is_some()
+    }
+
+    /// Puts the members of the innermost object in order.
+    fn sort(&mut self, first: usize) {
+        let members = &mut self.members[first..];
+        let out = &mut self.out;
+        if members.is_sorted_by(|one, other| order(out, one, other) == Ordering::Less) {
+            return;
+        }
+        let start = members[0].start;
+        members.sort_by(|one, other| order(out, one, other));
+        self.sorted.clear();
+        let mut kept = 0;
+        for index in 0..members.len() {
+            let member = members[index];
+            let next = members.get(index + 1);
+            if next.is_some_and(|next| order(out, &member, next) == Ordering::Equal) {
+                continue;
+            }
+            if kept > 0 {
+                self.sorted.push(b',');
+            }
+            members[kept] = member.at(start + self.sorted.len());
+            self.sorted.extend_from_slice(&out[member.range()]);
+            kept += 1;
+        }
+        out.truncate(start);
+        out.extend_from_slice(&self.sorted);
+        self.members.truncate(first + kept);
+    }
+}
+
+impl Member {
+    fn range(self) -> Range<usize> {
+        self.start..self.end
+    }
+
+    fn at(self, start: usize) -> Self {
+        Self {
+            start,
+            key_end: start + (self.key_end - self.start),
+            end: start + (self.end - self.start),
+        }
+    }
+}
+
+/// By the bytes of the names. The sort is stable: of equal ones the last stays the last.
+fn order(out: &[u8], one: &Member, other: &Member) -> Ordering {
+    let [one, other] = [one, other].map(|it| &out[it.start + 1..it.key_end - 1]);
+    if !one.contains(&b'\\') && !other.contains(&b'\\') {
+        return one.cmp(other);
+    }
+    let [one, other] = [one, other].map(|it| unescaped(str::from_utf8(it).unwrap_or_default()));
+    one.cmp(&other)
+}

@@ -1,0 +1,66 @@
+//! What every document says of itself.
+
+use std::collections::BTreeMap;
+
+use crate::normal::{Writer, unescaped};
+
+/// Schema, package and name; empty where there is none.
+#[derive(Debug, Default)]
+pub(super) struct Head {
+    pub(super) schema: String,
+    pub(super) package: String,
+    pub(super) name: String,
+}
+
+/// Finds them in the document that has been written. The names of members count without regard to case, and none may
+/// come twice so.
+///
+/// Errors: what is wrong with the document, and what could be found of its head.
+pub(super) fn head(document: &Writer) -> Result<Head, (Head, String)> {
+    let mut head = Head::default();
+    if !document.is_object() {
+        let text = "a document is an object with a member \"schema\"; this is another value";
+        return Err((head, text.to_owned()));
+    }
+    let mut wrong = Vec::new();
+    let mut seen = BTreeMap::new();
+    for (key, value) in document.members() {
+        let key = unescaped(key);
+        let folded = folded(&key);
+        let member = match folded.as_str() {
+            "schema" => Some(&mut head.schema),
+            "package" => Some(&mut head.package),
+            "name" => Some(&mut head.name),
+            _ => None,
+        };
+        if let Some(member) = member {
+            match value.strip_prefix('"').and_then(|it| it.strip_suffix('"')) {
+                Some(value) => *member = unescaped(value).into_owned(),
+                None => wrong.push(format!("the value of {key:?} has to be a text")),
+            }
+        }
+        if let Some(other) = seen.insert(folded, key.clone()) {
+            let text = format!("{other:?} and {key:?} differ in case only; keep one of them");
+            wrong.push(text);
+        }
+    }
+    if head.schema.is_empty() && wrong.is_empty() {
+        wrong.push("the document has no \"schema\", which says what it is".to_owned());
+    }
+    if wrong.is_empty() {
+        return Ok(head);
+    }
+    Err((head, wrong.join("; ")))
+}
+
+/// `text` without regard to case: what Unicode's full case folding makes equal is equal then.
+fn folded(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    text.chars()
+        .flat_map(char::to_lowercase)
+        .flat_map(char::to_uppercase)
+        .flat_map(char::to_lowercase)
+        .collect()
+}

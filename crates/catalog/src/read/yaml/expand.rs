@@ -1,0 +1,256 @@
+//! Writes nodes in the normal form, each alias as what it names.
+
+use std::borrow::Cow;
+
+use super::Wrong;
+use super::nodes::{Kind, Nodes};
+use super::scalar::Scalar;
+use crate::normal::{MAX_DEPTH, Writer};
+use crate::read::cut::MAX_DOCUMENT_BYTES;
+
+/// Nodes of which nearly all may come from aliases. Source: go-yaml's `decode.go`.
+const SMALL: f64 = 400_000.0;
+/// Nodes of which but a tenth may. Source: go-yaml's `decode.go`.
+const LARGE: f64 = 4_000_000.0;
+
+/// Writes the document.
+pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<(), Wrong> {
+    let mut expansion = Expansion {
+        nodes,
+        writer,
+        open: Vec::new(),
+        seen: 0,
+        seen_in_aliases: 0,
+        aliases: 0,
+    };
+    expansion.value(0)?;
+    while let Some(open) = expansion.open.pop() {
+        expansion.go_on(open)?;
+    }
+    Ok(())
+}
+
+struct Expansion<'a> {
+    nodes: &'a Nodes<'a>,
+    writer: &'a mut Writer,
+    /// What is not finished, the innermost last.
+    open: Vec<Open>,
+    /// Nodes that were written, those of aliases each time.
+    seen: u32,
+    /// Those of them within aliases.
+    seen_in_aliases: u32,
+    /// How many aliases are open.
+    aliases: u32,
+}
+
+/// A list or an object that is being written.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    what: What,
+    /// The next node in it.
+    next: usize,
+    end: usize,
+    /// Whether an alias named it.
+    is_alias: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    List,
+    Map,
+    /// Its members become those of the object around it.
+    Merged,
+}
+
+impl Expansion<'_> {
+    /// Writes the next value or member of `open`, and all of it where nothing lies deeper.
+    fn go_on(&mut self, mut open: Open) -> Result<(), Wrong> {
+        while open.next < open.end {
+            let at = open.next;
+            let value = match open.what {
+                What::List => at,
+                What::Map | What::Merged => self.nodes.after(at),
+            };
+            open.next = self.nodes.after(value);
+            let depth = self.open.len();
+            self.open.push(open);
+            if open.what == What::List {
+                self.value(value)?;
+            } else if matches!(self.nodes.get(at).kind, Kind::Merge) {
+                self.merge(value)?;
+            } else {
+                self.key(at)?;
+                self.value(value)?;
+            }
+            if self.open.len() > depth + 1 {
+                return Ok(());
+            }
+            self.open.pop();
+        }
+        if open.what != What::Merged {
+            self.writer.end();
+        }
+        self.aliases -= u32::from(open.is_alias);
+        Ok(())
+    }
+
+    fn value(&mut self, at: usize) -> Result<(), Wrong> {
+        self.count(at)?;
+        let nodes = self.nodes;
+        match &nodes.get(at).kind {
+            Kind::Scalar(scalar) => self.scalar(at, scalar),
+            Kind::Merge => {
+                self.writer.string("<<");
+                Ok(())
+            }
+            Kind::List { end } => self.begin(What::List, at, *end, false),
+            Kind::Map { end } => self.begin(What::Map, at, *end, false),
+            Kind::Alias { of } => {
+                self.aliases += 1;
+                self.count(*of)?;
+                match &nodes.get(*of).kind {
+                    Kind::List { end } => self.begin(What::List, *of, *end, true),
+                    Kind::Map { end } => self.begin(What::Map, *of, *end, true),
+                    _ => {
+                        self.aliases -= 1;
+                        self.value(*of)
+                    }
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, what: What, at: usize, end: usize, is_alias: bool) -> Result<(), Wrong> {
+        if what != What::Merged && self.writer.depth() == MAX_DEPTH {
+            let why = format!("objects and lists lie more than {MAX_DEPTH} deep in each other");
+            return Err(self.wrong(at, why));
+        }
+        match what {
+            What::List => self.writer.begin_list(),
+            What::Map => self.writer.begin_object(),
+            What::Merged => {}
+        }
+        self.open.push(Open {
+            what,
+            next: at + 1,
+            end,
+            is_alias,
+        });
+        Ok(())
+    }
+
+    /// Takes over the members of an object, or of several in a list: of the same name, those of the first.
+    fn merge(&mut self, at: usize) -> Result<(), Wrong> {
+        if self.merge_one(at)? {
+            return Ok(());
+        }
+        let Kind::List { end } = self.nodes.get(at).kind else {
+            return Err(self.wrong(at, "`<<` takes over the members of objects only"));
+        };
+        let mut from = at + 1;
+        while from < end {
+            // What is begun last is written first.
+            if !self.merge_one(from)? {
+                return Err(self.wrong(from, "`<<` takes over the members of objects only"));
+            }
+            from = self.nodes.after(from);
+        }
+        Ok(())
+    }
+
+    /// Whether it is an object.
+    fn merge_one(&mut self, at: usize) -> Result<bool, Wrong> {
+        let (of, is_alias) = match self.nodes.get(at).kind {
+            Kind::Alias { of } => (of, true),
+            _ => (at, false),
+        };
+        let Kind::Map { end } = self.nodes.get(of).kind else {
+            return Ok(false);
+        };
+        self.aliases += u32::from(is_alias);
+        self.count(of)?;
+        self.begin(What::Merged, of, end, is_alias)?;
+        Ok(true)
+    }
+
+    fn key(&mut self, at: usize) -> Result<(), Wrong> {
+        self.count(at)?;
+        let of = match self.nodes.get(at).kind {
+            Kind::Alias { of } => of,
+            _ => at,
+        };
+        let nodes = self.nodes;
+        let key = match &nodes.get(of).kind {
+            Kind::Scalar(scalar) => name(scalar),
+            Kind::Merge => Some(Cow::Borrowed("<<")),
+            _ => None,
+        };
+        let why = "a name is a text, a number or a truth value";
+        let key = key.ok_or_else(|| self.wrong(at, why))?;
+        self.writer.key(&key);
+        Ok(())
+    }
+
+    fn scalar(&mut self, at: usize, scalar: &Scalar<'_>) -> Result<(), Wrong> {
+        match scalar {
+            Scalar::Null => self.writer.literal("null"),
+            Scalar::Bool(true) => self.writer.literal("true"),
+            Scalar::Bool(false) => self.writer.literal("false"),
+            Scalar::Integer(value) => self.writer.integer(*value),
+            Scalar::Float(value) if value.is_finite() => self.writer.number(*value),
+            Scalar::Float(_) => return Err(self.wrong(at, "JSON has no such number")),
+            Scalar::Text(text) => self.writer.string(text),
+        }
+        Ok(())
+    }
+
+    /// Stops where a few nodes would become very many.
+    fn count(&mut self, at: usize) -> Result<(), Wrong> {
+        self.seen += 1;
+        self.seen_in_aliases += u32::from(self.aliases > 0);
+        let [seen, in_aliases] = [self.seen, self.seen_in_aliases].map(f64::from);
+        let share = 0.99 - 0.89 * ((seen - SMALL) / (LARGE - SMALL)).clamp(0.0, 1.0);
+        let is_excessive = in_aliases > 100.0 && seen > 1000.0 && in_aliases / seen > share;
+        if is_excessive || self.writer.text_length() > MAX_DOCUMENT_BYTES {
+            return Err(self.wrong(at, "aliases make the document far too large"));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, at: usize, why: impl Into<String>) -> Wrong {
+        Wrong::new(self.nodes.get(at).line, why)
+    }
+}
+
+/// What a key becomes that is no text. Source: `sigs.k8s.io/yaml`.
+fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
+    match scalar {
+        Scalar::Text(text) => Some(Cow::Borrowed(text)),
+        Scalar::Bool(value) => Some(value.to_string().into()),
+        Scalar::Integer(value) => i64::try_from(*value)
+            .ok()
+            .map(|value| value.to_string().into()),
+        Scalar::Float(value) => Some(general(*value).into()),
+        Scalar::Null => None,
+    }
+}
+
+/// A number as a 32-bit float with as few digits as tell it from others; an exponent where it is below -4 or above 5.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "that is how the peer's library prints keys"
+)]
+fn general(value: f64) -> String {
+    let value = value as f32;
+    if !value.is_finite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    if (-4..6).contains(&exponent) {
+        return format!("{value}");
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}e{sign}{:02}", exponent.abs())
+}

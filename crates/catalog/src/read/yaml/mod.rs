@@ -1,0 +1,66 @@
+//! YAML 1.1, as the peer's library reads it, written in the normal form.
+//!
+//! What stands between the separators is one document. It becomes a flat list of nodes first, because a node with an
+//! anchor is written again wherever it is named.
+
+mod expand;
+mod nodes;
+mod scalar;
+
+use crate::normal::{Malformed, Style, Writer};
+
+/// What is wrong with a text.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    /// From 1, of the text.
+    pub(super) line: usize,
+    pub(super) why: String,
+}
+
+impl Wrong {
+    fn new(line: usize, why: impl Into<String>) -> Self {
+        Self {
+            line,
+            why: why.into(),
+        }
+    }
+}
+
+/// Writes the one document that `text` consists of; returns the line in which it begins, nothing where there is none or
+/// it is null.
+pub(super) fn read(text: &str, writer: &mut Writer) -> Result<Option<usize>, Wrong> {
+    writer.clear();
+    let nodes = nodes::read(text)?;
+    if nodes.is_null() {
+        return Ok(None);
+    }
+    expand::write(&nodes, writer)?;
+    Ok(nodes.first_line())
+}
+
+/// One document of YAML 1.1 as JSON, printed as Go does: one line, members sorted, whole numbers with all their digits,
+/// `<`, `>` and `&` escaped. `null` where there is none.
+///
+/// Errors: it is no YAML, or more than one document.
+///
+/// # Examples
+/// ```
+/// let json = catalog::yaml_to_json("b: yes\na: [0x1F, '<']");
+/// assert_eq!(json.as_deref(), Ok(r#"{"a":[31,"\u003c"],"b":true}"#));
+/// ```
+pub fn to_json(text: &str) -> Result<String, Malformed> {
+    let mut writer = Writer::new(Style::Go);
+    let at_line = |wrong: Wrong| {
+        let before = text
+            .split_inclusive('\n')
+            .take(wrong.line.saturating_sub(1));
+        Malformed::new(before.map(str::len).sum(), wrong.why)
+    };
+    match read(text, &mut writer).map_err(at_line)? {
+        Some(_) => Ok(writer.text().to_owned()),
+        None => Ok("null".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! The nodes of one document, in the order in which they stand.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
+
+use super::Wrong;
+use super::scalar::{self, Scalar};
+use crate::normal::MAX_DEPTH;
+
+/// The namespace of YAML's own tags.
+const YAML_TAGS: &str = "tag:yaml.org,2002:";
+
+/// One document.
+#[derive(Debug, Default)]
+pub(super) struct Nodes<'a> {
+    nodes: Vec<Node<'a>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node<'a> {
+    /// From 1.
+    pub(super) line: usize,
+    pub(super) kind: Kind<'a>,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind<'a> {
+    Scalar(Scalar<'a>),
+    /// `<<` where it takes over the members of others.
+    Merge,
+    /// Its values follow up to where it ends.
+    List {
+        end: usize,
+    },
+    /// Its keys and values follow, in turn, up to where it ends.
+    Map {
+        end: usize,
+    },
+    /// The node that is meant.
+    Alias {
+        of: usize,
+    },
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn is_null(&self) -> bool {
+        let root = self.nodes.first().map(|node| &node.kind);
+        matches!(root, None | Some(Kind::Scalar(Scalar::Null)))
+    }
+
+    pub(super) fn first_line(&self) -> Option<usize> {
+        self.nodes.first().map(|node| node.line)
+    }
+
+    pub(super) fn get(&self, index: usize) -> &Node<'a> {
+        &self.nodes[index]
+    }
+
+    /// Where the node behind this one and all in it is.
+    pub(super) fn after(&self, index: usize) -> usize {
+        match self.nodes[index].kind {
+            Kind::List { end } | Kind::Map { end } => end,
+            _ => index + 1,
+        }
+    }
+}
+
+/// Reads the one document in `text`.
+pub(super) fn read(text: &str) -> Result<Nodes<'_>, Wrong> {
+    let mut options = Options::default();
+    options.set_emit_comments(false);
+    options.flow_nesting_limit = MAX_DEPTH;
+    options.block_nesting_limit = MAX_DEPTH;
+    let mut reader = Reader::default();
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| reader.unreadable(&error))?;
+        reader.event(event, span)?;
+    }
+    Ok(reader.nodes)
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    nodes: Nodes<'a>,
+    /// Objects and lists that are not closed yet.
+    open: Vec<usize>,
+    /// Anchors, by the parser's numbers.
+    anchors: HashMap<usize, usize>,
+    is_over: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), Wrong> {
+        let line = span.start.line();
+        match event {
+            Event::DocumentStart(..) if self.is_over => return Err(second(line)),
+            Event::DocumentEnd => self.is_over = true,
+            Event::Scalar(text, style, anchor, tag) => {
+                let kind =
+                    kind(text, style, tag.as_deref()).map_err(|why| Wrong::new(line, why))?;
+                self.push(line, anchor, kind);
+            }
+            Event::SequenceStart(_, anchor, _) => self.open(line, anchor, Kind::List { end: 0 }),
+            Event::MappingStart(_, anchor, _) => self.open(line, anchor, Kind::Map { end: 0 }),
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(anchor) => {
+                let of = self.anchors.get(&anchor).copied();
+                let of = of.filter(|of| !self.open.contains(of));
+                let why = "an alias stands inside of what it names";
+                let of = of.ok_or_else(|| Wrong::new(line, why))?;
+                self.push(line, 0, Kind::Alias { of });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, line: usize, anchor: usize, kind: Kind<'a>) {
+        if anchor != 0 {
+            self.anchors.insert(anchor, self.nodes.nodes.len());
+        }
+        self.nodes.nodes.push(Node { line, kind });
+    }
+
+    fn open(&mut self, line: usize, anchor: usize, kind: Kind<'a>) {
+        self.open.push(self.nodes.nodes.len());
+        self.push(line, anchor, kind);
+    }
+
+    fn close(&mut self) {
+        let nodes = &mut self.nodes.nodes;
+        let behind = nodes.len();
+        let closed = self.open.pop().and_then(|index| nodes.get_mut(index));
+        if let Some(Kind::List { end } | Kind::Map { end }) = closed.map(|node| &mut node.kind) {
+            *end = behind;
+        }
+    }
+
+    fn unreadable(&self, error: &ScanError) -> Wrong {
+        let line = error.marker().line();
+        if self.is_over {
+            return second(line);
+        }
+        Wrong::new(line, format!("not YAML: {}", error.info()))
+    }
+}
+
+/// The peer would read the first only, and say nothing.
+fn second(line: usize) -> Wrong {
+    let why = "another document begins here; put a line `---` before it, or only the first is read";
+    Wrong::new(line, why)
+}
+
+fn kind<'a>(text: Cow<'a, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Kind<'a>, String> {
+    // `!` alone says: as if it were not quoted.
+    let is_plain = match tag.map(Tag::parts) {
+        None => style == ScalarStyle::Plain,
+        Some(parts) => parts == ("", "!"),
+    };
+    let own = tag.and_then(|tag| tag.suffix_in_namespace(YAML_TAGS));
+    if text == "<<" && (is_plain || own.as_deref() == Some("merge")) {
+        return Ok(Kind::Merge);
+    }
+    if is_plain {
+        return Ok(Kind::Scalar(scalar::plain(text)));
+    }
+    match own {
+        Some(tag) => scalar::tagged(text, &tag).map(Kind::Scalar),
+        // Quoted, or with a tag of its author's own.
+        None => Ok(Kind::Scalar(Scalar::Text(text))),
+    }
+}

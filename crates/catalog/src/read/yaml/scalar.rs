@@ -1,0 +1,141 @@
+//! What plain texts of YAML 1.1 stand for, as the peer's library has it.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+
+use crate::read::file::repaired;
+
+/// As Go reads it: bits that stand for nothing may be set.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+const TRUE: &[&str] = &[
+    "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON",
+];
+const FALSE: &[&str] = &[
+    "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF",
+];
+const NULL: &[&str] = &["", "~", "null", "Null", "NULL"];
+/// What stands for a number that JSON does not have.
+const NOT_FINITE: &[&str] = &[
+    ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf",
+    "-.INF",
+];
+/// What whole numbers begin with that are not decimal.
+const BASES: [(&str, u32); 7] = [
+    ("0x", 16),
+    ("0X", 16),
+    ("0b", 2),
+    ("0B", 2),
+    ("0o", 8),
+    ("0O", 8),
+    ("0", 8),
+];
+
+/// A value that is neither an object nor a list.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Scalar<'a> {
+    Null,
+    Bool(bool),
+    /// From the smallest signed to the largest unsigned one of 64 bits.
+    Integer(i128),
+    /// Also not finite.
+    Float(f64),
+    Text(Cow<'a, str>),
+}
+
+/// What a text without quotes and without a tag stands for.
+pub(super) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
+    let is = |list: &[&str]| list.contains(&&*text);
+    if is(NULL) {
+        return Scalar::Null;
+    }
+    if is(TRUE) || is(FALSE) {
+        return Scalar::Bool(is(TRUE));
+    }
+    if is(NOT_FINITE) {
+        return Scalar::Float(f64::NAN);
+    }
+    number(&text).unwrap_or(Scalar::Text(text))
+}
+
+/// What a text stands for that has one of YAML's own tags.
+///
+/// Errors: it stands for something else.
+pub(super) fn tagged<'a>(text: Cow<'a, str>, tag: &str) -> Result<Scalar<'a>, String> {
+    let wrong = |text: &str| format!("{text:?} is no !!{tag}");
+    let fits: fn(&Scalar<'_>) -> bool = match tag {
+        "binary" => return binary(&text).ok_or_else(|| wrong(&text)),
+        "bool" => |it| matches!(it, Scalar::Bool(_)),
+        "int" => |it| matches!(it, Scalar::Integer(_)),
+        "float" => |it| matches!(it, Scalar::Integer(_) | Scalar::Float(_)),
+        "null" => |it| matches!(it, Scalar::Null),
+        _ => return Ok(Scalar::Text(text)),
+    };
+    let scalar = plain(Cow::Borrowed(&*text));
+    match scalar {
+        _ if !fits(&scalar) => Err(wrong(&text)),
+        #[expect(clippy::cast_precision_loss, reason = "that is what the tag asks for")]
+        Scalar::Integer(integer) if tag == "float" => Ok(Scalar::Float(integer as f64)),
+        Scalar::Integer(integer) => Ok(Scalar::Integer(integer)),
+        Scalar::Float(float) => Ok(Scalar::Float(float)),
+        Scalar::Bool(bool) => Ok(Scalar::Bool(bool)),
+        Scalar::Null | Scalar::Text(_) => Ok(Scalar::Null),
+    }
+}
+
+fn number<'a>(text: &str) -> Option<Scalar<'a>> {
+    match text.as_bytes().first()? {
+        b'.' => decimal(text),
+        b'+' | b'-' | b'0'..=b'9' => {
+            let digits = text.replace('_', "");
+            integer(&digits).or_else(|| decimal(&digits))
+        }
+        _ => None,
+    }
+}
+
+fn integer<'a>(text: &str) -> Option<Scalar<'a>> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let prefix = BASES.iter().find_map(|&(prefix, base)| {
+        let digits = unsigned.strip_prefix(prefix)?;
+        (!digits.is_empty()).then_some((digits, base))
+    });
+    let (digits, base) = prefix.unwrap_or((unsigned, 10));
+    // The standard library would take a second sign.
+    if !digits.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let value = i128::from_str_radix(digits, base).ok()?;
+    let value = if text.starts_with('-') { -value } else { value };
+    let has_sign = unsigned.len() < text.len();
+    let largest = if has_sign {
+        i64::MAX.into()
+    } else {
+        u64::MAX.into()
+    };
+    (i128::from(i64::MIN)..=largest)
+        .contains(&value)
+        .then_some(Scalar::Integer(value))
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`, where it is no more than a 64-bit float.
+fn decimal<'a>(text: &str) -> Option<Scalar<'a>> {
+    let of_number = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    if !text.bytes().all(of_number) {
+        return None;
+    }
+    // What is left of the grammar is that of the standard library.
+    let value: f64 = text.parse().ok()?;
+    value.is_finite().then_some(Scalar::Float(value))
+}
+
+fn binary<'a>(text: &str) -> Option<Scalar<'a>> {
+    let text = text.replace(['\r', '\n'], "");
+    let bytes = BASE64.decode(text).ok()?;
+    Some(Scalar::Text(Cow::Owned(repaired(&bytes).into_owned())))
+}
