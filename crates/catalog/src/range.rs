@@ -8,7 +8,7 @@ use crate::version::{Version, VersionError};
 /// Which versions are meant: `>=1.0.0 <2.0.0 || 3.x`.
 ///
 /// Blanks are *and*, ` || ` is *or*. Wildcards are an `x` at the end and become plain comparisons before anything is
-/// read. An empty text is the range without versions.
+/// read: `!1.x` is `<1.0.0 >=2.0.0`, which no version is. An empty text is the range without versions, too.
 /// Source: github.com/blang/semver/v4, `range.go`, whose verdicts it follows to the letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
@@ -273,5 +273,102 @@ impl fmt::Display for Range {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::Deserialize;
+
+    use super::*;
+
+    /// The verdicts of the peer.
+    #[derive(Deserialize)]
+    struct Verdicts {
+        valid: Vec<String>,
+        refused: Vec<String>,
+    }
+
+    fn verdicts() -> Verdicts {
+        serde_json::from_str(include_str!("../fixtures/version_ranges.json")).unwrap()
+    }
+
+    fn contains(range: &str, version: &str) -> bool {
+        let range: Range = range.parse().unwrap();
+        range.contains(&version.parse().unwrap())
+    }
+
+    #[test]
+    fn verdicts_are_those_of_the_peer() {
+        let Verdicts { valid, refused } = verdicts();
+        for range in valid {
+            assert!(range.parse::<Range>().is_ok(), "{range:?}");
+        }
+        for range in refused {
+            assert!(range.parse::<Range>().is_err(), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn what_ranges_contain() {
+        for (range, inside, outside) in [
+            ("1.0.0", "1.0.0+b", "1.0.1"),
+            ("!1.0.0", "1.0.1", "1.0.0"),
+            ("> 1.0.0", "1.0.1-0", "1.0.0"),
+            (">=1.0.0 <2.0.0", "2.0.0-rc.1", "2.0.0"),
+            (">=3.0.0 || <1.0.0", "0.9.0", "2.0.0"),
+            ("1.x", "1.9.9", "2.0.0"),
+            ("1.2.x", "1.2.9", "1.3.0"),
+            ("1.x.x", "1.0.9", "1.1.0"),
+            ("!2.0.0 !3.0.0", "1.0.0", "3.0.0"),
+            (">1.x", "2.0.0", "1.9.0"),
+            ("<=1.x", "1.9.9", "2.0.0"),
+            ("<1.2.x", "1.1.9", "1.2.0"),
+            (">=1.x", "1.0.0", "1.0.0-rc.1"),
+            ("1.0.0 || || 2.0.0", "2.0.0", "3.0.0"),
+        ] {
+            assert!(contains(range, inside), "{range} has {inside}");
+            assert!(!contains(range, outside), "{range} has no {outside}");
+        }
+        for nothing in ["", "!1.x"] {
+            assert!(!contains(nothing, "1.0.0") && !contains(nothing, "2.0.0"));
+        }
+    }
+
+    fn ranges() -> impl Strategy<Value = String> {
+        let operator = prop::sample::select(vec!["", "=", "==", "!", "!=", ">", ">=", "<", "<="]);
+        let version = prop_oneof![
+            (0_u8..4, 0_u8..4, 0_u8..4).prop_map(|(a, b, c)| format!("{a}.{b}.{c}")),
+            (0_u8..4, 0_u8..4).prop_map(|(a, b)| format!("{a}.{b}.x")),
+            (0_u8..4).prop_map(|a| format!("{a}.x")),
+            (0_u8..4, 0_u8..4).prop_map(|(a, b)| format!("{a}.0.0-rc.{b}")),
+        ];
+        let term =
+            (operator, version).prop_map(|(operator, version)| operator.to_owned() + &version);
+        let all = prop::collection::vec(term, 1..4).prop_map(|terms| terms.join(" "));
+        prop::collection::vec(all, 1..4).prop_map(|all| all.join(" || "))
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_is_printed_without_wildcards_and_means_the_same(text in ranges(), v in (0_u64..5, 0_u64..5, 0_u64..5)) {
+            let range: Range = text.parse().unwrap();
+            let printed = range.to_string();
+            prop_assert!(!printed.contains('x'));
+            prop_assert_eq!(&printed.parse::<Range>().unwrap(), &range);
+            let version: Version = format!("{}.{}.{}", v.0, v.1, v.2).parse().unwrap();
+            let any = text.split(" || ").any(|all| {
+                all.split(' ').all(|term| contains(term, &version.to_string()))
+            });
+            prop_assert_eq!(range.contains(&version), any);
+        }
+
+        #[test]
+        fn any_text_is_a_range_or_not(text in "[0-9x.<>=! |+a-]{0,24}|.*") {
+            if let Ok(range) = text.parse::<Range>() {
+                prop_assert_eq!(range.to_string().parse::<Range>().unwrap(), range);
+            }
+        }
     }
 }

@@ -119,3 +119,333 @@ fn one_report_has_all_problems() {
     assert_eq!(lines, [1, 4, 5]);
     assert!(problems.iter().all(|problem| problem.package == "etcd"));
 }
+
+type Change = fn(&mut Vec<Value>);
+
+/// How the good catalog is spoilt for each rule, and what people will search for.
+const SPOILT: &[(Rule, &str, Change)] = &[
+    (
+        Rule::Members,
+        "parse bundle \"etcd.v1.0.0\": relatedImages: [0]: name: invalid type",
+        |v| {
+            v[3]["relatedImages"][0]["name"] = json!(1);
+        },
+    ),
+    (
+        Rule::Members,
+        "parse package \"etcd\": icon: base64data: illegal base64 data",
+        |v| {
+            v[0]["icon"]["base64data"] = json!("a");
+        },
+    ),
+    (
+        Rule::PackageNamed,
+        "config contains package with no name",
+        |v| {
+            *v = vec![json!({"schema": "olm.package"})];
+        },
+    ),
+    (Rule::PackageUnique, "duplicate package \"etcd\"", |v| {
+        v.push(v[0].clone());
+    }),
+    (Rule::PackageName, "invalid package name \"etcd.io\"", |v| {
+        *v = vec![json!({"schema": "olm.package", "name": "etcd.io"})];
+    }),
+    (
+        Rule::ChannelPackage,
+        "unknown package \"etcd\" for channel \"alpha\"",
+        |v| {
+            v.remove(0);
+        },
+    ),
+    (
+        Rule::ChannelNamed,
+        "package \"etcd\" contains channel with no name",
+        |v| {
+            v[2]["name"] = json!("");
+        },
+    ),
+    (
+        Rule::ChannelUnique,
+        "package \"etcd\" has duplicate channel \"alpha\"",
+        |v| {
+            v.push(v[2].clone());
+        },
+    ),
+    (
+        Rule::EntryUnique,
+        "invalid package \"etcd\", channel \"alpha\": duplicate entry \"etcd-v2.0.0-1\"",
+        |v| {
+            v[2]["entries"] = json!([{"name": "etcd-v2.0.0-1"}, {"name": "etcd-v2.0.0-1"}]);
+        },
+    ),
+    (
+        Rule::BundlePackage,
+        "package name must be set for bundle \"b\"",
+        |v| {
+            *v = vec![json!({"schema": "olm.bundle", "name": "b"})];
+        },
+    ),
+    (
+        Rule::BundlePackageKnown,
+        "unknown package \"etcd\" for bundle \"etcd.v1.0.0\"",
+        |v| {
+            v.remove(0);
+        },
+    ),
+    (Rule::BundleNamed, "name must be set", |v| {
+        v[3]["name"] = json!("");
+    }),
+    (
+        Rule::BundleUnique,
+        "package \"etcd\" has duplicate bundle \"etcd.v1.0.0\"",
+        |v| {
+            v.push(v[3].clone());
+        },
+    ),
+    (
+        Rule::Property,
+        "parse properties for bundle \"etcd.v1.0.0\": parse property[0] of type \"olm.gvk\": kind: invalid type",
+        |v| v[3]["properties"] = json!([{"type": "olm.gvk", "value": {"kind": 1}}]),
+    ),
+    (
+        Rule::Property,
+        "parse property[0] of type \"mine\": unexpected end of JSON input",
+        |v| v[3]["properties"] = json!([{"type": "mine"}]),
+    ),
+    (
+        Rule::PackageProperty,
+        "must have exactly 1 \"olm.package\" property, found 0",
+        |v| {
+            v[3]["properties"] = Value::Null;
+        },
+    ),
+    (
+        Rule::PackageProperty,
+        "must have exactly 1 \"olm.package\" property, found 2",
+        |v| {
+            let property = v[3]["properties"][0].clone();
+            v[3]["properties"] = json!([property, property]);
+        },
+    ),
+    (
+        Rule::PackagePropertyName,
+        "package \"etcd\" does not match \"olm.package\" property \"zoo\"",
+        |v| v[3]["properties"][0]["value"]["packageName"] = json!("zoo"),
+    ),
+    (
+        Rule::PullSpec,
+        "image: invalid image pull spec \"quay.io/A\"",
+        |v| {
+            v[3]["image"] = json!("quay.io/A");
+        },
+    ),
+    (
+        Rule::PullSpec,
+        "relatedImages[1].image: invalid image pull spec \"a b\"",
+        |v| {
+            v[3]["relatedImages"][1]["image"] = json!("a b");
+        },
+    ),
+    (
+        Rule::Version,
+        "error parsing bundle \"etcd.v1.0.0\" version \"v1\"",
+        |v| {
+            v[3]["properties"][0]["value"]["version"] = json!("v1");
+        },
+    ),
+    (
+        Rule::Release,
+        "error parsing bundle \"etcd.v1.0.0\" release version \"01\"",
+        |v| {
+            v[3]["properties"][0]["value"]["release"] = json!("01");
+        },
+    ),
+    (
+        Rule::BundleInChannel,
+        "package \"etcd\", bundle \"lost\" not found in any channel entries",
+        |v| {
+            v.push(bundle(
+                "lost",
+                &json!({"packageName": "etcd", "version": "9.0.0"}),
+            ));
+        },
+    ),
+    (
+        Rule::EntryBundle,
+        "no olm.bundle blobs found in package \"etcd\" for olm.channel entries [etcd.v1.0.0]",
+        |v| {
+            v.remove(3);
+        },
+    ),
+    (
+        Rule::DeprecationsPackage,
+        "package name must be set for deprecation item 0",
+        |v| {
+            *v = vec![json!({"schema": "olm.deprecations"})];
+        },
+    ),
+    (
+        Rule::DeprecationsPackageKnown,
+        "cannot apply deprecations to an unknown package \"etcd\"",
+        |v| {
+            v.remove(0);
+        },
+    ),
+    (
+        Rule::DeprecationsUnique,
+        "expected a maximum of one deprecation per package: \"etcd\"",
+        |v| v.push(v[6].clone()),
+    ),
+    (
+        Rule::DeprecationSchema,
+        "schema must be set for deprecation entry [0] for package \"etcd\"",
+        |v| v[6]["entries"][0]["reference"] = Value::Null,
+    ),
+    (Rule::DeprecationSchema, "object schema unknown", |v| {
+        v[6]["entries"][0]["reference"]["schema"] = json!("olm.catalog");
+    }),
+    (
+        Rule::DeprecationUnique,
+        "duplicate deprecation entry",
+        |v| {
+            v[6]["entries"][1] = v[6]["entries"][0].clone();
+        },
+    ),
+    (
+        Rule::DeprecationTarget,
+        "cannot deprecate bundle \"x\" for package \"etcd\": bundle not found",
+        |v| v[6]["entries"][2]["reference"]["name"] = json!("x"),
+    ),
+    (
+        Rule::DeprecationTarget,
+        "cannot deprecate channel \"x\" for package \"etcd\": channel not found",
+        |v| v[6]["entries"][1]["reference"]["name"] = json!("x"),
+    ),
+    (
+        Rule::DeprecationPackageName,
+        "package name must be empty for deprecated package \"etcd\" (specified \"etcd\")",
+        |v| v[6]["entries"][0]["reference"]["name"] = json!("etcd"),
+    ),
+    (
+        Rule::DeprecationMessage,
+        "invalid deprecation: message must be set",
+        |v| {
+            v[6]["entries"][0]["message"] = Value::Null;
+        },
+    ),
+    (Rule::DefaultChannel, "default channel must be set", |v| {
+        v[0]["defaultChannel"] = json!("");
+    }),
+    (
+        Rule::DefaultChannelKnown,
+        "channel must contain at least one bundle",
+        |v| {
+            v[0]["defaultChannel"] = json!("beta");
+        },
+    ),
+    (
+        Rule::PackageChannels,
+        "package must contain at least one channel",
+        |v| v.truncate(1),
+    ),
+    (
+        Rule::ChannelEntries,
+        "invalid channel \"alpha\": channel must contain at least one bundle",
+        |v| v[2]["entries"] = Value::Null,
+    ),
+    (Rule::ChannelHead, "no channel head found in graph", |v| {
+        v[2]["entries"][0]["replaces"] = json!("etcd-v2.0.0-1");
+    }),
+    (
+        Rule::ChannelHead,
+        "multiple channel heads found in graph: etcd.v1.0.0, etcd.v1.1.0",
+        |v| v[1]["entries"][0]["replaces"] = json!(""),
+    ),
+    (
+        Rule::ReplacesCycle,
+        "detected cycle in replaces chain of upgrade graph: etcd.v1.0.0 -> etcd.v1.0.0",
+        |v| v[1]["entries"][1]["replaces"] = json!("etcd.v1.0.0"),
+    ),
+    (
+        Rule::Stranded,
+        "channel contains one or more stranded bundles: etcd-v2.0.0-1",
+        |v| {
+            v[1]["entries"] = json!([
+            {"name": "etcd.v1.1.0", "replaces": "etcd.v1.0.0", "skips": ["etcd.v1.0.0"]},
+            {"name": "etcd.v1.0.0", "replaces": "etcd-v2.0.0-1"},
+            {"name": "etcd-v2.0.0-1"}]);
+        },
+    ),
+    (
+        Rule::UniqueVersions,
+        "duplicate versions found in bundles: [{1.0.0: [etcd.v1.0.0, etcd.v1.1.0]}]",
+        |v| v[4]["properties"][0]["value"]["version"] = json!("1.0.0"),
+    ),
+    (Rule::Skips, "skip[0] is empty", |v| {
+        v[1]["entries"][0]["skips"] = json!([""]);
+    }),
+    (Rule::SkipRange, "invalid skipRange \"~1\"", |v| {
+        v[1]["entries"][0]["skipRange"] = json!("~1");
+    }),
+    (Rule::BundleImage, "bundle image must be set", |v| {
+        v[3]["image"] = Value::Null;
+    }),
+    (
+        Rule::ReleaseName,
+        "name \"etcd.v1.0.0\" does not match normalized name \"etcd-v1.0.0-2\"",
+        |v| v[3]["properties"][0]["value"]["release"] = json!("2"),
+    ),
+    (
+        Rule::ReleaseBuild,
+        "cannot use build metadata in version with a release version",
+        |v| v[5]["properties"][0]["value"]["version"] = json!("2.0.0+b"),
+    ),
+    (
+        Rule::BundleObject,
+        "convert bundle object property at index 1 to JSON",
+        |v| {
+            let package = v[3]["properties"][0].clone();
+            let object = json!({"type": "olm.bundle.object", "value": {"data": "e/8="}});
+            v[3]["properties"] = json!([package, object]);
+        },
+    ),
+    (
+        Rule::CsvMetadata,
+        "expected at most 1 property of type \"olm.csv.metadata\", found 2",
+        |v| {
+            let metadata = json!({"type": "olm.csv.metadata", "value": {}});
+            let package = v[3]["properties"][0].clone();
+            v[3]["properties"] = json!([package, metadata, metadata]);
+        },
+    ),
+    (
+        Rule::CustomSchema,
+        "invalid custom schema meta: invalid schema \"-x\"",
+        |v| {
+            v[7]["schema"] = json!("-x");
+        },
+    ),
+];
+
+#[test]
+fn every_rule_is_kept() {
+    for (rule, fragment, spoil) in SPOILT {
+        let mut values = good();
+        spoil(&mut values);
+        let Problems(problems) = problems(&values);
+        let found = problems
+            .iter()
+            .find(|problem| problem.rule == *rule && problem.text.contains(fragment));
+        let problem = found.unwrap_or_else(|| panic!("{rule}: {fragment}: {problems:#?}"));
+        assert!(problem.origin.is_some(), "{rule}");
+    }
+}
+
+#[test]
+fn every_rule_has_a_bad_case() {
+    let of_files = [Rule::Readable, Rule::Syntax];
+    for rule in Rule::ALL.iter().filter(|rule| !of_files.contains(rule)) {
+        assert!(SPOILT.iter().any(|(spoilt, ..)| spoilt == rule), "{rule}");
+    }
+}

@@ -2,6 +2,8 @@
 
 mod escape;
 mod metadata;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(crate) use escape::{Escape, to_json};

@@ -1,0 +1,35 @@
+//! The texts of `fixtures/served_csv` were served by `opm serve` 1.73.0 from the documents beside them.
+
+use serde_json::Value;
+
+use crate::content::Package;
+use crate::{Document, Origin};
+
+const CATALOG: &str = include_str!("../../fixtures/served_csv/catalog.jsonl");
+const SERVED: &str = include_str!("../../fixtures/served_csv/served.jsonl");
+
+fn document(json: &str) -> Document {
+    let members: Value = serde_json::from_str(json).unwrap();
+    let text = |name: &str| members[name].as_str().unwrap_or_default().to_owned();
+    Document {
+        schema: text("schema"),
+        package: text("package"),
+        name: text("name"),
+        json: json.to_owned(),
+        origin: Origin::new("catalog.jsonl", 1),
+    }
+}
+
+#[test]
+fn built_texts_are_those_of_the_peer_byte_for_byte() {
+    let documents: Vec<Document> = CATALOG.lines().map(document).collect();
+    let package = Package::assemble(&documents).unwrap().unwrap();
+    for served in SERVED.lines() {
+        let csv: Value = serde_json::from_str(served).unwrap();
+        let name = csv["metadata"]["name"].as_str().unwrap();
+        let contents = package.bundle(name).unwrap().contents(&package);
+        assert_eq!(contents.csv_json(), served);
+        assert_eq!(contents.objects(), [served]);
+    }
+    assert_eq!(SERVED.lines().count(), package.bundles.len());
+}
