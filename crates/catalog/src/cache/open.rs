@@ -1,5 +1,170 @@
 //! The file, opened.
 
-/// A catalog that is ready to be served.
+use std::fs::File;
+use std::path::Path;
+
+use bytes::Bytes;
+
+use super::header::{self, Header, Table, Unusable};
+use super::key::Key;
+use super::map::{Damaged, Map, map};
+use super::record::{Row, Rows, Span, Text};
+use super::slices::{Slices, Spans};
+use super::texts::text_at;
+
+/// A catalog that is ready to be served. What is asked of it is found in tables; replies are parts of the file.
 #[derive(Debug)]
-pub struct Cache {}
+pub struct Cache {
+    header: Header,
+    bytes: Bytes,
+    map: Map,
+}
+
+/// Why a file cannot be used. It can be built anew.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("there is no cache yet")]
+    Absent,
+    #[error("it is no cache of a catalog")]
+    Foreign,
+    #[error("it is the cache of another version of this program")]
+    Version,
+    #[error("it is truncated or damaged")]
+    Damaged,
+    #[error("it is of another catalog, or of an earlier state of this one")]
+    Stale,
+    #[error("it cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Cache {
+    /// Opens the file at `path` if it was built from what `key` is of.
+    ///
+    /// Errors: it cannot be used.
+    pub fn open(path: &Path, key: &Key) -> Result<Self, Refused> {
+        let cache = Self::open_any(path)?;
+        if cache.header.key == *key {
+            Ok(cache)
+        } else {
+            Err(Refused::Stale)
+        }
+    }
+
+    /// Opens the file at `path`, whatever it was built from.
+    ///
+    /// Errors: it cannot be used.
+    pub fn open_any(path: &Path) -> Result<Self, Refused> {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Refused::Absent);
+            }
+            file => file?,
+        };
+        if file.metadata()?.len() == 0 {
+            return Err(Refused::Damaged);
+        }
+        let bytes = map(&file)?;
+        let header = Header::decode(&bytes).map_err(|unusable| match unusable {
+            Unusable::Foreign => Refused::Foreign,
+            Unusable::Version => Refused::Version,
+            Unusable::Damaged => Refused::Damaged,
+        })?;
+        if header.length != bytes.len() as u64 {
+            return Err(Refused::Damaged);
+        }
+        let tables = part(&bytes, header.all_tables()).ok_or(Refused::Damaged)?;
+        if crc32fast::hash(&tables) != header.checksum {
+            return Err(Refused::Damaged);
+        }
+        let blocks = part(&bytes, header.table(Table::Blocks)).ok_or(Refused::Damaged)?;
+        let map = Map::new(bytes.clone(), blocks, header.all_tables().offset);
+        Ok(Self { header, bytes, map })
+    }
+
+    /// What it was built from.
+    pub fn key(&self) -> &Key {
+        &self.header.key
+    }
+
+    pub(super) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// Units: bytes. Of the file.
+    pub fn length(&self) -> u64 {
+        self.header.length
+    }
+
+    /// The bytes at `span`, which lie in the file's mapping.
+    ///
+    /// Errors: they are not those that were written.
+    pub fn slice(&self, span: Span) -> Result<Bytes, Damaged> {
+        self.map.slice(span)
+    }
+
+    /// The bytes at `span`, piece by piece.
+    pub fn slices(self: &std::sync::Arc<Self>, span: Span) -> Slices {
+        Slices::new(self, Spans::One(Some(span)))
+    }
+
+    /// All documents, one a line, in the order of the files.
+    pub fn json(&self) -> Span {
+        self.header.json
+    }
+
+    pub(super) fn text(&self, text: Text) -> &str {
+        text_at(self.table(Table::Texts), text)
+    }
+
+    /// A row of a table.
+    pub(super) fn row<R: Row>(&self, table: Table, number: u32) -> Option<R> {
+        let first = (number as usize).checked_mul(R::WIDTH)?;
+        let bytes = self.table(table).get(first..)?.get(..R::WIDTH)?;
+        Some(R::take(&mut &*bytes))
+    }
+
+    /// All rows of a table.
+    pub(super) fn all<R: Row>(&self, table: Table) -> Rows {
+        let count = self.table(table).len() / R::WIDTH;
+        Rows {
+            first: 0,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Those of `rows` for which `order` tells [`Equal`](std::cmp::Ordering::Equal); the rows are sorted by it.
+    pub(super) fn find<R: Row>(
+        &self,
+        table: Table,
+        rows: Rows,
+        order: impl Fn(&R) -> std::cmp::Ordering,
+    ) -> Option<(u32, R)> {
+        let (mut low, mut high) = (rows.first, rows.first.saturating_add(rows.count));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let row = self.row(table, middle)?;
+            match order(&row) {
+                std::cmp::Ordering::Equal => return Some((middle, row)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn table(&self, table: Table) -> &[u8] {
+        let span = self.header.table(table);
+        let range = usize::try_from(span.offset)
+            .ok()
+            .zip(usize::try_from(span.end()).ok());
+        let bytes = range.and_then(|(first, end)| self.bytes.get(first..end));
+        bytes.unwrap_or_default()
+    }
+}
+
+fn part(bytes: &Bytes, span: Span) -> Option<Bytes> {
+    let first = usize::try_from(span.offset).ok()?;
+    let end = usize::try_from(span.end()).ok()?;
+    let is_inside = first >= header::LENGTH && first <= end && end <= bytes.len();
+    is_inside.then(|| bytes.slice(first..end))
+}

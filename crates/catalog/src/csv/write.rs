@@ -8,8 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
 use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer};
-use super::{Metadata, to_json};
-use crate::normal::html_escaped;
+use super::{Escape, Metadata, to_json};
 use crate::schema::{Gvk, Icon, RelatedImage};
 use crate::version::Version;
 
@@ -39,7 +38,7 @@ pub(crate) fn write(metadata: &Metadata<'_>, around: &Around<'_>) -> String {
             cleanup: Nothing {},
         },
     };
-    html_escaped(&to_json(&csv)).into_owned()
+    to_json(&csv, Escape::Html)
 }
 
 type Texts<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;

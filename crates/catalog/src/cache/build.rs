@@ -1,0 +1,166 @@
+//! Building a cache from the files of a catalog.
+
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use prost::Message as _;
+
+use super::encode::{Encoded, frame};
+use super::file::{Writer, read};
+use super::header::{Header, TABLES};
+use super::key::Key;
+use super::order::in_order;
+use super::record::Span;
+use super::spool::{READING, Spool, WRITING};
+use super::tables::Tables;
+use super::{BuildError, io};
+use crate::{Problems, api};
+
+/// Reads the catalog in `folder` with so many threads, and writes it into `file` as a cache of what `key` is of.
+///
+/// Errors: everything that is wrong with the catalog; the file cannot be written.
+pub(super) fn build(
+    folder: &Path,
+    file: File,
+    key: Key,
+    workers: NonZeroUsize,
+) -> Result<(), BuildError> {
+    let mut builder = Builder {
+        file: Writer::new(file).map_err(io(WRITING))?,
+        spool: Spool::default(),
+        tables: Tables::default(),
+    };
+    let json = builder.spool(folder, workers)?;
+    builder.encode(workers)?;
+    let packages = builder.list_packages()?;
+    let bundles = builder.list_bundles()?;
+    builder.finish(Header {
+        key,
+        length: 0,
+        json,
+        packages,
+        bundles,
+        tables: [Span::default(); TABLES],
+        checksum: 0,
+    })
+}
+
+struct Builder {
+    file: Writer,
+    spool: Spool,
+    tables: Tables,
+}
+
+impl Builder {
+    /// Writes the documents as they are read.
+    fn spool(&mut self, folder: &Path, workers: NonZeroUsize) -> Result<Span, BuildError> {
+        let first = self.file.position();
+        let problems = crate::read(folder, workers, |document| {
+            self.spool.add(&document, &mut self.file)
+        })?;
+        ok(problems)?;
+        self.file.flush().map_err(io(WRITING))?;
+        Ok(self.file.since(first))
+    }
+
+    /// Writes the replies about each package.
+    fn encode(&mut self, workers: NonZeroUsize) -> Result<(), BuildError> {
+        let source = self.file.reader().map_err(io(READING))?;
+        let groups = self.spool.groups();
+        let mut problems = Problems::default();
+        let spool = &self.spool;
+        let make = |index: usize| {
+            let documents = spool.read(&groups[index], &source)?;
+            let encoded = Encoded::new(&documents).map_err(BuildError::Invalid)?;
+            let package = documents
+                .first()
+                .map(|document| document.group().to_owned());
+            Ok((package.unwrap_or_default(), encoded))
+        };
+        // The texts of the tables are added to those of the documents only when nobody reads these any more.
+        let mut texts = spool.texts.clone();
+        let (file, tables) = (&mut self.file, &mut self.tables);
+        in_order(groups.len(), workers, make, |made| {
+            let (package, encoded) = match made {
+                Ok(made) => made,
+                Err(BuildError::Invalid(found)) => {
+                    problems.0.extend(found.0);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            };
+            let base = file.write(&encoded.bytes).map_err(io(WRITING))?.offset;
+            if let Some(package) = &encoded.package {
+                tables.package(package, base, &mut texts)?;
+            }
+            for (schema, reply) in &encoded.customs {
+                tables.custom(schema, &package, reply.behind(base), &mut texts)?;
+            }
+            Ok(())
+        })?;
+        self.spool.texts = texts;
+        self.file.flush().map_err(io(WRITING))?;
+        ok(problems)
+    }
+    fn list_packages(&mut self) -> Result<Span, BuildError> {
+        let first = self.file.position();
+        let (file, texts) = (&mut self.file, &self.spool.texts);
+        for name in self.tables.names(texts) {
+            let name = api::PackageName {
+                name: name.to_owned(),
+            };
+            let message = [&frame(name.encoded_len())[..], &name.encode_to_vec()].concat();
+            file.write(&message).map_err(io(WRITING))?;
+        }
+        Ok(self.file.since(first))
+    }
+
+    fn list_bundles(&mut self) -> Result<Span, BuildError> {
+        let source = self.file.reader().map_err(io(READING))?;
+        let first = self.file.position();
+        self.tables.sort_listed(&self.spool.texts);
+        let mut part = Vec::new();
+        for one in &self.tables.listed {
+            let length = one.parts.iter().map(|span| span.length()).sum::<u64>();
+            let frame = frame(usize::try_from(length).unwrap_or(usize::MAX));
+            self.file.write(&frame).map_err(io(WRITING))?;
+            for span in one.parts {
+                read(&source, span, &mut part).map_err(io(READING))?;
+                self.file.write(&part).map_err(io(WRITING))?;
+            }
+        }
+        Ok(self.file.since(first))
+    }
+
+    /// Writes the tables, and then the header over the place that was left for it.
+    fn finish(self, mut header: Header) -> Result<(), BuildError> {
+        let mut offset = self.file.position();
+        let (blocks, mut file) = self.file.finish_blocks();
+        let Spool { texts, lines } = self.spool;
+        let tables = self.tables.into_bytes(&texts, &lines, &blocks)?;
+        let mut checksum = crc32fast::Hasher::new();
+        for (place, bytes) in header.tables.iter_mut().zip(&tables) {
+            let length = bytes.len() as u64;
+            *place = Span { offset, length };
+            offset += length;
+            checksum.update(bytes);
+            file.write_all(bytes).map_err(io(WRITING))?;
+        }
+        header.length = offset;
+        header.checksum = checksum.finalize();
+        let file = BufWriter::into_inner(file).map_err(|e| io(WRITING)(e.into_error()))?;
+        file.write_all_at(&header.encode(), 0)
+            .map_err(io(WRITING))?;
+        file.sync_all().map_err(io(WRITING))
+    }
+}
+
+fn ok(problems: Problems) -> Result<(), BuildError> {
+    if problems.0.is_empty() {
+        return Ok(());
+    }
+    Err(BuildError::Invalid(problems))
+}

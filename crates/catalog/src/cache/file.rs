@@ -1,0 +1,104 @@
+//! A file that is written from its beginning to its end, with a checksum for each block.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::fs::FileExt as _;
+
+use super::header;
+use super::record::Span;
+
+/// Units: bytes. What one checksum covers: so much is compared before the first byte of it is sent.
+pub(super) const BLOCK: u64 = 64 << 10;
+/// Units: bytes. What is gathered before it is written.
+const BUFFER: usize = 1 << 20;
+
+/// The file, behind the header.
+#[derive(Debug)]
+pub(super) struct Writer {
+    file: BufWriter<File>,
+    position: u64,
+    block: crc32fast::Hasher,
+    /// Of blocks that are full.
+    checksums: Vec<u32>,
+}
+
+impl Writer {
+    /// Begins where the header will end.
+    ///
+    /// Errors: the file cannot be written.
+    pub(super) fn new(file: File) -> io::Result<Self> {
+        let mut file = BufWriter::with_capacity(BUFFER, file);
+        file.write_all(&[0; header::LENGTH])?;
+        Ok(Self {
+            file,
+            position: header::LENGTH as u64,
+            block: crc32fast::Hasher::new(),
+            checksums: Vec::new(),
+        })
+    }
+
+    /// Where the next byte goes.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// What lies between `first` and here.
+    pub(super) fn since(&self, first: u64) -> Span {
+        Span {
+            offset: first,
+            length: self.position - first,
+        }
+    }
+
+    /// Errors: the file cannot be written.
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> io::Result<Span> {
+        let first = self.position;
+        self.file.write_all(bytes)?;
+        while !bytes.is_empty() {
+            let written = self.position - header::LENGTH as u64;
+            let room = BLOCK - written % BLOCK;
+            let count = bytes
+                .len()
+                .min(usize::try_from(room).unwrap_or(bytes.len()));
+            let (now, rest) = bytes.split_at(count);
+            self.block.update(now);
+            self.position += count as u64;
+            if count as u64 == room {
+                let full = std::mem::take(&mut self.block);
+                self.checksums.push(full.finalize());
+            }
+            bytes = rest;
+        }
+        Ok(self.since(first))
+    }
+
+    /// A second hand on the file, for [`read`]; sees what was written before [`flush`](Self::flush).
+    ///
+    /// Errors: there are too many open files.
+    pub(super) fn reader(&self) -> io::Result<File> {
+        self.file.get_ref().try_clone()
+    }
+
+    /// Errors: the file cannot be written.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+
+    /// Ends the blocks: their checksums, and the file for the tables.
+    pub(super) fn finish_blocks(mut self) -> (Vec<u32>, BufWriter<File>) {
+        let written = self.position - header::LENGTH as u64;
+        if !written.is_multiple_of(BLOCK) {
+            self.checksums.push(self.block.finalize());
+        }
+        (self.checksums, self.file)
+    }
+}
+
+/// The bytes at `span`, in `buffer` instead of what it held.
+///
+/// Errors: they cannot be read.
+pub(super) fn read(file: &File, span: Span, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let length = usize::try_from(span.length).map_err(io::Error::other)?;
+    buffer.resize(length, 0);
+    file.read_exact_at(buffer, span.offset)
+}

@@ -1,0 +1,240 @@
+//! What is asked of a catalog.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::header::Table;
+use super::open::Cache;
+use super::record::{self, Custom, Provided, Replaced, Rows, Span, Text};
+use super::slices::{Slices, Spans, Which};
+
+/// A package of the catalog.
+#[derive(Debug, Clone, Copy)]
+pub struct Package<'a> {
+    cache: &'a Arc<Cache>,
+    row: record::Package,
+}
+
+/// A channel of a package.
+#[derive(Debug, Clone, Copy)]
+pub struct Channel<'a> {
+    cache: &'a Arc<Cache>,
+    row: record::Channel,
+}
+
+/// A bundle in a channel.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    cache: &'a Arc<Cache>,
+    row: record::Entry,
+}
+
+/// What a document is called and where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    pub schema: &'a str,
+    /// Empty where there is none.
+    pub package: &'a str,
+    /// Empty where there is none.
+    pub name: &'a str,
+    /// The file that it was in, and its line there.
+    pub origin: (&'a str, u64),
+    /// The document in the normal form, without a newline.
+    pub json: Span,
+}
+
+impl Cache {
+    /// Every package's name, framed.
+    pub fn list_packages(self: &Arc<Self>) -> Slices {
+        self.slices(self.header().packages)
+    }
+
+    /// Every bundle of every channel, framed.
+    pub fn list_bundles(self: &Arc<Self>) -> Slices {
+        self.slices(self.header().bundles)
+    }
+
+    /// How many packages there are.
+    pub fn package_count(&self) -> u32 {
+        self.all::<record::Package>(Table::Packages).count
+    }
+
+    /// How many channels all packages have together.
+    pub fn channel_count(&self) -> u32 {
+        self.all::<record::Channel>(Table::Channels).count
+    }
+
+    /// How many bundles all channels have together.
+    pub fn entry_count(&self) -> u32 {
+        self.all::<record::Entry>(Table::Entries).count
+    }
+
+    /// The package of that name.
+    pub fn package<'a>(self: &'a Arc<Self>, name: &str) -> Option<Package<'a>> {
+        let rows = self.all::<record::Package>(Table::Packages);
+        let order = |row: &record::Package| self.text(row.name).cmp(name);
+        let (_, row) = self.find(Table::Packages, rows, order)?;
+        Some(Package { cache: self, row })
+    }
+
+    /// Entries of channels that replace or skip that bundle, framed; none when there are none.
+    pub fn replacing(self: &Arc<Self>, bundle: &str) -> Option<Slices> {
+        let by = self.replaced_by(bundle)?;
+        Some(Slices::new(self, Spans::Entries(by, Which::Itself)))
+    }
+
+    /// Entries of channels that provide that API, and of each also what it skips, framed; none when there are none.
+    pub fn providing(self: &Arc<Self>, group: &str, version: &str, kind: &str) -> Option<Slices> {
+        let provided = self.provided([group, version, kind])?;
+        let spans = Spans::Entries(provided.by, Which::Provides);
+        Some(Slices::new(self, spans))
+    }
+
+    /// As [`providing`](Self::providing), but heads of channels only, and what they skip in their channels.
+    pub fn latest_providing(
+        self: &Arc<Self>,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Option<Slices> {
+        let provided = self.provided([group, version, kind])?;
+        let spans = Spans::Entries(provided.latest, Which::Latest);
+        (provided.latest.count > 0).then(|| Slices::new(self, spans))
+    }
+
+    /// The head of a default channel that provides that API, of the first package that has one.
+    pub fn default_providing<'a>(
+        self: &'a Arc<Self>,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> Option<Entry<'a>> {
+        let latest = self.provided([group, version, kind])?.latest;
+        let mut heads = self.list(latest).filter_map(|number| self.entry(number));
+        heads.find(Entry::is_in_default_channel)
+    }
+
+    /// Documents of a schema that is no part of the protocol, of a package or of none (""), framed.
+    pub fn customs(self: &Arc<Self>, schema: &str, package: &str) -> Option<Slices> {
+        let order = |row: &Custom| {
+            let own = [row.schema, row.package].map(|text| self.text(text));
+            own.cmp(&[schema, package])
+        };
+        let rows = self.all::<Custom>(Table::Customs);
+        let (_, row) = self.find(Table::Customs, rows, order)?;
+        Some(self.slices(row.reply))
+    }
+
+    /// Every document, in the order of the files.
+    pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
+        let Rows { count, .. } = self.all::<record::Line>(Table::Lines);
+        (0..count).filter_map(|number| {
+            let row: record::Line = self.row(Table::Lines, number)?;
+            Some(Line {
+                schema: self.text(row.schema),
+                package: self.text(row.package),
+                name: self.text(row.name),
+                origin: (self.text(row.file), row.number),
+                json: row.json,
+            })
+        })
+    }
+
+    fn entry(self: &Arc<Self>, number: u32) -> Option<Entry<'_>> {
+        let row = self.row(Table::Entries, number)?;
+        Some(Entry { cache: self, row })
+    }
+
+    fn replaced_by(&self, bundle: &str) -> Option<Rows> {
+        let order = |row: &Replaced| self.text(row.name).cmp(bundle);
+        let rows = self.all::<Replaced>(Table::Replaced);
+        let (_, row) = self.find(Table::Replaced, rows, order)?;
+        Some(row.by)
+    }
+
+    fn provided(&self, api: [&str; 3]) -> Option<Provided> {
+        let order = |row: &Provided| {
+            let own = [row.group, row.version, row.kind].map(|text| self.text(text));
+            own.cmp(&api)
+        };
+        let rows = self.all::<Provided>(Table::Provided);
+        Some(self.find(Table::Provided, rows, order)?.1)
+    }
+
+    /// Rows of entries in a stretch of the lists.
+    fn list(&self, rows: Rows) -> impl Iterator<Item = u32> {
+        let numbers = rows.first..rows.first.saturating_add(rows.count);
+        numbers.filter_map(|number| self.row(Table::Lists, number))
+    }
+}
+
+impl<'a> Package<'a> {
+    /// What is told of it, framed.
+    pub fn reply(&self) -> Slices {
+        self.cache.slices(self.row.reply)
+    }
+
+    /// The channel of that name.
+    pub fn channel(&self, name: &str) -> Option<Channel<'a>> {
+        let cache = self.cache;
+        let order = |row: &record::Channel| cache.text(row.name).cmp(name);
+        let (_, row) = cache.find(Table::Channels, self.row.channels, order)?;
+        Some(Channel { cache, row })
+    }
+}
+
+impl<'a> Channel<'a> {
+    /// The bundle that nothing replaces or skips.
+    pub fn head(&self) -> Option<Entry<'a>> {
+        self.cache.entry(self.row.head)
+    }
+
+    /// The bundle of that name.
+    pub fn entry(&self, name: &str) -> Option<Entry<'a>> {
+        let cache = self.cache;
+        let order = |row: &record::Entry| cache.text(row.bundle).cmp(name);
+        let (_, row) = cache.find(Table::Entries, self.row.entries, order)?;
+        Some(Entry { cache, row })
+    }
+
+    /// The first bundle of the channel that replaces or skips that one.
+    pub fn replacing(&self, bundle: &str) -> Option<Entry<'a>> {
+        let Rows { first, count } = self.row.entries;
+        let (cache, by) = (self.cache, self.cache.replaced_by(bundle)?);
+        let place = |row: &u32| match *row {
+            row if row < first => Ordering::Less,
+            row if row - first < count => Ordering::Equal,
+            _ => Ordering::Greater,
+        };
+        // Any of the channel's, and then those before it.
+        let (mut at, mut found) = cache.find(Table::Lists, by, place)?;
+        while at > by.first
+            && let Some(before) = cache.row::<u32>(Table::Lists, at - 1)
+            && before >= first
+        {
+            (at, found) = (at - 1, before);
+        }
+        cache.entry(found)
+    }
+}
+
+impl Entry<'_> {
+    /// The whole bundle, framed.
+    pub fn reply(&self) -> Slices {
+        let spans = Spans::Two([Some(self.row.own), Some(self.row.common)]);
+        Slices::new(self.cache, spans)
+    }
+
+    fn is_in_default_channel(&self) -> bool {
+        let name = |text: Text| self.cache.text(text);
+        let channel = self
+            .cache
+            .row::<record::Channel>(Table::Channels, self.row.channel);
+        channel.is_some_and(|channel| {
+            let package = self
+                .cache
+                .row::<record::Package>(Table::Packages, channel.package);
+            package.is_some_and(|package| name(package.default_channel) == name(channel.name))
+        })
+    }
+}

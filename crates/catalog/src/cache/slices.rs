@@ -1,0 +1,134 @@
+//! Replies, piece by piece.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+
+use super::header::Table;
+use super::map::Damaged;
+use super::open::Cache;
+use super::record::{Entry, Rows, Span};
+
+/// Units: bytes. Of the longest piece: what a connection gathers before it waits for its client.
+const PIECE: u64 = 64 << 10;
+/// Units: bytes. Shorter parts are copied together, as each piece costs the connection a frame.
+const SHORT: u64 = 2 << 10;
+
+/// Bytes of a cache, in pieces: long ones lie in the mapping, short ones are copied together. It keeps the cache open.
+#[derive(Debug)]
+pub struct Slices {
+    cache: Arc<Cache>,
+    spans: Spans,
+    /// What is left of the span that is being handed out.
+    rest: Span,
+}
+
+/// Which parts of the file.
+#[derive(Debug, Clone)]
+pub(super) enum Spans {
+    One(Option<Span>),
+    Two([Option<Span>; 2]),
+    /// Of each entry in a stretch of the lists.
+    Entries(Rows, Which),
+}
+
+/// Which part of an entry.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which {
+    Itself,
+    Provides,
+    Latest,
+}
+
+impl Slices {
+    pub(super) fn new(cache: &Arc<Cache>, spans: Spans) -> Self {
+        Self {
+            cache: Arc::clone(cache),
+            spans,
+            rest: Span::default(),
+        }
+    }
+
+    /// The span that is not finished, or the next one.
+    fn ahead(&mut self) -> Result<Option<Span>, Damaged> {
+        while self.rest.length == 0 {
+            match self.spans.next(&self.cache)? {
+                Some(span) => self.rest = span,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(self.rest))
+    }
+
+    fn take(&mut self, length: u64) -> Result<Bytes, Damaged> {
+        let now = Span {
+            length,
+            ..self.rest
+        };
+        self.rest = Span {
+            offset: self.rest.offset + length,
+            length: self.rest.length - length,
+        };
+        self.cache.slice(now)
+    }
+
+    fn piece(&mut self) -> Result<Option<Bytes>, Damaged> {
+        let mut gathered = BytesMut::new();
+        while let Some(span) = self.ahead()? {
+            let is_full = gathered.len() as u64 + SHORT > PIECE;
+            if is_full || span.length > SHORT && !gathered.is_empty() {
+                break;
+            }
+            if span.length > SHORT {
+                return self.take(span.length.min(PIECE)).map(Some);
+            }
+            gathered.extend_from_slice(&self.take(span.length)?);
+        }
+        Ok((!gathered.is_empty()).then(|| gathered.freeze()))
+    }
+}
+
+/// Ends after the first error.
+impl Iterator for Slices {
+    type Item = Result<Bytes, Damaged>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let piece = self.piece().transpose();
+        if let Some(Err(_)) = piece {
+            (self.spans, self.rest) = (Spans::One(None), Span::default());
+        }
+        piece
+    }
+}
+
+impl Spans {
+    fn next(&mut self, cache: &Cache) -> Result<Option<Span>, Damaged> {
+        Ok(match self {
+            Self::One(span) => span.take(),
+            Self::Two([first, second]) => first.take().or_else(|| second.take()),
+            Self::Entries(Rows { count: 0, .. }, _) => None,
+            Self::Entries(rows, which) => {
+                let number = cache.row(Table::Lists, rows.first).ok_or(Damaged)?;
+                *rows = Rows {
+                    first: rows.first + 1,
+                    count: rows.count - 1,
+                };
+                let entry: Entry = cache.row(Table::Entries, number).ok_or(Damaged)?;
+                Some(which.of(&entry))
+            }
+        })
+    }
+}
+
+impl Which {
+    fn of(self, entry: &Entry) -> Span {
+        match self {
+            Self::Itself => Span {
+                length: entry.itself,
+                ..entry.provides
+            },
+            Self::Provides => entry.provides,
+            Self::Latest => entry.latest,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Documents on their way through the file: they are written as they come, and read again package by package.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::file::{Writer, read};
+use super::record::{Line, Text};
+use super::texts::Texts;
+use super::{BuildError, io};
+use crate::{Document, Origin, PACKAGE, Problem, Rule};
+
+/// What the documents are called and where they lie.
+#[derive(Debug, Default)]
+pub(super) struct Spool {
+    pub(super) texts: Texts,
+    pub(super) lines: Vec<Line>,
+}
+
+impl Spool {
+    /// Errors: the file cannot be written.
+    pub(super) fn add(&mut self, document: &Document, to: &mut Writer) -> Result<(), BuildError> {
+        let json = to.write(document.json.as_bytes()).map_err(io(WRITING))?;
+        to.write(b"\n").map_err(io(WRITING))?;
+        self.lines.push(Line {
+            schema: self.texts.add(&document.schema)?,
+            package: self.texts.add(&document.package)?,
+            name: self.texts.add(&document.name)?,
+            file: self.texts.add(&document.origin.file.to_string_lossy())?,
+            number: document.origin.line,
+            json,
+        });
+        Ok(())
+    }
+
+    /// The documents of each package, by the packages' names.
+    pub(super) fn groups(&self) -> Vec<Vec<Line>> {
+        let mut groups: HashMap<Text, Vec<Line>> = HashMap::new();
+        for line in &self.lines {
+            groups.entry(self.group(line)).or_default().push(*line);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_unstable_by_key(|(name, _)| self.texts.get(*name));
+        groups.into_iter().map(|(_, lines)| lines).collect()
+    }
+
+    fn group(&self, line: &Line) -> Text {
+        if self.texts.get(line.schema) == PACKAGE {
+            line.name
+        } else {
+            line.package
+        }
+    }
+
+    /// The documents at `lines` again.
+    ///
+    /// Errors: the file cannot be read.
+    pub(super) fn read(&self, lines: &[Line], file: &File) -> Result<Vec<Document>, BuildError> {
+        let get = |text| self.texts.get(text).to_owned();
+        let mut last: Option<(Text, Arc<Path>)> = None;
+        let documents = lines.iter().map(|line| {
+            let path = match &last {
+                Some((text, path)) if *text == line.file => Arc::clone(path),
+                _ => Arc::from(Path::new(self.texts.get(line.file))),
+            };
+            last = Some((line.file, Arc::clone(&path)));
+            let mut json = Vec::new();
+            read(file, line.json, &mut json).map_err(io(READING))?;
+            let json = String::from_utf8(json).map_err(|_| self.unreadable(line))?;
+            Ok(Document {
+                schema: get(line.schema),
+                package: get(line.package),
+                name: get(line.name),
+                json,
+                origin: Origin {
+                    file: path,
+                    line: line.number,
+                },
+            })
+        });
+        documents.collect()
+    }
+
+    /// For a file that somebody else writes to.
+    fn unreadable(&self, line: &Line) -> BuildError {
+        let problem = Problem {
+            origin: Some(Origin::new(self.texts.get(line.file), line.number)),
+            package: String::new(),
+            rule: Rule::Readable,
+            text: "it is not in the cache as it was written".to_owned(),
+        };
+        BuildError::Invalid(problem.into())
+    }
+}
+
+/// What is being done when writing fails.
+pub(super) const WRITING: &str = "writing the cache";
+/// What is being done when reading fails.
+pub(super) const READING: &str = "reading the cache while it is built";

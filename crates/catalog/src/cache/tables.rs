@@ -1,0 +1,242 @@
+//! The tables of a cache while it is built.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::encode::{EncodedChannel, EncodedEntry, EncodedPackage};
+use super::header::{TABLES, Table};
+use super::record::{
+    Channel, Custom, Entry, Line, Package, Provided, Replaced, Row, Rows, Span, Text,
+};
+use super::texts::Texts;
+use super::{BuildError, too_large};
+
+/// A bundle in the list of all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Listed {
+    channel: Text,
+    package: Text,
+    bundle: Text,
+    pub(super) parts: [Span; 2],
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    packages: Vec<Package>,
+    channels: Vec<Channel>,
+    entries: Vec<Entry>,
+    replaced: HashMap<Text, Vec<u32>>,
+    provided: HashMap<[Text; 3], Providers>,
+    customs: Vec<Custom>,
+    pub(super) listed: Vec<Listed>,
+}
+
+#[derive(Debug, Default)]
+struct Providers {
+    all: Vec<u32>,
+    latest: Vec<u32>,
+}
+
+impl Tables {
+    /// Takes the next package, whose bytes lie behind `base`. Packages come sorted by name.
+    ///
+    /// Errors: there is too much of something.
+    pub(super) fn package(
+        &mut self,
+        package: &EncodedPackage,
+        base: u64,
+        texts: &mut Texts,
+    ) -> Result<(), BuildError> {
+        let number = row(&self.packages)?;
+        let name = texts.add(&package.name)?;
+        let apis = package.provided.iter().map(|apis| {
+            let texts = apis.iter().map(|[group, version, kind]| {
+                Ok([texts.add(group)?, texts.add(version)?, texts.add(kind)?])
+            });
+            texts.collect::<Result<Vec<_>, BuildError>>()
+        });
+        let apis = apis.collect::<Result<Vec<_>, _>>()?;
+        let first = row(&self.channels)?;
+        for channel in &package.channels {
+            self.channel(channel, (number, name), &apis, base, texts)?;
+        }
+        self.packages.push(Package {
+            name,
+            channels: rows(first, package.channels.len())?,
+            default_channel: texts.add(&package.default_channel)?,
+            reply: package.reply.behind(base),
+        });
+        Ok(())
+    }
+
+    fn channel(
+        &mut self,
+        channel: &EncodedChannel,
+        (package, package_name): (u32, Text),
+        apis: &[Vec<[Text; 3]>],
+        base: u64,
+        texts: &mut Texts,
+    ) -> Result<(), BuildError> {
+        let number = row(&self.channels)?;
+        let name = texts.add(&channel.name)?;
+        let first = row(&self.entries)?;
+        for (index, entry) in channel.entries.iter().enumerate() {
+            let own = row(&self.entries)?;
+            let bundle = texts.add(&entry.name)?;
+            self.replaced(entry, own, texts)?;
+            for api in &apis[entry.bundle] {
+                let providers = self.provided.entry(*api).or_default();
+                providers.all.push(own);
+                if index == channel.head {
+                    providers.latest.push(own);
+                }
+            }
+            self.listed.push(Listed {
+                channel: name,
+                package: package_name,
+                bundle,
+                parts: entry.listed.map(|span| span.behind(base)),
+            });
+            self.entries.push(Entry {
+                bundle,
+                channel: number,
+                own: entry.own.behind(base),
+                common: entry.common.behind(base),
+                provides: entry.provides.behind(base),
+                itself: entry.itself,
+                latest: entry.latest.behind(base),
+            });
+        }
+        self.channels.push(Channel {
+            name,
+            package,
+            entries: rows(first, channel.entries.len())?,
+            head: first + u32::try_from(channel.head).map_err(too_large)?,
+        });
+        Ok(())
+    }
+
+    /// Under each name that it takes the place of; under "" when it replaces nothing.
+    fn replaced(
+        &mut self,
+        entry: &EncodedEntry,
+        own: u32,
+        texts: &mut Texts,
+    ) -> Result<(), BuildError> {
+        let skips = entry.skips.iter().filter(|skip| **skip != entry.replaces);
+        for name in std::iter::once(&entry.replaces).chain(skips) {
+            self.replaced.entry(texts.add(name)?).or_default().push(own);
+        }
+        Ok(())
+    }
+
+    /// Takes documents of the author's own, which lie at `reply`. They come sorted by package.
+    ///
+    /// Errors: there is too much of something.
+    pub(super) fn custom(
+        &mut self,
+        schema: &str,
+        package: &str,
+        reply: Span,
+        texts: &mut Texts,
+    ) -> Result<(), BuildError> {
+        let (schema, package) = (texts.add(schema)?, texts.add(package)?);
+        self.customs.push(Custom {
+            schema,
+            package,
+            reply,
+        });
+        Ok(())
+    }
+
+    /// Names of all packages, sorted.
+    pub(super) fn names<'a>(&self, texts: &'a Texts) -> impl Iterator<Item = &'a str> {
+        self.packages.iter().map(|package| texts.get(package.name))
+    }
+
+    /// Brings the list of all bundles into its order: by channel, package and name.
+    pub(super) fn sort_listed(&mut self, texts: &Texts) {
+        self.listed.sort_unstable_by_key(|one| {
+            [one.channel, one.package, one.bundle].map(|text| texts.get(text))
+        });
+    }
+
+    /// The bytes of every table, in the order of [`Table`].
+    ///
+    /// Errors: there is too much of something.
+    pub(super) fn into_bytes(
+        mut self,
+        texts: &Texts,
+        lines: &[Line],
+        blocks: &[u32],
+    ) -> Result<[Vec<u8>; TABLES], BuildError> {
+        let mut lists = Vec::new();
+        let mut list = |rows: Vec<u32>| {
+            let first = row(&lists)?;
+            lists.extend(rows);
+            Ok::<_, BuildError>(Rows {
+                first,
+                count: row(&lists)? - first,
+            })
+        };
+        let by_text: BTreeMap<_, _> = self
+            .replaced
+            .into_iter()
+            .map(|(name, by)| (texts.get(name), (name, by)))
+            .collect();
+        let replaced = by_text.into_values().map(|(name, by)| {
+            Ok(Replaced {
+                name,
+                by: list(by)?,
+            })
+        });
+        let replaced = replaced.collect::<Result<Vec<_>, BuildError>>()?;
+        let by_text: BTreeMap<_, _> = self
+            .provided
+            .into_iter()
+            .map(|(api, by)| (api.map(|text| texts.get(text)), (api, by)))
+            .collect();
+        let provided = by_text.into_values().map(|([group, version, kind], by)| {
+            Ok(Provided {
+                group,
+                version,
+                kind,
+                by: list(by.all)?,
+                latest: list(by.latest)?,
+            })
+        });
+        let provided = provided.collect::<Result<Vec<_>, BuildError>>()?;
+        self.customs
+            .sort_by_key(|one| [one.schema, one.package].map(|text| texts.get(text)));
+        let mut tables = [const { Vec::new() }; TABLES];
+        let mut set = |table: Table, bytes| tables[table as usize] = bytes;
+        set(Table::Texts, texts.bytes().to_vec());
+        set(Table::Packages, bytes(&self.packages));
+        set(Table::Channels, bytes(&self.channels));
+        set(Table::Entries, bytes(&self.entries));
+        set(Table::Replaced, bytes(&replaced));
+        set(Table::Provided, bytes(&provided));
+        set(Table::Lists, bytes(&lists));
+        set(Table::Customs, bytes(&self.customs));
+        set(Table::Lines, bytes(lines));
+        set(Table::Blocks, bytes(blocks));
+        Ok(tables)
+    }
+}
+
+fn bytes<R: Row>(rows: &[R]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(rows.len() * R::WIDTH);
+    for row in rows {
+        row.put(&mut bytes);
+    }
+    bytes
+}
+
+/// The number of the row that comes next.
+fn row<R>(rows: &[R]) -> Result<u32, BuildError> {
+    u32::try_from(rows.len()).map_err(too_large)
+}
+
+fn rows(first: u32, count: usize) -> Result<Rows, BuildError> {
+    let count = u32::try_from(count).map_err(too_large)?;
+    Ok(Rows { first, count })
+}

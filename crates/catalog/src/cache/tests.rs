@@ -1,0 +1,435 @@
+//! Caches of small catalogs: what is asked, what is noticed, what is left behind.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prost::Message;
+use tempfile::TempDir;
+
+use super::encode::FRAME;
+use super::{BuildError, Cache, Key, Refused, Slices, prepare, rebuild};
+use crate::api;
+
+const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+/// Units: seconds since 1970. Long after every file was written.
+const LATER: i64 = 1 << 40;
+
+/// Two packages; of `b` one bundle is in two channels and the other has no image.
+const CATALOG: &str = r#"
+{"schema":"olm.package","name":"a","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1"}]}
+{"schema":"olm.bundle","package":"a","name":"a.v1","image":"quay.io/x/a:1","properties":[
+  {"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}},
+  {"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}}]}
+{"schema":"olm.package","name":"b","defaultChannel":"fast"}
+{"schema":"olm.channel","package":"b","name":"fast","entries":[
+  {"name":"b.v1"},{"name":"b.v2","replaces":"b.v1","skips":["b.v0","b.v1","b.v1"],"skipRange":"<2.0.0"}]}
+{"schema":"olm.channel","package":"b","name":"all","entries":[
+  {"name":"b.v1"},{"name":"b.v2","skips":["b.v1","b.v0"]}]}
+{"schema":"olm.bundle","package":"b","name":"b.v1","image":"quay.io/x/b:1","properties":[
+  {"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}
+{"schema":"olm.bundle","package":"b","name":"b.v2","image":"","properties":[
+  {"type":"olm.package","value":{"packageName":"b","version":"2.0.0"}},
+  {"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},
+  {"type":"olm.bundle.object","value":{"data":"eyJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIn0="}}]}
+{"schema":"example","package":"b","name":"one","n":1}
+{"schema":"example","name":"of nobody","n":2}
+{"schema":"example","package":"b","name":"two","n":3}
+"#;
+
+struct Scene {
+    folder: TempDir,
+}
+
+impl Scene {
+    fn new(catalog: &str) -> Self {
+        let folder = TempDir::new().unwrap();
+        fs::create_dir(folder.path().join("configs")).unwrap();
+        let scene = Self { folder };
+        scene.write(catalog);
+        scene
+    }
+
+    fn write(&self, catalog: &str) {
+        fs::write(self.configs().join("catalog.json"), catalog).unwrap();
+    }
+
+    fn configs(&self) -> PathBuf {
+        self.folder.path().join("configs")
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("cache/catalog")
+    }
+
+    fn prepare(&self) -> (Arc<Cache>, Option<Refused>) {
+        let prepared = prepare(&self.configs(), &self.path(), TWO, LATER).unwrap();
+        (prepared.cache, prepared.built)
+    }
+
+    fn files(&self) -> Vec<String> {
+        let files = fs::read_dir(self.path().parent().unwrap()).unwrap();
+        let mut names: Vec<_> = files
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+fn served() -> (Scene, Arc<Cache>) {
+    let scene = Scene::new(CATALOG);
+    let (cache, _) = scene.prepare();
+    (scene, cache)
+}
+
+/// The messages in a reply.
+fn messages<M: Message + Default>(slices: Slices) -> Vec<M> {
+    let bytes: Vec<u8> = slices.flat_map(|piece| piece.unwrap().to_vec()).collect();
+    let mut rest = &bytes[..];
+    let mut messages = Vec::new();
+    while !rest.is_empty() {
+        let (frame, behind) = rest.split_at(FRAME);
+        assert_eq!(frame[0], 0);
+        let length = u32::from_be_bytes(frame[1..].try_into().unwrap());
+        let (message, behind) = behind.split_at(length as usize);
+        messages.push(M::decode(message).unwrap());
+        rest = behind;
+    }
+    messages
+}
+
+fn links(slices: Option<Slices>) -> Vec<[String; 4]> {
+    let link = |entry: api::ChannelEntry| {
+        [
+            entry.package_name,
+            entry.channel_name,
+            entry.bundle_name,
+            entry.replaces,
+        ]
+    };
+    slices.map_or_else(Vec::new, |slices| {
+        messages(slices).into_iter().map(link).collect()
+    })
+}
+
+fn bundle(cache: &Arc<Cache>, [package, channel, name]: [&str; 3]) -> api::Bundle {
+    let package = cache.package(package).unwrap();
+    let entry = package.channel(channel).unwrap().entry(name).unwrap();
+    messages(entry.reply()).pop().unwrap()
+}
+
+#[test]
+fn packages_are_listed_by_name() {
+    let (_scene, cache) = served();
+    let names = messages::<api::PackageName>(cache.list_packages());
+    assert!(names.iter().map(|one| &*one.name).eq(["a", "b"]));
+    let package: api::Package = messages(cache.package("b").unwrap().reply()).pop().unwrap();
+    assert_eq!(package.default_channel_name, "fast");
+    let heads = package
+        .channels
+        .iter()
+        .map(|one| (&*one.name, &*one.csv_name));
+    assert!(heads.eq([("all", "b.v2"), ("fast", "b.v2")]));
+    assert!(cache.package("c").is_none());
+    assert_eq!(
+        [
+            cache.package_count(),
+            cache.channel_count(),
+            cache.entry_count()
+        ],
+        [2, 3, 5]
+    );
+}
+
+#[test]
+fn a_bundle_is_asked_for_with_all_that_it_installs_and_listed_with_what_it_follows() {
+    let (_scene, cache) = served();
+    let asked = bundle(&cache, ["b", "fast", "b.v2"]);
+    assert_eq!(asked.channel_name, "fast");
+    assert_eq!(asked.skip_range, "<2.0.0");
+    assert_eq!(asked.csv_json, r#"{"kind":"ClusterServiceVersion"}"#);
+    assert_eq!(asked.object, [&*asked.csv_json]);
+    assert_eq!((&*asked.replaces, asked.skips.len()), ("", 0));
+    assert_eq!(bundle(&cache, ["b", "all", "b.v2"]).skip_range, "");
+
+    let listed = messages::<api::Bundle>(cache.list_bundles());
+    let places = listed
+        .iter()
+        .map(|one| (&*one.channel_name, &*one.package_name, &*one.csv_name));
+    assert!(places.eq([
+        ("all", "b", "b.v1"),
+        ("all", "b", "b.v2"),
+        ("fast", "b", "b.v1"),
+        ("fast", "b", "b.v2"),
+        ("stable", "a", "a.v1"),
+    ]));
+    assert_eq!(listed[3].replaces, "b.v1");
+    assert_eq!(listed[3].skips, ["b.v0", "b.v1", "b.v1"]);
+    // Without an image, nobody could get it from elsewhere.
+    assert_eq!(listed[3].csv_json, asked.csv_json);
+}
+
+#[test]
+fn what_replaces_a_bundle_is_found() {
+    let (_scene, cache) = served();
+    let own = |channel: &str, name: &str, replaces: &str| {
+        ["b", channel, name, replaces].map(str::to_owned)
+    };
+    // In `all` it is skipped; in `fast` it is replaced, so that its skips do not count.
+    assert_eq!(
+        links(cache.replacing("b.v1")),
+        [own("all", "b.v2", ""), own("fast", "b.v2", "b.v1")]
+    );
+    assert_eq!(links(cache.replacing("b.v0")).len(), 2);
+    let first = ["a", "stable", "a.v1", ""].map(str::to_owned);
+    assert_eq!(
+        links(cache.replacing("")),
+        [
+            first,
+            own("all", "b.v1", ""),
+            own("all", "b.v2", ""),
+            own("fast", "b.v1", "")
+        ]
+    );
+    assert!(cache.replacing("b.v2").is_none());
+
+    let package = cache.package("b").unwrap();
+    let replacing = |channel: &str, name: &str| {
+        let entry = package.channel(channel).unwrap().replacing(name)?;
+        messages::<api::Bundle>(entry.reply()).pop()
+    };
+    assert_eq!(replacing("fast", "b.v1").unwrap().csv_name, "b.v2");
+    assert_eq!(replacing("all", "").unwrap().csv_name, "b.v1");
+    assert_eq!(replacing("fast", "b.v2"), None);
+}
+
+#[test]
+fn what_provides_an_api_is_found() {
+    let (_scene, cache) = served();
+    let link = |all: [&str; 4]| all.map(str::to_owned);
+    assert_eq!(
+        links(cache.providing("g", "v1", "K")),
+        [
+            link(["a", "stable", "a.v1", ""]),
+            link(["b", "all", "b.v2", ""]),
+            link(["b", "all", "b.v2", "b.v1"]),
+            link(["b", "all", "b.v2", "b.v0"]),
+            link(["b", "fast", "b.v2", "b.v1"]),
+            link(["b", "fast", "b.v2", "b.v0"]),
+        ]
+    );
+    assert_eq!(
+        links(cache.latest_providing("g", "v1", "K")),
+        [
+            link(["a", "stable", "a.v1", ""]),
+            link(["b", "all", "b.v2", ""]),
+            link(["b", "all", "b.v2", "b.v1"]),
+            link(["b", "fast", "b.v2", "b.v1"]),
+        ]
+    );
+    let default = cache.default_providing("g", "v1", "K").unwrap();
+    assert_eq!(messages::<api::Bundle>(default.reply())[0].csv_name, "a.v1");
+    assert!(cache.providing("g", "v1", "k").is_none());
+}
+
+#[test]
+fn documents_of_other_schemas_are_found_by_package() {
+    let (_scene, cache) = served();
+    let names = |package: &str| -> Vec<prost_types::Value> {
+        let found = messages::<prost_types::Struct>(cache.customs("example", package).unwrap());
+        found
+            .into_iter()
+            .map(|one| one.fields["name"].clone())
+            .collect()
+    };
+    assert_eq!(
+        names("b"),
+        ["one", "two"].map(|text| prost_types::Value {
+            kind: Some(prost_types::value::Kind::StringValue(text.to_owned())),
+        })
+    );
+    assert_eq!(names("").len(), 1);
+    assert!(cache.customs("example", "a").is_none());
+    assert!(cache.customs("olm.bundle", "a").is_none());
+}
+
+#[test]
+fn all_documents_lie_in_the_order_of_the_files() {
+    let (_scene, cache) = served();
+    let all: Vec<u8> = cache
+        .slices(cache.json())
+        .flat_map(|piece| piece.unwrap().to_vec())
+        .collect();
+    let lines: Vec<_> = all.split(|byte| *byte == b'\n').collect();
+    assert_eq!(lines.len(), 11 + 1);
+    let of_tables = cache.lines().map(|line| cache.slice(line.json).unwrap());
+    assert!(of_tables.eq(lines[..11].iter().copied()));
+    let custom = cache.lines().nth(9).unwrap();
+    assert_eq!(
+        [custom.schema, custom.package, custom.name],
+        ["example", "", "of nobody"]
+    );
+    assert_eq!(custom.origin.0, "catalog.json");
+}
+
+#[test]
+fn the_same_files_give_the_same_cache() {
+    let (scene, _) = served();
+    let other = Scene::new(CATALOG);
+    prepare(&other.configs(), &other.path(), NonZeroUsize::MIN, LATER).unwrap();
+    assert!(fs::read(scene.path()).unwrap() == fs::read(other.path()).unwrap());
+}
+
+#[test]
+fn a_cache_is_built_once_and_again_when_the_catalog_changes() {
+    let scene = Scene::new(CATALOG);
+    assert!(matches!(scene.prepare().1, Some(Refused::Absent)));
+    assert!(scene.prepare().1.is_none());
+    assert_eq!(scene.files(), ["catalog", "catalog.seen"]);
+    scene.write(&CATALOG.replace("1.0.0", "1.0.1"));
+    let (cache, built) = scene.prepare();
+    assert!(matches!(built, Some(Refused::Stale)), "{built:?}");
+    assert_eq!(bundle(&cache, ["a", "stable", "a.v1"]).version, "1.0.1");
+}
+
+#[test]
+fn a_file_that_was_just_written_is_read_again() {
+    let scene = Scene::new(CATALOG);
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    prepare(
+        &scene.configs(),
+        &scene.path(),
+        TWO,
+        now.try_into().unwrap(),
+    )
+    .unwrap();
+    assert_eq!(scene.files(), ["catalog"]);
+}
+
+#[test]
+fn an_empty_catalog_is_served() {
+    let scene = Scene::new("");
+    let (cache, _) = scene.prepare();
+    assert_eq!(cache.list_packages().count(), 0);
+    assert_eq!(cache.list_bundles().count(), 0);
+    assert!(cache.package("").is_none());
+}
+
+#[test]
+fn a_catalog_that_is_wrong_leaves_the_cache_of_before() {
+    let (scene, _) = served();
+    let before = fs::read(scene.path()).unwrap();
+    scene.write(&CATALOG.replace("stable", "st"));
+    scene.prepare();
+    scene.write(&CATALOG.replace(r#""defaultChannel":"fast""#, r#""defaultChannel":"slow""#));
+    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
+    let BuildError::Invalid(problems) = error else {
+        panic!("{error}")
+    };
+    assert!(problems.to_string().contains("slow"), "{problems}");
+    assert_eq!(scene.files(), ["catalog", "catalog.seen"]);
+    assert!(fs::read(scene.path()).unwrap() != before);
+}
+
+#[test]
+fn a_truncated_cache_is_built_anew() {
+    let (scene, _) = served();
+    let whole = fs::read(scene.path()).unwrap();
+    for part in 0..16 {
+        fs::write(scene.path(), &whole[..whole.len() * part / 16]).unwrap();
+        let (cache, built) = scene.prepare();
+        assert!(built.is_some(), "{part}/16");
+        assert_eq!(messages::<api::Bundle>(cache.list_bundles()).len(), 5);
+        assert!(fs::read(scene.path()).unwrap() == whole, "{part}/16");
+    }
+    fs::write(scene.path(), [&whole[..], b"x"].concat()).unwrap();
+    assert!(matches!(scene.prepare().1, Some(Refused::Damaged)));
+}
+
+#[test]
+fn no_flipped_bit_reaches_a_reader() {
+    let (scene, cache) = served();
+    let (whole, key) = (fs::read(scene.path()).unwrap(), *cache.key());
+    let damaged = scene.folder.path().join("damaged");
+    let everything = |cache: &Arc<Cache>| {
+        let lists = [
+            cache.list_packages(),
+            cache.list_bundles(),
+            cache.slices(cache.json()),
+        ];
+        let asked = ["a", "b"].map(|name| cache.package(name).unwrap().reply());
+        let mut pieces = lists.into_iter().chain(asked).flatten();
+        pieces.try_for_each(|piece| piece.map(drop))
+    };
+    for at in (0..whole.len()).step_by(61) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&damaged, bytes).unwrap();
+        let noticed = match Cache::open(&damaged, &key) {
+            Err(_) => true,
+            Ok(cache) => everything(&Arc::new(cache)).is_err(),
+        };
+        assert!(noticed, "byte {at} of {}", whole.len());
+    }
+}
+
+#[test]
+fn files_of_others_are_replaced() {
+    let scene = Scene::new(CATALOG);
+    fs::create_dir_all(scene.path().parent().unwrap().join("pogreb.v1/db")).unwrap();
+    fs::write(scene.path().with_extension("seen"), "nonsense").unwrap();
+    fs::write(scene.path(), "SQLite format 3").unwrap();
+    assert!(matches!(scene.prepare().1, Some(Refused::Foreign)));
+}
+
+#[test]
+fn what_an_interrupted_build_left_is_in_nobodys_way() {
+    let scene = Scene::new(CATALOG);
+    fs::create_dir_all(scene.path().parent().unwrap()).unwrap();
+    fs::write(
+        scene.folder.path().join("cache/catalog.building"),
+        vec![7; 1 << 20],
+    )
+    .unwrap();
+    scene.prepare();
+    assert_eq!(scene.files(), ["catalog", "catalog.seen"]);
+}
+
+#[test]
+fn readers_keep_the_cache_that_they_have_begun_with() {
+    let (scene, cache) = served();
+    let mut begun = cache.list_bundles();
+    scene.write("");
+    let (empty, _) = scene.prepare();
+    drop(cache);
+    assert_eq!(empty.list_bundles().count(), 0);
+    assert!(begun.next().unwrap().is_ok());
+}
+
+#[test]
+fn builders_in_one_folder_wait_for_each_other() {
+    let scene = Scene::new(CATALOG);
+    let key = Key::of_text("sha256:1");
+    let build = || rebuild(&scene.configs(), &scene.path(), &key, TWO);
+    std::thread::scope(|scope| {
+        let builds: Vec<_> = (0..8).map(|_| scope.spawn(build)).collect();
+        for built in builds {
+            assert_eq!(built.join().unwrap().unwrap().package_count(), 2);
+        }
+    });
+    assert_eq!(scene.files(), ["catalog"]);
+    assert!(matches!(
+        Cache::open(&scene.path(), &Key::of_text("sha256:2")),
+        Err(Refused::Stale)
+    ));
+    assert!(matches!(
+        Cache::open(Path::new("/nowhere"), &key),
+        Err(Refused::Absent)
+    ));
+}

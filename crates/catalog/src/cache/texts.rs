@@ -1,0 +1,80 @@
+//! Texts of a cache, each once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::record::Text;
+use super::{BuildError, too_large};
+
+/// Texts that are being collected.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Texts {
+    known: HashMap<Arc<str>, Text>,
+    bytes: Vec<u8>,
+}
+
+impl Texts {
+    /// The one place of `text`.
+    ///
+    /// Errors: there are more than 4 GiB.
+    pub(super) fn add(&mut self, text: &str) -> Result<Text, BuildError> {
+        if let Some(known) = self.known.get(text) {
+            return Ok(*known);
+        }
+        let place = Text {
+            offset: u32::try_from(self.bytes.len()).map_err(too_large)?,
+            length: u32::try_from(text.len()).map_err(too_large)?,
+        };
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.known.insert(text.into(), place);
+        Ok(place)
+    }
+
+    /// What was added at `place`.
+    pub(super) fn get(&self, place: Text) -> &str {
+        text_at(&self.bytes, place)
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// The text at `place`; a place that cannot be is empty.
+pub(super) fn text_at(bytes: &[u8], place: Text) -> &str {
+    let first = place.offset as usize;
+    let bytes = bytes
+        .get(first..)
+        .and_then(|rest| rest.get(..place.length as usize));
+    bytes
+        .and_then(|bytes| std::str::from_utf8(bytes).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_lie_in_one_place() {
+        let mut texts = Texts::default();
+        let (a, b) = (texts.add("alpha").unwrap(), texts.add("beta").unwrap());
+        assert_eq!(texts.add("alpha").unwrap(), a);
+        assert_eq!((texts.get(a), texts.get(b)), ("alpha", "beta"));
+        assert_eq!(texts.bytes().len(), 9);
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_is_empty() {
+        let place = Text {
+            offset: 2,
+            length: 7,
+        };
+        assert_eq!(text_at(b"abc", place), "");
+        let place = Text {
+            offset: u32::MAX,
+            length: u32::MAX,
+        };
+        assert_eq!(text_at(b"abc", place), "");
+    }
+}
