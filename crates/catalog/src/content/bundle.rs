@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Package;
 use crate::check::{Report, pull_spec_flaw};
-use crate::csv::{self, Escape, Metadata, to_json};
+use crate::csv::{self, Metadata, to_json};
 use crate::schema::decode::decode;
 use crate::schema::{
     BundleDocument, BundleObject, ChannelProperty, Gvk, PackageProperty, Property, RelatedImage,
     RequiredPackage, kind,
 };
 use crate::version::{Release, Version};
-use crate::{Origin, Rule};
+use crate::{Origin, Rule, yaml_to_json};
 
 /// A bundle. It borrows from its document; what it installs is made when it is asked for.
 #[derive(Debug)]
@@ -230,7 +230,7 @@ fn range_property(required: &RequiredPackage<'_>) -> String {
         package_name: &required.package_name,
         version: &required.version_range,
     };
-    to_json(&asked, Escape::Lines)
+    to_json(&asked)
 }
 
 /// A bundle while it is checked.
@@ -363,7 +363,7 @@ fn object(value: &str) -> Result<String, String> {
     if text.trim_start().starts_with('{') {
         return Ok(text);
     }
-    Err("it is no JSON object".to_owned())
+    yaml_to_json(&text).map_err(|e| e.to_string())
 }
 
 fn is_csv(object: &str) -> bool {
@@ -372,6 +372,10 @@ fn is_csv(object: &str) -> bool {
         #[serde(borrow)]
         kind: Cow<'a, str>,
     }
-    serde_json::from_str::<Object<'_>>(object)
-        .is_ok_and(|object| object.kind == "ClusterServiceVersion")
+    let is_csv = |json: &str| {
+        serde_json::from_str(json)
+            .is_ok_and(|object: Object<'_>| object.kind == "ClusterServiceVersion")
+    };
+    // What begins like JSON may be YAML all the same.
+    is_csv(object) || yaml_to_json(object).is_ok_and(|json| is_csv(&json))
 }

@@ -1,3 +1,5 @@
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::*;
@@ -444,8 +446,70 @@ fn every_rule_is_kept() {
 
 #[test]
 fn every_rule_has_a_bad_case() {
-    let of_files = [Rule::Readable, Rule::Syntax];
+    let of_files = [Rule::Readable, Rule::Syntax, Rule::Document];
     for rule in Rule::ALL.iter().filter(|rule| !of_files.contains(rule)) {
         assert!(SPOILT.iter().any(|(spoilt, ..)| spoilt == rule), "{rule}");
     }
+}
+
+/// The contents of a bundle with these properties besides its own.
+fn contents(properties: &[Value]) -> Contents {
+    let mut values = good();
+    let all = values[3]["properties"].as_array_mut().unwrap();
+    all.extend_from_slice(properties);
+    let documents = documents(&values);
+    let package = Package::assemble(&documents).unwrap().unwrap();
+    package.bundle("etcd.v1.0.0").unwrap().contents(&package)
+}
+
+fn object(text: &str) -> Value {
+    let data = BASE64_STANDARD.encode(text);
+    json!({"type": "olm.bundle.object", "value": {"data": data}})
+}
+
+fn metadata() -> Value {
+    json!({"type": "olm.csv.metadata", "value": {"displayName": "Etcd"}})
+}
+
+#[test]
+fn objects_are_served_as_they_are_unless_they_are_yaml() {
+    let csv = " { \"spec\": 1.50,\n\"kind\": \"ClusterServiceVersion\" }";
+    let contents = contents(&[object("kind: Service\na: 1.50\n"), object(csv), metadata()]);
+    assert_eq!(contents.objects(), [r#"{"a":1.5,"kind":"Service"}"#, csv]);
+    assert_eq!(contents.csv_json(), csv);
+}
+
+#[test]
+fn an_object_without_data_is_null() {
+    let nothing = json!({"type": "olm.bundle.object", "value": {}});
+    let contents = contents(&[nothing]);
+    assert_eq!(contents.objects(), ["null"]);
+    assert_eq!(contents.csv_json(), "");
+}
+
+#[test]
+fn a_csv_is_made_beside_other_objects() {
+    let contents = contents(&[object("{}"), metadata()]);
+    assert_eq!(contents.objects(), ["{}"]);
+    assert!(contents.csv_json().contains(r#""displayName":"Etcd""#));
+}
+
+#[test]
+fn yaml_that_begins_like_json_is_a_csv_too() {
+    let contents = contents(&[object("{kind: ClusterServiceVersion}")]);
+    assert_eq!(contents.csv_json(), "{kind: ClusterServiceVersion}");
+}
+
+#[test]
+fn nothing_to_install_is_nothing() {
+    assert_eq!(contents(&[]), Contents::default());
+}
+
+#[test]
+fn members_are_found_in_any_case() {
+    let mut values = good();
+    let entries = values[1].as_object_mut().unwrap().remove("entries");
+    values[1]["ENTRIES"] = entries.unwrap();
+    values[1]["Properties"] = Value::Null;
+    assert!(Package::assemble(&documents(&values)).is_ok());
 }

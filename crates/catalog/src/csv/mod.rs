@@ -1,11 +1,11 @@
 //! The ClusterServiceVersion that is served for a bundle which carries only what its pages show.
 
-mod escape;
+mod json;
 mod metadata;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub(crate) use escape::{Escape, to_json};
+pub(crate) use json::to_json;
 pub(crate) use metadata::Metadata;
 pub(crate) use write::{Around, write};

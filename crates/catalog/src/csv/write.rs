@@ -8,7 +8,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
 use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer};
-use super::{Escape, Metadata, to_json};
+use super::{Metadata, to_json};
+use crate::normal::html_escaped;
 use crate::schema::{Gvk, Icon, RelatedImage};
 use crate::version::Version;
 
@@ -38,7 +39,7 @@ pub(crate) fn write(metadata: &Metadata<'_>, around: &Around<'_>) -> String {
             cleanup: Nothing {},
         },
     };
-    to_json(&csv, Escape::Html)
+    html_escaped(&to_json(&csv)).into_owned()
 }
 
 type Texts<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
