@@ -7,6 +7,7 @@
 #[cfg(target_env = "musl")]
 mod allocator;
 pub mod clock;
+pub mod conditional;
 mod error;
 pub mod forward;
 pub mod health;
@@ -14,8 +15,10 @@ mod http_client;
 pub mod layers;
 pub mod logs;
 pub mod metrics;
+pub mod page;
 pub mod program;
 mod prompt;
+pub mod range;
 mod registry_logins;
 pub mod sendfile;
 pub mod server;

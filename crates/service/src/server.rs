@@ -126,12 +126,23 @@ pub async fn start(
     router: Router,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
+    let listens = listens.into_iter().map(|listen| (listen, router.clone()));
+    start_each(listens.collect(), shutdown).await
+}
+
+/// [`start`] with a router for each address.
+///
+/// Errors: as [`start`].
+pub async fn start_each(
+    listens: Vec<(Listen, Router)>,
+    shutdown: CancellationToken,
+) -> Result<Running, Error> {
     if listens.is_empty() {
         return Err(Error::new("starting to listen", "no address is configured"));
     }
     let mut addresses = Vec::with_capacity(listens.len());
     let mut tasks = JoinSet::new();
-    for listen in listens {
+    for (listen, router) in listens {
         let doing = || format!("listening on {}", listen.address);
         let listener = TcpListener::bind(listen.address).map_err(|e| Error::new(doing(), e))?;
         listener
@@ -141,8 +152,8 @@ pub async fn start(
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
         let router = match listen.tls {
-            None => sendfile::allow(router.clone()),
-            Some(_) => router.clone(),
+            None => sendfile::allow(router),
+            Some(_) => router,
         };
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let doing = doing();

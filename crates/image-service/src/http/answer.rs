@@ -1,12 +1,13 @@
 //! Answers with content: headers, conditions, ranges.
 
 use std::ops::Range;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
+use service::conditional::Version;
 use sha2::{Digest as _, Sha256};
 
 use super::admission::Place;
@@ -32,10 +33,9 @@ pub(super) fn answer(
     place: Place,
 ) -> Response {
     let identity = identity(&what);
-    let tag = format!("\"{identity}\"");
-    let modified = whole_seconds(what.modified);
-    let mut headers = headers(&what, &tag, modified);
-    if let Some(status) = precondition(request, &tag, modified) {
+    let version = Version::new(&identity, what.modified);
+    let mut headers = headers(&what, &version);
+    if let Some(status) = version.precondition(request) {
         if status == StatusCode::PRECONDITION_FAILED {
             headers.clear();
         }
@@ -44,7 +44,7 @@ pub(super) fn answer(
     let length = what.content.length();
     let asked = request
         .get(header::RANGE)
-        .filter(|_| is_range_wanted(request, &tag, modified))
+        .filter(|_| version.is_range_wanted(request))
         .map_or(Asked::Whole, |value| {
             value
                 .to_str()
@@ -89,15 +89,13 @@ fn response(status: StatusCode, headers: HeaderMap, body: Body) -> Response {
     response
 }
 
-fn headers(what: &Representation, tag: &str, modified: SystemTime) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+fn headers(what: &Representation, version: &Version) -> HeaderMap {
+    let mut headers = version.headers();
     let disposition = format!("attachment; filename={}", what.file_name);
     for (name, value) in [
         (header::ACCEPT_RANGES, "bytes"),
         (header::CONTENT_TYPE, what.content_type),
         (header::CONTENT_DISPOSITION, &disposition),
-        (header::ETAG, tag),
-        (header::LAST_MODIFIED, &httpdate::fmt_http_date(modified)),
     ] {
         insert(&mut headers, name, value);
     }
@@ -109,13 +107,6 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }
-}
-
-fn whole_seconds(time: SystemTime) -> SystemTime {
-    let since = time
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or_default();
-    SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
 /// Equal for equal bytes, as far as the file below can be told by its age and length.
@@ -135,50 +126,6 @@ fn identity(what: &Representation) -> String {
     let mut half = [0; 16];
     half.copy_from_slice(&digest[..16]);
     format!("{:032x}", u128::from_be_bytes(half))
-}
-
-/// The status that a condition of the request leads to; none when the request is to be answered.
-fn precondition(request: &HeaderMap, tag: &str, modified: SystemTime) -> Option<StatusCode> {
-    if let Some(tags) = text(request, &header::IF_MATCH) {
-        if !lists(tags, tag) {
-            return Some(StatusCode::PRECONDITION_FAILED);
-        }
-    } else if let Some(since) = date(request, &header::IF_UNMODIFIED_SINCE)
-        && modified > since
-    {
-        return Some(StatusCode::PRECONDITION_FAILED);
-    }
-    if let Some(tags) = text(request, &header::IF_NONE_MATCH) {
-        if lists(tags, tag) {
-            return Some(StatusCode::NOT_MODIFIED);
-        }
-    } else if let Some(since) = date(request, &header::IF_MODIFIED_SINCE)
-        && modified <= since
-    {
-        return Some(StatusCode::NOT_MODIFIED);
-    }
-    None
-}
-
-/// Whether a range still fits to what the client holds already.
-fn is_range_wanted(request: &HeaderMap, tag: &str, modified: SystemTime) -> bool {
-    let Some(held) = text(request, &header::IF_RANGE) else {
-        return !request.contains_key(header::IF_RANGE);
-    };
-    held == tag || httpdate::parse_http_date(held).is_ok_and(|date| date == modified)
-}
-
-fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
-}
-
-fn date(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
-    httpdate::parse_http_date(text(headers, name)?).ok()
-}
-
-fn lists(tags: &str, tag: &str) -> bool {
-    let mut tags = tags.split(',').map(str::trim);
-    tags.any(|listed| listed == "*" || listed.strip_prefix("W/").unwrap_or(listed) == tag)
 }
 
 fn content_range(part: &Range<u64>, length: u64) -> String {
@@ -215,80 +162,4 @@ fn multipart(what: &Representation, parts: &[Range<u64>], boundary: &str) -> Con
         "\r\n--{boundary}--\r\n"
     ))));
     content
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TAG: &str = "\"abc\"";
-
-    fn time(seconds: u64) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
-    }
-
-    fn request(headers: &[(HeaderName, &str)]) -> HeaderMap {
-        let pairs = headers
-            .iter()
-            .map(|(name, value)| (name.clone(), value.parse().unwrap()));
-        pairs.collect()
-    }
-
-    #[test]
-    fn conditions_follow_the_rfc() {
-        let (before, same, after) = (
-            httpdate::fmt_http_date(time(999)),
-            httpdate::fmt_http_date(time(1000)),
-            httpdate::fmt_http_date(time(1001)),
-        );
-        let failed = Some(StatusCode::PRECONDITION_FAILED);
-        let not_modified = Some(StatusCode::NOT_MODIFIED);
-        for (headers, expected) in [
-            (vec![], None),
-            (vec![(header::IF_MATCH, "\"x\", \"abc\"")], None),
-            (vec![(header::IF_MATCH, "*")], None),
-            (vec![(header::IF_MATCH, "\"x\"")], failed),
-            (vec![(header::IF_UNMODIFIED_SINCE, before.as_str())], failed),
-            (vec![(header::IF_UNMODIFIED_SINCE, same.as_str())], None),
-            (vec![(header::IF_NONE_MATCH, "W/\"abc\"")], not_modified),
-            (
-                vec![
-                    (header::IF_NONE_MATCH, "\"x\""),
-                    (header::IF_MODIFIED_SINCE, after.as_str()),
-                ],
-                None,
-            ),
-            (
-                vec![(header::IF_MODIFIED_SINCE, same.as_str())],
-                not_modified,
-            ),
-            (vec![(header::IF_MODIFIED_SINCE, before.as_str())], None),
-            (vec![(header::IF_MODIFIED_SINCE, "yesterday")], None),
-        ] {
-            assert_eq!(
-                precondition(&request(&headers), TAG, time(1000)),
-                expected,
-                "{headers:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_range_is_given_only_of_what_the_client_holds() {
-        let (before, same) = (
-            httpdate::fmt_http_date(time(999)),
-            httpdate::fmt_http_date(time(1000)),
-        );
-        for (held, wanted) in [
-            (TAG, true),
-            ("\"x\"", false),
-            ("W/\"abc\"", false),
-            (&same, true),
-            (&before, false),
-        ] {
-            let request = request(&[(header::IF_RANGE, held)]);
-            assert_eq!(is_range_wanted(&request, TAG, time(1000)), wanted, "{held}");
-        }
-        assert!(is_range_wanted(&HeaderMap::new(), TAG, time(1000)));
-    }
 }

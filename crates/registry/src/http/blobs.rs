@@ -6,9 +6,9 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository};
+use service::range::{self, Wanted};
 use service::sendfile;
 
-use super::range::{self, Wanted};
 use super::{Answer, CONTENT_DIGEST, RegistryError};
 use crate::app::App;
 use crate::notifications::{self, Action};

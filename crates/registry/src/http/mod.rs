@@ -10,7 +10,6 @@ mod location;
 mod manifests;
 mod page;
 mod query;
-mod range;
 mod referrers;
 mod route;
 mod scrub;

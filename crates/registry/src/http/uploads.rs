@@ -11,10 +11,11 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use oci::store::BlobStore as _;
 use oci::{Algorithm, Digest, Repository};
+use service::range;
 use uuid::Uuid;
 
 use super::location::Origin;
-use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, limits, query, range};
+use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, limits, query};
 use crate::app::App;
 use crate::auth::{self, Access};
 use crate::notifications::{self, Action};

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository};
+use service::page::{self, ROWS_LIMIT, section};
 
-use super::html::{ROWS_LIMIT, section};
 use super::route::{self, View};
 use super::{Page, Visit, html};
 use crate::auth::Action;
@@ -13,14 +13,14 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -
     let size = visit.app.store.blob_size(name, digest).await?;
     let facts = [
         ("Digest", html! { code.whole { (digest) } }),
-        ("Size", html! { (html::bytes(size)) " (" (size) " bytes)" }),
+        ("Size", html! { (page::bytes(size)) " (" (size) " bytes)" }),
         (
             "Content",
             html! { a href={ (visit.app.prefix) "/v2/" (name) "/blobs/" (digest) } download { "Download" } },
         ),
     ];
     let main = html! {
-        (section("Blob", &html::facts(&facts)))
+        (section("Blob", &page::facts(&facts)))
         (section("Who has it and who needs it", &dependents(visit, digest).await?))
     };
     let way = [View::Repositories, View::Repository(name.clone())];
@@ -42,7 +42,7 @@ async fn dependents(visit: Visit<'_>, digest: &Digest) -> Result<Markup, StoreEr
     }
     let left_out = holders.len().saturating_sub(ROWS_LIMIT);
     let heads = ["Repository", "Manifests that need it"];
-    Ok(html::table("Dependents", &heads, &rows, left_out))
+    Ok(page::table("Dependents", &heads, &rows, left_out))
 }
 
 /// Links to manifests of a repository.

@@ -133,7 +133,7 @@ pub(super) async fn read(
         Err(error) => return Err(error),
     };
     if size > LIMIT_BYTES {
-        let limit = super::html::bytes(LIMIT_BYTES);
+        let limit = service::page::bytes(LIMIT_BYTES);
         return Ok(Some(Err(format!("it has more than {limit}"))));
     }
     let pieces = app.store.open_blob(name, &config.digest, 0, size).await?;

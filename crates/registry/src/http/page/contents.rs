@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 use oci::store::{BlobStore as _, StoreError};
 use oci::{Descriptor, Manifest, Repository};
+use service::page::{self, ROWS_LIMIT, Shown, section};
 
 use super::config::Config;
 use super::describe::Index;
-use super::html::{self, ROWS_LIMIT, Shown, section};
+use super::html;
 use super::route;
 use crate::app::App;
 
@@ -34,12 +35,12 @@ pub(super) async fn index(
                 @else { span.digest title=(entry.digest) { (html::short(&entry.digest)) } " (not here)" }
             }
             td.text { (Shown(&entry.media_type)) }
-            td.number { (html::bytes(entry.size)) }
+            td.number { (page::bytes(entry.size)) }
         });
     }
     let heads = ["Platform", "Digest", "Media type", "Size of the manifest"];
     let left_out = entries.len().saturating_sub(ROWS_LIMIT);
-    let table = html::table("Manifests of the index", &heads, &rows, left_out);
+    let table = page::table("Manifests of the index", &heads, &rows, left_out);
     Ok(section("Manifests", &table))
 }
 
@@ -55,7 +56,7 @@ pub(super) fn configuration(
             html! { (html::link(&blob.digest, &route::blob(name, &blob.digest))) },
         ),
         ("Media type", html! { (Shown(&blob.media_type)) }),
-        ("Size", html! { (html::bytes(blob.size)) }),
+        ("Size", html! { (page::bytes(blob.size)) }),
     ];
     let mut labels = None;
     match config {
@@ -67,7 +68,7 @@ pub(super) fn configuration(
         None => {}
     }
     html! {
-        (section("Configuration", &html::facts(&pairs)))
+        (section("Configuration", &page::facts(&pairs)))
         @if let Some(labels) = labels.filter(|labels| !labels.is_empty()) {
             (html::texts("Labels", labels.iter()))
         }
@@ -131,7 +132,7 @@ pub(super) fn layers(name: &Repository, layers: &[Descriptor], config: Option<&C
             html! {
                 th scope="row" { (at + 1) }
                 td { (html::link(&layer.digest, &route::blob(name, &layer.digest))) }
-                td.number { (html::bytes(layer.size)) }
+                td.number { (page::bytes(layer.size)) }
                 td.text { (Shown(&layer.media_type)) }
                 td.text { @if let Some(made_by) = made_by { code { (Shown(made_by)) } } }
             }
@@ -139,5 +140,5 @@ pub(super) fn layers(name: &Repository, layers: &[Descriptor], config: Option<&C
         .collect();
     let heads = ["No.", "Digest", "Size", "Media type", "Made by"];
     let left_out = layers.len().saturating_sub(ROWS_LIMIT);
-    section("Layers", &html::table("Layers", &heads, &rows, left_out))
+    section("Layers", &page::table("Layers", &heads, &rows, left_out))
 }

@@ -7,9 +7,9 @@ use oci::store::{BlobStore as _, StoreError};
 use oci::{Descriptor, Digest, Kind, Manifest, Repository, media_type};
 use serde::Deserialize;
 use serde_json::Value;
+use service::page::ROWS_LIMIT;
 
 use super::config;
-use super::html::ROWS_LIMIT;
 use crate::app::App;
 
 /// Manifests of an index that are looked into for its size: images are made for some ten platforms.

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use oci::store::{BlobStore as _, Referrer};
 use oci::{Digest, Kind, Manifest, Repository, Tag, Target};
+use service::page::{self, ROWS_LIMIT, Shown, section};
 
-use super::html::{ROWS_LIMIT, Shown, section};
 use super::route::{self, View};
 use super::{Page, Visit, blob, config, contents, describe, html, tags};
 
@@ -73,10 +73,10 @@ fn overview(
     }
     pairs.push((
         "Size",
-        html! { (html::bytes(summary.bytes)) " with its content" },
+        html! { (page::bytes(summary.bytes)) " with its content" },
     ));
     if let Some(created) = summary.created {
-        pairs.push(("Created", html::age(created, service::clock::now())));
+        pairs.push(("Created", page::age(created, service::clock::now())));
     }
     pairs.push(("Tags", tag_links(name, tags)));
     if let Some(subject) = &manifest.subject {
@@ -85,7 +85,7 @@ fn overview(
             html! { (html::link(&subject.digest, &route::manifest(name, &subject.digest))) },
         ));
     }
-    html::facts(&pairs)
+    page::facts(&pairs)
 }
 
 fn tag_links(name: &Repository, tags: &[Tag]) -> Markup {
@@ -128,7 +128,7 @@ fn commands(origin: &str, name: &Repository, target: &Target) -> Markup {
         ),
     ];
     let lines = lines.map(|(tool, line)| (tool, html! { code.whole { (line) } }));
-    html::facts(&lines)
+    page::facts(&lines)
 }
 
 fn referrers(
@@ -145,7 +145,7 @@ fn referrers(
             html! {
                 th scope="row" { (html::link(&referrer.digest, &route::manifest(name, &referrer.digest))) }
                 td.text { (Shown(kind.unwrap_or(&referrer.media_type))) }
-                td.number { (html::bytes(referrer.size)) }
+                td.number { (page::bytes(referrer.size)) }
                 td.text {
                     @for (key, value) in notes.take(NOTES_LIMIT) { div { (Shown(key)) ": " (Shown(value)) } }
                 }
@@ -155,7 +155,7 @@ fn referrers(
     let heads = ["Digest", "Type", "Size", "Annotations"];
     html! {
         @if rows.is_empty() { p { "Nothing in this repository refers to the manifest." } }
-        @else { (html::table("Referrers", &heads, &rows, left_out)) }
+        @else { (page::table("Referrers", &heads, &rows, left_out)) }
         @if !fallback.is_empty() { p { "By tag: " (tag_links(name, fallback)) } }
     }
 }

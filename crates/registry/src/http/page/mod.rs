@@ -1,7 +1,7 @@
 //! Pages to look at, for people with a browser: what is there, what it consists of and what depends on it.
 //!
 //! Made here whole, without scripts. What somebody pushed is text and nothing else: the templates escape, and
-//! [`html::Shown`] bounds it.
+//! [`page::Shown`] bounds it.
 
 mod answer;
 mod blob;
@@ -23,6 +23,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Router};
 use maud::Markup;
+use service::page;
 
 use super::guard::{self, Guard};
 use super::location::Origin;
@@ -62,9 +63,9 @@ pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
         has_users: matches!(gate, Some(Gate::Users(_))),
     };
     let routes = Router::new()
-        .route("/", get(page))
-        .route(ROOT, get(page))
-        .route("/ui/{*path}", get(page))
+        .route("/", get(visited))
+        .route(ROOT, get(visited))
+        .route("/ui/{*path}", get(visited))
         .with_state(pages);
     let routes = match gate {
         None => routes.layer(Extension(Access::open())),
@@ -107,7 +108,7 @@ fn wants_page(headers: &HeaderMap) -> bool {
         .any(|kind| kind.split(';').next().unwrap_or_default().trim() == "text/html")
 }
 
-async fn page(State(pages): State<Pages>, request: Request) -> Response {
+async fn visited(State(pages): State<Pages>, request: Request) -> Response {
     let head = request.into_parts().0;
     let shown = match access(&head) {
         Ok(access) => {
@@ -129,20 +130,12 @@ async fn show(visit: Visit<'_>) -> super::Answer {
     if let Some(repository) = view.repository() {
         visit.access.demand(repository, Action::Pull)?;
     }
-    let page = match &view {
+    let shown = match &view {
         View::Style => {
-            return Ok(answer::file(
-                visit.head,
-                "text/css",
-                include_str!("style.css"),
-            ));
+            return Ok(page::file(&visit.head.headers, "text/css", page::STYLE));
         }
         View::Icon => {
-            return Ok(answer::file(
-                visit.head,
-                "image/svg+xml",
-                include_str!("icon.svg"),
-            ));
+            return Ok(page::file(&visit.head.headers, "image/svg+xml", page::ICON));
         }
         // Where everybody may look, browsers send no password until they are asked.
         View::LogIn if visit.may_log_in => return Err(RegistryError::unauthorized()),
@@ -154,7 +147,7 @@ async fn show(visit: Visit<'_>) -> super::Answer {
         View::Manifest(name, target) => manifest::page(visit, name, target).await,
         View::Blob(name, digest) => blob::page(visit, name, digest).await,
     };
-    Ok(answer::page(visit.head, page?))
+    Ok(page::page(&visit.head.headers, shown?))
 }
 
 impl Visit<'_> {

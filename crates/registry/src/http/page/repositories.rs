@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use oci::Repository;
 use oci::store::BlobStore as _;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use service::page;
 
 use super::route::{View, parameter};
 use super::{Page, ROOT, Visit, html};
@@ -27,7 +28,7 @@ pub(super) async fn page(visit: Visit<'_>) -> Page {
             th.name scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
             td.number { (usage.tags) }
             td.number { (usage.manifests) }
-            td.number { (html::bytes(usage.bytes)) }
+            td.number { (page::bytes(usage.bytes)) }
         });
     }
     let next = shown.last().filter(|_| names.len() > shown.len());
@@ -36,7 +37,7 @@ pub(super) async fn page(visit: Visit<'_>) -> Page {
         @if rows.is_empty() {
             p.panel { @if wanted.is_empty() { "Nothing was pushed here yet." } @else { "No repository has that in its name." } }
         } @else {
-            div.panel { (html::table("Repositories", &["Name", "Tags", "Manifests", "Size"], &rows, 0)) }
+            div.panel { (page::table("Repositories", &["Name", "Tags", "Manifests", "Size"], &rows, 0)) }
         }
         (pages(&after, next.map(Repository::as_str), &wanted, ROOT))
     };

@@ -3,8 +3,8 @@
 use maud::{Markup, html};
 use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository, Tag, Target};
+use service::page::{self, Shown};
 
-use super::html::Shown;
 use super::route::{self, View, parameter};
 use super::{Page, Visit, describe, html, repositories};
 
@@ -34,12 +34,12 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository) -> Page {
     ];
     let main = html! {
         p.lead {
-            "Tags: " (usage.tags) ", manifests: " (usage.manifests) ", size: " (html::bytes(usage.bytes))
+            "Tags: " (usage.tags) ", manifests: " (usage.manifests) ", size: " (page::bytes(usage.bytes))
         }
         @if rows.is_empty() {
             p.panel { "No manifest has a tag here." }
         } @else {
-            div.panel { (html::table("Tags", &heads, &rows, 0)) }
+            div.panel { (page::table("Tags", &heads, &rows, 0)) }
         }
         (repositories::pages(&after, next.map(|(tag, _)| tag.as_str()), "", &path))
     };
@@ -74,8 +74,8 @@ async fn row(
         (first)
         td { (Shown(&summary.kind)) }
         td.text { (Shown(&summary.platforms.join(", "))) }
-        td.number { (html::bytes(summary.bytes)) }
-        td { @if let Some(created) = summary.created { (html::age(created, now)) } }
+        td.number { (page::bytes(summary.bytes)) }
+        td { @if let Some(created) = summary.created { (page::age(created, now)) } }
         td.number { (referrers) }
     })
 }

@@ -2,7 +2,7 @@
 
 /// What a request wants of a body of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
+pub enum Wanted {
     /// All of it: no range, or one that does not have to be honoured.
     Whole,
     /// From the first to the last byte, both included.
@@ -12,7 +12,7 @@ pub(super) enum Wanted {
 }
 
 /// Reads a `Range` header against a body of `size` bytes. Source: RFC 9110 §14; several ranges are not honoured.
-pub(super) fn wanted(header: Option<&str>, size: u64) -> Wanted {
+pub fn wanted(header: Option<&str>, size: u64) -> Wanted {
     let Some(spec) = header.and_then(|text| text.trim().strip_prefix("bytes=")) else {
         return Wanted::Whole;
     };
@@ -34,7 +34,7 @@ pub(super) fn wanted(header: Option<&str>, size: u64) -> Wanted {
 }
 
 /// Reads the `Content-Range` of a piece: `first-last`, also as `bytes first-last/total`.
-pub(super) fn piece(header: &str) -> Option<(u64, u64)> {
+pub fn piece(header: &str) -> Option<(u64, u64)> {
     let text = header.trim();
     let text = text
         .strip_prefix("bytes")

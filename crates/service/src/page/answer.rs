@@ -1,0 +1,46 @@
+//! Pages and their files as answers.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use maud::Markup;
+use oci::Digest;
+
+use crate::conditional::Version;
+
+/// Nothing runs and nothing is fetched but our own style and icon, whatever a page shows.
+const POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'";
+
+/// A page, or word that the browser has it already.
+pub fn page(request: &HeaderMap, page: Markup) -> Response {
+    file(request, "text/html; charset=utf-8", page.into_string())
+}
+
+/// A file, or word that the browser has it already. It has to ask each time: pages change with what they show.
+pub fn file(request: &HeaderMap, kind: &'static str, content: impl Into<String>) -> Response {
+    let content = content.into();
+    let version = Version::unaged(&Digest::sha256(content.as_bytes()).to_string());
+    let mut response = match version.precondition(request) {
+        Some(StatusCode::NOT_MODIFIED) => StatusCode::NOT_MODIFIED.into_response(),
+        _ => content.into_response(),
+    };
+    response.headers_mut().extend(version.headers());
+    describe(&mut response, kind);
+    response
+}
+
+/// What every page says of itself.
+pub fn describe(response: &mut Response, kind: &'static str) {
+    let fixed: [(HeaderName, &'static str); 5] = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "private, no-cache"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+    ];
+    for (name, value) in fixed {
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
+}
