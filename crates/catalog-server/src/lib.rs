@@ -1,26 +1,42 @@
-//! The catalog server: operator catalogs over gRPC.
+//! The catalog server: operator catalogs over gRPC, and over HTTP for whoever does not speak that.
 //!
 //! What a catalog says is known to `catalog` alone. The one invariant: a reply is of one catalog, even when another
 //! takes its place while it is sent.
 
+mod authority;
+mod compat;
 pub mod grpc;
+mod http;
+mod keep;
+mod numbers;
 mod served;
 mod settings;
+mod source;
+mod workplace;
 
-use service::program::ServerSettings as _;
+use std::sync::Arc;
+
+use axum::Router;
+use service::health;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
-pub use served::Catalog;
-pub use settings::Settings;
+use http::App;
+use keep::Keeper;
+use workplace::Workplace;
 
-/// Binds and serves until `shutdown`; returns once listening.
+pub use compat::main;
+pub use served::Catalog;
+pub use settings::{CatalogConfig, CatalogList, Settings};
+pub use source::{Content, Revision, Source, Staging};
+
+/// Binds and serves until `shutdown`; returns once listening. Catalogs are read meanwhile.
 ///
-/// Errors: an address in use.
+/// Errors: an address in use, a folder or certificate that cannot be used.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
-    let catalog = Catalog::new();
-    let router = grpc::router(&catalog);
-    server::start(settings.listen(), router, shutdown).await
+    let workplace = Workplace::open(&settings)?;
+    let keepers = workplace.keepers(&settings);
+    serve(settings, workplace, keepers, shutdown).await
 }
 
 /// [`start`], then until the server has ended.
@@ -28,4 +44,88 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
 /// Errors: as [`start`], or when the listener breaks.
 pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
     start(settings, shutdown).await?.wait().await
+}
+
+/// [`run`], but nothing listens before every catalog is read, and one that cannot be is an error.
+///
+/// Errors: as [`run`]; a catalog that cannot be served.
+pub(crate) async fn run_strictly(
+    settings: Settings,
+    shutdown: CancellationToken,
+) -> Result<(), Error> {
+    let workplace = Workplace::open(&settings)?;
+    let keepers = read(workplace.keepers(&settings)).await?;
+    let running = serve(settings, workplace, keepers, shutdown).await?;
+    running.wait().await
+}
+
+/// Makes every catalog's cache and ends.
+///
+/// Errors: a folder that cannot be used, a catalog that cannot be served.
+pub(crate) async fn prepare(settings: Settings, _: CancellationToken) -> Result<(), Error> {
+    let workplace = Workplace::open(&settings)?;
+    read(workplace.keepers(&settings)).await.map(drop)
+}
+
+async fn read(mut keepers: Vec<Keeper>) -> Result<Vec<Keeper>, Error> {
+    for keeper in &mut keepers {
+        let looked = keeper.look().await;
+        looked.map_err(|e| Error::new(format!("reading the catalog {}", keeper.name()), e))?;
+    }
+    Ok(keepers)
+}
+
+async fn serve(
+    settings: Settings,
+    workplace: Workplace,
+    keepers: Vec<Keeper>,
+    shutdown: CancellationToken,
+) -> Result<Running, Error> {
+    let shelves = keepers.iter().map(Keeper::shelf).collect();
+    let http = Router::new()
+        .merge(http::router(App::new(shelves, workplace.health().clone())))
+        .merge(health::routes(workplace.health().clone()));
+    let http = service::layers::apply(http, "catalog-server");
+    let mut shared = Vec::new();
+    let mut own = Vec::new();
+    for keeper in &keepers {
+        let router = grpc::router(keeper.catalog());
+        match keeper.port() {
+            Some(port) => own.push((port, router)),
+            None => shared.push((keeper.name().to_owned(), router)),
+        }
+    }
+    // The first address is where health is asked for.
+    let mut listens = Vec::new();
+    let grpc = authority::by_authority(shared);
+    match (settings.http(), grpc) {
+        (Some(listen), grpc) => {
+            listens.push((listen, http));
+            let listen = settings.grpc(settings.catalog_port);
+            listens.extend(grpc.map(|grpc| (listen, grpc)));
+        }
+        (None, grpc) => {
+            let listen = settings.grpc(settings.catalog_port);
+            let both = match grpc {
+                Some(grpc) => http.fallback_service(grpc),
+                None => http,
+            };
+            listens.push((listen, both));
+        }
+    }
+    let own = own.into_iter();
+    listens.extend(own.map(|(port, router)| (settings.grpc(port), router)));
+    let mut running = server::start_each(listens, shutdown.clone()).await?;
+    tracing::info!(addresses = ?running.addresses(), "the catalog server listens");
+    let workplace = Arc::new(workplace);
+    for keeper in keepers {
+        let (shutdown, interval) = (shutdown.clone(), settings.catalog_poll_interval);
+        let workplace = Arc::clone(&workplace);
+        running.also(async move {
+            shutdown.run_until_cancelled(keeper.keep(interval)).await;
+            drop(workplace);
+            Ok(())
+        });
+    }
+    Ok(running)
 }

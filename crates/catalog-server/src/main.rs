@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    service::program::main::<catalog_server::Settings, _, _>("catalog-server", catalog_server::run)
+    catalog_server::main()
 }

@@ -1,5 +1,6 @@
 //! What a cache was built from, so that a stale one is noticed.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -34,6 +35,13 @@ pub(super) struct Look {
 pub(super) struct Memo {
     look: [u8; DIGEST],
     key: Key,
+}
+
+/// In hexadecimal digits.
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
 }
 
 impl Key {

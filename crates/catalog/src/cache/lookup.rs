@@ -7,6 +7,7 @@ use super::header::Table;
 use super::open::Cache;
 use super::record::{self, Custom, Provided, Replaced, Rows, Span, Text};
 use super::slices::{Slices, Spans, Which};
+use crate::PACKAGE;
 
 /// A package of the catalog.
 #[derive(Debug, Clone, Copy)]
@@ -165,6 +166,17 @@ impl Cache {
     fn list(&self, rows: Rows) -> impl Iterator<Item = u32> {
         let numbers = rows.first..rows.first.saturating_add(rows.count);
         numbers.filter_map(|number| self.row(Table::Lists, number))
+    }
+}
+
+impl<'a> Line<'a> {
+    /// The package that it belongs to; empty: to none.
+    pub fn group(&self) -> &'a str {
+        if self.schema == PACKAGE {
+            self.name
+        } else {
+            self.package
+        }
     }
 }
 

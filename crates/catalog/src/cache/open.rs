@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
@@ -18,6 +19,7 @@ pub struct Cache {
     header: Header,
     bytes: Bytes,
     map: Map,
+    modified: SystemTime,
 }
 
 /// Why a file cannot be used. It can be built anew.
@@ -60,7 +62,8 @@ impl Cache {
             }
             file => file?,
         };
-        if file.metadata()?.len() == 0 {
+        let metadata = file.metadata()?;
+        if metadata.len() == 0 {
             return Err(Refused::Damaged);
         }
         let bytes = map(&file)?;
@@ -78,12 +81,22 @@ impl Cache {
         }
         let blocks = part(&bytes, header.table(Table::Blocks)).ok_or(Refused::Damaged)?;
         let map = Map::new(bytes.clone(), blocks, header.all_tables().offset);
-        Ok(Self { header, bytes, map })
+        Ok(Self {
+            header,
+            bytes,
+            map,
+            modified: metadata.modified()?,
+        })
     }
 
     /// What it was built from.
     pub fn key(&self) -> &Key {
         &self.header.key
+    }
+
+    /// When it was built.
+    pub fn modified(&self) -> SystemTime {
+        self.modified
     }
 
     pub(super) fn header(&self) -> &Header {

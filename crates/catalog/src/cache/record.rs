@@ -174,6 +174,16 @@ impl Span {
         self.length
     }
 
+    /// So many of its bytes, from `first` on; those that it has.
+    #[must_use]
+    pub fn part(self, first: u64, length: u64) -> Self {
+        let first = first.min(self.length);
+        Self {
+            offset: self.offset.saturating_add(first),
+            length: length.min(self.length - first),
+        }
+    }
+
     /// Where it ends; a damaged one may end behind everything.
     pub(super) fn end(self) -> u64 {
         self.offset.saturating_add(self.length)
@@ -191,6 +201,16 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_stays_inside() {
+        let span = |offset, length| Span { offset, length };
+        let whole = span(100, 10);
+        assert_eq!(whole.part(0, 10), whole);
+        assert_eq!(whole.part(3, 4), span(103, 4));
+        assert_eq!(whole.part(8, 40), span(108, 2));
+        assert_eq!(whole.part(40, 4), span(110, 0));
+    }
 
     #[test]
     fn rows_come_back_as_they_went() {

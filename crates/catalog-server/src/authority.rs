@@ -1,0 +1,68 @@
+//! Which of several catalogs on one port a request is for: the name that the client has dialled tells it.
+
+use std::convert::Infallible;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header;
+use axum::http::uri::Authority;
+use axum::response::Response;
+use tower::ServiceExt as _;
+
+/// Routes to one of `catalogs`, by name: `NAME.HOST:PORT` and `NAME:PORT` are for the catalog NAME, everything else for
+/// the first. Nothing when there are none.
+pub(crate) fn by_authority(mut catalogs: Vec<(String, Router)>) -> Option<Router> {
+    if catalogs.len() < 2 {
+        return catalogs.pop().map(|(_, router)| router);
+    }
+    Some(Router::new().fallback(move |request: Request| {
+        let names: Vec<_> = catalogs.iter().map(|(name, _)| name.as_str()).collect();
+        let router = catalogs[chosen(&names, &host(&request))].1.clone();
+        answer(router, request)
+    }))
+}
+
+async fn answer(router: Router, request: Request) -> Response {
+    let answered: Result<Response, Infallible> = router.oneshot(request).await;
+    answered.unwrap_or_else(|never| match never {})
+}
+
+fn host(request: &Request) -> String {
+    let authority = request.uri().authority().map(Authority::host);
+    let header = || request.headers().get(header::HOST)?.to_str().ok();
+    let host = authority.or_else(header).unwrap_or_default();
+    host.to_ascii_lowercase()
+}
+
+/// The place of the longest name that `host` is or begins with; the first without one.
+fn chosen(names: &[&str], host: &str) -> usize {
+    let is_meant = |name: &str| {
+        let rest = host.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':']))
+    };
+    let meant = names.iter().enumerate().filter(|(_, name)| is_meant(name));
+    meant
+        .max_by_key(|(_, name)| name.len())
+        .map_or(0, |(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_decides() {
+        let names = ["redhat", "community", "community.v4"];
+        for (host, expected) in [
+            ("redhat", 0),
+            ("community:50051", 1),
+            ("community.ns.svc", 1),
+            ("community.v4.ns.svc:50051", 2),
+            ("communityx.ns", 0),
+            ("10.0.0.1:50051", 0),
+            ("", 0),
+        ] {
+            assert_eq!(chosen(&names, host), expected, "{host}");
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The command lines of programs that catalog images expect: `opm serve` and `grpc_health_probe`.
+
+mod probe;
+mod serve;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Which program is meant.
+#[derive(Debug, PartialEq, Eq)]
+enum Called {
+    /// `opm serve …`, with what follows.
+    Serve(Vec<OsString>),
+    /// `grpc_health_probe …`, with what follows.
+    Probe(Vec<OsString>),
+    /// `opm`, with something else.
+    Other,
+    /// This one, by its own command line.
+    Own,
+}
+
+impl Called {
+    fn of(arguments: impl IntoIterator<Item = OsString>) -> Self {
+        let mut arguments = arguments.into_iter();
+        let program = arguments.next().unwrap_or_default();
+        let name = Path::new(&program).file_name().unwrap_or_default();
+        let rest: Vec<_> = arguments.collect();
+        if name == "grpc_health_probe" {
+            return Self::Probe(rest);
+        }
+        match rest.split_first() {
+            // Without a folder it is the verb that every server has.
+            Some((verb, after)) if verb == "serve" && (name == "opm" || !after.is_empty()) => {
+                Self::Serve(after.to_vec())
+            }
+            _ if name == "opm" => Self::Other,
+            _ => Self::Own,
+        }
+    }
+}
+
+/// Does what the process's arguments say; the value is its exit code.
+pub fn main() -> ExitCode {
+    match Called::of(std::env::args_os()) {
+        Called::Probe(arguments) => probe::main(arguments),
+        Called::Serve(arguments) => serve::main(arguments),
+        Called::Other => {
+            say("opm: of this program's verbs, only serve is here; `atoll catalog` has the others")
+        }
+        Called::Own => service::program::main("catalog-server", crate::run),
+    }
+}
+
+fn say(text: &str) -> ExitCode {
+    use std::io::Write as _;
+    writeln!(std::io::stderr(), "{text}").ok();
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_and_the_first_word_tell_which_program_is_meant() {
+        let called = |line: &str| Called::of(line.split(' ').map(OsString::from));
+        let rest = |line: &str| line.split(' ').map(OsString::from).collect();
+        assert_eq!(
+            called("/bin/opm serve /configs"),
+            Called::Serve(rest("/configs"))
+        );
+        assert_eq!(
+            called("/catalog-server serve /configs -p 1"),
+            Called::Serve(rest("/configs -p 1"))
+        );
+        assert_eq!(
+            called("/bin/grpc_health_probe -addr=:50051"),
+            Called::Probe(rest("-addr=:50051"))
+        );
+        assert_eq!(called("opm render"), Called::Other);
+        for own in ["catalog-server", "catalog-server serve", "./x health"] {
+            assert_eq!(called(own), Called::Own, "{own}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The query API: documents of a catalog, one a line.
+//!
+//! Source: operator-controller, internal/catalogd/server.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use bytes::{Bytes, BytesMut};
+use catalog::cache::{Cache, Damaged, Span};
+use futures_util::stream;
+use service::conditional::Version;
+use service::range::{self, Wanted};
+use tower_http::compression::CompressionLayer;
+
+use super::{App, Refusal};
+use crate::settings::check_name;
+
+const JSON_LINES: &str = "application/jsonl";
+/// Units: bytes. What is gathered of short documents before it is sent.
+const PIECE_BYTES: usize = 64 * 1024;
+
+pub(super) fn routes() -> Router<App> {
+    // Only what is answered here: compressed replies of gRPC are gRPC's own matter.
+    Router::new()
+        .route("/catalogs/{catalog}/api/v1/all", get(all))
+        .route("/catalogs/{catalog}/api/v1/metas", get(metas))
+        .layer(CompressionLayer::new().gzip(true))
+}
+
+async fn all(State(app): State<App>, Path(catalog): Path<String>, request: Request) -> Response {
+    let answered = found(&app, &catalog).map(|cache| whole(&cache, &request));
+    answered.unwrap_or_else(|refusal| refuse(&refusal))
+}
+
+async fn metas(
+    State(app): State<App>,
+    Path(catalog): Path<String>,
+    RawQuery(query): RawQuery,
+    request: Request,
+) -> Response {
+    let asked = Asked::parse(query.as_deref().unwrap_or_default());
+    let answered = asked.and_then(|asked| Ok((asked, found(&app, &catalog)?)));
+    match answered {
+        Ok((asked, cache)) => fitting(cache, &asked, &request),
+        Err(refusal) => refuse(&refusal),
+    }
+}
+
+fn found(app: &App, catalog: &str) -> Result<Arc<Cache>, Refusal> {
+    check_name(catalog).map_err(Refusal::BadRequest)?;
+    app.cache(catalog)
+}
+
+/// Which documents are asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    schema: Option<String>,
+    package: Option<String>,
+    name: Option<String>,
+}
+
+impl Asked {
+    /// Errors: what is asked for by anything else.
+    fn parse(query: &str) -> Result<Self, Refusal> {
+        let mut asked = Self::default();
+        for (name, value) in url::form_urlencoded::parse(query.as_bytes()) {
+            let place = match &*name {
+                "schema" => &mut asked.schema,
+                "package" => &mut asked.package,
+                "name" => &mut asked.name,
+                _ => {
+                    let reason =
+                        format!("unknown parameter {name:?}: there are schema, package and name");
+                    return Err(Refusal::BadRequest(reason));
+                }
+            };
+            // As the peer has it: of several the first counts, and an empty one is none.
+            if place.is_none() {
+                *place = Some(value.into_owned());
+            }
+        }
+        for place in [&mut asked.schema, &mut asked.package, &mut asked.name] {
+            place.take_if(|value| value.is_empty());
+        }
+        Ok(asked)
+    }
+
+    fn fits(&self, line: &catalog::cache::Line<'_>) -> bool {
+        [
+            (&self.schema, line.schema),
+            (&self.package, line.package),
+            (&self.name, line.name),
+        ]
+        .iter()
+        .all(|(asked, is)| asked.as_ref().is_none_or(|asked| asked == is))
+    }
+}
+
+/// The whole catalog, or a part of it.
+fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
+    let version = version(cache);
+    if let Some(status) = version.precondition(request.headers()) {
+        return (status, version.headers()).into_response();
+    }
+    let json = cache.json();
+    let size = json.length();
+    let asked = request.headers().get(header::RANGE);
+    let asked = asked.filter(|_| version.is_range_wanted(request.headers()));
+    let asked = asked.and_then(|value| value.to_str().ok());
+    let (status, first, length) = match range::wanted(asked, size) {
+        Wanted::Whole => (StatusCode::OK, 0, size),
+        Wanted::Part(first, last) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
+        Wanted::Nothing => {
+            let unsatisfied = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
+            return (StatusCode::RANGE_NOT_SATISFIABLE, unsatisfied).into_response();
+        }
+    };
+    let part = json.part(first, length);
+    let mut response = answer(request, &version, || pieces(cache.slices(part)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_LENGTH, length.into());
+    headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    if status == StatusCode::PARTIAL_CONTENT {
+        let range = format!("bytes {first}-{}/{size}", first + length - 1);
+        headers.extend(HeaderValue::try_from(range).map(|range| (header::CONTENT_RANGE, range)));
+    }
+    response
+}
+
+/// The documents that were asked for.
+fn fitting(cache: Arc<Cache>, asked: &Asked, request: &Request) -> Response {
+    let version = version(&cache);
+    if let Some(status) = version.precondition(request.headers()) {
+        return (status, version.headers()).into_response();
+    }
+    let lines = cache.lines().filter(|line| asked.fits(line));
+    let spans: Vec<Span> = lines.map(|line| line.json).collect();
+    answer(request, &version, || {
+        let newline = || std::iter::once(Ok(Bytes::from_static(b"\n")));
+        let lines = spans.into_iter();
+        pieces(Gathered(
+            lines.flat_map(move |span| cache.slices(span).chain(newline())),
+        ))
+    })
+}
+
+/// Short pieces, put together: each costs the connection a write.
+struct Gathered<I>(I);
+
+impl<I: Iterator<Item = Result<Bytes, Damaged>>> Iterator for Gathered<I> {
+    type Item = I::Item;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut gathered = BytesMut::new();
+        while gathered.len() < PIECE_BYTES {
+            match self.0.next() {
+                Some(Ok(piece)) if gathered.is_empty() && piece.len() >= PIECE_BYTES => {
+                    return Some(Ok(piece));
+                }
+                Some(Ok(piece)) => gathered.extend_from_slice(&piece),
+                Some(Err(damaged)) => return Some(Err(damaged)),
+                None => break,
+            }
+        }
+        (!gathered.is_empty()).then(|| Ok(gathered.freeze()))
+    }
+}
+
+fn answer(request: &Request, version: &Version, body: impl FnOnce() -> Body) -> Response {
+    let body = if request.method() == Method::HEAD {
+        Body::empty()
+    } else {
+        body()
+    };
+    let mut headers = version.headers();
+    let kind = HeaderValue::from_static(JSON_LINES);
+    headers.insert(header::CONTENT_TYPE, kind);
+    (headers, body).into_response()
+}
+
+fn pieces(pieces: impl Iterator<Item = Result<Bytes, Damaged>> + Send + 'static) -> Body {
+    Body::from_stream(stream::iter(pieces))
+}
+
+/// Changes with every catalog that takes the place of another.
+fn version(cache: &Cache) -> Version {
+    Version::new(&cache.key().to_string(), cache.modified())
+}
+
+/// Text, as the peer's errors are.
+fn refuse(refusal: &Refusal) -> Response {
+    let status = refusal.status();
+    let text = format!("{status}\n{refusal}\n");
+    let mut response = (status, text).into_response();
+    if *refusal == Refusal::NotYet {
+        let soon = HeaderValue::from_static("2");
+        response.headers_mut().insert(header::RETRY_AFTER, soon);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_known_or_refused() {
+        let asked = Asked::parse("schema=olm.package&name=a%2Bb&package=").unwrap();
+        let expected = Asked {
+            schema: Some("olm.package".to_owned()),
+            package: None,
+            name: Some("a+b".to_owned()),
+        };
+        assert_eq!(asked, expected);
+        assert_eq!(Asked::parse("").unwrap(), Asked::default());
+        assert_eq!(Asked::parse("name=a&name=b").unwrap().name.unwrap(), "a");
+        for wrong in ["x=1", "Schema=a", "schema=a&y"] {
+            let refused = Asked::parse(wrong);
+            assert!(matches!(refused, Err(Refusal::BadRequest(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn pieces_are_put_together_and_errors_are_passed_on() {
+        let long = Bytes::from(vec![b'x'; PIECE_BYTES]);
+        let short = || Ok(Bytes::from_static(b"ab"));
+        let pieces = vec![
+            short(),
+            short(),
+            Ok(long.clone()),
+            Ok(long),
+            Err(Damaged),
+            short(),
+        ];
+        let mut gathered = Gathered(pieces.into_iter());
+        let lengths: Vec<_> = gathered
+            .by_ref()
+            .map_while(Result::ok)
+            .map(|piece| piece.len())
+            .collect();
+        assert_eq!(lengths, [4 + PIECE_BYTES, PIECE_BYTES]);
+        assert_eq!(gathered.next().unwrap().unwrap(), "ab");
+        assert!(gathered.next().is_none());
+    }
+}

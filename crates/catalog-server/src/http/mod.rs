@@ -1,0 +1,113 @@
+//! What is answered to people and programs that do not speak gRPC: the query API, and the pages.
+
+mod api;
+mod page;
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::StatusCode;
+use catalog::cache::{Cache, Damaged};
+use catalog::{Document, Origin};
+use service::health::Health;
+
+use crate::Catalog;
+
+/// What the handlers share; clones are cheap.
+#[derive(Debug, Clone)]
+pub(crate) struct App(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    catalogs: Vec<Shelf>,
+    health: Health,
+}
+
+/// A catalog and what it is called.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    pub(crate) name: String,
+    /// Where it comes from, for people.
+    pub(crate) source: String,
+    pub(crate) catalog: Catalog,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Refusal {
+    /// There is nothing of that kind.
+    NotFound(&'static str),
+    /// What was asked makes no sense.
+    BadRequest(String),
+    /// The catalog is there, but not yet read.
+    NotYet,
+    /// Our fault, or the disk's.
+    Broken,
+}
+
+impl App {
+    pub(crate) fn new(catalogs: Vec<Shelf>, health: Health) -> Self {
+        Self(Arc::new(Inner { catalogs, health }))
+    }
+
+    /// Errors: there is no such catalog, or nothing of it yet.
+    fn cache(&self, name: &str) -> Result<Arc<Cache>, Refusal> {
+        let mut shelves = self.0.catalogs.iter();
+        let shelf = shelves.find(|shelf| shelf.name == name);
+        let shelf = shelf.ok_or(Refusal::NotFound("catalog"))?;
+        shelf.catalog.current().ok_or(Refusal::NotYet)
+    }
+}
+
+/// Every route.
+pub(crate) fn router(app: App) -> Router {
+    api::routes().merge(page::routes()).with_state(app)
+}
+
+/// The documents of a package, in the order of the files.
+///
+/// Errors: the cache is damaged.
+fn documents_of(cache: &Cache, package: &str) -> Result<Vec<Document>, Refusal> {
+    let lines = cache.lines().filter(|line| line.group() == package);
+    let read = |line: catalog::cache::Line<'_>| {
+        let json = cache.slice(line.json)?;
+        let (file, number) = line.origin;
+        Ok(Document {
+            schema: line.schema.to_owned(),
+            package: line.package.to_owned(),
+            name: line.name.to_owned(),
+            json: String::from_utf8_lossy(&json).into_owned(),
+            origin: Origin::new(file, number),
+        })
+    };
+    lines.map(read).collect()
+}
+
+impl Refusal {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::NotYet => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound(kind) => write!(f, "There is no such {kind}."),
+            Self::BadRequest(reason) => f.write_str(reason),
+            Self::NotYet => f.write_str("The catalog is being read."),
+            Self::Broken => f.write_str("The catalog cannot be read."),
+        }
+    }
+}
+
+impl From<Damaged> for Refusal {
+    fn from(_: Damaged) -> Self {
+        Self::Broken
+    }
+}

@@ -1,0 +1,186 @@
+//! Pages to look at, for people with a browser: catalogs, packages, channels with the ways through them, bundles with
+//! what they need.
+//!
+//! Whoever wrote a catalog may be anybody: what it says is text, escaped by the templates and bounded by
+//! [`page::Shown`].
+
+mod bundle;
+mod channel;
+mod drawing;
+mod lists;
+mod package;
+mod route;
+
+use axum::Router;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use catalog::Document;
+use catalog::content::Package;
+use maud::{Markup, html};
+use serde::Deserialize;
+use service::page::{self, Shown, Site};
+
+use super::{App, Refusal};
+use route::View;
+
+/// What every page belongs to.
+const SITE: Site = Site {
+    name: "Catalogs",
+    root: "/ui/",
+};
+
+/// A page, or why there is none.
+type Page = Result<Markup, Refusal>;
+
+/// What is looked for in a list.
+#[derive(Debug, Default, Deserialize)]
+struct Search {
+    #[serde(default)]
+    q: String,
+}
+
+pub(super) fn routes() -> Router<App> {
+    let style = |headers: HeaderMap| async move { page::file(&headers, "text/css", page::STYLE) };
+    let icon =
+        |headers: HeaderMap| async move { page::file(&headers, "image/svg+xml", page::ICON) };
+    let home = || async { (StatusCode::SEE_OTHER, [(header::LOCATION, SITE.root)]) };
+    Router::new()
+        .route("/", get(home))
+        .route("/ui", get(home))
+        .route("/ui/", get(catalogs))
+        .route("/ui/style.css", get(style))
+        .route("/ui/icon.svg", get(icon))
+        .route("/ui/{catalog}/", get(packages))
+        .route("/ui/{catalog}/package/{package}", get(package))
+        .route("/ui/{catalog}/channel/{package}/{channel}", get(channel))
+        .route("/ui/{catalog}/bundle/{package}/{bundle}", get(bundle))
+}
+
+async fn catalogs(State(app): State<App>, headers: HeaderMap) -> Response {
+    answer(&headers, Ok(lists::catalogs(&app)))
+}
+
+async fn packages(
+    State(app): State<App>,
+    Path(catalog): Path<String>,
+    Query(search): Query<Search>,
+    headers: HeaderMap,
+) -> Response {
+    let shown = blocking(move || lists::packages(&app, &catalog, &search.q)).await;
+    answer(&headers, shown)
+}
+
+async fn package(
+    State(app): State<App>,
+    Path((catalog, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let page = |catalog: &str, package: &Package<'_>| Ok(package::page(catalog, package));
+    let shown = of_package(app, catalog, name, page).await;
+    answer(&headers, shown)
+}
+
+async fn channel(
+    State(app): State<App>,
+    Path((catalog, name, channel)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let page = move |catalog: &str, package: &Package<'_>| {
+        let channel = package.channel(&channel);
+        let channel = channel.ok_or(Refusal::NotFound("channel"))?;
+        Ok(channel::page(catalog, package, channel))
+    };
+    let shown = of_package(app, catalog, name, page).await;
+    answer(&headers, shown)
+}
+
+async fn bundle(
+    State(app): State<App>,
+    Path((catalog, name, bundle)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Response {
+    let page = move |catalog: &str, package: &Package<'_>| {
+        let bundle = package.bundle(&bundle);
+        let bundle = bundle.ok_or(Refusal::NotFound("bundle"))?;
+        Ok(bundle::page(catalog, package, bundle))
+    };
+    let shown = of_package(app, catalog, name, page).await;
+    answer(&headers, shown)
+}
+
+/// A page of a package, which is put together from its documents.
+async fn of_package(
+    app: App,
+    catalog: String,
+    name: String,
+    page: impl FnOnce(&str, &Package<'_>) -> Page + Send + 'static,
+) -> Page {
+    blocking(move || {
+        let cache = app.cache(&catalog)?;
+        let documents: Vec<Document> = super::documents_of(&cache, &name)?;
+        match Package::assemble(&documents) {
+            Ok(Some(package)) => page(&catalog, &package),
+            // A catalog with problems is not served; its package may be none of ours, though.
+            Ok(None) | Err(_) => Err(Refusal::NotFound("package")),
+        }
+    })
+    .await
+}
+
+/// Reading a large package takes milliseconds.
+async fn blocking(work: impl FnOnce() -> Page + Send + 'static) -> Page {
+    let worked = tokio::task::spawn_blocking(work).await;
+    worked.unwrap_or(Err(Refusal::Broken))
+}
+
+fn answer(request: &HeaderMap, shown: Page) -> Response {
+    let refusal = match shown {
+        Ok(markup) => return page::page(request, markup),
+        Err(refusal) => refusal,
+    };
+    let title = refusal.status().canonical_reason().unwrap_or("Error");
+    let text = page::framed(
+        &SITE,
+        title,
+        &html! {},
+        &html! {
+            h1 { (title) }
+            p { (refusal.to_string()) }
+            p { a href=(View::Catalogs.path()) { "All catalogs" } }
+        },
+    );
+    let mut response = (refusal.status(), text.into_string()).into_response();
+    page::describe(&mut response, "text/html; charset=utf-8");
+    response
+}
+
+/// A page of `main` below the way to it.
+fn document(title: &str, way: &[View<'_>], main: &Markup) -> Markup {
+    let top = html! {
+        header.top {
+            a.brand href=(View::Catalogs.path()) {
+                img src={ (SITE.root) "icon.svg" } alt="" width="28" height="28";
+                (SITE.name)
+            }
+        }
+    };
+    let body = html! {
+        @if !way.is_empty() {
+            nav aria-label="Breadcrumb" {
+                ol.way {
+                    @for view in way { li { a href=(view.path()) { (Shown(&view.step())) } } }
+                }
+            }
+        }
+        h1 { (Shown(title)) }
+        (main)
+    };
+    page::framed(&SITE, title, &top, &body)
+}
+
+/// Why something is deprecated.
+fn deprecated(why: Option<&str>) -> Markup {
+    html! { @if let Some(why) = why { strong { "Deprecated" } ": " (Shown(why)) } }
+}

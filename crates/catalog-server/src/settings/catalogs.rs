@@ -1,0 +1,140 @@
+//! Which catalogs are served, as one variable names them.
+
+use std::collections::BTreeSet;
+
+use service::settings::Setting;
+
+use crate::source::Source;
+
+/// Catalogs of one process; each has memory, a thread of its own from time to time, and perhaps a port.
+const CATALOGS_LIMIT: usize = 64;
+/// Characters of a name. Source: RFC 1123.
+const NAME_LIMIT: usize = 253;
+/// Characters between the dots of a name.
+const LABEL_LIMIT: usize = 63;
+/// What a catalog is called that has no name.
+const UNNAMED: &str = "catalog";
+
+/// One catalog.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogConfig {
+    /// A DNS subdomain.
+    pub name: String,
+    /// A port that serves nothing else.
+    pub port: Option<u16>,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// All of them; names are unique.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CatalogList(pub Vec<CatalogConfig>);
+
+impl Setting for CatalogList {
+    const EXPECTED: &'static str = "NAME=SOURCE or NAME:PORT=SOURCE, separated by commas";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let items: Vec<_> = text
+            .split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .collect();
+        if items.len() > CATALOGS_LIMIT {
+            return Err(format!("more than {CATALOGS_LIMIT} catalogs"));
+        }
+        let is_single = items.len() == 1;
+        let catalogs: Vec<_> = items
+            .into_iter()
+            .map(|item| one(item, is_single))
+            .collect::<Result<_, _>>()?;
+        let mut names = BTreeSet::new();
+        match catalogs.iter().find(|catalog| !names.insert(&catalog.name)) {
+            Some(twice) => Err(format!("the name {:?} is used twice", twice.name)),
+            None => Ok(Self(catalogs)),
+        }
+    }
+}
+
+fn one(item: &str, is_single: bool) -> Result<CatalogConfig, String> {
+    let (named, source) = match item.split_once('=') {
+        Some((named, source)) => (named.trim(), source.trim()),
+        None if is_single => (UNNAMED, item),
+        None => return Err(format!("{item:?} has no name: write NAME=SOURCE")),
+    };
+    let (name, port) = match named.split_once(':') {
+        Some((name, port)) => {
+            let port = port
+                .parse()
+                .map_err(|_| format!("{port:?} is no port of {name}"))?;
+            (name, Some(port))
+        }
+        None => (named, None),
+    };
+    check_name(name)?;
+    Ok(CatalogConfig {
+        name: name.to_owned(),
+        port,
+        source: source.parse()?,
+    })
+}
+
+/// Errors: what keeps `name` from being a DNS subdomain.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_label = |label: &str| {
+        let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+        (1..=LABEL_LIMIT).contains(&label.len())
+            && label.bytes().all(is_inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if name.len() <= NAME_LIMIT && name.split('.').all(is_label) {
+        return Ok(());
+    }
+    Err(format!(
+        "{name:?} is no name of a catalog: lower-case letters, digits, - and . with a letter or digit at both ends"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn catalogs_have_names_ports_and_sources() {
+        let parsed = CatalogList::parse(
+            "redhat:50052=registry.example.org:5000/redhat:v4.20, own.x=/configs,",
+        );
+        let [redhat, own] = parsed.unwrap().0.try_into().unwrap();
+        assert_eq!((redhat.name.as_str(), redhat.port), ("redhat", Some(50052)));
+        assert!(matches!(redhat.source, Source::Registry(_)));
+        assert_eq!((own.name.as_str(), own.port), ("own.x", None));
+        assert_eq!(own.source, Source::Folder("/configs".into()));
+        let [only] = CatalogList::parse("/configs")
+            .unwrap()
+            .0
+            .try_into()
+            .unwrap();
+        assert_eq!(only.name, "catalog");
+        assert_eq!(CatalogList::parse("").unwrap().0, []);
+    }
+
+    #[test]
+    fn what_is_no_list_of_catalogs() {
+        for (text, reason) in [
+            ("/a,/b", "has no name"),
+            ("a=/a,a=/b", "used twice"),
+            ("A=/a", "is no name"),
+            ("-a=/a", "is no name"),
+            ("a..b=/a", "is no name"),
+            ("=/a", "is no name"),
+            ("a:x=/a", "is no port"),
+            ("a=", "neither"),
+            ("a=oci:", "neither"),
+        ] {
+            let refused = CatalogList::parse(text).unwrap_err();
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+        let many: Vec<_> = (0..=CATALOGS_LIMIT).map(|i| format!("a{i}=/a")).collect();
+        assert!(CatalogList::parse(&many.join(",")).is_err());
+    }
+}
