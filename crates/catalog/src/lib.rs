@@ -7,6 +7,7 @@ mod check;
 pub mod content;
 mod csv;
 mod document;
+pub mod filter;
 pub mod graph;
 mod ignore;
 pub mod normal;
@@ -14,6 +15,8 @@ mod problem;
 pub mod range;
 mod read;
 pub mod schema;
+#[cfg(test)]
+mod testing;
 pub mod version;
 mod walk;
 

@@ -3,23 +3,8 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Document, Problems, Rule};
-
-/// Documents of one file, one a line.
-fn documents(values: &[Value]) -> Vec<Document> {
-    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
-    values
-        .iter()
-        .zip(1..)
-        .map(|(value, line)| Document {
-            schema: text(value, "schema"),
-            package: text(value, "package"),
-            name: text(value, "name"),
-            json: value.to_string(),
-            origin: Origin::new("catalog.json", line),
-        })
-        .collect()
-}
+use crate::testing::documents;
+use crate::{Problems, Rule};
 
 /// Three bundles in two channels, one of each deprecated.
 fn good() -> Vec<Value> {
@@ -63,7 +48,7 @@ fn problems(values: &[Value]) -> Problems {
 
 #[test]
 fn a_package_is_assembled() {
-    let documents = documents(&good());
+    let documents = documents(good());
     let package = Package::assemble(&documents).unwrap().unwrap();
     assert_eq!(package.name, "etcd");
     assert_eq!(package.default_channel, "stable");

@@ -3,26 +3,14 @@
 use serde_json::Value;
 
 use crate::content::Package;
-use crate::{Document, Origin};
+use crate::testing::documents;
 
 const CATALOG: &str = include_str!("../../fixtures/served_csv/catalog.jsonl");
 const SERVED: &str = include_str!("../../fixtures/served_csv/served.jsonl");
 
-fn document(json: &str) -> Document {
-    let members: Value = serde_json::from_str(json).unwrap();
-    let text = |name: &str| members[name].as_str().unwrap_or_default().to_owned();
-    Document {
-        schema: text("schema"),
-        package: text("package"),
-        name: text("name"),
-        json: json.to_owned(),
-        origin: Origin::new("catalog.jsonl", 1),
-    }
-}
-
 #[test]
 fn built_texts_are_those_of_the_peer_byte_for_byte() {
-    let documents: Vec<Document> = CATALOG.lines().map(document).collect();
+    let documents = documents(CATALOG.lines());
     let package = Package::assemble(&documents).unwrap().unwrap();
     for served in SERVED.lines() {
         let csv: Value = serde_json::from_str(served).unwrap();

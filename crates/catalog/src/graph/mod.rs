@@ -1,5 +1,13 @@
 //! The upgrade graph of a channel.
 
 mod chain;
+mod keep;
+mod render;
+#[cfg(test)]
+mod tests;
+mod upgrades;
 
 pub use chain::{Flaw, chain, head};
+pub use keep::{Bounds, Kept, keep};
+pub use render::{dot, mermaid};
+pub use upgrades::{Edge, Graph, Way};

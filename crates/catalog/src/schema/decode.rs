@@ -292,7 +292,7 @@ impl Visitor<'_> for Field {
 }
 
 /// Whether a key is this name but for its case. Two letters beyond ASCII fold into it.
-fn is_same_folded(name: &str, key: &str) -> bool {
+pub(crate) fn is_same_folded(name: &str, key: &str) -> bool {
     let fold = |c: char| match c {
         'ſ' => 's',
         '\u{212a}' => 'k',

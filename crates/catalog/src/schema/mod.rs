@@ -6,7 +6,8 @@ mod documents;
 mod property;
 
 pub(crate) use documents::{
-    BundleDocument, ChannelDocument, DeprecationsDocument, PackageDocument, Reference,
+    BundleDocument, ChannelDocument, DeprecationEntry, DeprecationsDocument, PackageDocument,
+    Reference,
 };
 pub use documents::{Entry, Icon, RelatedImage};
 pub(crate) use property::{

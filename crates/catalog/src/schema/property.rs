@@ -82,4 +82,13 @@ pub(crate) struct BundleObject {
 pub(crate) struct ChannelProperty<'a> {
     #[serde(borrow)]
     channel_name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    priority: Option<&'a RawValue>,
+}
+
+impl ChannelProperty<'_> {
+    /// Which channel is the default when the package's own is gone: the highest. Some write it as a text.
+    pub(crate) fn priority(&self) -> Option<i64> {
+        self.priority?.get().trim_matches('"').parse().ok()
+    }
 }

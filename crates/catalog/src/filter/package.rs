@@ -1,0 +1,213 @@
+//! The wanted part of one package.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::edit::Members;
+use super::{PackageSelection, Unsatisfied};
+use crate::Document;
+use crate::content::{Channel, Package};
+use crate::graph::{Bounds, Kept, keep};
+use crate::schema::decode::decode;
+use crate::schema::{
+    BUNDLE, CHANNEL, ChannelProperty, DEPRECATIONS, DeprecationEntry, Entry, PACKAGE, Reference,
+    kind,
+};
+
+/// A part of a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filtered {
+    /// In the order in which they came.
+    pub documents: Vec<Document>,
+    /// Bundles that were wanted, but have no way to the others of their channel. By channel.
+    pub left_out: BTreeMap<String, BTreeSet<String>>,
+}
+
+/// Takes the documents of one package, which were assembled to it, and leaves what is wanted.
+///
+/// Where no version is bounded, that is each channel's head, or all of it when `full`. The default channel stays when
+/// it is kept; else it is the one that the selection names, the only one, or the one with the highest priority.
+///
+/// Errors: what is wanted is not there.
+pub fn filter(
+    package: &Package<'_>,
+    documents: &[Document],
+    selection: &PackageSelection,
+    full: bool,
+) -> Result<Filtered, Unsatisfied> {
+    let wanted = wanted(package, selection)?;
+    let mut channels = BTreeMap::new();
+    let mut left_out = BTreeMap::new();
+    for (channel, bounds) in wanted {
+        let kept = part(package, channel, &bounds, full);
+        let is_named = selection.channels.iter().any(|it| it.name == channel.name);
+        if kept.entries.is_empty() && is_named {
+            return Err(no_versions(package, Some(channel)));
+        }
+        if !kept.left_out.is_empty() {
+            left_out.insert(channel.name.to_owned(), kept.left_out);
+        }
+        if !kept.entries.is_empty() {
+            channels.insert(channel.name, kept.entries);
+        }
+    }
+    if channels.is_empty() {
+        return Err(no_versions(package, None));
+    }
+    let default = default_channel(package, selection, &channels)?;
+    let part = Part {
+        bundles: channels.values().flatten().map(String::as_str).collect(),
+        channels: &channels,
+        default: &default,
+    };
+    let documents = documents
+        .iter()
+        .filter_map(|document| part.document(document));
+    Ok(Filtered {
+        documents: documents.collect(),
+        left_out,
+    })
+}
+
+/// The wanted channels and the bounds of each.
+fn wanted<'p, 'a>(
+    package: &'p Package<'a>,
+    selection: &PackageSelection,
+) -> Result<Vec<(&'p Channel<'a>, Bounds)>, Unsatisfied> {
+    if selection.channels.is_empty() {
+        let all = package.channels.iter();
+        return Ok(all
+            .map(|channel| (channel, selection.bounds.clone()))
+            .collect());
+    }
+    let find = |name: &str| {
+        package.channel(name).ok_or_else(|| Unsatisfied::Channel {
+            package: package.name.to_owned(),
+            channel: name.to_owned(),
+            known: package
+                .channels
+                .iter()
+                .map(|it| it.name.to_owned())
+                .collect(),
+        })
+    };
+    let wanted = selection.channels.iter().map(|wanted| {
+        let bounds = if wanted.bounds.is_open() {
+            &selection.bounds
+        } else {
+            &wanted.bounds
+        };
+        Ok((find(&wanted.name)?, bounds.clone()))
+    });
+    wanted.collect()
+}
+
+fn part(package: &Package<'_>, channel: &Channel<'_>, bounds: &Bounds, full: bool) -> Kept {
+    if !bounds.is_open() {
+        return keep(package, channel, bounds);
+    }
+    let head = [channel.head()].into_iter();
+    let all = channel.entries.iter().filter(|_| full);
+    Kept {
+        entries: head
+            .chain(all)
+            .map(|entry| entry.name.to_string())
+            .collect(),
+        left_out: BTreeSet::new(),
+    }
+}
+
+fn no_versions(package: &Package<'_>, channel: Option<&Channel<'_>>) -> Unsatisfied {
+    let is_meant = |name: &str| channel.is_none_or(|channel| channel.entry(name).is_some());
+    let mut versions: Vec<_> = package
+        .bundles
+        .iter()
+        .filter(|bundle| is_meant(bundle.name))
+        .map(|bundle| &bundle.version)
+        .collect();
+    versions.sort_unstable();
+    Unsatisfied::Versions {
+        package: package.name.to_owned(),
+        channel: channel.map(|channel| channel.name.to_owned()),
+        known: versions.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn default_channel(
+    package: &Package<'_>,
+    selection: &PackageSelection,
+    kept: &BTreeMap<&str, BTreeSet<String>>,
+) -> Result<String, Unsatisfied> {
+    let default = &*package.default_channel;
+    let named = selection.default_channel.as_deref();
+    let only = (kept.len() == 1).then(|| kept.keys().next().copied());
+    let by_priority = || {
+        let priorities = kept.keys().filter_map(|name| {
+            let priority = priority(package.channel(name)?)?;
+            Some((priority, *name))
+        });
+        priorities.max().map(|(_, name)| name)
+    };
+    [Some(default), named, only.flatten()]
+        .into_iter()
+        .flatten()
+        .find(|name| kept.contains_key(name))
+        .or_else(by_priority)
+        .map(ToOwned::to_owned)
+        .ok_or_else(|| Unsatisfied::DefaultChannel {
+            package: package.name.to_owned(),
+            default: default.to_owned(),
+            kept: kept.keys().map(ToString::to_string).collect(),
+        })
+}
+
+fn priority(channel: &Channel<'_>) -> Option<i64> {
+    let mut properties = channel.properties.iter();
+    let property = properties.find(|property| property.kind == kind::CHANNEL)?;
+    decode::<ChannelProperty<'_>>(property.value())
+        .ok()?
+        .priority()
+}
+
+/// What stays of a package.
+struct Part<'p> {
+    channels: &'p BTreeMap<&'p str, BTreeSet<String>>,
+    bundles: BTreeSet<&'p str>,
+    default: &'p str,
+}
+
+impl Part<'_> {
+    /// What stays of a document.
+    fn document(&self, document: &Document) -> Option<Document> {
+        let json = match document.schema.as_str() {
+            PACKAGE => Members::new(&document.json)?.with("defaultChannel", &self.default),
+            CHANNEL => self.channel(document)?,
+            BUNDLE if !self.bundles.contains(&*document.name) => return None,
+            DEPRECATIONS => self.deprecations(document)?,
+            _ => document.json.clone(),
+        };
+        Some(Document {
+            json,
+            ..document.clone()
+        })
+    }
+
+    fn channel(&self, document: &Document) -> Option<String> {
+        let kept = self.channels.get(&*document.name)?;
+        let members = Members::new(&document.json)?;
+        let entries = members.items("entries", |entry: &Entry<'_>| kept.contains(&*entry.name));
+        Some(members.with("entries", &entries))
+    }
+
+    fn deprecations(&self, document: &Document) -> Option<String> {
+        let members = Members::new(&document.json)?;
+        let entries = members.items("entries", |entry: &DeprecationEntry<'_>| {
+            let Reference { schema, name } = &entry.reference;
+            match &**schema {
+                CHANNEL => self.channels.contains_key(&**name),
+                BUNDLE => self.bundles.contains(&**name),
+                _ => true,
+            }
+        });
+        (!entries.is_empty()).then(|| members.with("entries", &entries))
+    }
+}

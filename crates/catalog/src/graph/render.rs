@@ -1,0 +1,137 @@
+//! Channels as drawings.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write;
+
+use super::{Graph, Way};
+use crate::content::{Channel, Package};
+
+/// What a drawing shows.
+struct Drawing<'p> {
+    /// By the names of the bundles; those not of the channel too.
+    nodes: BTreeMap<&'p str, Kind>,
+    /// From 0, in that order.
+    ids: HashMap<&'p str, usize>,
+    /// From, to and why, each once.
+    edges: BTreeSet<(&'p str, &'p str, Way)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Head,
+    Deprecated,
+    Plain,
+    /// Not in the channel.
+    Missing,
+}
+
+impl<'p> Drawing<'p> {
+    fn new(package: &'p Package<'p>, channel: &'p Channel<'p>) -> Self {
+        let head = &*channel.head().name;
+        let kind = |name: &str| match package.bundle(name) {
+            Some(bundle) if bundle.deprecation.is_some() => Kind::Deprecated,
+            _ if name == head => Kind::Head,
+            _ => Kind::Plain,
+        };
+        let mut nodes: BTreeMap<_, _> = channel
+            .entries
+            .iter()
+            .map(|entry| (&*entry.name, kind(&entry.name)))
+            .collect();
+        let mut edges = BTreeMap::new();
+        for edge in Graph::new(package, channel).edges() {
+            nodes.entry(edge.from).or_insert(Kind::Missing);
+            // What is replaced or skipped by name may be skipped by version, too: one line is enough.
+            edges.entry((edge.from, edge.to)).or_insert(edge.way);
+        }
+        let edges = edges
+            .into_iter()
+            .map(|((from, to), way)| (from, to, way))
+            .collect();
+        let ids = nodes.keys().copied().zip(0..).collect();
+        Self { nodes, ids, edges }
+    }
+}
+
+/// A channel for Mermaid: <https://mermaid.js.org/syntax/flowchart.html>.
+pub fn mermaid<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String {
+    let drawing = Drawing::new(package, channel);
+    let mut text = String::from("graph LR\n");
+    let title = mermaid_text(&format!("{} {}", package.name, channel.name));
+    line(&mut text, format_args!("  subgraph channel[\"{title}\"]"));
+    for (name, kind) in &drawing.nodes {
+        let id = drawing.ids[name];
+        let class = match kind {
+            Kind::Head => ":::head",
+            Kind::Deprecated => ":::deprecated",
+            Kind::Plain => "",
+            Kind::Missing => ":::missing",
+        };
+        let name = mermaid_text(name);
+        line(&mut text, format_args!("    n{id}[\"{name}\"]{class}"));
+    }
+    line(&mut text, format_args!("  end"));
+    for (from, to, way) in &drawing.edges {
+        let arrow = match way {
+            Way::Replaces => "-->",
+            Way::Skips => "-. skips .->",
+            Way::SkipRange => "-. skipRange .->",
+        };
+        let (from, to) = (drawing.ids[from], drawing.ids[to]);
+        line(&mut text, format_args!("  n{from} {arrow} n{to}"));
+    }
+    text.push_str(
+        "  classDef head stroke-width:3px\n  classDef deprecated fill:#ddd,stroke:#999\n  classDef missing stroke-dasharray:4\n",
+    );
+    text
+}
+
+/// A channel for Graphviz: <https://graphviz.org/doc/info/lang.html>.
+pub fn dot<'p>(package: &'p Package<'p>, channel: &'p Channel<'p>) -> String {
+    let drawing = Drawing::new(package, channel);
+    let title = dot_text(&format!("{} {}", package.name, channel.name));
+    let mut text = format!("digraph \"{title}\" {{\n  rankdir=LR;\n  node [shape=box];\n");
+    for (name, kind) in &drawing.nodes {
+        let style = match kind {
+            Kind::Head => " [penwidth=3]",
+            Kind::Deprecated => " [style=filled, fillcolor=lightgrey]",
+            Kind::Plain => "",
+            Kind::Missing => " [style=dashed]",
+        };
+        let name = dot_text(name);
+        line(&mut text, format_args!("  \"{name}\"{style};"));
+    }
+    for (from, to, way) in &drawing.edges {
+        let style = match way {
+            Way::Replaces => "",
+            Way::Skips => " [style=dashed, label=skips]",
+            Way::SkipRange => " [style=dotted, label=skipRange]",
+        };
+        let (from, to) = (dot_text(from), dot_text(to));
+        line(&mut text, format_args!("  \"{from}\" -> \"{to}\"{style};"));
+    }
+    text.push_str("}\n");
+    text
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    writeln!(text, "{line}").expect("memory does not fail");
+}
+
+/// Names come from strangers: nothing in them ends the quotes.
+fn mermaid_text(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '"' | '#' | '<' | '>' | '&' | ';' | '`' | '\\' | '\0'..='\u{1f}' => {
+                format!("#{};", u32::from(c))
+            }
+            c => c.to_string(),
+        })
+        .collect()
+}
+
+fn dot_text(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}

@@ -1,0 +1,204 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::Document;
+use crate::content::Package;
+use crate::testing::package;
+use crate::version::Version;
+
+/// 1.0.0 ← 1.1.0 ← 1.3.0 ← 2.0.0, with 1.2.0 skipped by 1.3.0, and everything before 2.0.0 by 2.1.0.
+fn entries() -> Vec<Value> {
+    vec![
+        json!({"name": "v1.0.0", "replaces": "v0.9.0"}),
+        json!({"name": "v1.1.0", "replaces": "v1.0.0"}),
+        json!({"name": "v1.2.0", "replaces": "v1.1.0"}),
+        json!({"name": "v1.3.0", "replaces": "v1.1.0", "skips": ["v1.2.0"]}),
+        json!({"name": "v2.0.0", "replaces": "v1.3.0"}),
+        json!({"name": "v2.1.0", "replaces": "v2.0.0", "skipRange": ">=1.1.0 <2.0.0"}),
+    ]
+}
+
+fn with_graph<T>(documents: &[Document], test: impl FnOnce(&Package<'_>, &Graph<'_>) -> T) -> T {
+    let package = Package::assemble(documents).unwrap().unwrap();
+    let graph = Graph::new(&package, &package.channels[0]);
+    test(&package, &graph)
+}
+
+#[test]
+fn what_can_be_upgraded_to_what() {
+    with_graph(&package(&[("stable", &entries())]), |_, graph| {
+        let to = |name| -> Vec<String> {
+            let entries = graph.upgrades_from(name);
+            entries.iter().map(|entry| entry.name.to_string()).collect()
+        };
+        assert_eq!(to("v0.9.0"), ["v1.0.0"]);
+        assert_eq!(to("v1.2.0"), ["v1.3.0", "v2.1.0"]);
+        assert_eq!(to("v2.1.0"), [""; 0]);
+        assert_eq!(graph.upgrades_to("v1.3.0"), ["v1.1.0", "v1.2.0"]);
+        assert_eq!(
+            graph.upgrades_to("v2.1.0"),
+            ["v2.0.0", "v1.1.0", "v1.2.0", "v1.3.0"]
+        );
+        assert_eq!(graph.upgrades_to("v9"), [""; 0]);
+    });
+}
+
+#[test]
+fn the_shortest_path_has_the_fewest_upgrades() {
+    with_graph(&package(&[("stable", &entries())]), |_, graph| {
+        let path = |from, to| graph.shortest_path(from, to);
+        assert_eq!(
+            path("v1.0.0", "v2.1.0").unwrap(),
+            ["v1.0.0", "v1.1.0", "v2.1.0"]
+        );
+        assert_eq!(path("v0.9.0", "v1.0.0").unwrap(), ["v0.9.0", "v1.0.0"]);
+        assert_eq!(path("v1.0.0", "v1.0.0").unwrap(), ["v1.0.0"]);
+        assert_eq!(path("v2.0.0", "v1.0.0"), None);
+        assert_eq!(path("v1.0.0", "v9"), None);
+    });
+}
+
+/// What is kept of a channel, and what is left out.
+fn kept(entries: &[Value], min: &str, max: &str) -> (Vec<String>, Vec<String>) {
+    let version = |text: &str| -> Option<Version> { text.parse().ok() };
+    let bounds = Bounds {
+        min: version(min),
+        max: version(max),
+    };
+    with_graph(&package(&[("stable", entries)]), |package, _| {
+        let kept = keep(package, &package.channels[0], &bounds);
+        let list = |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect();
+        (list(&kept.entries), list(&kept.left_out))
+    })
+}
+
+#[test]
+fn what_is_kept_within_bounds() {
+    let none = [""; 0];
+    for (min, max, entries_kept, left_out) in [
+        ("2.0.0", "", &["v2.0.0", "v2.1.0"][..], &none[..]),
+        ("1.2.0", "2.0.0", &["v1.2.0", "v1.3.0", "v2.0.0"], &none),
+        // Nothing that is wanted skips it, and nothing replaces it.
+        ("1.1.0", "1.2.0", &["v1.1.0", "v1.2.0"], &none),
+        ("", "1.0.0", &["v1.0.0"], &none),
+        ("3.0.0", "", &[], &none),
+    ] {
+        let (entries, left) = kept(&entries(), min, max);
+        assert_eq!(entries, entries_kept, "{min} to {max}");
+        assert_eq!(left, left_out, "{min} to {max}");
+    }
+}
+
+#[test]
+fn what_lies_between_wanted_entries_is_kept_and_what_has_no_way_is_left_out() {
+    let entries = [
+        json!({"name": "v1.0.0"}),
+        json!({"name": "v0.5.0", "replaces": "v1.0.0"}),
+        json!({"name": "v1.1.0", "replaces": "v0.5.0"}),
+        json!({"name": "v1.0.5"}),
+        json!({"name": "v2.0.0", "replaces": "v1.1.0", "skips": ["v1.0.5"]}),
+    ];
+    let (entries, left_out) = kept(&entries, "1.0.0", "1.1.0");
+    assert_eq!(entries, ["v0.5.0", "v1.0.0", "v1.1.0"]);
+    assert_eq!(left_out, ["v1.0.5"]);
+}
+
+#[test]
+fn what_only_leads_to_itself_is_left_out() {
+    let entries = [
+        json!({"name": "v1.0.0", "replaces": "v1.0.0"}),
+        json!({"name": "v2.0.0", "skips": ["v1.0.0"]}),
+    ];
+    let (entries, left_out) = kept(&entries, "", "1.0.0");
+    assert_eq!(entries, [""; 0]);
+    assert_eq!(left_out, ["v1.0.0"]);
+}
+
+#[test]
+fn drawings() {
+    let entries = [
+        json!({"name": "v1.0.0", "replaces": "v0\"9"}),
+        json!({"name": "v1.1.0", "skips": ["v1.0.0"], "skipRange": "<1.1.0"}),
+    ];
+    with_graph(&package(&[("stable", &entries)]), |package, _| {
+        let channel = &package.channels[0];
+        assert_eq!(
+            mermaid(package, channel),
+            "graph LR
+  subgraph channel[\"p stable\"]
+    n0[\"v0#34;9\"]:::missing
+    n1[\"v1.0.0\"]
+    n2[\"v1.1.0\"]:::head
+  end
+  n0 --> n1
+  n1 -. skips .-> n2
+  classDef head stroke-width:3px
+  classDef deprecated fill:#ddd,stroke:#999
+  classDef missing stroke-dasharray:4
+"
+        );
+        assert_eq!(
+            dot(package, channel),
+            "digraph \"p stable\" {
+  rankdir=LR;
+  node [shape=box];
+  \"v0\\\"9\" [style=dashed];
+  \"v1.0.0\";
+  \"v1.1.0\" [penwidth=3];
+  \"v0\\\"9\" -> \"v1.0.0\";
+  \"v1.0.0\" -> \"v1.1.0\" [style=dashed, label=skips];
+}
+"
+        );
+    });
+}
+
+/// A channel in which every entry is on the way or skipped. Of each: whether it is on the way, what it replaces
+/// otherwise, and who skips it.
+fn channels() -> impl Strategy<Value = Vec<Value>> {
+    let entry = (
+        any::<bool>(),
+        any::<prop::sample::Index>(),
+        any::<prop::sample::Index>(),
+    );
+    prop::collection::vec(entry, 1..12).prop_map(|entries| {
+        let last = entries.len() - 1;
+        let is_on_way = |index: usize| index == last || entries[index].0;
+        let mut skips = vec![Vec::new(); entries.len()];
+        let mut jsons = Vec::new();
+        let mut before = None;
+        for (index, (_, replaces, skipped_by)) in entries.iter().enumerate() {
+            let replaces = if is_on_way(index) {
+                before.replace(index)
+            } else {
+                let above: Vec<usize> = (index + 1..=last).filter(|i| is_on_way(*i)).collect();
+                skips[above[skipped_by.index(above.len())]].push(format!("v{index}.0.0"));
+                (index > 0).then(|| replaces.index(index))
+            };
+            let replaces = replaces.map(|index| format!("v{index}.0.0"));
+            jsons.push(json!({"name": format!("v{index}.0.0"), "replaces": replaces}));
+        }
+        for (json, skips) in jsons.iter_mut().zip(skips) {
+            json["skips"] = json!(skips);
+        }
+        jsons
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_is_kept_is_a_channel(entries in channels(), min in 0_usize..12, max in 0_usize..12) {
+        let (kept, left_out) = kept(&entries, &format!("{min}.0.0"), &format!("{max}.0.0"));
+        let is_kept = |entry: &&Value| kept.iter().any(|name| entry["name"] == name.as_str());
+        let part: Vec<Value> = entries.iter().filter(is_kept).cloned().collect();
+        if !part.is_empty() {
+            let documents = package(&[("stable", &part)]);
+            prop_assert!(Package::assemble(&documents).is_ok());
+        }
+        for index in min..=max.min(entries.len() - 1) {
+            let name = format!("v{index}.0.0");
+            prop_assert!(kept.contains(&name) || left_out.contains(&name));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What can be upgraded to what.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::content::{Channel, Package};
+use crate::range::Range;
+use crate::schema::Entry;
+use crate::version::Version;
+
+/// A channel with the versions of its bundles.
+#[derive(Debug)]
+pub struct Graph<'p> {
+    nodes: Vec<Node<'p>>,
+    positions: HashMap<&'p str, usize>,
+}
+
+#[derive(Debug)]
+struct Node<'p> {
+    entry: &'p Entry<'p>,
+    version: &'p Version,
+    skip_range: Option<Range>,
+}
+
+/// An upgrade in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge<'p> {
+    /// A bundle's name; not of the channel, perhaps.
+    pub from: &'p str,
+    pub to: &'p str,
+    pub way: Way,
+}
+
+/// Why an upgrade is possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    Replaces,
+    Skips,
+    SkipRange,
+}
+
+impl<'p> Graph<'p> {
+    pub fn new(package: &'p Package<'p>, channel: &'p Channel<'p>) -> Self {
+        let nodes: Vec<_> = channel
+            .entries
+            .iter()
+            .filter_map(|entry| {
+                let version = &package.bundle(&entry.name)?.version;
+                let range = Some(&*entry.skip_range).filter(|range| !range.is_empty());
+                Some(Node {
+                    entry,
+                    version,
+                    skip_range: range.and_then(|range| range.parse().ok()),
+                })
+            })
+            .collect();
+        let positions = nodes
+            .iter()
+            .enumerate()
+            .map(|(index, node)| (&*node.entry.name, index))
+            .collect();
+        Self { nodes, positions }
+    }
+
+    /// All upgrades that end in this channel, by the names of where they lead.
+    pub fn edges(&self) -> Vec<Edge<'p>> {
+        self.nodes
+            .iter()
+            .flat_map(|node| self.edges_to(node))
+            .collect()
+    }
+
+    /// The entries that one can be upgraded to in one step, by name.
+    pub fn upgrades_from(&self, name: &str) -> Vec<&'p Entry<'p>> {
+        let to = |node: &&Node<'p>| self.edges_to(node).any(|edge| edge.from == name);
+        let entries = self.nodes.iter().filter(to).map(|node| node.entry);
+        entries.collect()
+    }
+
+    /// The names of what can be upgraded to an entry in one step, in the order: what it replaces, what it skips by
+    /// name, what it skips by version.
+    pub fn upgrades_to(&self, name: &str) -> Vec<&'p str> {
+        let node = self.positions.get(name).map(|index| &self.nodes[*index]);
+        let mut names: Vec<&str> = Vec::new();
+        for edge in node.into_iter().flat_map(|node| self.edges_to(node)) {
+            if !names.contains(&edge.from) {
+                names.push(edge.from);
+            }
+        }
+        names
+    }
+
+    /// The fewest upgrades from one bundle to another, both included; of several ways the one with the newest
+    /// bundles. None where it cannot be reached.
+    pub fn shortest_path(&self, from: &str, to: &str) -> Option<Vec<&'p str>> {
+        let end = *self.positions.get(to)?;
+        let mut next: HashMap<&str, &'p str> = HashMap::new();
+        let mut queue = VecDeque::from([end]);
+        while let Some(index) = queue.pop_front() {
+            let node = &self.nodes[index];
+            if &*node.entry.name == from {
+                return Some(path(&node.entry.name, to, &next));
+            }
+            let mut found = Vec::new();
+            for edge in self.edges_to(node) {
+                if edge.from == to || next.contains_key(edge.from) {
+                    continue;
+                }
+                next.insert(edge.from, edge.to);
+                match self.positions.get(edge.from) {
+                    Some(index) => found.push(*index),
+                    None if edge.from == from => return Some(path(edge.from, to, &next)),
+                    None => {}
+                }
+            }
+            found.sort_by(|a, b| self.nodes[*b].version.cmp(self.nodes[*a].version));
+            queue.extend(found);
+        }
+        None
+    }
+
+    fn edges_to<'g>(&'g self, node: &'g Node<'p>) -> impl Iterator<Item = Edge<'p>> + 'g {
+        let entry = node.entry;
+        let edge = |from, way| Edge {
+            from,
+            to: &entry.name,
+            way,
+        };
+        let replaces = Some(&*entry.replaces).filter(|name| !name.is_empty());
+        let replaces = replaces.map(|name| edge(name, Way::Replaces));
+        let skips = entry.skips.iter().map(move |name| edge(name, Way::Skips));
+        let in_range = self.nodes.iter().filter(|other| {
+            let range = node.skip_range.as_ref();
+            other.entry.name != entry.name && range.is_some_and(|r| r.contains(other.version))
+        });
+        let in_range = in_range.map(move |other| edge(&*other.entry.name, Way::SkipRange));
+        replaces.into_iter().chain(skips).chain(in_range)
+    }
+}
+
+fn path<'p>(from: &'p str, to: &str, next: &HashMap<&str, &'p str>) -> Vec<&'p str> {
+    let mut path = vec![from];
+    let mut at = from;
+    while at != to
+        && let Some(name) = next.get(at)
+    {
+        path.push(name);
+        at = name;
+    }
+    path
+}
