@@ -113,3 +113,108 @@ fn is_ignore_file(path: &Path) -> bool {
 fn parts(path: &Path) -> Vec<&[u8]> {
     path.iter().map(OsStr::as_encoded_bytes).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> TempDir {
+        let folder = TempDir::new().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+
+    fn found(folder: &TempDir) -> (Vec<String>, Vec<String>) {
+        let walk = walk(folder.path());
+        let name = |path: &Path| path.to_str().unwrap().to_owned();
+        let problems = walk.problems.0.iter();
+        (
+            walk.files.iter().map(|path| name(path)).collect(),
+            problems
+                .map(|it| name(&it.origin.as_ref().unwrap().file))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn files_of_every_name_come_in_the_order_of_their_bytes() {
+        let folder = folder(&[
+            ("b", ""),
+            ("a.b", ""),
+            ("a/z", ""),
+            ("a/B/c", ""),
+            ("a-b", ""),
+            (".hidden/.x", ""),
+            ("Z", ""),
+            ("ä", ""),
+        ]);
+        let (files, problems) = found(&folder);
+        assert_eq!(
+            files,
+            [".hidden/.x", "Z", "a/B/c", "a/z", "a-b", "a.b", "b", "ä"]
+        );
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn an_empty_folder_is_an_empty_catalog() {
+        assert_eq!(found(&folder(&[])), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_is_ignored_is_left_out_also_where_it_cannot_be_read() {
+        let folder = folder(&[
+            (".indexignore", "*.md\n/only-here\nbroken\n"),
+            ("README.md", ""),
+            ("only-here", ""),
+            ("a/only-here", ""),
+            ("a/.indexignore", "*\n!keep\n"),
+            ("a/x/y", ""),
+            ("a/x/keep", ""),
+        ]);
+        symlink("nowhere", folder.path().join("broken")).unwrap();
+        let (files, problems) = found(&folder);
+        assert_eq!(files, ["a/x/keep"]);
+        assert!(problems.is_empty());
+    }
+
+    #[test]
+    fn a_folder_called_like_the_ignore_file_is_a_folder() {
+        let folder = folder(&[(".indexignore/x", "y"), ("y", "")]);
+        assert_eq!(found(&folder).0, [".indexignore/x", "y"]);
+    }
+
+    #[test]
+    fn links_lead_to_files_only() {
+        let folder = folder(&[("a", ""), ("b/c", "")]);
+        symlink("a", folder.path().join("good")).unwrap();
+        symlink("b", folder.path().join("to-a-folder")).unwrap();
+        symlink("x", folder.path().join("to-nothing")).unwrap();
+        symlink("/dev/null", folder.path().join("to-a-device")).unwrap();
+        symlink("x", folder.path().join("b/.indexignore")).unwrap();
+        let (files, problems) = found(&folder);
+        assert_eq!(files, ["a", "b/c", "good"]);
+        assert_eq!(
+            problems,
+            ["b/.indexignore", "to-a-device", "to-a-folder", "to-nothing"]
+        );
+    }
+
+    #[test]
+    fn a_folder_may_be_a_link_itself_but_not_a_file() {
+        let real = folder(&[("a", "")]);
+        let other = TempDir::new().unwrap();
+        symlink(real.path(), other.path().join("link")).unwrap();
+        assert_eq!(walk(&other.path().join("link")).files, [Path::new("a")]);
+        assert_eq!(walk(&real.path().join("a")).problems.0.len(), 1);
+        assert_eq!(walk(&real.path().join("b")).problems.0.len(), 1);
+    }
+}

@@ -23,7 +23,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Goes to the next value that is neither an object nor a list with something in it, and past it.
+    /// Goes past the next scalar, or to where an empty object or list is closed; begins what is around it.
     fn begin_value(&mut self, writer: &mut Writer) -> Result<(), Malformed> {
         loop {
             match self.peek() {
@@ -47,7 +47,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind a value: closes what ends here, and goes to where the next value begins; says whether none does.
+    /// Closes what ends here, and goes to where the next value begins; says whether none does.
     fn end_values(&mut self, writer: &mut Writer) -> Result<bool, Malformed> {
         while writer.depth() > 0 {
             match (self.peek(), writer.is_in_object()) {
@@ -55,7 +55,6 @@ impl Reader<'_> {
                     self.at += 1;
                     writer.end();
                 }
-                // Not behind a value: what was just begun ends, or nothing in it has been read.
                 (Some(b','), is_object) => {
                     self.at += 1;
                     if is_object {

@@ -20,6 +20,8 @@ pub(super) struct Input<R> {
     /// Of the file, where that begins; from 1.
     line: u64,
     is_at_end: bool,
+    /// How much of it may be in memory. Units: bytes.
+    limit: usize,
 }
 
 /// Why a file cannot be cut.
@@ -43,6 +45,7 @@ impl<R: Read> Input<R> {
             at: 0,
             line: 1,
             is_at_end: false,
+            limit: MAX_DOCUMENT_BYTES,
         }
     }
 
@@ -127,7 +130,7 @@ impl<R: Read> Input<R> {
         if self.is_at_end {
             return Ok(false);
         }
-        if self.rest().len() > MAX_DOCUMENT_BYTES {
+        if self.rest().len() > self.limit {
             return Err(Stuck::TooLarge);
         }
         self.buffer.drain(..self.at);
@@ -179,5 +182,99 @@ impl Braces {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, repeat};
+
+    use super::*;
+
+    /// Gives so many bytes at a time.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(self.0.len()).min(buffer.len());
+            let (now, later) = self.0.split_at(length);
+            buffer[..length].copy_from_slice(now);
+            self.0 = later;
+            Ok(length)
+        }
+    }
+
+    fn objects(text: &str, step: usize) -> Vec<(u64, String)> {
+        let mut input = Input::new(Slow(text.as_bytes(), step));
+        let mut found = Vec::new();
+        while let Some((ahead, _)) = input.peek().unwrap() {
+            input.pass(ahead);
+            let length = input.object().unwrap();
+            let text = String::from_utf8(input.rest()[..length].to_vec()).unwrap();
+            found.push((input.line(), text));
+            input.pass(length);
+        }
+        found
+    }
+
+    #[test]
+    fn braces_in_texts_end_nothing() {
+        let parts = [
+            r#"{"a":"}\\"}"#,
+            r#"{"\"}":{"{":[{}]}}"#,
+            "{\n}",
+            r#"{"é\\\"}":1}"#,
+        ];
+        let text = parts.join("\n ");
+        for step in [1, 2, 3, 7, 1000] {
+            let found = objects(&text, step);
+            let lines: Vec<_> = found.iter().map(|(line, _)| *line).collect();
+            let texts: Vec<_> = found.iter().map(|(_, text)| text.as_str()).collect();
+            assert_eq!((texts.as_slice(), lines), (&parts[..], vec![1, 2, 3, 5]));
+        }
+    }
+
+    #[test]
+    fn what_is_not_closed_goes_to_the_end() {
+        assert_eq!(objects(r#"{}{"a":"}"#, 2)[1].1, r#"{"a":"}"#);
+        assert_eq!(objects(r#"{"a\"#, 1)[0].1, r#"{"a\"#);
+    }
+
+    #[test]
+    fn chunks_end_before_separators_at_the_beginning_of_lines() {
+        let text = "a\n --- \nb---\n---\nc";
+        for step in [1, 2, 5, 100] {
+            let mut input = Input::new(Slow(text.as_bytes(), step));
+            let length = input.chunk().unwrap();
+            assert_eq!(&text[..length], "a\n --- \nb---\n");
+            input.pass(length);
+            assert!(input.starts_with(SEPARATOR).unwrap());
+            assert_eq!((input.line(), input.end_of_line().unwrap()), (4, 4));
+        }
+    }
+
+    #[test]
+    fn a_long_file_takes_no_more_memory_than_a_short_one() {
+        let object = format!("{{\"a\":\"{}\"}}\n", "x".repeat(1000));
+        let mut input = Input::new(Cursor::new(object.repeat(20_000)));
+        let mut count = 0;
+        while let Some((ahead, _)) = input.peek().unwrap() {
+            input.pass(ahead);
+            let length = input.object().unwrap();
+            input.pass(length);
+            count += 1;
+            assert!(input.buffer.capacity() <= 4 * BLOCK_BYTES);
+        }
+        assert_eq!(count, 20_000);
+    }
+
+    #[test]
+    fn an_object_without_an_end_is_not_read_for_ever() {
+        let mut input = Input::new(Cursor::new("{\"").chain(repeat(b'x')));
+        input.limit = 1 << 20;
+        assert!(matches!(input.object(), Err(Stuck::TooLarge)));
+        let mut input = Input::new(repeat(b'\n'));
+        input.limit = 1 << 20;
+        assert!(matches!(input.chunk(), Err(Stuck::TooLarge)));
     }
 }

@@ -119,31 +119,54 @@ fn is_yaml(input: &mut Input<impl Read>, writer: &mut Writer) -> Result<bool, St
     Ok(matches!(read, Ok(Some(_))) && writer.is_object())
 }
 
-/// Documents of YAML between lines that begin with `---`.
+/// Documents of YAML. A separator ends one; a second one may begin the next.
 fn yaml(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<(), Stop> {
-    let mut is_readable = true;
     loop {
+        let begun_in = input.line();
+        let begun = separator(input, out)?;
         let line = input.line();
-        if input.starts_with(SEPARATOR)? {
-            let length = input.end_of_line()?;
-            let after = input.rest()[SEPARATOR.len()..length].trim_ascii();
-            is_readable = after.is_empty() || after.starts_with(b"#");
-            if !is_readable {
-                let text = "only a comment may follow `---` in its line; begin the document in the next one";
-                out.problem(line, Rule::Syntax, text.to_owned())?;
+        let length = if input.starts_with(SEPARATOR)? {
+            0
+        } else {
+            input.chunk()?
+        };
+        match (begun, length) {
+            (None, 0) => return Ok(()),
+            (Some(Separator::Good), 0) => {
+                let text = "nothing stands behind this line; remove it";
+                out.problem(begun_in, Rule::Document, text.to_owned())?;
             }
-            input.pass(length);
-            continue;
-        }
-        let length = input.chunk()?;
-        if length == 0 {
-            return Ok(());
-        }
-        if is_readable {
-            chunk(&input.rest()[..length], line, out)?;
+            (Some(Separator::Bad), _) => {}
+            (None | Some(Separator::Good), _) => chunk(&input.rest()[..length], line, out)?,
         }
         input.pass(length);
+        separator(input, out)?;
     }
+}
+
+enum Separator {
+    Good,
+    /// What follows has been passed too.
+    Bad,
+}
+
+/// Goes past a separator where one is.
+fn separator(input: &mut Input<impl Read>, out: &mut Out<'_>) -> Result<Option<Separator>, Stop> {
+    if !input.starts_with(SEPARATOR)? {
+        return Ok(None);
+    }
+    let line = input.line();
+    let length = input.end_of_line()?;
+    let after = input.rest()[SEPARATOR.len()..length].trim_ascii();
+    if after.is_empty() || after.starts_with(b"#") {
+        input.pass(length);
+        return Ok(Some(Separator::Good));
+    }
+    let text = "only a comment may follow `---` in its line; begin the document in the next one";
+    out.problem(line, Rule::Syntax, text.to_owned())?;
+    let length = input.chunk()?;
+    input.pass(length);
+    Ok(Some(Separator::Bad))
 }
 
 /// What stands between two separators; it begins in `line`.
@@ -161,8 +184,7 @@ fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), Gone> {
     match yaml::read(text, out.writer) {
         Ok(Some(first)) => out.document(at(first)),
         Ok(None) => {
-            let text =
-                "only comments, or nothing, stand where a document should; remove the line `---`";
+            let text = "there is no document here, only comments, white space or null; remove it";
             out.problem(line, Rule::Document, text.to_owned())
         }
         Err(wrong) => out.problem(at(wrong.line), Rule::Syntax, wrong.why),

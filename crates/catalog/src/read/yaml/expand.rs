@@ -23,9 +23,12 @@ pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<(), Wrong>
         seen_in_aliases: 0,
         aliases: 0,
     };
-    expansion.value(0)?;
-    while let Some(open) = expansion.open.pop() {
-        expansion.go_on(open)?;
+    expansion.node(0, false)?;
+    while let Some(open) = expansion.open.last_mut() {
+        match open.advance(nodes) {
+            Some((key, value)) => expansion.go_on(key, value)?,
+            None => expansion.close(),
+        }
     }
     Ok(())
 }
@@ -62,62 +65,57 @@ enum What {
     Merged,
 }
 
+impl Open {
+    /// The next value, and its key where it has one; nothing at the end.
+    fn advance(&mut self, nodes: &Nodes<'_>) -> Option<(Option<usize>, usize)> {
+        let at = (self.next < self.end).then_some(self.next)?;
+        let (key, value) = match self.what {
+            What::List => (None, at),
+            What::Map | What::Merged => (Some(at), nodes.after(at)),
+        };
+        self.next = nodes.after(value);
+        Some((key, value))
+    }
+}
+
 impl Expansion<'_> {
-    /// Writes the next value or member of `open`, and all of it where nothing lies deeper.
-    fn go_on(&mut self, mut open: Open) -> Result<(), Wrong> {
-        while open.next < open.end {
-            let at = open.next;
-            let value = match open.what {
-                What::List => at,
-                What::Map | What::Merged => self.nodes.after(at),
-            };
-            open.next = self.nodes.after(value);
-            let depth = self.open.len();
-            self.open.push(open);
-            if open.what == What::List {
-                self.value(value)?;
-            } else if matches!(self.nodes.get(at).kind, Kind::Merge) {
-                self.merge(value)?;
-            } else {
-                self.key(at)?;
-                self.value(value)?;
+    fn go_on(&mut self, key: Option<usize>, value: usize) -> Result<(), Wrong> {
+        match key {
+            Some(key) if matches!(self.nodes.get(key).kind, Kind::Merge) => self.merge(value),
+            Some(key) => {
+                self.key(key)?;
+                self.node(value, false)
             }
-            if self.open.len() > depth + 1 {
-                return Ok(());
-            }
-            self.open.pop();
+            None => self.node(value, false),
         }
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.pop() else {
+            return;
+        };
         if open.what != What::Merged {
             self.writer.end();
         }
         self.aliases -= u32::from(open.is_alias);
-        Ok(())
     }
 
-    fn value(&mut self, at: usize) -> Result<(), Wrong> {
+    /// Writes a scalar, or begins what is none.
+    fn node(&mut self, at: usize, is_alias: bool) -> Result<(), Wrong> {
         self.count(at)?;
         let nodes = self.nodes;
         match &nodes.get(at).kind {
-            Kind::Scalar(scalar) => self.scalar(at, scalar),
-            Kind::Merge => {
-                self.writer.string("<<");
-                Ok(())
-            }
-            Kind::List { end } => self.begin(What::List, at, *end, false),
-            Kind::Map { end } => self.begin(What::Map, at, *end, false),
+            Kind::List { end } => return self.begin(What::List, at, *end, is_alias),
+            Kind::Map { end } => return self.begin(What::Map, at, *end, is_alias),
             Kind::Alias { of } => {
                 self.aliases += 1;
-                self.count(*of)?;
-                match &nodes.get(*of).kind {
-                    Kind::List { end } => self.begin(What::List, *of, *end, true),
-                    Kind::Map { end } => self.begin(What::Map, *of, *end, true),
-                    _ => {
-                        self.aliases -= 1;
-                        self.value(*of)
-                    }
-                }
+                return self.node(*of, true);
             }
+            Kind::Scalar(scalar) => self.scalar(at, scalar)?,
+            Kind::Merge => self.writer.string("<<"),
         }
+        self.aliases -= u32::from(is_alias);
+        Ok(())
     }
 
     fn begin(&mut self, what: What, at: usize, end: usize, is_alias: bool) -> Result<(), Wrong> {
@@ -243,7 +241,8 @@ fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
 fn general(value: f64) -> String {
     let value = value as f32;
     if !value.is_finite() {
-        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+        let sign = if value < 0.0 { "-" } else { "" };
+        return format!("{sign}.{}", if value.is_nan() { "nan" } else { "inf" });
     }
     let scientific = format!("{value:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));

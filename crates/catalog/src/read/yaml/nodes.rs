@@ -12,6 +12,9 @@ use crate::normal::MAX_DEPTH;
 /// The namespace of YAML's own tags.
 const YAML_TAGS: &str = "tag:yaml.org,2002:";
 
+/// The end of a list or an object as long as it is not known.
+const OPEN: usize = 0;
+
 /// One document.
 #[derive(Debug, Default)]
 pub(super) struct Nodes<'a> {
@@ -58,6 +61,13 @@ impl<'a> Nodes<'a> {
         &self.nodes[index]
     }
 
+    fn is_closed(&self, index: usize) -> bool {
+        !matches!(
+            self.nodes[index].kind,
+            Kind::List { end: OPEN } | Kind::Map { end: OPEN }
+        )
+    }
+
     /// Where the node behind this one and all in it is.
     pub(super) fn after(&self, index: usize) -> usize {
         match self.nodes[index].kind {
@@ -102,12 +112,12 @@ impl<'a> Reader<'a> {
                     kind(text, style, tag.as_deref()).map_err(|why| Wrong::new(line, why))?;
                 self.push(line, anchor, kind);
             }
-            Event::SequenceStart(_, anchor, _) => self.open(line, anchor, Kind::List { end: 0 }),
-            Event::MappingStart(_, anchor, _) => self.open(line, anchor, Kind::Map { end: 0 }),
+            Event::SequenceStart(_, anchor, _) => self.open(line, anchor, Kind::List { end: OPEN }),
+            Event::MappingStart(_, anchor, _) => self.open(line, anchor, Kind::Map { end: OPEN }),
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => {
                 let of = self.anchors.get(&anchor).copied();
-                let of = of.filter(|of| !self.open.contains(of));
+                let of = of.filter(|&of| self.nodes.is_closed(of));
                 let why = "an alias stands inside of what it names";
                 let of = of.ok_or_else(|| Wrong::new(line, why))?;
                 self.push(line, 0, Kind::Alias { of });
@@ -154,11 +164,7 @@ fn second(line: usize) -> Wrong {
 }
 
 fn kind<'a>(text: Cow<'a, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Kind<'a>, String> {
-    // `!` alone says: as if it were not quoted.
-    let is_plain = match tag.map(Tag::parts) {
-        None => style == ScalarStyle::Plain,
-        Some(parts) => parts == ("", "!"),
-    };
+    let is_plain = tag.is_none() && style == ScalarStyle::Plain;
     let own = tag.and_then(|tag| tag.suffix_in_namespace(YAML_TAGS));
     if text == "<<" && (is_plain || own.as_deref() == Some("merge")) {
         return Ok(Kind::Merge);

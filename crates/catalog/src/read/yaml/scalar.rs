@@ -20,10 +20,14 @@ const FALSE: &[&str] = &[
     "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF",
 ];
 const NULL: &[&str] = &["", "~", "null", "Null", "NULL"];
-/// What stands for a number that JSON does not have.
-const NOT_FINITE: &[&str] = &[
-    ".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf",
-    "-.INF",
+/// Numbers that JSON does not have.
+const NOT_FINITE: [(&[&str], f64); 3] = [
+    (&[".nan", ".NaN", ".NAN"], f64::NAN),
+    (
+        &[".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"],
+        f64::INFINITY,
+    ),
+    (&["-.inf", "-.Inf", "-.INF"], f64::NEG_INFINITY),
 ];
 /// What whole numbers begin with that are not decimal.
 const BASES: [(&str, u32); 7] = [
@@ -57,8 +61,8 @@ pub(super) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
     if is(TRUE) || is(FALSE) {
         return Scalar::Bool(is(TRUE));
     }
-    if is(NOT_FINITE) {
-        return Scalar::Float(f64::NAN);
+    if let Some((_, value)) = NOT_FINITE.iter().find(|(list, _)| is(list)) {
+        return Scalar::Float(*value);
     }
     number(&text).unwrap_or(Scalar::Text(text))
 }

@@ -1,1 +1,211 @@
+use proptest::prelude::*;
 
+use super::*;
+use crate::normal::normalised;
+
+/// Made with the peer.
+const SCALARS: &str = include_str!("../../../fixtures/yaml-scalars.tsv");
+
+fn json(text: &str) -> Result<String, Wrong> {
+    let mut writer = Writer::default();
+    let line = read(text, &mut writer)?;
+    Ok(line.map_or_else(|| "null".to_owned(), |_| writer.text().to_owned()))
+}
+
+#[track_caller]
+fn becomes(text: &str, expected: &str) {
+    match json(text) {
+        Ok(json) => assert_eq!(json, expected, "{text}"),
+        Err(wrong) => panic!("{text}\nline {}: {}", wrong.line, wrong.why),
+    }
+}
+
+#[track_caller]
+fn is_refused(text: &str, line: usize, why: &str) {
+    let wrong = json(text).expect_err(text);
+    assert_eq!(wrong.line, line, "{text}: {}", wrong.why);
+    assert!(wrong.why.contains(why), "{text}: {}", wrong.why);
+}
+
+#[test]
+fn scalars_are_what_the_peer_takes_them_for() {
+    let mut seen = 0;
+    for line in SCALARS.lines().filter(|line| !line.starts_with('#')) {
+        let (text, expected) = line.split_once('\t').unwrap();
+        let text: String = serde_json::from_str(text).unwrap();
+        let document = format!("v: {text}\n");
+        if expected == "error" {
+            assert!(json(&document).is_err(), "{text}");
+        } else {
+            becomes(&document, &format!("{{\"v\":{expected}}}"));
+        }
+        seen += 1;
+    }
+    assert_eq!(seen, 112);
+}
+
+#[test]
+fn names_become_texts() {
+    becomes(
+        "1: a\nyes: b\n0x10: c\n1.5: d\n2024-01-01: e\n'no': f\n-0: g\n",
+        r#"{"0":"g","1":"a","1.5":"d","16":"c","2024-01-01":"e","no":"f","true":"b"}"#,
+    );
+    becomes(
+        "1e6: a\n100000.0: b\n1234567.0: c\n0.0001: d\n0.00001: e\n3.4e40: f\n-.inf: g\n.nan: h\n",
+        r#"{"-.inf":"g",".inf":"f",".nan":"h","0.0001":"d","1.234567e+06":"c","100000":"b","1e+06":"a","1e-05":"e"}"#,
+    );
+    becomes("&a x: 1\n*a : 2\n", r#"{"x":2}"#);
+    for text in [
+        "~: 1",
+        "? [a]\n: 1",
+        "? {a: b}\n: 1",
+        "18446744073709551615: 1",
+    ] {
+        is_refused(text, 1, "a name is a text");
+    }
+}
+
+#[test]
+fn of_equal_names_the_last_stays() {
+    becomes("a: 1\na: 2\n", r#"{"a":2}"#);
+    becomes("1: a\n'1': b\n0x1: c\n", r#"{"1":"c"}"#);
+}
+
+#[test]
+fn aliases_are_what_they_name() {
+    becomes(
+        "a: &x [1, {b: c}]\nd: *x\ne: [*x]\n",
+        r#"{"a":[1,{"b":"c"}],"d":[1,{"b":"c"}],"e":[[1,{"b":"c"}]]}"#,
+    );
+    becomes("a: &x 1\nb: &x 2\nc: *x\n", r#"{"a":1,"b":2,"c":2}"#);
+    is_refused("a: 1\nb: *x\n", 2, "unknown anchor");
+    is_refused("a: &x\n  b: [*x]\n", 2, "inside of what it names");
+}
+
+#[test]
+fn merged_members_are_written_where_they_stand() {
+    let base = "b: &b {p: 1, q: 2}\n";
+    for (members, expected) in [
+        ("<<: *b", r#"{"p":1,"q":2}"#),
+        ("<<: *b\n  p: 3", r#"{"p":3,"q":2}"#),
+        // As the peer has it, though YAML would keep the member.
+        ("p: 3\n  <<: *b", r#"{"p":1,"q":2}"#),
+        ("<<: [*b, {p: 3, r: 4}]", r#"{"p":1,"q":2,"r":4}"#),
+        ("<<: {<<: *b, q: 5}", r#"{"p":1,"q":5}"#),
+        ("\"<<\": 1", r#"{"<<":1}"#),
+        ("!!merge \"<<\": *b", r#"{"p":1,"q":2}"#),
+    ] {
+        let text = format!("{base}m:\n  {members}\n");
+        becomes(&text, &format!(r#"{{"b":{{"p":1,"q":2}},"m":{expected}}}"#));
+    }
+    for text in ["<<: 1", "<<: [1]", "<<: ", "a: &a [1]\n<<: *a"] {
+        is_refused(
+            text,
+            text.lines().count(),
+            "takes over the members of objects only",
+        );
+    }
+}
+
+#[test]
+fn tags_of_yaml_count_and_others_do_not() {
+    becomes(
+        "a: !!str 1\nb: !own 5\nc: ! 7\nd: !!map {e: !!set {f}}\ng: !!str\nh: !!timestamp 2001-01-01\n",
+        r#"{"a":"1","b":"5","c":"7","d":{"e":{"f":null}},"g":"","h":"2001-01-01"}"#,
+    );
+    becomes(
+        "a: !!binary \"//8=\"\nb: !!binary |\n  aGVs\n  bG8=\n",
+        "{\"a\":\"\u{fffd}\u{fffd}\",\"b\":\"hello\"}",
+    );
+    becomes(
+        "a: !!float 7\nb: !!int \"0x10\"\nc: !!bool \"off\"\nd: !!null \"\"\n",
+        r#"{"a":7,"b":16,"c":false,"d":null}"#,
+    );
+    for text in [
+        "!!int 1.5",
+        "!!bool 1",
+        "!!null x",
+        "!!float x",
+        "!!binary '@'",
+    ] {
+        is_refused(text, 1, "is no !!");
+    }
+}
+
+#[test]
+fn texts_keep_their_lines_as_their_style_says() {
+    becomes(
+        "lit: |\n  a\n   b\n\n  c\nfold: >-\n  a\n  b\n\n  c\nkeep: |+\n  x\n\nplain: a\n  b\nq: 'it''s'\n",
+        r#"{"fold":"a b\nc","keep":"x\n\n","lit":"a\n b\n\nc\n","plain":"a b","q":"it's"}"#,
+    );
+}
+
+#[test]
+fn a_second_document_is_never_lost() {
+    for text in [
+        "{a: 1}\n{b: 2}\n",
+        "# c\n{\"a\": 1}\n{\"b\": 2}",
+        "a: 1\n...\nb: 2\n",
+        "[1]\n[2]",
+    ] {
+        is_refused(
+            text,
+            text.trim_end().lines().count(),
+            "another document begins here",
+        );
+    }
+    becomes("a: 1\n...\n# end\n", r#"{"a":1}"#);
+}
+
+#[test]
+fn few_nodes_do_not_become_very_many() {
+    let mut bomb = vec!["a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned()];
+    for level in 1..9 {
+        let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push(format!("a{level}: &a{level} [{aliases}]\n"));
+    }
+    let wrong = json(&bomb.concat()).unwrap_err();
+    assert!(wrong.why.contains("far too large"), "{}", wrong.why);
+    let text = "x".repeat(1 << 20);
+    let long = format!("a: &a {text}\nb: [{}]\n", vec!["*a"; 1000].join(", "));
+    let wrong = json(&long).unwrap_err();
+    assert!(wrong.why.contains("far too large"), "{}", wrong.why);
+    let useful = format!("a: &a {{b: c}}\nd: [{}]\n", vec!["*a"; 300].join(", "));
+    assert!(json(&useful).is_ok());
+}
+
+#[test]
+fn depth_ends_at_its_limit() {
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    becomes(&nested(10_000), &nested(10_000));
+    assert!(json(&nested(10_001)).is_err());
+    assert!(json(&"[".repeat(100_000)).is_err());
+    assert!(json(&"- ".repeat(20_000)).is_err());
+    assert!(json(&"a: &a ".repeat(5)).is_err());
+}
+
+#[test]
+fn as_go_prints_it_numbers_are_whole_and_html_is_escaped() {
+    let text =
+        "k: 12345678901234567890\nm: -0x7fffffffffffffff\nf: 1.50\nt: '<a> & \u{2028}'\n'<': 1";
+    let expected = r#"{"\u003c":1,"f":1.5,"k":12345678901234567890,"m":-9223372036854775807,"t":"\u003ca\u003e \u0026 \u2028"}"#;
+    assert_eq!(to_json(text).as_deref(), Ok(expected));
+    assert_eq!(to_json("").as_deref(), Ok("null"));
+    assert_eq!(to_json("a: 1\nb: [\n").unwrap_err().at, 5);
+}
+
+proptest! {
+    #[test]
+    fn what_is_json_is_read_as_such(json in "\\[(\"[a-z<é\\\\]?\"|[1-9]{1,3}|true|null)(,(\"[a-z<é]{0,3}\"|-?[1-9]{1,3}|\\{\"a\": ?\"\"\\})){0,5}\\]") {
+        if let Ok(normal) = normalised(&json) {
+            prop_assert_eq!(super::tests::json(&json).ok(), Some(normal));
+        }
+    }
+
+    #[test]
+    fn any_text_ends_well(text in "([a-c:\\-\\[\\]{},&*!|>#'\"%@`?~<. \\n\\t]|---\\n|<<: |&a |\\*a |!!int ){0,40}") {
+        if let Ok(json) = json(&text) {
+            prop_assert_eq!(normalised(&json).unwrap(), json);
+        }
+    }
+}
