@@ -464,13 +464,18 @@ async fn what_nobody_uses_goes_and_what_was_pushed_stays() {
     };
     eventually(async || !revision(&image).exists()).await;
     upstream.stop().await;
-    let path = format!("/v2/copy/a/blobs/{layer}");
+    // Not by asking for it: what somebody asks for stays for a while.
+    let hex = layer.hex();
+    let data = server.content(&format!("blobs/sha256/{}/{hex}/data", &hex[..2]));
+    assert!(data.exists());
     eventually(async || {
         let collect = server.request(Method::POST, "/v2/_atoll/gc");
         assert_eq!(collect.send().await.unwrap().status(), StatusCode::OK);
-        server.get(&path).await.status() == StatusCode::SERVICE_UNAVAILABLE
+        !data.exists()
     })
     .await;
+    let gone = server.get(&format!("/v2/copy/a/blobs/{layer}")).await;
+    assert_eq!(gone.status(), StatusCode::SERVICE_UNAVAILABLE);
     let stays = server.get(&format!("/v2/copy/a/manifests/{pushed}")).await;
     assert_eq!(stays.status(), StatusCode::OK);
 }
