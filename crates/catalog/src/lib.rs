@@ -19,6 +19,7 @@ pub mod schema;
 mod testing;
 pub mod version;
 mod walk;
+pub mod write;
 
 pub use document::{Document, Origin, PACKAGE};
 pub use problem::{Problem, Problems, Rule};

@@ -1,0 +1,113 @@
+//! The files.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::path::{Component, Path, PathBuf};
+
+use super::{Format, document, in_order};
+use crate::Document;
+
+/// A folder that is being written. Nobody sees it before [`Writer::finish`].
+#[derive(Debug)]
+pub struct Writer {
+    folder: PathBuf,
+    format: Format,
+    partial: PathBuf,
+    is_finished: bool,
+}
+
+impl Writer {
+    /// Begins a catalog in a folder that does not exist yet, or is empty.
+    ///
+    /// Errors: it has something in it, or cannot be made.
+    pub fn create(folder: &Path, format: Format) -> io::Result<Self> {
+        let is_taken = match fs::read_dir(folder) {
+            Ok(mut entries) => entries.next().is_some(),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => false,
+            Err(e) => return Err(e),
+        };
+        let wrong = |kind, why: &str| io::Error::new(kind, format!("{}: {why}", folder.display()));
+        if is_taken {
+            return Err(wrong(
+                io::ErrorKind::AlreadyExists,
+                "the folder has something in it; name a new one",
+            ));
+        }
+        let Some(name) = folder.file_name() else {
+            return Err(wrong(
+                io::ErrorKind::InvalidInput,
+                "this is no name of a folder",
+            ));
+        };
+        let mut partial = std::ffi::OsString::from(".");
+        partial.push(name);
+        partial.push(format!(".{}.partial", std::process::id()));
+        let partial = folder.with_file_name(partial);
+        if let Some(parent) = folder.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::create_dir(&partial)?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            format,
+            partial,
+            is_finished: false,
+        })
+    }
+
+    /// Writes the documents of one package; those of no package have the name "".
+    ///
+    /// Errors: the name cannot be that of a folder, was written before, or the disk does not take it.
+    pub fn package(&mut self, name: &str, documents: &[Document]) -> io::Result<()> {
+        let folder = if name.is_empty() {
+            self.partial.clone()
+        } else {
+            check_name(name)?;
+            let folder = self.partial.join(name);
+            fs::create_dir(&folder)?;
+            folder
+        };
+        let file = folder
+            .join("catalog")
+            .with_extension(self.format.extension());
+        let mut out = BufWriter::new(File::create_new(file)?);
+        for it in in_order(documents) {
+            document(&it.json, self.format, &mut out)?;
+        }
+        out.into_inner()?.sync_all()
+    }
+
+    /// Gives the folder its name.
+    ///
+    /// Errors: there is something of that name now, or the disk does not take it.
+    pub fn finish(mut self) -> io::Result<()> {
+        // A folder replaces an empty one.
+        fs::rename(&self.partial, &self.folder)?;
+        self.is_finished = true;
+        match self.folder.parent().filter(|it| !it.as_os_str().is_empty()) {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What was begun and not finished is of no use.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // Whatever stays has a name that says what it is.
+            let _ = fs::remove_dir_all(&self.partial);
+        }
+    }
+}
+
+fn check_name(name: &str) -> io::Result<()> {
+    let mut parts = Path::new(name).components();
+    match (parts.next(), parts.next()) {
+        (Some(Component::Normal(part)), None) if part == name => Ok(()),
+        _ => {
+            let why = format!("the name {name:?} of a package cannot be that of a folder");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
+    }
+}
