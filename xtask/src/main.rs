@@ -23,6 +23,7 @@ mod installation;
 mod libtest;
 mod postgres;
 mod scratch;
+mod task;
 mod test;
 mod tidy;
 mod up;
@@ -31,44 +32,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The tasks of this workspace.
-#[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask")]
-enum Task {
-    /// Build and start everything on this machine; `--demo` shows the main job and ends
-    Up(up::Arguments),
-    /// Everything that must hold; the last line counts it
-    Test(test::Arguments),
-    /// The house's own rules
-    Tidy,
-    /// Writes anew what is generated and checked in: messages and descriptors of `proto/`
-    Codegen,
-    /// Which operations of the API are there
-    ApiCoverage,
-    /// Container images of the services, small and the same for the same source
-    Images(images::Arguments),
-    /// What is carried to the disconnected host: the images, and the program that prepares it
-    Bundle(bundle::Arguments),
-    /// Measure
-    #[command(subcommand)]
-    Bench(bench::What),
-    /// Data about the database that builds need
-    #[command(subcommand)]
-    Db(db::What),
-}
-
 fn main() -> ExitCode {
-    let done = cargo::check_version().and_then(|()| match Task::parse() {
-        Task::Up(arguments) => up::run(&arguments),
-        Task::Test(arguments) => Ok(test::run(&arguments)),
-        Task::Tidy => tidy::run(),
-        Task::Codegen => codegen::run(),
-        Task::ApiCoverage => api_coverage::run(),
-        Task::Images(arguments) => images::run(&arguments),
-        Task::Bundle(arguments) => bundle::run(&arguments),
-        Task::Bench(what) => bench::run(&what),
-        Task::Db(what) => db::run(&what),
-    });
+    let done = cargo::check_version().and_then(|()| task::Task::parse().run());
     done.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
         ExitCode::FAILURE

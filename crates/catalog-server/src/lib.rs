@@ -88,8 +88,12 @@ async fn serve(
     let http = service::layers::apply(http, "catalog-server");
     let mut shared = Vec::new();
     let mut own = Vec::new();
+    let options = grpc::Options {
+        max_request: settings.grpc_max_message_size,
+        shutdown: shutdown.clone(),
+    };
     for keeper in &keepers {
-        let router = grpc::router(keeper.catalog());
+        let router = grpc::router(keeper.catalog(), &options);
         match keeper.port() {
             Some(port) => own.push((port, router)),
             None => shared.push((keeper.name().to_owned(), router)),

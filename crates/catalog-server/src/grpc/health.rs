@@ -2,8 +2,9 @@
 
 use std::pin::Pin;
 
+use futures_util::{Stream, StreamExt as _, future, stream};
+use service::CancellationToken;
 use tokio_stream::wrappers::WatchStream;
-use tokio_stream::{Stream, StreamExt as _};
 use tonic::{Request, Response, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server;
@@ -15,11 +16,12 @@ use crate::Catalog;
 #[derive(Debug)]
 pub(super) struct Health {
     catalog: Catalog,
+    shutdown: CancellationToken,
 }
 
 impl Health {
-    pub(super) fn new(catalog: Catalog) -> Self {
-        Self { catalog }
+    pub(super) fn new(catalog: Catalog, shutdown: CancellationToken) -> Self {
+        Self { catalog, shutdown }
     }
 }
 
@@ -45,7 +47,7 @@ impl health_server::Health for Health {
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<HealthCheckResponse, Status>> + Send>>;
 
-    /// The state now, and each time that it changes.
+    /// The state now, and each time that it changes; at the end that nothing is served any more.
     async fn watch(
         &self,
         _: Request<HealthCheckRequest>,
@@ -54,8 +56,10 @@ impl health_server::Health for Health {
         let states = WatchStream::new(self.catalog.changes()).map(|served| served.is_some());
         let news = states.filter_map(move |is_served| {
             let is_news = told.replace(is_served) != Some(is_served);
-            is_news.then(|| Ok(status(is_served)))
+            future::ready(is_news.then(|| Ok(status(is_served))))
         });
-        Ok(Response::new(Box::pin(news)))
+        let end = self.shutdown.clone().cancelled_owned();
+        let last = stream::once(async { Ok(status(false)) });
+        Ok(Response::new(Box::pin(news.take_until(end).chain(last))))
     }
 }

@@ -50,6 +50,11 @@ impl Cache {
         self.slices(self.header().packages)
     }
 
+    /// A reply without messages.
+    pub fn nothing(self: &Arc<Self>) -> Slices {
+        Slices::new(self, Spans::One(None))
+    }
+
     /// Every bundle of every channel, framed.
     pub fn list_bundles(self: &Arc<Self>) -> Slices {
         self.slices(self.header().bundles)

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use memmap2::Mmap;
@@ -26,6 +26,7 @@ pub(super) struct Map {
     end: u64,
     /// One bit for each block that was compared.
     compared: Vec<AtomicU64>,
+    is_damaged: AtomicBool,
 }
 
 /// Maps all of `file`.
@@ -53,7 +54,13 @@ impl Map {
             checksums,
             end,
             compared,
+            is_damaged: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a block was found that is not what was written.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
     }
 
     /// The bytes at `span`, not copied.
@@ -95,6 +102,7 @@ impl Map {
             return Err(Damaged);
         };
         if crc32fast::hash(bytes) != u32::take(&mut wanted) {
+            self.is_damaged.store(true, Ordering::Relaxed);
             return Err(Damaged);
         }
         word.fetch_or(bit, Ordering::Relaxed);

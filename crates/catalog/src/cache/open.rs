@@ -1,7 +1,9 @@
 //! The file, opened.
 
+use std::cmp::Ordering;
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -108,6 +110,11 @@ impl Cache {
         self.header.length
     }
 
+    /// Whether something was asked for that is not what was written. The file is of no use any more then.
+    pub fn is_damaged(&self) -> bool {
+        self.map.is_damaged()
+    }
+
     /// The bytes at `span`, which lie in the file's mapping.
     ///
     /// Errors: they are not those that were written.
@@ -116,7 +123,7 @@ impl Cache {
     }
 
     /// The bytes at `span`, piece by piece.
-    pub fn slices(self: &std::sync::Arc<Self>, span: Span) -> Slices {
+    pub fn slices(self: &Arc<Self>, span: Span) -> Slices {
         Slices::new(self, Spans::One(Some(span)))
     }
 
@@ -145,21 +152,21 @@ impl Cache {
         }
     }
 
-    /// Those of `rows` for which `order` tells [`Equal`](std::cmp::Ordering::Equal); the rows are sorted by it.
+    /// Those of `rows` for which `order` tells [`Ordering::Equal`]; the rows are sorted by it.
     pub(super) fn find<R: Row>(
         &self,
         table: Table,
         rows: Rows,
-        order: impl Fn(&R) -> std::cmp::Ordering,
+        order: impl Fn(&R) -> Ordering,
     ) -> Option<(u32, R)> {
         let (mut low, mut high) = (rows.first, rows.first.saturating_add(rows.count));
         while low < high {
             let middle = low + (high - low) / 2;
             let row = self.row(table, middle)?;
             match order(&row) {
-                std::cmp::Ordering::Equal => return Some((middle, row)),
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
+                Ordering::Equal => return Some((middle, row)),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
             }
         }
         None

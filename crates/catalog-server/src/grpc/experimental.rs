@@ -1,0 +1,56 @@
+//! `api.ExperimentalRegistry`: documents with schemas of their author's own.
+
+use std::sync::Arc;
+
+use catalog::api::ExperimentalListPackageCustomSchemasRequest;
+use catalog::cache::{Cache, Slices};
+use tonic::Status;
+
+use super::quote::quote;
+use super::wire::Call;
+
+/// Who asks has to say `true` here: the call may change or go without notice.
+const ACKNOWLEDGE: &str = "x-acknowledge-experimental";
+/// How schemas and packages are written that can be asked for.
+const PATTERN: &str = "^[a-zA-Z0-9][a-zA-Z0-9._-]*$";
+
+pub(super) fn list_package_custom_schemas(
+    cache: &Arc<Cache>,
+    call: &Call<ExperimentalListPackageCustomSchemasRequest>,
+) -> Result<Slices, Status> {
+    // Nothing at all is said to those who have not.
+    let is_acknowledged = call
+        .metadata
+        .get(ACKNOWLEDGE)
+        .is_some_and(|value| value == "true");
+    if !is_acknowledged {
+        return Ok(cache.nothing());
+    }
+    let ExperimentalListPackageCustomSchemasRequest {
+        schema,
+        package_name,
+    } = &call.message;
+    if schema.is_empty() {
+        return Err(Status::invalid_argument("schema is required"));
+    }
+    check("schema", schema)?;
+    if !package_name.is_empty() {
+        check("packageName", package_name)?;
+    }
+    let found = cache.customs(schema, package_name);
+    Ok(found.unwrap_or_else(|| cache.nothing()))
+}
+
+fn check(what: &str, name: &str) -> Result<(), Status> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric();
+    let mut bytes = name.bytes();
+    let is_good = bytes.next().is_some_and(is_plain)
+        && bytes.all(|byte| is_plain(byte) || b"._-".contains(&byte));
+    if is_good {
+        return Ok(());
+    }
+    let name = quote(name);
+    Err(Status::invalid_argument(format!(
+        "invalid custom schema query: invalid {what} {name}: must match {PATTERN}"
+    )))
+}

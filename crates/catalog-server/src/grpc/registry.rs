@@ -1,0 +1,151 @@
+//! `api.Registry`: what each call is answered with. Texts of errors are the protocol's, and so is their code: clients
+//! tell them apart by nothing else.
+
+use std::sync::Arc;
+
+use catalog::api::{
+    GetAllProvidersRequest, GetAllReplacementsRequest, GetBundleInChannelRequest, GetBundleRequest,
+    GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
+};
+use catalog::cache::{Cache, Channel, Package, Slices};
+use tonic::Status;
+
+use super::quote::quote;
+use super::wire::Call;
+
+type Answer = Result<Slices, Status>;
+
+pub(super) fn get_package(cache: &Arc<Cache>, call: &Call<GetPackageRequest>) -> Answer {
+    Ok(package(cache, &call.message.name)?.reply())
+}
+
+pub(super) fn get_bundle(cache: &Arc<Cache>, call: &Call<GetBundleRequest>) -> Answer {
+    let GetBundleRequest {
+        pkg_name,
+        channel_name,
+        csv_name,
+    } = &call.message;
+    let channel = channel(package(cache, pkg_name)?, pkg_name, channel_name)?;
+    let entry = channel.entry(csv_name).ok_or_else(|| {
+        let [package, channel, bundle] = [pkg_name, channel_name, csv_name].map(|name| quote(name));
+        Status::unknown(format!(
+            "package {package}, channel {channel}, bundle {bundle} not found"
+        ))
+    })?;
+    Ok(entry.reply())
+}
+
+pub(super) fn get_bundle_for_channel(
+    cache: &Arc<Cache>,
+    call: &Call<GetBundleInChannelRequest>,
+) -> Answer {
+    let GetBundleInChannelRequest {
+        pkg_name,
+        channel_name,
+    } = &call.message;
+    let channel = channel(package(cache, pkg_name)?, pkg_name, channel_name)?;
+    let head = channel.head();
+    let head = head.ok_or_else(|| Status::data_loss("the cache is damaged"))?;
+    Ok(head.reply())
+}
+
+pub(super) fn get_channel_entries_that_replace(
+    cache: &Arc<Cache>,
+    call: &Call<GetAllReplacementsRequest>,
+) -> Answer {
+    let name = &call.message.csv_name;
+    let text = || format!("no channel entries found that replace {name}");
+    cache.replacing(name).ok_or_else(|| Status::unknown(text()))
+}
+
+pub(super) fn get_bundle_that_replaces(
+    cache: &Arc<Cache>,
+    call: &Call<GetReplacementRequest>,
+) -> Answer {
+    let GetReplacementRequest {
+        csv_name,
+        pkg_name,
+        channel_name,
+    } = &call.message;
+    // Only here the name stands without quotes.
+    let package = cache.package(pkg_name);
+    let package =
+        package.ok_or_else(|| Status::unknown(format!("package {pkg_name} not found")))?;
+    let channel = channel(package, pkg_name, channel_name)?;
+    let entry = channel.replacing(csv_name).ok_or_else(|| {
+        let [package, channel] = [pkg_name, channel_name].map(|name| quote(name));
+        Status::unknown(format!(
+            "no entry found for package {package}, channel {channel}"
+        ))
+    })?;
+    Ok(entry.reply())
+}
+
+pub(super) fn get_channel_entries_that_provide(
+    cache: &Arc<Cache>,
+    call: &Call<GetAllProvidersRequest>,
+) -> Answer {
+    let GetAllProvidersRequest {
+        group,
+        version,
+        kind,
+        ..
+    } = &call.message;
+    let found = cache.providing(group, version, kind);
+    found.ok_or_else(|| nothing_provides(group, version, kind))
+}
+
+pub(super) fn get_latest_channel_entries_that_provide(
+    cache: &Arc<Cache>,
+    call: &Call<GetLatestProvidersRequest>,
+) -> Answer {
+    let GetLatestProvidersRequest {
+        group,
+        version,
+        kind,
+        ..
+    } = &call.message;
+    let found = cache.latest_providing(group, version, kind);
+    found.ok_or_else(|| nothing_provides(group, version, kind))
+}
+
+pub(super) fn get_default_bundle_that_provides(
+    cache: &Arc<Cache>,
+    call: &Call<GetDefaultProviderRequest>,
+) -> Answer {
+    let GetDefaultProviderRequest {
+        group,
+        version,
+        kind,
+        ..
+    } = &call.message;
+    if cache.latest_providing(group, version, kind).is_none() {
+        return Err(nothing_provides(group, version, kind));
+    }
+    let entry = cache.default_providing(group, version, kind);
+    let entry = entry.ok_or_else(|| {
+        let api = api(group, version, kind);
+        Status::unknown(format!("no entry found that provides {api}"))
+    })?;
+    Ok(entry.reply())
+}
+
+fn package<'a>(cache: &'a Arc<Cache>, name: &str) -> Result<Package<'a>, Status> {
+    let text = || format!("package {} not found", quote(name));
+    cache.package(name).ok_or_else(|| Status::unknown(text()))
+}
+
+fn channel<'a>(package: Package<'a>, of: &str, name: &str) -> Result<Channel<'a>, Status> {
+    let text = || format!("package {}, channel {} not found", quote(of), quote(name));
+    package.channel(name).ok_or_else(|| Status::unknown(text()))
+}
+
+fn nothing_provides(group: &str, version: &str, kind: &str) -> Status {
+    let api = api(group, version, kind);
+    Status::unknown(format!("no channel entries found that provide {api}"))
+}
+
+fn api(group: &str, version: &str, kind: &str) -> String {
+    let [group, version, kind] = [group, version, kind].map(quote);
+    format!("group:{group} version:{version} kind:{kind}")
+}

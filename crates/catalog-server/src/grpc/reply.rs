@@ -1,0 +1,99 @@
+//! Answers: what lies framed in the cache, and how it ended.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use bytes::Bytes;
+use catalog::cache::{Damaged, Slices};
+use futures_util::{Stream, StreamExt as _, stream};
+use http_body::Frame;
+use tonic::{Code, Status};
+
+use super::gzip;
+use super::metrics::Measured;
+
+const OK: HeaderValue = HeaderValue::from_static("0");
+/// Clients of the time before this header was optional look for it.
+const NO_MESSAGE: HeaderValue = HeaderValue::from_static("");
+
+/// The answer that `slices` are, compressed if asked for.
+pub(super) fn answer(slices: Slices, is_compressed: bool, measured: Measured) -> Response<Body> {
+    let mut response = if is_compressed {
+        let pieces = gzip::compress(slices);
+        Response::new(Body::new(Reply {
+            pieces,
+            measured: Some(measured),
+        }))
+    } else {
+        let pieces = stream::iter(slices);
+        Response::new(Body::new(Reply {
+            pieces,
+            measured: Some(measured),
+        }))
+    };
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("application/grpc");
+    headers.insert(header::CONTENT_TYPE, kind);
+    if is_compressed {
+        headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
+    }
+    response
+}
+
+/// The answer where there is none.
+pub(super) fn refuse(status: &Status, measured: Measured) -> Response<Body> {
+    measured.end(status.code());
+    status.clone().into_http()
+}
+
+/// Pieces, then trailers. A piece is made when the connection has room for it.
+struct Reply<S> {
+    pieces: S,
+    /// Nothing when the trailers are sent.
+    measured: Option<Measured>,
+}
+
+impl<S: Stream<Item = Result<Bytes, Damaged>> + Unpin> http_body::Body for Reply<S> {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.measured.is_none() {
+            return Poll::Ready(None);
+        }
+        let piece = std::task::ready!(self.pieces.poll_next_unpin(cx));
+        let frame = match piece {
+            Some(Ok(piece)) => Frame::data(piece),
+            None => {
+                self.end(Code::Ok);
+                let ok = [("grpc-status", OK), ("grpc-message", NO_MESSAGE)];
+                let ok = ok.map(|(name, value)| (header::HeaderName::from_static(name), value));
+                Frame::trailers(HeaderMap::from_iter(ok))
+            }
+            Some(Err(damaged)) => {
+                tracing::error!("{damaged}: a reply broke off");
+                self.end(Code::DataLoss);
+                let mut trailers = HeaderMap::new();
+                let status = Status::data_loss(damaged.to_string());
+                // Nothing in it can be no header.
+                status.add_header(&mut trailers).ok();
+                Frame::trailers(trailers)
+            }
+        };
+        Poll::Ready(Some(Ok(frame)))
+    }
+}
+
+impl<S> Reply<S> {
+    fn end(&mut self, code: Code) {
+        if let Some(measured) = self.measured.take() {
+            measured.end(code);
+        }
+    }
+}

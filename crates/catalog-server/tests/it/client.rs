@@ -1,0 +1,112 @@
+//! A client that knows only messages and names of calls.
+
+use prost::Message;
+use tonic::client::Grpc;
+use tonic::codec::CompressionEncoding;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// Units: bytes. More than any message here.
+const MAX_MESSAGE: usize = 64 << 20;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    grpc: Grpc<Channel>,
+}
+
+impl Client {
+    pub(crate) async fn new(address: &str) -> Self {
+        let endpoint = Endpoint::from_shared(address.to_owned()).unwrap();
+        let channel = endpoint.connect().await.unwrap();
+        let grpc = Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE);
+        Self { grpc }
+    }
+
+    /// Compresses requests, and takes compressed replies.
+    pub(crate) fn gzipped(self) -> Self {
+        let grpc = self.grpc.send_compressed(CompressionEncoding::Gzip);
+        let grpc = grpc.accept_compressed(CompressionEncoding::Gzip);
+        Self { grpc }
+    }
+
+    /// Takes compressed replies, and does not compress requests.
+    pub(crate) fn accepting_gzip(self) -> Self {
+        let grpc = self.grpc.accept_compressed(CompressionEncoding::Gzip);
+        Self { grpc }
+    }
+
+    /// The first message of an answer that has one.
+    pub(crate) async fn one<Q, A>(&self, method: &str, request: Q) -> Result<A, Status>
+    where
+        Q: Message + Default + 'static,
+        A: Message + Default + 'static,
+    {
+        Ok(self.all(method, request).await?.remove(0))
+    }
+
+    /// Every message of an answer.
+    pub(crate) async fn all<Q, A>(&self, method: &str, request: Q) -> Result<Vec<A>, Status>
+    where
+        Q: Message + Default + 'static,
+        A: Message + Default + 'static,
+    {
+        self.sent("api.Registry", method, Request::new(request))
+            .await
+    }
+
+    /// The same, of any service, with metadata.
+    pub(crate) async fn sent<Q, A>(
+        &self,
+        service: &str,
+        method: &str,
+        request: Request<Q>,
+    ) -> Result<Vec<A>, Status>
+    where
+        Q: Message + Default + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut stream = self.begin(service, method, request).await?;
+        let mut messages = Vec::new();
+        while let Some(message) = stream.message().await? {
+            messages.push(message);
+        }
+        Ok(messages)
+    }
+
+    /// Begins a call.
+    pub(crate) async fn begin<Q, A>(
+        &self,
+        service: &str,
+        method: &str,
+        request: Request<Q>,
+    ) -> Result<Streaming<A>, Status>
+    where
+        Q: Message + Default + 'static,
+        A: Message + Default + 'static,
+    {
+        let response = self.response(service, method, request).await?;
+        Ok(response.into_inner())
+    }
+
+    /// The head of an answer, and what follows.
+    pub(crate) async fn response<Q, A>(
+        &self,
+        service: &str,
+        method: &str,
+        request: Request<Q>,
+    ) -> Result<Response<Streaming<A>>, Status>
+    where
+        Q: Message + Default + 'static,
+        A: Message + Default + 'static,
+    {
+        let mut grpc = self.grpc.clone();
+        grpc.ready()
+            .await
+            .map_err(|error| Status::unavailable(error.to_string()))?;
+        let path: PathAndQuery = format!("/{service}/{method}").parse().unwrap();
+        let codec = ProstCodec::<Q, A>::default();
+        grpc.server_streaming(request, path, codec).await
+    }
+}

@@ -1,0 +1,122 @@
+//! Health and reflection, as probes and tools ask for them.
+
+use std::sync::Arc;
+
+use tonic::{Code, Request};
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
+use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
+use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
+use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
+
+use crate::client::Client;
+use crate::server::{CATALOG, Server};
+
+const HEALTH: &str = "grpc.health.v1.Health";
+
+fn about(service: &str) -> Request<HealthCheckRequest> {
+    let service = service.to_owned();
+    Request::new(HealthCheckRequest { service })
+}
+
+async fn check(client: &Client, service: &str) -> ServingStatus {
+    let mut answer = client.sent(HEALTH, "Check", about(service)).await.unwrap();
+    let answer: HealthCheckResponse = answer.remove(0);
+    answer.status()
+}
+
+#[tokio::test]
+async fn whatever_is_asked_for_is_served_when_a_catalog_is_there() {
+    let server = Server::empty(catalog_server::grpc::Options::default()).await;
+    let client = server.client().await;
+    assert_eq!(check(&client, "").await, ServingStatus::NotServing);
+    server.serve(CATALOG);
+    for service in ["", "api.Registry", "no.such.Service"] {
+        assert_eq!(
+            check(&client, service).await,
+            ServingStatus::Serving,
+            "{service}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn those_who_watch_are_told_of_changes_and_of_the_end() {
+    let server = Server::empty(catalog_server::grpc::Options::default()).await;
+    let client = server.client().await;
+    let mut told = client
+        .begin::<_, HealthCheckResponse>(HEALTH, "Watch", about("api.Registry"))
+        .await
+        .unwrap();
+    let mut next = async || told.message().await.unwrap().map(|one| one.status());
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    server.serve(CATALOG);
+    assert_eq!(next().await, Some(ServingStatus::Serving));
+    // Another catalog in its place is no news.
+    server
+        .catalog
+        .replace(Arc::clone(&server.catalog.current().unwrap()));
+    server.shutdown.cancel();
+    assert_eq!(next().await, Some(ServingStatus::NotServing));
+    assert_eq!(next().await, None);
+    server.wait().await;
+}
+
+async fn reflect(client: &Client, ask: MessageRequest) -> MessageResponse {
+    let request = ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(ask),
+    };
+    let service = "grpc.reflection.v1.ServerReflection";
+    let answers = client
+        .sent(service, "ServerReflectionInfo", Request::new(request))
+        .await;
+    let answer: ServerReflectionResponse = answers.unwrap().remove(0);
+    answer.message_response.unwrap()
+}
+
+#[tokio::test]
+async fn reflection_tells_of_five_services_and_their_files() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let MessageResponse::ListServicesResponse(list) =
+        reflect(&client, MessageRequest::ListServices(String::new())).await
+    else {
+        panic!("another answer")
+    };
+    let mut names: Vec<_> = list.service.iter().map(|one| &*one.name).collect();
+    names.sort_unstable();
+    let wanted = [
+        "api.ExperimentalRegistry",
+        "api.Registry",
+        HEALTH,
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+    ];
+    assert_eq!(names, wanted);
+    for symbol in wanted {
+        let ask = MessageRequest::FileContainingSymbol(symbol.to_owned());
+        let answer = reflect(&client, ask).await;
+        assert!(
+            matches!(answer, MessageResponse::FileDescriptorResponse(_)),
+            "{symbol}"
+        );
+    }
+    let ask = MessageRequest::FileContainingSymbol("api.Nothing".to_owned());
+    let service = "grpc.reflection.v1alpha.ServerReflection";
+    let request = Request::new(ServerReflectionRequest {
+        host: String::new(),
+        message_request: Some(ask),
+    });
+    let answer = client
+        .sent::<_, ServerReflectionResponse>(service, "ServerReflectionInfo", request)
+        .await;
+    let is_missing = match answer {
+        Err(status) => status.code() == Code::NotFound,
+        Ok(answers) => matches!(
+            answers[0].message_response,
+            Some(MessageResponse::ErrorResponse(_))
+        ),
+    };
+    assert!(is_missing);
+}

@@ -1,0 +1,14 @@
+//! The catalog server as its clients see it: real gRPC over a real connection.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where it fails, also in the functions beside the tests"
+)]
+
+mod calls;
+mod client;
+mod health;
+mod limits;
+mod oracle;
+mod replaced;
+mod server;

@@ -1,0 +1,312 @@
+//! Every answer compared with that of another server of the same catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use catalog::api::{
+    Bundle, ChannelEntry, ExperimentalListPackageCustomSchemasRequest, GetAllProvidersRequest,
+    GetAllReplacementsRequest, GetBundleInChannelRequest, GetBundleRequest,
+    GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
+    ListBundlesRequest, ListPackageRequest, Package, PackageName,
+};
+use catalog_server::grpc::Options;
+use prost::Message;
+use prost_types::Struct;
+use tempfile::TempDir;
+use tonic::{Request, Status};
+
+use crate::client::Client;
+use crate::server::{Server, open};
+
+/// The other server needs minutes where machines are busy.
+const DEADLINE: Duration = Duration::from_mins(5);
+/// Of the APIs, every so manieth: the other server reads all bundles for each.
+const STEP: usize = 25;
+
+/// A process that ends with the test.
+struct Peer {
+    process: Child,
+    address: String,
+    _folder: TempDir,
+}
+
+impl Peer {
+    fn start(program: &str, folder: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let own = TempDir::new().unwrap();
+        let mut command = Command::new(program);
+        command.args([
+            "serve",
+            folder,
+            "--pprof-addr",
+            "",
+            "--termination-log",
+            "/dev/null",
+        ]);
+        command
+            .args(["--port", &port.to_string()])
+            .current_dir(own.path());
+        Self {
+            process: command.stderr(Stdio::null()).spawn().unwrap(),
+            address: format!("http://127.0.0.1:{port}"),
+            _folder: own,
+        }
+    }
+
+    async fn client(&mut self) -> Client {
+        let deadline = Instant::now() + DEADLINE;
+        let address = self.address.trim_start_matches("http://").to_owned();
+        while tokio::net::TcpStream::connect(&address).await.is_err() {
+            assert!(self.process.try_wait().unwrap().is_none(), "it has ended");
+            assert!(Instant::now() < deadline);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Client::new(&self.address).await
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// Ours and the other one.
+struct Both {
+    ours: Client,
+    theirs: Client,
+    compared: usize,
+}
+
+type Answer<A> = Result<Vec<A>, (tonic::Code, String)>;
+
+fn plain<A: Message>(answer: Result<Vec<A>, Status>) -> Answer<A> {
+    answer.map_err(|status| (status.code(), status.message().to_owned()))
+}
+
+impl Both {
+    /// Asks both; answers to random orders are compared when `order` has sorted them.
+    async fn ask<Q, A>(&mut self, method: &str, request: Q, order: fn(&mut [A])) -> Answer<A>
+    where
+        Q: Message + Default + Clone + Debug + 'static,
+        A: Message + Default + Clone + Debug + PartialEq + 'static,
+    {
+        let ours = plain(self.ours.all(method, request.clone()).await);
+        let mut theirs = plain(self.theirs.all(method, request.clone()).await);
+        let mut sorted = ours.clone();
+        for answer in [&mut sorted, &mut theirs].into_iter().flatten() {
+            order(answer);
+        }
+        assert!(
+            sorted == theirs,
+            "{method} {request:?}\nours {}\ntheirs {}",
+            shown(&sorted),
+            shown(&theirs)
+        );
+        self.compared += 1;
+        ours
+    }
+}
+
+fn shown<A: Debug>(answer: &A) -> String {
+    format!("{answer:?}").chars().take(4000).collect()
+}
+
+fn as_it_is<A>(_: &mut [A]) {}
+
+fn by_place(entries: &mut [ChannelEntry]) {
+    entries.sort_by_key(|one| {
+        [
+            &one.package_name,
+            &one.channel_name,
+            &one.bundle_name,
+            &one.replaces,
+        ]
+        .map(Clone::clone)
+    });
+}
+
+fn by_name(packages: &mut [PackageName]) {
+    packages.sort_by_key(|one| one.name.clone());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs another catalog server and a catalog: ATOLL_ORACLE_OPM=program ATOLL_ORACLE_CATALOG=folder"]
+async fn every_answer_is_that_of_the_peer() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "what is tested is named by whoever runs it"
+    )]
+    let [program, folder] =
+        ["ATOLL_ORACLE_OPM", "ATOLL_ORACLE_CATALOG"].map(|name| std::env::var(name).unwrap());
+    let mut peer = Peer::start(&program, &folder);
+    let server = Server::empty(Options::default()).await;
+    server
+        .catalog
+        .replace(open(&PathBuf::from(&folder), &server.cache()));
+    let mut both = Both {
+        ours: server.client().await,
+        theirs: peer.client().await,
+        compared: 0,
+    };
+    let bundles = packages_and_bundles(&mut both).await;
+    replacements(&mut both, &bundles).await;
+    providers(&mut both, &bundles).await;
+    customs(&mut both, &server).await;
+    println!("{} answers are the same", both.compared);
+}
+
+async fn packages_and_bundles(both: &mut Both) -> Vec<Bundle> {
+    let names = both
+        .ask("ListPackages", ListPackageRequest {}, by_name)
+        .await
+        .unwrap();
+    let names = names.into_iter().map(|one| one.name);
+    for name in names.chain(["", "zz", "a\"\n\u{1}ü\u{200b}"].map(str::to_owned)) {
+        let request = GetPackageRequest { name: name.clone() };
+        let package: Answer<Package> = both.ask("GetPackage", request, as_it_is).await;
+        let channels = package.map_or_else(|_| Vec::new(), |mut found| found.remove(0).channels);
+        let channels = channels.into_iter().map(|one| one.name);
+        for channel_name in channels.chain(["zz".to_owned()]) {
+            let request = GetBundleInChannelRequest {
+                pkg_name: name.clone(),
+                channel_name,
+            };
+            both.ask::<_, Bundle>("GetBundleForChannel", request, as_it_is)
+                .await
+                .ok();
+        }
+    }
+    let bundles: Vec<Bundle> = both
+        .ask("ListBundles", ListBundlesRequest {}, as_it_is)
+        .await
+        .unwrap();
+    let places = bundles
+        .iter()
+        .map(|one| [&*one.package_name, &one.channel_name, &one.csv_name]);
+    let missing = [
+        ["zz", "zz", "zz"],
+        [&bundles[0].package_name, &bundles[0].channel_name, "zz"],
+    ];
+    for [package, channel, name] in places.chain(missing) {
+        let request = GetBundleRequest {
+            pkg_name: package.to_owned(),
+            channel_name: channel.to_owned(),
+            csv_name: name.to_owned(),
+        };
+        both.ask::<_, Bundle>("GetBundle", request, as_it_is)
+            .await
+            .ok();
+    }
+    bundles
+}
+
+async fn replacements(both: &mut Both, bundles: &[Bundle]) {
+    let mut names: BTreeSet<&str> = BTreeSet::from(["", "zz"]);
+    // By package, channel and name that goes: what comes.
+    let mut next: BTreeMap<[&str; 3], BTreeSet<&str>> = BTreeMap::new();
+    for one in bundles {
+        for gone in one.skips.iter().chain([&one.replaces]) {
+            names.insert(gone);
+            let place = [&*one.package_name, &one.channel_name, gone];
+            next.entry(place).or_default().insert(&one.csv_name);
+        }
+    }
+    for name in names {
+        let request = GetAllReplacementsRequest {
+            csv_name: name.to_owned(),
+        };
+        both.ask("GetChannelEntriesThatReplace", request, by_place)
+            .await
+            .ok();
+    }
+    let [some, other] = [&bundles[0].package_name, &bundles[0].channel_name];
+    next.insert([some, other, "zz"], BTreeSet::new());
+    next.insert([some, "zz", "zz"], BTreeSet::new());
+    next.insert(["zz", "zz", "zz"], BTreeSet::new());
+    for ([package, channel, gone], candidates) in next {
+        let request = GetReplacementRequest {
+            csv_name: gone.to_owned(),
+            pkg_name: package.to_owned(),
+            channel_name: channel.to_owned(),
+        };
+        let method = "GetBundleThatReplaces";
+        if candidates.len() <= 1 {
+            both.ask::<_, Bundle>(method, request, as_it_is).await.ok();
+            continue;
+        }
+        // The other one takes any: ours is the first, whole.
+        let ours: Bundle = both.ours.one(method, request).await.unwrap();
+        assert_eq!(Some(&&*ours.csv_name), candidates.first());
+        both.compared += 1;
+    }
+}
+
+async fn providers(both: &mut Both, bundles: &[Bundle]) {
+    let apis = bundles.iter().flat_map(|one| &one.provided_apis);
+    let apis: BTreeSet<_> = apis
+        .map(|one| [&*one.group, &one.version, &one.kind])
+        .collect();
+    let some = apis.into_iter().step_by(STEP);
+    for [group, version, kind] in some.chain([["zz", "v1", "Z"]]) {
+        macro_rules! request {
+            ($request:ident) => {
+                $request {
+                    group: group.to_owned(),
+                    version: version.to_owned(),
+                    kind: kind.to_owned(),
+                    plural: String::new(),
+                }
+            };
+        }
+        let request = request!(GetAllProvidersRequest);
+        both.ask("GetChannelEntriesThatProvide", request, by_place)
+            .await
+            .ok();
+        let request = request!(GetLatestProvidersRequest);
+        both.ask("GetLatestChannelEntriesThatProvide", request, by_place)
+            .await
+            .ok();
+        let request = request!(GetDefaultProviderRequest);
+        both.ask::<_, Bundle>("GetDefaultBundleThatProvides", request, as_it_is)
+            .await
+            .ok();
+    }
+}
+
+async fn customs(both: &mut Both, server: &Server) {
+    let cache = server.catalog.current().unwrap();
+    let lines = cache.lines();
+    let groups: BTreeSet<[&str; 2]> = lines.map(|line| [line.schema, line.package]).collect();
+    let odd = [["", ""], ["a/b", ""], ["zz", "-"], ["zz", "zz"]];
+    for [schema, package] in groups.into_iter().chain(odd) {
+        let ask = async |client: &Client| {
+            let mut request = Request::new(ExperimentalListPackageCustomSchemasRequest {
+                schema: schema.to_owned(),
+                package_name: package.to_owned(),
+            });
+            let value = tonic::metadata::MetadataValue::from_static("true");
+            request
+                .metadata_mut()
+                .insert("x-acknowledge-experimental", value);
+            let method = "ExperimentalListPackageCustomSchemas";
+            plain(
+                client
+                    .sent::<_, Struct>("api.ExperimentalRegistry", method, request)
+                    .await,
+            )
+        };
+        let (ours, theirs) = (ask(&both.ours).await, ask(&both.theirs).await);
+        assert_eq!(ours, theirs, "{schema} {package}");
+        both.compared += 1;
+    }
+}

@@ -1,0 +1,60 @@
+//! Catalogs that change, and caches that are damaged, while they are served.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use catalog::api::{Bundle, ListBundlesRequest, ListPackageRequest, PackageName};
+use tokio::task::JoinSet;
+use tonic::Code;
+
+use crate::server::{CATALOG, Server};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_of_one_catalog() {
+    const ROUNDS: usize = 20;
+    let server = Server::start().await;
+    let renamed = CATALOG.replace(r#""name":"a""#, r#""name":"z""#);
+    let renamed = renamed.replace(r#""package":"a""#, r#""package":"z""#);
+    let renamed = renamed.replace(r#""packageName":"a""#, r#""packageName":"z""#);
+    let client = server.client().await;
+    let mut calls = JoinSet::new();
+    for _ in 0..8 {
+        let client = client.clone();
+        calls.spawn(async move {
+            loop {
+                let bundles: Vec<Bundle> = client
+                    .all("ListBundles", ListBundlesRequest {})
+                    .await
+                    .unwrap();
+                let has = |name: &str| bundles.iter().any(|one| one.package_name == name);
+                assert_eq!(bundles.len(), 7);
+                assert_ne!(has("a"), has("z"));
+            }
+        });
+    }
+    for round in 0..ROUNDS {
+        server.serve(if round % 2 == 0 { &renamed } else { CATALOG });
+        let names: Vec<PackageName> = client
+            .all("ListPackages", ListPackageRequest {})
+            .await
+            .unwrap();
+        let is_renamed = names.iter().any(|one| one.name == "z");
+        assert_eq!(is_renamed, round % 2 == 0);
+    }
+    assert!(calls.try_join_next().is_none(), "a call has failed");
+}
+
+#[tokio::test]
+async fn damaged_bytes_are_sent_to_nobody() {
+    let server = Server::start().await;
+    let cache = server.catalog.current().unwrap();
+    // In place, which nothing of ours does: the first bytes behind the header.
+    let file = File::options().write(true).open(server.cache()).unwrap();
+    file.write_all_at(&[0xff; 64], 4096).unwrap();
+    let client = server.client().await;
+    let answer = client
+        .all::<_, Bundle>("ListBundles", ListBundlesRequest {})
+        .await;
+    assert_eq!(answer.unwrap_err().code(), Code::DataLoss);
+    assert!(cache.is_damaged());
+}

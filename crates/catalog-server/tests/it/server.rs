@@ -1,0 +1,121 @@
+//! A server of one catalog, on a free port.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use catalog::cache::{Cache, prepare};
+use catalog_server::{Catalog, grpc};
+use service::CancellationToken;
+use service::server::{self, Listen, Running};
+use tempfile::TempDir;
+
+use crate::client::Client;
+
+const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+/// Units: seconds since 1970. Long after every file was written.
+const LATER: i64 = 1 << 40;
+
+/// Three packages: `a`, and `b` of which one bundle is in two channels; `c` provides the API in a channel that is not
+/// its default one.
+pub(crate) const CATALOG: &str = r#"
+{"schema":"olm.package","name":"a","defaultChannel":"stable"}
+{"schema":"olm.channel","package":"a","name":"stable","entries":[{"name":"a.v1"}]}
+{"schema":"olm.bundle","package":"a","name":"a.v1","image":"quay.io/x/a:1","properties":[
+  {"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}},
+  {"type":"olm.package.required","value":{"packageName":"b","versionRange":">=1.0.0"}},
+  {"type":"olm.gvk.required","value":{"group":"r","version":"v1","kind":"R"}},
+  {"type":"olm.csv.metadata","value":{"displayName":"A"}},
+  {"type":"other","value":{"z":1.50,"a":"<&>"}},
+  {"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}}]}
+{"schema":"olm.deprecations","package":"a","entries":[
+  {"reference":{"schema":"olm.package"},"message":"old package"},
+  {"reference":{"schema":"olm.channel","name":"stable"},"message":"old channel"},
+  {"reference":{"schema":"olm.bundle","name":"a.v1"},"message":"old bundle"}]}
+{"schema":"olm.package","name":"b","defaultChannel":"fast"}
+{"schema":"olm.channel","package":"b","name":"fast","entries":[
+  {"name":"b.v1"},{"name":"b.v2","replaces":"b.v1","skips":["b.v0"],"skipRange":"<2.0.0"}]}
+{"schema":"olm.channel","package":"b","name":"all","entries":[
+  {"name":"b.v1"},{"name":"b.v2","skips":["b.v1","b.v0"]}]}
+{"schema":"olm.bundle","package":"b","name":"b.v1","image":"quay.io/x/b:1","properties":[
+  {"type":"olm.package","value":{"packageName":"b","version":"1.0.0"}}]}
+{"schema":"olm.bundle","package":"b","name":"b.v2","image":"","properties":[
+  {"type":"olm.package","value":{"packageName":"b","version":"2.0.0"}},
+  {"type":"olm.gvk","value":{"group":"g","version":"v1","kind":"K"}},
+  {"type":"olm.bundle.object","value":{"data":"eyJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIn0="}}]}
+{"schema":"olm.package","name":"c","defaultChannel":"new"}
+{"schema":"olm.channel","package":"c","name":"new","entries":[{"name":"c.v2"}]}
+{"schema":"olm.channel","package":"c","name":"old","entries":[{"name":"c.v1"}]}
+{"schema":"olm.bundle","package":"c","name":"c.v1","image":"quay.io/x/c:1","properties":[
+  {"type":"olm.package","value":{"packageName":"c","version":"1.0.0"}},
+  {"type":"olm.gvk","value":{"group":"only","version":"v1","kind":"Old"}}]}
+{"schema":"olm.bundle","package":"c","name":"c.v2","image":"quay.io/x/c:2","properties":[
+  {"type":"olm.package","value":{"packageName":"c","version":"2.0.0"}}]}
+{"schema":"example","package":"b","name":"one","n":1}
+{"schema":"example","name":"of nobody","n":2}
+{"schema":"example","package":"b","name":"two","n":3}
+"#;
+
+/// A server, and the catalog behind it.
+pub(crate) struct Server {
+    folder: TempDir,
+    pub(crate) catalog: Catalog,
+    pub(crate) shutdown: CancellationToken,
+    running: Running,
+}
+
+impl Server {
+    /// Serves [`CATALOG`].
+    pub(crate) async fn start() -> Self {
+        let server = Self::empty(grpc::Options::default()).await;
+        server.serve(CATALOG);
+        server
+    }
+
+    /// Serves nothing yet.
+    pub(crate) async fn empty(options: grpc::Options) -> Self {
+        let shutdown = options.shutdown.clone();
+        let catalog = Catalog::new();
+        let router = grpc::router(&catalog, &options);
+        let listen = vec![Listen::new("127.0.0.1:0".parse().unwrap(), None)];
+        let running = server::start(listen, router, shutdown.clone()).await;
+        Self {
+            folder: TempDir::new().unwrap(),
+            catalog,
+            shutdown,
+            running: running.unwrap(),
+        }
+    }
+
+    /// Serves `text` from now on.
+    pub(crate) fn serve(&self, text: &str) {
+        let configs = self.folder.path().join("configs");
+        fs::create_dir_all(&configs).unwrap();
+        fs::write(configs.join("catalog.json"), text).unwrap();
+        self.catalog.replace(open(&configs, &self.cache()));
+    }
+
+    /// Where the cache is.
+    pub(crate) fn cache(&self) -> std::path::PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    pub(crate) fn address(&self) -> String {
+        format!("http://{}", self.running.address())
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        Client::new(&self.address()).await
+    }
+
+    /// Until it has ended.
+    pub(crate) async fn wait(self) {
+        self.running.wait().await.unwrap();
+    }
+}
+
+/// The cache of a folder.
+pub(crate) fn open(folder: &Path, path: &Path) -> Arc<Cache> {
+    prepare(folder, path, TWO, LATER).unwrap().cache
+}
