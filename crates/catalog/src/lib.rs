@@ -15,6 +15,8 @@ mod problem;
 pub mod range;
 mod read;
 pub mod schema;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 #[cfg(test)]
 mod testing;
 pub mod version;

@@ -1,0 +1,49 @@
+//! Why a database cannot be read.
+
+use std::fmt;
+
+use super::{NEWEST, OLDEST};
+
+/// What went wrong with an import.
+#[derive(Debug)]
+pub enum ImportError<E> {
+    /// The file is no database, or lacks what a catalog has.
+    Database(rusqlite::Error),
+    /// Its tables are laid out in a way that is not known; nothing where it does not say.
+    Layout(Option<i64>),
+    /// A bundle's text is not what it should be.
+    Bundle { name: String, reason: String },
+    /// Whoever was given the documents failed.
+    Each(E),
+}
+
+impl<E: fmt::Display> fmt::Display for ImportError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Database(_) => f.write_str("this is no database of a catalog"),
+            Self::Layout(None) => f.write_str("the database does not say how it is laid out"),
+            Self::Layout(Some(version)) => write!(
+                f,
+                "the database has layout {version}; {OLDEST} to {NEWEST} can be read, older ones by opm migrate of operator-registry 1.73"
+            ),
+            Self::Bundle { name, reason } => write!(f, "bundle {name:?}: {reason}"),
+            Self::Each(e) => e.fmt(f),
+        }
+    }
+}
+
+impl<E: std::error::Error + 'static> std::error::Error for ImportError<E> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Database(e) => Some(e),
+            Self::Each(e) => e.source(),
+            Self::Layout(_) | Self::Bundle { .. } => None,
+        }
+    }
+}
+
+impl<E> From<rusqlite::Error> for ImportError<E> {
+    fn from(e: rusqlite::Error) -> Self {
+        Self::Database(e)
+    }
+}

@@ -1,0 +1,110 @@
+//! Reads the databases that catalogs were before they were files, so that they can be written as files.
+
+mod error;
+mod package;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::{Document, Origin};
+
+pub use error::ImportError;
+
+/// What people should know who have such a database.
+pub const NOTICE: &str = "catalogs in databases are deprecated and no longer served by current tools; keep the files that were made of this one";
+
+/// The oldest layout whose bundles have versions.
+const OLDEST: i64 = 5;
+/// The newest there ever was.
+const NEWEST: i64 = 13;
+/// How long a value may be, so that a damaged database does not fill the memory.
+/// Units: bytes.
+const MAX_VALUE: i32 = 256 << 20;
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    pub packages: usize,
+    /// Bundles that the database marks as deprecated, which are in no files either. In order.
+    pub left_out: Vec<String>,
+    /// For whoever asked for it: see [`NOTICE`].
+    pub notice: &'static str,
+}
+
+/// Reads a database, usually `index.db`, and hands over the documents of one package after the other, by name.
+///
+/// Errors: it is no such database, it holds nonsense, or `each` fails.
+/// Source: operator-framework/operator-registry v1.73.0, `pkg/sqlite`, `pkg/api/api_to_model.go`.
+pub fn import<E>(
+    database: &Path,
+    mut each: impl FnMut(&str, Vec<Document>) -> Result<(), E>,
+) -> Result<Import, ImportError<E>> {
+    let connection = open(database)?;
+    let layout = layout(&connection)?;
+    let origin = Origin::new(database.file_name().unwrap_or_default(), 1);
+    let names: Vec<String> = connection
+        .prepare("select name from package order by name")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut left_out = Vec::new();
+    for name in &names {
+        let reader = package::Reader {
+            connection: &connection,
+            layout,
+            package: name,
+        };
+        let read = reader.read(&origin)?;
+        left_out.extend(read.left_out);
+        each(name, read.documents).map_err(ImportError::Each)?;
+    }
+    left_out.sort_unstable();
+    left_out.dedup();
+    Ok(Import {
+        packages: names.len(),
+        left_out,
+        notice: NOTICE,
+    })
+}
+
+/// Which tables there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Layout(i64);
+
+impl Layout {
+    /// APIs belong to bundles; before, to entries of channels.
+    fn has_apis_of_bundles(self) -> bool {
+        self.0 >= 6
+    }
+
+    fn has_dependencies(self) -> bool {
+        self.0 >= 8
+    }
+
+    fn has_properties(self) -> bool {
+        self.0 >= 9
+    }
+}
+
+/// Nothing is written, and nothing in the database is run.
+fn open(database: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(database, flags)?;
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    Ok(connection)
+}
+
+fn layout<E>(connection: &Connection) -> Result<Layout, ImportError<E>> {
+    let version: Option<i64> =
+        connection.query_row("select max(version) from schema_migrations", [], |row| {
+            row.get(0)
+        })?;
+    match version {
+        Some(version) if (OLDEST..=NEWEST).contains(&version) => Ok(Layout(version)),
+        version => Err(ImportError::Layout(version)),
+    }
+}
