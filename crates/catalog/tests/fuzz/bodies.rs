@@ -1,0 +1,80 @@
+//! What must hold for every input, whatever it is.
+
+use std::convert::Infallible;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str;
+
+use catalog::normal::normalised;
+use catalog::range::Range;
+use catalog::{Document, Problems};
+
+/// How a file begins that is marked as UTF-8.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// A file of a catalog.
+pub(crate) fn read(data: &[u8]) {
+    let (documents, problems) = read_file(data.to_vec());
+    let is_empty = data.strip_prefix(MARK).unwrap_or(data).is_empty();
+    assert_eq!(
+        documents.is_empty() && problems.0.is_empty(),
+        is_empty,
+        "something was read and nothing came of it"
+    );
+    let lines = data.split(|&byte| byte == b'\n').count() as u64;
+    let of_problems = problems
+        .0
+        .iter()
+        .map(|it| it.origin.as_ref().expect("in a file").line);
+    let of_documents = documents.iter().map(|it| it.origin.line);
+    assert!(of_documents.clone().is_sorted());
+    assert!(
+        of_documents
+            .chain(of_problems)
+            .all(|line| (1..=lines).contains(&line))
+    );
+    for document in &documents {
+        assert!(!document.schema.is_empty());
+        assert_eq!(normalised(&document.json).as_ref(), Ok(&document.json));
+    }
+    let written: Vec<_> = documents.iter().map(|it| it.json.as_str()).collect();
+    let (again, problems) = read_file(written.join("\n").into_bytes());
+    assert_eq!(problems, Problems::default());
+    let content = |it: &Document| [&it.schema, &it.package, &it.name, &it.json].map(String::clone);
+    let [documents, again] =
+        [documents, again].map(|it| it.iter().map(content).collect::<Vec<_>>());
+    assert_eq!(documents, again);
+}
+
+/// A text of JSON, or of YAML.
+pub(crate) fn normal(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(normal) = normalised(text) {
+        assert_eq!(normalised(&normal).as_ref(), Ok(&normal));
+        assert!(!normal.contains('\n'));
+    } else {
+        assert!(serde_json::from_str::<serde_json::Value>(text).is_err());
+    }
+    if let Ok(json) = catalog::yaml_to_json(text) {
+        assert!(normalised(&json).is_ok());
+    }
+}
+
+/// A range of versions.
+pub(crate) fn range(data: &[u8]) {
+    if let Ok(text) = str::from_utf8(data) {
+        let _ = text.parse::<Range>();
+    }
+}
+
+fn read_file(content: Vec<u8>) -> (Vec<Document>, Problems) {
+    let mut documents = Vec::new();
+    let files = [(PathBuf::from("file"), content)].into_iter();
+    let Ok(problems) = catalog::read_files(files, NonZeroUsize::MIN, |document| {
+        documents.push(document);
+        Ok::<_, Infallible>(())
+    });
+    (documents, problems)
+}
