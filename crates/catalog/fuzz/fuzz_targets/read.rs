@@ -1,7 +1,7 @@
 #![no_main]
 
 #[path = "../../tests/fuzz/bodies.rs"]
-#[allow(dead_code, reason = "the other targets have the others")]
+#[expect(dead_code, reason = "the other targets have the others")]
 mod bodies;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::read(data));

@@ -21,7 +21,8 @@ pub(crate) fn read(data: &[u8]) {
         is_empty,
         "something was read and nothing came of it"
     );
-    let lines = data.split(|&byte| byte == b'\n').count() as u64;
+    // To YAML a carriage return ends a line, too.
+    let lines = data.split(|byte| b"\r\n".contains(byte)).count() as u64;
     let of_problems = problems
         .0
         .iter()
