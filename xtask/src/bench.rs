@@ -1,8 +1,10 @@
 //! `cargo xtask bench`: what the services cost.
 
 mod api;
+mod catalog;
 mod process;
 mod registry;
+mod table;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,8 @@ pub(crate) enum What {
     Api(api::Load),
     /// Speed and memory of the registry, beside other servers that are installed
     Registry(registry::Plan),
+    /// Speed and memory of the catalog server, beside `opm serve` where it is installed
+    Catalog(catalog::Plan),
 }
 
 /// Measures and prints.
@@ -23,5 +27,6 @@ pub(crate) fn run(what: &What) -> Result<ExitCode> {
     match what {
         What::Api(load) => api::run(load),
         What::Registry(plan) => registry::run(plan),
+        What::Catalog(plan) => catalog::run(plan),
     }
 }

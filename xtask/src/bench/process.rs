@@ -27,6 +27,11 @@ pub(super) fn resident_kib(pid: u32) -> Option<u32> {
     kib_of("VmRSS:", &format!("/proc/{pid}/status"))
 }
 
+/// What of that is not of files.
+pub(super) fn private_kib(pid: u32) -> Option<u32> {
+    kib_of("RssAnon:", &format!("/proc/{pid}/status"))
+}
+
 /// The most memory that a process has had, since [`forget_peak`] or its start.
 pub(super) fn peak_kib(pid: u32) -> Option<u32> {
     kib_of("VmHWM:", &format!("/proc/{pid}/status"))
@@ -88,6 +93,7 @@ mod tests {
         let own = std::process::id();
         assert!(resident_kib(own).unwrap() > 0);
         assert!(peak_kib(own).unwrap() > 0);
+        assert!(private_kib(own).unwrap() > 0);
         assert!(machine().contains(" cores, "));
     }
 

@@ -19,6 +19,7 @@ use server::{Kind, Program, Secrets};
 use works::{Bench, Contender, Work};
 
 use super::process::machine;
+use super::table::Table;
 
 /// Programs that make load, in Debian packages of the same names.
 const TOOLS: [&str; 3] = ["curl", "openssl", "wrk"];
@@ -139,53 +140,9 @@ fn cells(work: Work, bench: &Bench<'_>, contender: &Contender) -> Option<Vec<Str
         .ok()
 }
 
-/// Labels, and a column for each server.
-#[derive(Debug)]
-struct Table {
-    rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let head = std::iter::once("work").chain(names).map(str::to_owned);
-        Self {
-            rows: vec![head.collect()],
-        }
-    }
-
-    fn row(&mut self, label: String, cells: Vec<String>) {
-        self.rows.push([vec![label], cells].concat());
-    }
-}
-
-impl std::fmt::Display for Table {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for row in &self.rows {
-            for (column, cell) in row.iter().enumerate() {
-                let widths = self.rows.iter().map(|row| row[column].len());
-                let width = widths.max().unwrap_or(0);
-                match column {
-                    0 => write!(formatter, "{cell:<width$}")?,
-                    _ => write!(formatter, "  {cell:>width$}")?,
-                }
-            }
-            writeln!(formatter)?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn columns_of_a_table_stand_below_each_other() {
-        let mut table = Table::new(["ours", "peer"].into_iter());
-        table.row("a".to_owned(), vec!["10000 (1)".to_owned(), "2".to_owned()]);
-        let wanted = "work       ours  peer\na     10000 (1)     2\n";
-        assert_eq!(table.to_string(), wanted);
-    }
 
     #[test]
     fn works_are_chosen_by_name() {

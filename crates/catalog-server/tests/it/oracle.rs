@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,13 @@ use catalog::api::{
     GetDefaultProviderRequest, GetLatestProvidersRequest, GetPackageRequest, GetReplacementRequest,
     ListBundlesRequest, ListPackageRequest, Package, PackageName,
 };
-use catalog_server::grpc::Options;
+use catalog::cache::Cache;
 use prost::Message;
 use prost_types::Struct;
 use tempfile::TempDir;
 use tonic::{Request, Status};
 
 use crate::client::Client;
-use crate::server::{Server, open};
 
 /// The other server needs minutes where machines are busy.
 const DEADLINE: Duration = Duration::from_mins(5);
@@ -31,33 +30,23 @@ const STEP: usize = 25;
 struct Peer {
     process: Child,
     address: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Peer {
     fn start(program: &str, folder: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = port.local_addr().unwrap().port().to_string();
         let own = TempDir::new().unwrap();
         let mut command = Command::new(program);
-        command.args([
-            "serve",
-            folder,
-            "--pprof-addr",
-            "",
-            "--termination-log",
-            "/dev/null",
-        ]);
-        command
-            .args(["--port", &port.to_string()])
-            .current_dir(own.path());
+        command.args(["serve", folder, "--port", &port, "--pprof-addr", ""]);
+        command.args(["--termination-log", "/dev/null", "--cache-dir"]);
+        command.arg(own.path().join("cache"));
+        command.arg("--cache-enforce-integrity=false");
         Self {
             process: command.stderr(Stdio::null()).spawn().unwrap(),
             address: format!("http://127.0.0.1:{port}"),
-            _folder: own,
+            folder: own,
         }
     }
 
@@ -140,28 +129,28 @@ fn by_name(packages: &mut [PackageName]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs another catalog server and a catalog: ATOLL_ORACLE_OPM=program ATOLL_ORACLE_CATALOG=folder"]
+#[ignore = "needs another catalog server and a catalog: ATOLL_ORACLE_OPM=program ATOLL_ORACLE_CATALOG=folder, and for another build of ours ATOLL_ORACLE_OURS=program"]
 async fn every_answer_is_that_of_the_peer() {
     #[expect(
         clippy::disallowed_methods,
         reason = "what is tested is named by whoever runs it"
     )]
-    let [program, folder] =
-        ["ATOLL_ORACLE_OPM", "ATOLL_ORACLE_CATALOG"].map(|name| std::env::var(name).unwrap());
-    let mut peer = Peer::start(&program, &folder);
-    let server = Server::empty(Options::default()).await;
-    server
-        .catalog
-        .replace(open(&PathBuf::from(&folder), &server.cache()));
+    let named = |name: &str| std::env::var(name).ok();
+    let ours = named("ATOLL_ORACLE_OURS");
+    let ours = ours.unwrap_or_else(|| env!("CARGO_BIN_EXE_catalog-server").to_owned());
+    let [theirs, folder] =
+        ["ATOLL_ORACLE_OPM", "ATOLL_ORACLE_CATALOG"].map(|name| named(name).unwrap());
+    let mut ours = Peer::start(&ours, &folder);
+    let mut theirs = Peer::start(&theirs, &folder);
     let mut both = Both {
-        ours: server.client().await,
-        theirs: peer.client().await,
+        ours: ours.client().await,
+        theirs: theirs.client().await,
         compared: 0,
     };
     let bundles = packages_and_bundles(&mut both).await;
     replacements(&mut both, &bundles).await;
     providers(&mut both, &bundles).await;
-    customs(&mut both, &server).await;
+    customs(&mut both, ours.folder.path()).await;
     println!("{} answers are the same", both.compared);
 }
 
@@ -283,10 +272,13 @@ async fn providers(both: &mut Both, bundles: &[Bundle]) {
     }
 }
 
-async fn customs(both: &mut Both, server: &Server) {
-    let cache = server.catalog.current().unwrap();
-    let lines = cache.lines();
+async fn customs(both: &mut Both, folder: &Path) {
+    let files = std::fs::read_dir(folder.join("cache")).unwrap();
+    let caches = files.filter_map(|file| Cache::open_any(&file.unwrap().path()).ok());
+    let caches: Vec<_> = caches.collect();
+    let lines = caches.iter().flat_map(Cache::lines);
     let groups: BTreeSet<[&str; 2]> = lines.map(|line| [line.schema, line.package]).collect();
+    assert!(!groups.is_empty());
     let odd = [["", ""], ["a/b", ""], ["zz", "-"], ["zz", "zz"]];
     for [schema, package] in groups.into_iter().chain(odd) {
         let ask = async |client: &Client| {

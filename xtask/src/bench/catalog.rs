@@ -1,0 +1,104 @@
+//! Speed and memory of the catalog server, and in the same run of `opm serve` where that is installed.
+
+mod content;
+mod load;
+mod server;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::{Args, value_parser};
+
+use super::process::machine;
+use super::table::Table;
+use crate::apt;
+use crate::cargo::{Profile, build};
+use crate::scratch::Scratch;
+use content::Sample;
+use load::{CALLS, Call};
+use server::{Program, Server};
+
+/// What is measured, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Folder of a catalog with files in JSON; else one is made of the size of the largest public ones
+    #[arg(long, value_name = "FOLDER")]
+    catalog: Option<PathBuf>,
+    /// Seconds of each load, about
+    #[arg(long, default_value_t = 5, value_parser = value_parser!(u64).range(1..))]
+    seconds: u64,
+}
+
+/// Measures and prints; no number fails, only one that ours does not have.
+pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+    if !apt::is_program(load::TOOL) {
+        apt::install(&[load::PACKAGE], "it makes the load")?;
+    }
+    let ours = Program::ours(&build(&["catalog-server"], Profile::Dist)?);
+    let scratch = Scratch::new()?;
+    let folder = match &plan.catalog {
+        Some(folder) => folder.canonicalize()?,
+        None => content::write(&scratch.path().join("catalog"))?,
+    };
+    let sample = Sample::find(&folder)?;
+    println!("Machine: {}", machine());
+    println!("Asked for: {sample}");
+    let mut programs = vec![ours];
+    match Program::peer() {
+        Some(peer) => programs.push(peer),
+        None => println!("opm is left out, as it is not installed"),
+    }
+    let mut table = Table::new(programs.iter().map(|program| program.name));
+    let measured = programs.iter().map(|program| {
+        let cache = scratch.path().join(program.name);
+        let measured = measure(plan, &sample, program, &folder, &cache);
+        measured.inspect_err(|error| eprintln!("{}: {error:#}", program.name))
+    });
+    let measured: Vec<_> = measured.map(Result::ok).collect();
+    for (index, label) in labels().into_iter().enumerate() {
+        let cells = measured.iter().map(|cells| match cells {
+            Some(cells) => cells[index].clone(),
+            None => "failed".to_owned(),
+        });
+        table.row(label, cells.collect());
+    }
+    println!("\n{table}");
+    Ok(if measured[0].is_some() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn labels() -> Vec<String> {
+    let calls = CALLS.iter().map(Call::label);
+    ["start without a cache", "start with a cache"]
+        .map(|start| format!("{start}: wall s / CPU s / peak MiB"))
+        .into_iter()
+        .chain(["resident / private after that, MiB".to_owned()])
+        .chain(calls)
+        .chain(["resident / private after all, MiB".to_owned()])
+        .collect()
+}
+
+fn measure(
+    plan: &Plan,
+    sample: &Sample,
+    program: &Program,
+    folder: &std::path::Path,
+    cache: &std::path::Path,
+) -> Result<Vec<String>> {
+    println!("{}: {}", program.name, program.path.display());
+    let mut cells = Vec::new();
+    cells.push(Server::start(program, folder, cache)?.stop()?);
+    let server = Server::start(program, folder, cache)?;
+    cells.push(server.costs()?);
+    cells.push(server.memory());
+    for call in CALLS {
+        cells.push(call.measure(&server, sample, Duration::from_secs(plan.seconds))?);
+    }
+    cells.push(server.memory());
+    Ok(cells)
+}

@@ -1,0 +1,197 @@
+//! Calls, and what each costs.
+
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::content::Sample;
+use super::server::Server;
+use crate::command::output;
+use crate::scratch::Scratch;
+
+/// What makes the load, and Debian's package that has it.
+pub(super) const TOOL: &str = "h2load";
+pub(super) const PACKAGE: &str = "nghttp2-client";
+/// Connections of a load, and calls that each has open.
+const CLIENTS: u64 = 4;
+const OPEN: u64 = 4;
+/// Calls from which the length of the load is reckoned.
+const FIRST: u64 = 2;
+const MOST: u64 = 200_000;
+
+/// A call that is measured.
+#[derive(Debug)]
+pub(super) struct Call {
+    method: &'static str,
+    /// The texts of the request, in the order of its fields.
+    request: fn(&Sample) -> Vec<&str>,
+}
+
+pub(super) const CALLS: &[Call] = &[
+    Call {
+        method: "ListBundles",
+        request: |_| Vec::new(),
+    },
+    Call {
+        method: "ListPackages",
+        request: |_| Vec::new(),
+    },
+    Call {
+        method: "GetPackage",
+        request: |sample| vec![&sample.package],
+    },
+    Call {
+        method: "GetBundle",
+        request: |sample| vec![&sample.package, &sample.channel, &sample.bundle],
+    },
+    Call {
+        method: "GetBundleForChannel",
+        request: |sample| vec![&sample.package, &sample.channel],
+    },
+    Call {
+        method: "GetChannelEntriesThatProvide",
+        request: Sample::api,
+    },
+    Call {
+        method: "GetLatestChannelEntriesThatProvide",
+        request: Sample::api,
+    },
+    Call {
+        method: "GetDefaultBundleThatProvides",
+        request: Sample::api,
+    },
+];
+
+impl Call {
+    pub(super) fn label(&self) -> String {
+        format!("{}: CPU ms / calls per s / kB", self.method)
+    }
+
+    /// Calls for about `duration`.
+    pub(super) fn measure(
+        &self,
+        server: &Server,
+        sample: &Sample,
+        duration: Duration,
+    ) -> Result<String> {
+        let scratch = Scratch::new()?;
+        let body = scratch.path().join("body");
+        fs::write(&body, message(&(self.request)(sample)))?;
+        let load = |calls: u64, clients: u64| {
+            let mut command = Command::new(TOOL);
+            command.args(["-n", &calls.to_string(), "-c", &clients.to_string()]);
+            command.args(["-m", &OPEN.to_string(), "-d"]).arg(&body);
+            command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
+            command.arg(format!(
+                "http://127.0.0.1:{}/api.Registry/{}",
+                server.port, self.method
+            ));
+            String::from_utf8(output(&mut command)?).context("it says no text")
+        };
+        let began = Instant::now();
+        load(FIRST, 1)?;
+        let each = began.elapsed().as_secs_f64() / 2.0;
+        // With several clients it goes faster than that, but not more than with as many processors.
+        let calls = (2.0 * duration.as_secs_f64() / each).clamp(4.0, 1e9);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is clamped"
+        )]
+        let calls = (calls as u64).clamp(CLIENTS, MOST);
+        let before = server.cpu()?;
+        let told = Told::parse(&load(calls, CLIENTS)?).context("h2load says something else")?;
+        let cpu = server.cpu()? - before;
+        ensure!(
+            told.failed < 1.0,
+            "{} of {} calls failed",
+            told.failed,
+            told.total
+        );
+        let bytes = told.data / told.total;
+        ensure!(bytes > 5.0, "{} is answered with nothing", self.method);
+        let cpu = cpu * 1000.0 / told.total;
+        Ok(format!(
+            "{cpu:.3} / {:.0} / {:.1}",
+            told.rate,
+            bytes / 1000.0
+        ))
+    }
+}
+
+/// What the tool says.
+#[derive(Debug, PartialEq)]
+struct Told {
+    rate: f64,
+    total: f64,
+    failed: f64,
+    /// Units: bytes. Of all answers.
+    data: f64,
+}
+
+impl Told {
+    fn parse(text: &str) -> Option<Self> {
+        let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
+        let before = |line: &str, word: &str| -> Option<f64> {
+            let words: Vec<_> = line
+                .split([' ', ','])
+                .filter(|word| !word.is_empty())
+                .collect();
+            let place = words.iter().position(|found| *found == word)?;
+            words
+                .get(place.checked_sub(1)?)?
+                .trim_matches(['(', ')'])
+                .parse()
+                .ok()
+        };
+        Some(Self {
+            rate: before(line("finished in")?, "req/s")?,
+            total: before(line("requests:")?, "total")?,
+            failed: before(line("requests:")?, "failed")?,
+            data: before(line("traffic:")?, "data")?,
+        })
+    }
+}
+
+/// A framed message with these texts as its first fields.
+fn message(texts: &[&str]) -> Vec<u8> {
+    let mut message = Vec::new();
+    for (number, text) in (1_u8..).zip(texts) {
+        message.push(number << 3 | 2);
+        prost::encoding::encode_varint(text.len() as u64, &mut message);
+        message.extend_from_slice(text.as_bytes());
+    }
+    let length = u32::try_from(message.len())
+        .unwrap_or(u32::MAX)
+        .to_be_bytes();
+    [&[0][..], &length, &message].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_tool_says_is_understood() {
+        let text = "finished in 1.50s, 66.67 req/s, 5.34MB/s\n\
+                    requests: 100 total, 100 started, 100 done, 99 succeeded, 1 failed, 0 errored, 0 timeout\n\
+                    status codes: 100 2xx, 0 3xx, 0 4xx, 0 5xx\n\
+                    traffic: 8.01MB (8397436) total, 2.15KB (2202) headers (space savings 93.15%), 7.99MB (8379000) data\n";
+        let wanted = Told {
+            rate: 66.67,
+            total: 100.0,
+            failed: 1.0,
+            data: 8_379_000.0,
+        };
+        assert_eq!(Told::parse(text), Some(wanted));
+        assert_eq!(Told::parse("h2load: unknown option"), None);
+    }
+
+    #[test]
+    fn a_request_is_framed() {
+        assert_eq!(message(&["ab"]), [0, 0, 0, 0, 4, 10, 2, b'a', b'b']);
+        assert_eq!(message(&[]), [0; 5]);
+    }
+}
