@@ -142,7 +142,9 @@ pub(super) fn direction(sources: &Sources) -> Vec<Finding> {
 
 pub(super) fn inherited(sources: &Sources) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for manifest in &sources.manifests {
+    // What is a workspace of its own, as fuzz targets are, has nothing to take over.
+    let members = sources.manifests.iter();
+    for manifest in members.filter(|it| !it.text.lines().any(|line| line == "[workspace]")) {
         let mut find = |place: String, remedy: &str| {
             findings.push(Finding {
                 place,
@@ -231,5 +233,6 @@ mod tests {
         let own = good.replace("serde.workspace = true", "serde = \"1\"");
         assert_eq!(inherited(&manifest(&own))[0].place, "crates/x/Cargo.toml:5");
         assert_eq!(inherited(&manifest("[dependencies]\n")).len(), 1);
+        assert_eq!(inherited(&manifest(&format!("{own}\n[workspace]\n"))), []);
     }
 }
