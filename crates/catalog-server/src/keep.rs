@@ -164,6 +164,7 @@ impl Keeper {
 
     /// What is at the source, when that is not served.
     async fn news(&mut self) -> Result<Option<(Revision, Arc<Cache>)>, Failure> {
+        self.part_with_damaged();
         let source = &self.config.source;
         let revision = source.revision(&self.shared.client).await?;
         if self.served.as_ref() == Some(&revision) {
@@ -186,6 +187,19 @@ impl Keeper {
                 }
                 Err(failure)
             }
+        }
+    }
+
+    /// Lets a cache be made anew whose bytes were found to be others than were written. Until then what is whole of it is
+    /// served.
+    fn part_with_damaged(&mut self) {
+        let current = self.catalog.current();
+        if current.is_some_and(|cache| cache.is_damaged()) {
+            let catalog = &self.config.name;
+            tracing::error!(catalog, "the cache is damaged: it is made anew");
+            // Where it cannot be removed, it is found to be damaged again.
+            std::fs::remove_file(self.path()).ok();
+            self.served = None;
         }
     }
 

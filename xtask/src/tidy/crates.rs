@@ -81,6 +81,12 @@ static DENIED: &[Deny] = &[
     },
     Deny {
         from: ANY,
+        on: &["tonic"],
+        but: &["catalog-server"],
+        why: "only the catalog server speaks gRPC",
+    },
+    Deny {
+        from: ANY,
         on: TOOLS,
         but: TOOLS,
         why: "nothing of the tests and the demo is in production",
