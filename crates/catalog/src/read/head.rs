@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::shown;
 use crate::normal::{Writer, unescaped};
+
+/// How much that is wrong with one document is told.
+const MAX_WRONG: usize = 5;
 
 /// Schema, package and name; empty where there is none.
 #[derive(Debug, Default)]
@@ -36,12 +40,14 @@ pub(super) fn head(document: &Writer) -> Result<Head, (Head, String)> {
         if let Some(member) = member {
             match value.strip_prefix('"').and_then(|it| it.strip_suffix('"')) {
                 Some(value) => *member = unescaped(value).into_owned(),
-                None => wrong.push(format!("the value of {key:?} has to be a text")),
+                None => wrong.push(format!("the value of {} has to be a text", shown(&key))),
             }
         }
         if let Some(other) = seen.insert(folded, key.clone()) {
-            let text = format!("{other:?} and {key:?} differ in case only; keep one of them");
-            wrong.push(text);
+            let [other, key] = [&other, &key].map(|name| shown(name));
+            wrong.push(format!(
+                "{other} and {key} differ in case only; keep one of them"
+            ));
         }
     }
     if head.schema.is_empty() && wrong.is_empty() {
@@ -50,6 +56,7 @@ pub(super) fn head(document: &Writer) -> Result<Head, (Head, String)> {
     if wrong.is_empty() {
         return Ok(head);
     }
+    wrong.truncate(MAX_WRONG);
     Err((head, wrong.join("; ")))
 }
 

@@ -1,8 +1,8 @@
 //! Reads the documents of a catalog.
 //!
 //! Files are read by several threads and handed over in order. Of each file only the document that is being read is in
-//! memory, so the most that reading holds is, per thread, one document as it stands in the file and in the normal form,
-//! and [`AHEAD`] batches of [`BATCH_BYTES`] (or of one larger document each).
+//! memory, so the most that reading holds is, per thread, one document as it stands in the file and two copies in the
+//! normal form, and [`AHEAD`] batches of [`BATCH_BYTES`] (or of one larger document each).
 
 mod cut;
 mod file;
@@ -26,8 +26,12 @@ use crate::{Document, Origin, Problem, Problems, Rule, walk};
 const BATCH_BYTES: usize = 256 << 10;
 /// Files that a thread may be ahead of the file whose documents are being handed over: many are small.
 const AHEAD: usize = 4;
-/// Problems that are kept, so that a catalog full of nonsense does not fill the memory.
+/// Problems that are kept, so that a catalog full of nonsense does not fill the memory: more than anybody reads.
 const MAX_PROBLEMS: usize = 10_000;
+/// How long their texts may be together.
+const MAX_PROBLEM_BYTES: usize = 16 << 20;
+/// Of names and values, what is shown in a problem. Units: characters.
+const SHOWN: usize = 60;
 
 /// Reads the catalog in `folder` with so many threads; one per core, see [`cores`], is a good choice.
 ///
@@ -112,7 +116,7 @@ struct Gone;
 
 impl Sink {
     fn document(&mut self, document: Document) -> Result<(), Gone> {
-        self.batch.bytes += document.json.len();
+        self.batch.bytes += size_of::<Document>() + document.json.len();
         self.batch.documents.push(document);
         if self.batch.bytes < BATCH_BYTES {
             return Ok(());
@@ -121,7 +125,7 @@ impl Sink {
     }
 
     fn problem(&mut self, problem: Problem) -> Result<(), Gone> {
-        self.batch.bytes += problem.text.len();
+        self.batch.bytes += size_of::<Problem>() + problem.text.len();
         self.batch.problems.push(problem);
         if self.batch.bytes < BATCH_BYTES {
             return Ok(());
@@ -190,14 +194,20 @@ fn work(sources: &Mutex<impl Iterator<Item = Source>>, begun: &SyncSender<Receiv
 #[derive(Default)]
 struct Collected {
     problems: Vec<Problem>,
+    bytes: usize,
     left_out: usize,
 }
 
 impl Collected {
     fn extend(&mut self, more: Vec<Problem>) {
-        let room = MAX_PROBLEMS - self.problems.len();
-        self.left_out += more.len().saturating_sub(room);
-        self.problems.extend(more.into_iter().take(room));
+        for problem in more {
+            if self.problems.len() < MAX_PROBLEMS && self.bytes < MAX_PROBLEM_BYTES {
+                self.bytes += problem.text.len() + problem.package.len();
+                self.problems.push(problem);
+            } else {
+                self.left_out += 1;
+            }
+        }
     }
 
     fn finish(mut self) -> Problems {
@@ -211,6 +221,14 @@ impl Collected {
             });
         }
         Problems(self.problems)
+    }
+}
+
+/// The beginning of a name or a value, as problems quote it.
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
     }
 }
 

@@ -453,6 +453,26 @@ fn so_many_problems_are_counted_only() {
 }
 
 #[test]
+fn problems_stay_short() {
+    let long = "x".repeat(100_000);
+    let text = format!(
+        "{{\"schema\":\"a\",\"{long}\":1,\"{}\":2}}",
+        long.to_uppercase()
+    );
+    let found = file(text);
+    assert!(found[0].1.contains("differ in case only"), "{found:.200?}");
+    assert!(found[0].1.len() < 300);
+    let found = file(format!("schema: a\nn: !!int {long}\n"));
+    assert!(found[0].1.contains("is no !!int"));
+    assert!(found[0].1.len() < 300);
+    let names = 'a'..='z';
+    let members: Vec<_> = names
+        .map(|it| format!("\"{it}\":1,\"{}\":2", it.to_uppercase()))
+        .collect();
+    assert!(file(format!("{{{}}}", members.join(",")))[0].1.len() < 500);
+}
+
+#[test]
 fn a_folder_gives_documents_and_problems_in_the_order_of_its_files() {
     let folder = TempDir::new().unwrap();
     for (name, text) in [

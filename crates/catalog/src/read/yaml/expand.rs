@@ -6,18 +6,18 @@ use super::Wrong;
 use super::nodes::{Kind, Nodes};
 use super::scalar::Scalar;
 use crate::normal::{MAX_DEPTH, Writer};
-use crate::read::cut::MAX_DOCUMENT_BYTES;
 
 /// Nodes of which nearly all may come from aliases. Source: go-yaml's `decode.go`.
 const SMALL: f64 = 400_000.0;
 /// Nodes of which but a tenth may. Source: go-yaml's `decode.go`.
 const LARGE: f64 = 4_000_000.0;
 
-/// Writes the document.
-pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<(), Wrong> {
+/// Writes the document, which may become so many bytes long.
+pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer, limit: usize) -> Result<(), Wrong> {
     let mut expansion = Expansion {
         nodes,
         writer,
+        limit,
         open: Vec::new(),
         seen: 0,
         seen_in_aliases: 0,
@@ -36,6 +36,7 @@ pub(super) fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<(), Wrong>
 struct Expansion<'a> {
     nodes: &'a Nodes<'a>,
     writer: &'a mut Writer,
+    limit: usize,
     /// What is not finished, the innermost last.
     open: Vec<Open>,
     /// Nodes that were written, those of aliases each time.
@@ -209,7 +210,7 @@ impl Expansion<'_> {
         let [seen, in_aliases] = [self.seen, self.seen_in_aliases].map(f64::from);
         let share = 0.99 - 0.89 * ((seen - SMALL) / (LARGE - SMALL)).clamp(0.0, 1.0);
         let is_excessive = in_aliases > 100.0 && seen > 1000.0 && in_aliases / seen > share;
-        if is_excessive || self.writer.text_length() > MAX_DOCUMENT_BYTES {
+        if is_excessive || self.writer.text_length() > self.limit {
             return Err(self.wrong(at, "aliases make the document far too large"));
         }
         Ok(())

@@ -7,6 +7,7 @@ mod expand;
 mod nodes;
 mod scalar;
 
+use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{Malformed, Style, Writer};
 
 /// What is wrong with a text.
@@ -34,7 +35,7 @@ pub(super) fn read(text: &str, writer: &mut Writer) -> Result<Option<usize>, Wro
     if nodes.is_null() {
         return Ok(None);
     }
-    expand::write(&nodes, writer)?;
+    expand::write(&nodes, writer, MAX_DOCUMENT_BYTES)?;
     Ok(nodes.first_line())
 }
 

@@ -7,6 +7,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 
 use crate::read::file::repaired;
+use crate::read::shown;
 
 /// As Go reads it: bits that stand for nothing may be set.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -71,7 +72,7 @@ pub(super) fn plain(text: Cow<'_, str>) -> Scalar<'_> {
 ///
 /// Errors: it stands for something else.
 pub(super) fn tagged<'a>(text: Cow<'a, str>, tag: &str) -> Result<Scalar<'a>, String> {
-    let wrong = |text: &str| format!("{text:?} is no !!{tag}");
+    let wrong = |text: &str| format!("{} is no !!{tag}", shown(text));
     let fits: fn(&Scalar<'_>) -> bool = match tag {
         "binary" => return binary(&text).ok_or_else(|| wrong(&text)),
         "bool" => |it| matches!(it, Scalar::Bool(_)),
