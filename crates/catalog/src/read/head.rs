@@ -23,7 +23,8 @@ pub(super) struct Head {
 pub(super) fn head(document: &Writer) -> Result<Head, (Head, String)> {
     let mut head = Head::default();
     if !document.is_object() {
-        let text = "a document is an object with a member \"schema\"; this is another value";
+        let text = "a document is an object with a \"schema\", and this is another value; \
+                    name in .indexignore what is no document";
         return Err((head, text.to_owned()));
     }
     let mut wrong = Vec::new();
@@ -60,14 +61,19 @@ pub(super) fn head(document: &Writer) -> Result<Head, (Head, String)> {
     Err((head, wrong.join("; ")))
 }
 
-/// `text` without regard to case: what Unicode's full case folding makes equal is equal then.
+/// `text` without regard to case: equal where Unicode's full case folding makes it equal.
 fn folded(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    text.chars()
-        .flat_map(char::to_lowercase)
-        .flat_map(char::to_uppercase)
-        .flat_map(char::to_lowercase)
-        .collect()
+    let fold = |part: &str| -> String {
+        let chars = part.chars().flat_map(char::to_lowercase);
+        chars
+            .flat_map(char::to_uppercase)
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    // The dotless i is itself only, though its capital is another letter's too.
+    let parts: Vec<_> = text.split('ı').map(fold).collect();
+    parts.join("ı")
 }

@@ -247,6 +247,8 @@ fn no_two_members_differ_in_case_only() {
         ("foo", "FOO"),
         ("ß", "SS"),
         ("k", "\u{212a}"),
+        ("ẞ", "ss"),
+        ("ﬀ", "FF"),
         ("σ", "ς"),
     ] {
         gives(
@@ -259,6 +261,8 @@ fn no_two_members_differ_in_case_only() {
         &[(1, r#"{"b":{"C":2,"c":1},"schema":"a"}"#)],
     );
     gives(r#"{"schema":"b","schema":"a"}"#, &[(1, A)]);
+    let dotless = r#"{"i":1,"schema":"a","ı":2}"#;
+    gives(dotless, &[(1, dotless)]);
 }
 
 #[test]
@@ -508,6 +512,28 @@ fn a_folder_gives_documents_and_problems_in_the_order_of_its_files() {
         wrong,
         expected.map(|(origin, rule)| (origin.to_owned(), rule))
     );
+}
+
+#[test]
+fn a_file_that_is_gone_or_unreadable_is_a_problem_and_the_others_are_read() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("b"), B).unwrap();
+    let sources = ["a", "b", "."].map(|name| Source {
+        name: PathBuf::from(name),
+        content: Content::File(folder.path().join(name)),
+    });
+    let mut documents = Vec::new();
+    let Ok(problems) = read_sources(sources.into_iter(), workers(2), |document| {
+        documents.push(document.json);
+        Ok::<_, Infallible>(())
+    });
+    assert_eq!(documents, [B]);
+    let wrong = problems
+        .0
+        .iter()
+        .map(|it| (it.origin.as_ref().unwrap().to_string(), it.rule));
+    let expected = ["a:1", ".:1"].map(|it| (it.to_owned(), Rule::Readable));
+    assert_eq!(wrong.collect::<Vec<_>>(), expected);
 }
 
 #[test]
