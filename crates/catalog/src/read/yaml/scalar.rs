@@ -105,6 +105,12 @@ fn number<'a>(text: &str) -> Option<Scalar<'a>> {
 }
 
 fn integer<'a>(text: &str) -> Option<Scalar<'a>> {
+    // The peer's library takes the sign of binary ones in either place.
+    let signed = text.strip_prefix("0b");
+    if let Some(signed) = signed.filter(|it| it.starts_with(['+', '-'])) {
+        let (sign, digits) = signed.split_at(1);
+        return integer(&format!("{sign}0b{digits}"));
+    }
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let prefix = BASES.iter().find_map(|&(prefix, base)| {
         let digits = unsigned.strip_prefix(prefix)?;

@@ -45,6 +45,28 @@ fn scalars_are_what_the_peer_takes_them_for() {
 }
 
 #[test]
+fn whole_numbers_have_one_sign_and_a_limit() {
+    for (text, expected) in [
+        ("-0x1F", "-31"),
+        ("+0b1", "1"),
+        ("0b-1", "-1"),
+        ("0b+1_1", "3"),
+        ("-0b-1", "\"-0b-1\""),
+        ("0b+", "\"0b+\""),
+        ("0x-1", "\"0x-1\""),
+        ("+-1", "\"+-1\""),
+        ("0o8", "\"0o8\""),
+        ("0x_1", "1"),
+        ("0xFFFFFFFFFFFFFFFF", "18446744073709552000"),
+        ("0x10000000000000000", "\"0x10000000000000000\""),
+        ("-9223372036854775809", "-9223372036854776000"),
+        ("-0x8000000000000001", "\"-0x8000000000000001\""),
+    ] {
+        becomes(&format!("[{text} ]"), &format!("[{expected}]"));
+    }
+}
+
+#[test]
 fn names_become_texts() {
     becomes(
         "1: a\nyes: b\n0x10: c\n1.5: d\n2024-01-01: e\n'no': f\n-0: g\n",
