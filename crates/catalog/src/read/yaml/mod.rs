@@ -5,8 +5,11 @@
 
 mod expand;
 mod nodes;
+mod quoted;
 mod scalar;
 
+use self::nodes::Nodes;
+use self::quoted::Deepened;
 use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{Malformed, Style, Writer};
 
@@ -30,12 +33,24 @@ impl Wrong {
 /// Writes the one document that `text` consists of; returns the line in which it begins, nothing where there is none or
 /// it is null.
 pub(super) fn read(text: &str, writer: &mut Writer) -> Result<Option<usize>, Wrong> {
+    match nodes::read(text) {
+        Ok(nodes) => write(&nodes, writer),
+        Err(wrong) => match Deepened::new(text) {
+            Some(deepened) => match nodes::read(&deepened.text) {
+                Ok(nodes) if deepened.is_harmless(nodes.quoted()) => write(&nodes, writer),
+                _ => Err(wrong),
+            },
+            None => Err(wrong),
+        },
+    }
+}
+
+fn write(nodes: &Nodes<'_>, writer: &mut Writer) -> Result<Option<usize>, Wrong> {
     writer.clear();
-    let nodes = nodes::read(text)?;
     if nodes.is_null() {
         return Ok(None);
     }
-    expand::write(&nodes, writer, MAX_DOCUMENT_BYTES)?;
+    expand::write(nodes, writer, MAX_DOCUMENT_BYTES)?;
     Ok(nodes.first_line())
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 
@@ -19,6 +20,8 @@ const OPEN: usize = 0;
 #[derive(Debug, Default)]
 pub(super) struct Nodes<'a> {
     nodes: Vec<Node<'a>>,
+    /// Where quoted texts of several lines stand, in order.
+    quoted: Vec<Range<usize>>,
 }
 
 #[derive(Debug)]
@@ -51,6 +54,12 @@ impl<'a> Nodes<'a> {
     pub(super) fn is_null(&self) -> bool {
         let root = self.nodes.first().map(|node| &node.kind);
         matches!(root, None | Some(Kind::Scalar(Scalar::Null)))
+    }
+
+    /// Where quoted texts of several lines stand, in order.
+    /// Units: bytes.
+    pub(super) fn quoted(&self) -> &[Range<usize>] {
+        &self.quoted
     }
 
     pub(super) fn first_line(&self) -> Option<usize> {
@@ -108,6 +117,11 @@ impl<'a> Reader<'a> {
             Event::DocumentStart(..) if self.is_over => return Err(second(line)),
             Event::DocumentEnd => self.is_over = true,
             Event::Scalar(text, style, anchor, tag) => {
+                let is_quoted =
+                    [ScalarStyle::SingleQuoted, ScalarStyle::DoubleQuoted].contains(&style);
+                if is_quoted && span.end.line() > line {
+                    self.nodes.quoted.extend(span.byte_range());
+                }
                 let kind =
                     kind(text, style, tag.as_deref()).map_err(|why| Wrong::new(line, why))?;
                 self.push(line, anchor, kind);

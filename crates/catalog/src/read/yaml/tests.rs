@@ -241,3 +241,29 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn quoted_texts_may_go_on_below_their_names() {
+    for (yaml, json) in [
+        (
+            "a:\n  b: 'x: y\n  z: ''q''\n\n  ''w'\n  c: 1",
+            r#"{"a":{"b":"x: y z: 'q'\n'w","c":1}}"#,
+        ),
+        ("a: \"x\\\n\\ y\nz\"\nb: 1", r#"{"a":"x y z","b":1}"#),
+        (
+            "- a: 'x\n  y'\n  b: 1\n- !!str 'x\n  y'",
+            r#"[{"a":"x y","b":1},"x y"]"#,
+        ),
+        ("a: |\n  'x: 'y\nb: 'x\ny'", r#"{"a":"'x: 'y\n","b":"x y"}"#),
+        ("'a b': 'x\ny'\nc: it's", r#"{"a b":"x y","c":"it's"}"#),
+    ] {
+        assert_eq!(to_json(yaml).as_deref(), Ok(json), "{yaml}");
+    }
+}
+
+#[test]
+fn blanks_are_added_to_quoted_texts_only() {
+    // What goes on in the second line is no quoted text, though it looks like one.
+    let yaml = "a: b\n  c: 'd\ne: f'\ng: 'h\ni'";
+    assert!(to_json(yaml).is_err());
+}
