@@ -31,6 +31,17 @@ impl Progress {
     }
 }
 
+/// Lets the others end when a thread panics, instead of waiting for its result for ever.
+struct Alarm<'a>(&'a Progress);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.allow(usize::MAX);
+        }
+    }
+}
+
 /// Calls `make` for each number below `count`, in `workers` threads, and `take` with the results in the order of the
 /// numbers. So few of them are in memory at the same time: [`AHEAD`] for each thread.
 ///
@@ -49,6 +60,7 @@ pub(super) fn in_order<T: Send, E>(
         for _ in 0..workers.get() {
             let (next, progress, make, done) = (&next, &progress, &make, done.clone());
             scope.spawn(move || {
+                let _alarm = Alarm(progress);
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     progress.wait(index);
@@ -127,6 +139,13 @@ mod tests {
         });
         assert_eq!(done, Err(5));
         assert!(made.load(Ordering::SeqCst) < 100);
+    }
+
+    #[test]
+    #[should_panic(expected = "a scoped thread panicked")]
+    fn a_panic_ends_it() {
+        let make = |index: usize| assert_ne!(index, 5);
+        in_order(500, THREE, make, |()| Ok::<_, ()>(())).ok();
     }
 
     #[test]
