@@ -7,7 +7,7 @@ use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 
 /// How many results are waited for or wait at most, for each thread: one may take as long as several others.
-const AHEAD: usize = 4;
+const AHEAD: usize = 2;
 
 /// How far the results were taken.
 #[derive(Default)]
