@@ -4,6 +4,7 @@ mod error;
 mod package;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::path::Path;
 

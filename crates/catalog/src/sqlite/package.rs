@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, Params};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::values::{Csv, Text, gvk, pair};
 use super::{ImportError, Layout};
 use crate::normal::normalised;
 use crate::schema::{BUNDLE, CHANNEL, PACKAGE, kind};
@@ -40,49 +39,6 @@ struct Bundle {
     objects: Vec<String>,
     csv: Option<Csv>,
     properties: Vec<(String, String)>,
-}
-
-/// What is taken from a bundle's ClusterServiceVersion.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Csv {
-    kind: String,
-    spec: Spec,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Spec {
-    version: Option<String>,
-    icon: Vec<Icon>,
-    related_images: Vec<Image>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Icon {
-    base64data: String,
-    mediatype: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Image {
-    name: String,
-    image: String,
-}
-
-/// Text, also where it was put in as bytes; nothing is an empty one.
-struct Text(String);
-
-impl FromSql for Text {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        match value {
-            ValueRef::Null => Ok(Self(String::new())),
-            ValueRef::Blob(bytes) => Ok(Self(String::from_utf8_lossy(bytes).into_owned())),
-            value => value.as_str().map(|text| Self(text.to_owned())),
-        }
-    }
 }
 
 impl Reader<'_> {
@@ -425,16 +381,6 @@ fn parsed(kind: &str, value: &str) -> Result<Value, String> {
 
 fn without_plural(value: &Value) -> Value {
     json!({"group": value["group"], "kind": value["kind"], "version": value["version"]})
-}
-
-fn pair(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, String)> {
-    let (Text(kind), Text(value)) = (row.get(0)?, row.get(1)?);
-    Ok((kind, value))
-}
-
-fn gvk(row: &rusqlite::Row<'_>) -> rusqlite::Result<Value> {
-    let (Text(group), Text(version), Text(kind)) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    Ok(json!({"group": group, "kind": kind, "version": version}))
 }
 
 fn document<E>(json: &Value, origin: &Origin) -> Result<Document, ImportError<E>> {
