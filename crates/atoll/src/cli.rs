@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{pod, registry, serve, status, terminal};
+use crate::{catalog, pod, registry, serve, status, terminal};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -35,6 +35,11 @@ enum Verb {
         #[command(subcommand)]
         verb: registry::Verb,
     },
+    /// Look at operator catalogs, check them, make smaller ones
+    Catalog {
+        #[command(subcommand)]
+        verb: catalog::Verb,
+    },
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -50,6 +55,7 @@ pub fn main() -> ExitCode {
         Verb::Up(arguments) => up::run(&arguments),
         Verb::Pod { verb } => pod::run(&verb),
         Verb::Registry { verb } => registry::run(&verb),
+        Verb::Catalog { verb } => catalog::run(&verb),
         Verb::Status { data } => status::run(data),
     };
     match result {

@@ -1,9 +1,11 @@
 //! The one binary: every service behind `atoll serve`, and `atoll up`, which runs all of them with a private
-//! Postgres; `atoll pod`, which prepares the same as containers; `atoll registry`, for users and certificates.
+//! Postgres; `atoll pod`, which prepares the same as containers; `atoll registry`, for users and certificates;
+//! `atoll catalog`, for operator catalogs.
 //!
 //! No logic of the services is here, and none of them knows that it is supervised. The one invariant: what
 //! `atoll up` starts does not outlive it, except a database that finishes by itself or at the next start.
 
+mod catalog;
 mod cli;
 mod file;
 mod pod;

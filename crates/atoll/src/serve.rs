@@ -16,6 +16,9 @@ pub(crate) enum Service {
     Image(Arguments),
     /// The container registry
     Registry(Arguments),
+    /// Operator catalogs
+    #[command(name = "catalog-server")]
+    Catalog(Arguments),
     /// The page, and /api
     Webui(Arguments),
     /// The front door of scaled services
@@ -30,6 +33,9 @@ pub(crate) fn run(service: Service) -> ExitCode {
             program::main_with("image-service", &arguments, image_service::run)
         }
         Service::Registry(arguments) => program::main_with("registry", &arguments, registry::run),
+        Service::Catalog(arguments) => {
+            program::main_with("catalog-server", &arguments, catalog_server::run)
+        }
         Service::Webui(arguments) => program::main_with("webui", &arguments, webui::run),
         Service::Proxy(arguments) => program::main_with("proxy", &arguments, proxy::run),
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use catalog::cache::{BuildError, Cache, Key, Refused, prepare, rebuild};
 use model::Error;
-use oci::{Client, Digest};
+use oci::Client;
 use service::health::Health;
 
 use crate::Catalog;
@@ -20,8 +20,6 @@ use crate::source::{Revision, Source, Staging};
 
 /// How soon a source is looked at again while nothing of it is served.
 const RETRY: Duration = Duration::from_secs(2);
-/// Units: characters. As many of a digest as tell a few images from each other.
-const NAME_LENGTH: usize = 16;
 /// Problems of a catalog that are told one by one; `atoll catalog validate` tells all.
 const TOLD_LIMIT: usize = 20;
 
@@ -203,18 +201,9 @@ impl Keeper {
         }
     }
 
-    /// Of the cache. That of a folder is found again when the folder was moved; that of an image tells by its name
-    /// alone which image it is of.
     fn path(&self) -> PathBuf {
         let CatalogConfig { name, source, .. } = &self.config;
-        let file = match source {
-            Source::Folder(_) => format!("{name}.cache"),
-            Source::Registry(_) | Source::Layout(_) => {
-                let digest = Digest::sha256(source.to_string().as_bytes());
-                format!("{name}-{}.cache", &digest.hex()[..NAME_LENGTH])
-            }
-        };
-        self.shared.folder.join(file)
+        self.shared.folder.join(source.cache_file(name))
     }
 
     fn well(&self) {

@@ -62,7 +62,7 @@ pub(crate) async fn run_strictly(
 /// Makes every catalog's cache and ends.
 ///
 /// Errors: a folder that cannot be used, a catalog that cannot be served.
-pub(crate) async fn prepare(settings: Settings, _: CancellationToken) -> Result<(), Error> {
+pub async fn prepare(settings: Settings, _: CancellationToken) -> Result<(), Error> {
     let workplace = Workplace::open(&settings)?;
     read(workplace.keepers(&settings)).await.map(drop)
 }

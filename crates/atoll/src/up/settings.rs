@@ -9,6 +9,8 @@ service::settings! {
         home: Option<PathBuf> = "",
         /// Where programs of the user keep data.
         xdg_data_home: Option<PathBuf> = "",
+        /// Folder for what is temporary.
+        tmpdir: PathBuf = "/tmp",
         /// Folders with programs.
         path: String = "",
         /// Folder with Postgres's server programs, when they are not where distributions put them.

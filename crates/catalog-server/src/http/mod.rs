@@ -9,7 +9,6 @@ use std::sync::Arc;
 use axum::Router;
 use axum::http::StatusCode;
 use catalog::cache::{Cache, Damaged};
-use catalog::{Document, Origin};
 use service::health::Health;
 
 use crate::Catalog;
@@ -63,25 +62,6 @@ impl App {
 /// Every route.
 pub(crate) fn router(app: App) -> Router {
     api::routes().merge(page::routes()).with_state(app)
-}
-
-/// The documents of a package, in the order of the files.
-///
-/// Errors: the cache is damaged.
-fn documents_of(cache: &Cache, package: &str) -> Result<Vec<Document>, Refusal> {
-    let lines = cache.lines().filter(|line| line.group() == package);
-    let read = |line: catalog::cache::Line<'_>| {
-        let json = cache.slice(line.json)?;
-        let (file, number) = line.origin;
-        Ok(Document {
-            schema: line.schema.to_owned(),
-            package: line.package.to_owned(),
-            name: line.name.to_owned(),
-            json: String::from_utf8_lossy(&json).into_owned(),
-            origin: Origin::new(file, number),
-        })
-    };
-    lines.map(read).collect()
 }
 
 impl Refusal {

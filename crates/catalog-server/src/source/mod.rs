@@ -13,7 +13,7 @@ use std::str::FromStr;
 
 use model::Error;
 use oci::image::{Layout, Place};
-use oci::{Client, Reference};
+use oci::{Client, Digest, Reference};
 
 pub use staging::Staging;
 
@@ -21,6 +21,9 @@ pub use staging::Staging;
 const LAYOUT: &str = "oci:";
 /// Before an image, as some tools write it.
 const REGISTRY: &str = "docker://";
+
+/// Units: characters. As many of a digest as tell a few images from each other.
+const NAME_LENGTH: usize = 16;
 
 /// Where a catalog comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +80,16 @@ impl Source {
             folder: staging.path().join(image::CATALOG),
             _staging: Some(staging),
         })
+    }
+
+    /// Name of the file for the cache of the catalog `name` from here. That of a folder is found again when the folder was
+    /// moved; that of an image tells by its name alone which image it is of.
+    pub fn cache_file(&self, name: &str) -> String {
+        if matches!(self, Self::Folder(_)) {
+            return format!("{name}.cache");
+        }
+        let digest = Digest::sha256(self.to_string().as_bytes());
+        format!("{name}-{}.cache", &digest.hex()[..NAME_LENGTH])
     }
 
     /// Whether what is there can ever be something else.

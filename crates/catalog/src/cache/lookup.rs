@@ -1,13 +1,15 @@
 //! What is asked of a catalog.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::header::Table;
+use super::map::Damaged;
 use super::open::Cache;
 use super::record::{self, Custom, Provided, Replaced, Rows, Span, Text};
 use super::slices::{Slices, Spans, Which};
-use crate::PACKAGE;
+use crate::{Document, Origin, PACKAGE};
 
 /// A package of the catalog.
 #[derive(Debug, Clone, Copy)]
@@ -144,6 +146,31 @@ impl Cache {
                 json: row.json,
             })
         })
+    }
+
+    /// The packages that documents belong to, in order; none of those that belong to no package.
+    pub fn groups(&self) -> BTreeSet<&str> {
+        let groups = self.lines().map(|line| line.group());
+        groups.filter(|group| !group.is_empty()).collect()
+    }
+
+    /// The documents of a package, in the order of the files.
+    ///
+    /// Errors: they are not those that were written.
+    pub fn documents(&self, group: &str) -> Result<Vec<Document>, Damaged> {
+        let lines = self.lines().filter(|line| line.group() == group);
+        let read = |line: Line<'_>| {
+            let json = self.slice(line.json)?;
+            let (file, number) = line.origin;
+            Ok(Document {
+                schema: line.schema.to_owned(),
+                package: line.package.to_owned(),
+                name: line.name.to_owned(),
+                json: String::from_utf8_lossy(&json).into_owned(),
+                origin: Origin::new(file, number),
+            })
+        };
+        lines.map(read).collect()
     }
 
     fn entry(self: &Arc<Self>, number: u32) -> Option<Entry<'_>> {

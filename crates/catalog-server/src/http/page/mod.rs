@@ -16,7 +16,6 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use catalog::Document;
 use catalog::content::Package;
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -119,7 +118,7 @@ async fn of_package(
 ) -> Page {
     blocking(move || {
         let cache = app.cache(&catalog)?;
-        let documents: Vec<Document> = super::documents_of(&cache, &name)?;
+        let documents = cache.documents(&name)?;
         match Package::assemble(&documents) {
             Ok(Some(package)) => page(&catalog, &package),
             // A catalog with problems is not served; its package may be none of ours, though.

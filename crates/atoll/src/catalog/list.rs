@@ -1,0 +1,135 @@
+//! Packages, channels and versions as tables.
+
+use clap::Args;
+use serde::Serialize;
+use service::Error;
+
+use super::Output;
+use super::source::Access;
+use super::summary::{Channel, Summary, each_package, with_package};
+use super::table::table;
+use crate::terminal;
+
+/// What is shown.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// A folder or an image
+    catalog: String,
+    /// Show the channels of this package
+    package: Option<String>,
+    /// Show the versions in this channel of it
+    channel: Option<String>,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Prints the list.
+///
+/// Errors: no such catalog, package or channel.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let Arguments {
+        catalog, output, ..
+    } = arguments;
+    let cache = arguments.access.open()?.cache(catalog)?;
+    let Some(package) = &arguments.package else {
+        let mut all = Vec::new();
+        each_package(&cache, |package, _| {
+            all.push(Summary::of(package));
+            Ok(())
+        })?;
+        return print(*output, &all, packages);
+    };
+    let doing = || format!("looking at {catalog}");
+    let found = with_package(&cache, package, |package, _| Ok(Summary::of(package)))?;
+    let package = found.ok_or_else(|| {
+        let reason =
+            format!("there is no package {package:?}: `atoll catalog list {catalog}` shows all");
+        Error::new(doing(), reason)
+    })?;
+    let Some(channel) = &arguments.channel else {
+        return print(*output, &package, channels);
+    };
+    let found = package.channel(channel).ok_or_else(|| {
+        let known: Vec<_> = package.channels.iter().map(|it| it.name.as_str()).collect();
+        let reason = format!("there is no channel {channel:?}, but {}", known.join(", "));
+        Error::new(doing(), reason)
+    })?;
+    print(*output, found, versions)
+}
+
+fn print<T: Serialize>(
+    output: Output,
+    what: &T,
+    text: impl FnOnce(&T) -> String,
+) -> Result<(), Error> {
+    terminal::say(&match output {
+        Output::Text => text(what),
+        Output::Json => serde_json::to_string(what).map_err(|e| Error::new("printing", e))?,
+    });
+    Ok(())
+}
+
+#[expect(clippy::ptr_arg, reason = "one of several that are given the same way")]
+fn packages(all: &Vec<Summary>) -> String {
+    let row = |package: &Summary| {
+        let head = package.channel(&package.default_channel);
+        [
+            package.name.clone(),
+            package.default_channel.clone(),
+            head.map_or_else(String::new, |channel| channel.head.clone()),
+            package.channels.len().to_string(),
+            state(package.deprecation.as_ref()),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    table(
+        ["PACKAGE", "DEFAULT CHANNEL", "HEAD", "CHANNELS", "STATE"],
+        &rows,
+    )
+}
+
+fn channels(package: &Summary) -> String {
+    let row = |channel: &Channel| {
+        let is_default = channel.name == package.default_channel;
+        [
+            channel.name.clone(),
+            channel.head.clone(),
+            channel.head_version.clone(),
+            channel.entries.len().to_string(),
+            if is_default { "default" } else { "" }.to_owned(),
+            state(channel.deprecation.as_ref()),
+        ]
+    };
+    let rows: Vec<_> = package.channels.iter().map(row).collect();
+    table(
+        ["CHANNEL", "HEAD", "VERSION", "ENTRIES", "DEFAULT", "STATE"],
+        &rows,
+    )
+}
+
+fn versions(channel: &Channel) -> String {
+    let rows: Vec<_> = channel
+        .entries
+        .iter()
+        .map(|entry| {
+            [
+                entry.version.clone(),
+                entry.name.clone(),
+                entry.replaces.clone(),
+                entry.skips.join(" "),
+                entry.skip_range.clone(),
+            ]
+        })
+        .collect();
+    table(
+        ["VERSION", "BUNDLE", "REPLACES", "SKIPS", "SKIPS THE RANGE"],
+        &rows,
+    )
+}
+
+fn state(deprecation: Option<&String>) -> String {
+    deprecation.map_or_else(String::new, |_| "deprecated".to_owned())
+}

@@ -1,0 +1,47 @@
+//! The documents of catalogs.
+
+use std::io::{self, BufWriter, ErrorKind, Write as _};
+
+use ::catalog::{cores, read};
+use clap::Args;
+use service::Error;
+
+use super::source::Access;
+
+/// What is printed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// Folders or images
+    #[arg(required = true)]
+    catalogs: Vec<String>,
+    #[command(flatten)]
+    access: Access,
+}
+
+/// Prints the documents in the order of the files, keys sorted, numbers and texts in one spelling.
+///
+/// Errors: a catalog that cannot be read; then the documents that can be were printed all the same.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let opener = arguments.access.open()?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for catalog in &arguments.catalogs {
+        let content = opener.content(catalog)?;
+        let print = |document: ::catalog::Document| writeln!(out, "{}", document.json);
+        let problems = match read(content.folder(), cores(), print) {
+            Ok(problems) => problems,
+            // Whoever reads has enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            Err(error) => return Err(Error::new("writing documents", error)),
+        };
+        if !problems.0.is_empty() {
+            out.flush().ok();
+            return Err(Error::new(format!("reading {catalog}"), problems));
+        }
+    }
+    match out.flush() {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::new("writing documents", error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,133 @@
+//! Where the catalogs of a command line are, and how they are opened.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::catalog::cache::{BuildError, Cache, prepare};
+use ::catalog::{Problems, cores};
+use catalog_server::{Content, Source, Staging};
+use clap::Args;
+use oci::{Client, ClientOptions};
+use service::Error;
+use tokio::runtime::Runtime;
+
+use crate::up::settings::Settings;
+
+/// How registries are reached.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Access {
+    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
+    #[arg(long, value_name = "FILE")]
+    pub(super) authfile: Option<PathBuf>,
+    /// Certificates (PEM) that are trusted besides the system's
+    #[arg(long, value_name = "FILE")]
+    pub(super) ca: Option<PathBuf>,
+    /// Accept any certificate, and registries without TLS
+    #[arg(long)]
+    pub(super) insecure: bool,
+}
+
+/// Opens catalogs; what is temporary goes with it.
+pub(super) struct Opener {
+    client: Client,
+    runtime: Runtime,
+    scratch: Staging,
+}
+
+/// Why a catalog cannot be opened.
+pub(super) enum Failure {
+    /// It is there, and something is wrong with it.
+    Problems(Problems),
+    Other(Error),
+}
+
+impl Access {
+    /// Errors: files that cannot be used, no room for what is temporary.
+    pub(super) fn open(&self) -> Result<Opener, Error> {
+        let read = |path: &PathBuf| {
+            fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
+        };
+        let options = ClientOptions {
+            credentials: service::registry_logins(self.authfile.as_deref())?,
+            ca_pem: self.ca.as_ref().map(read).transpose()?,
+            insecure: self.insecure,
+            ..ClientOptions::default()
+        };
+        let doing = "preparing to read catalogs";
+        let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|e| Error::new(doing, e))?;
+        Ok(Opener {
+            client: Client::new(options).map_err(|e| Error::new(doing, e))?,
+            runtime,
+            scratch: Staging::new(&settings.tmpdir).map_err(|e| Error::new(doing, e))?,
+        })
+    }
+}
+
+impl Opener {
+    /// What `text` names: a folder that is there, or what a server would take it for.
+    ///
+    /// Errors: neither.
+    pub(super) fn source(text: &str) -> Result<Source, Error> {
+        if Path::new(text).is_dir() {
+            return Ok(Source::Folder(text.into()));
+        }
+        text.parse()
+            .map_err(|reason: String| Error::new(format!("opening {text}"), reason))
+    }
+
+    /// The files of the catalog.
+    ///
+    /// Errors: it is not there, or cannot be read.
+    pub(super) fn content(&self, text: &str) -> Result<Content, Error> {
+        let source = Self::source(text)?;
+        let content = async {
+            let revision = source.revision(&self.client).await?;
+            let scratch = self.scratch.path();
+            source.content(&self.client, &revision, scratch).await
+        };
+        self.runtime
+            .block_on(content)
+            .map_err(|e| Error::new(format!("opening {text}"), e.chain()))
+    }
+
+    /// The catalog, checked.
+    ///
+    /// Errors: as [`Self::content`]; everything that is wrong with it.
+    pub(super) fn checked(&self, text: &str) -> Result<Arc<Cache>, Failure> {
+        let content = self.content(text).map_err(Failure::Other)?;
+        let path = self
+            .scratch
+            .path()
+            .join(format!("{}.cache", content_name(text)));
+        let now = service::clock::now().timestamp();
+        match prepare(content.folder(), &path, cores(), now) {
+            Ok(prepared) => Ok(prepared.cache),
+            Err(BuildError::Invalid(problems)) => Err(Failure::Problems(problems)),
+            Err(error) => Err(Failure::Other(Error::new(format!("reading {text}"), error))),
+        }
+    }
+
+    /// As [`Self::checked`], for whoever cannot do without.
+    ///
+    /// Errors: the same, as text.
+    pub(super) fn cache(&self, text: &str) -> Result<Arc<Cache>, Error> {
+        self.checked(text).map_err(|failure| match failure {
+            Failure::Problems(problems) => {
+                let reason = format!("the catalog has problems\n{problems}");
+                Error::new(format!("reading {text}"), reason)
+            }
+            Failure::Other(error) => error,
+        })
+    }
+}
+
+/// Two catalogs may be open at once.
+fn content_name(text: &str) -> String {
+    oci::Digest::sha256(text.as_bytes()).hex().to_owned()
+}

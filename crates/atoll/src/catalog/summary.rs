@@ -1,0 +1,115 @@
+//! What is told of packages, and what is compared.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ::catalog::cache::Cache;
+use ::catalog::content::Package;
+use serde::Serialize;
+use service::Error;
+
+/// A package in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Summary {
+    pub(super) name: String,
+    pub(super) default_channel: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deprecation: Option<String>,
+    pub(super) channels: Vec<Channel>,
+    /// Versions of bundles by name.
+    #[serde(skip)]
+    pub(super) bundles: BTreeMap<String, String>,
+}
+
+/// A channel in a few words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Channel {
+    pub(super) name: String,
+    pub(super) head: String,
+    pub(super) head_version: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deprecation: Option<String>,
+    pub(super) entries: Vec<Entry>,
+}
+
+/// A bundle's place in a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) replaces: String,
+    pub(super) skips: Vec<String>,
+    pub(super) skip_range: String,
+}
+
+/// Does `work` with each package of `cache` in order, one after the other.
+///
+/// Errors: those of `work`; the cache is damaged.
+pub(super) fn each_package(
+    cache: &Arc<Cache>,
+    mut work: impl FnMut(&Package<'_>, &[::catalog::Document]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for group in cache.groups() {
+        with_package(cache, group, &mut work)?;
+    }
+    Ok(())
+}
+
+/// Does `work` with the package called `name`; nothing when there is none.
+///
+/// Errors: as [`each_package`].
+pub(super) fn with_package<T>(
+    cache: &Arc<Cache>,
+    name: &str,
+    work: impl FnOnce(&Package<'_>, &[::catalog::Document]) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    let doing = || format!("reading the package {name}");
+    let documents = cache.documents(name).map_err(|e| Error::new(doing(), e))?;
+    let package = Package::assemble(&documents).map_err(|e| Error::new(doing(), e))?;
+    let worked = package.map(|package| work(&package, &documents));
+    worked.transpose()
+}
+
+impl Summary {
+    pub(super) fn of(package: &Package<'_>) -> Self {
+        let version = |name: &str| {
+            let bundle = package.bundle(name);
+            bundle.map_or_else(String::new, |bundle| bundle.version_text.to_string())
+        };
+        let channels = package.channels.iter().map(|channel| Channel {
+            name: channel.name.to_owned(),
+            head: channel.head().name.to_string(),
+            head_version: version(&channel.head().name),
+            deprecation: channel.deprecation.as_ref().map(ToString::to_string),
+            entries: channel
+                .entries
+                .iter()
+                .map(|entry| Entry {
+                    name: entry.name.to_string(),
+                    version: version(&entry.name),
+                    replaces: entry.replaces.to_string(),
+                    skips: entry.skips.iter().map(ToString::to_string).collect(),
+                    skip_range: entry.skip_range.to_string(),
+                })
+                .collect(),
+        });
+        let bundles = package.bundles.iter();
+        Self {
+            name: package.name.to_owned(),
+            default_channel: package.default_channel.to_string(),
+            deprecation: package.deprecation.as_ref().map(ToString::to_string),
+            channels: channels.collect(),
+            bundles: bundles
+                .map(|bundle| (bundle.name.to_owned(), bundle.version_text.to_string()))
+                .collect(),
+        }
+    }
+
+    /// The channel of that name.
+    pub(super) fn channel(&self, name: &str) -> Option<&Channel> {
+        self.channels.iter().find(|channel| channel.name == name)
+    }
+}
