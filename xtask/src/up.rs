@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
     /// Where everything is kept; the demo uses a folder that it removes
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Use six ports from N; the demo looks for free ones
+    /// Use seven ports from N; the demo looks for free ones
     #[arg(long, value_name = "N")]
     ports_from: Option<u16>,
     /// File with NAME=value lines for the services

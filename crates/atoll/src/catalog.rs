@@ -15,6 +15,7 @@ mod table;
 mod validate;
 mod wanted;
 
+use ::catalog::write::Format;
 use clap::{Subcommand, ValueEnum};
 use service::Error;
 
@@ -23,7 +24,7 @@ use service::Error;
 pub(crate) enum Verb {
     /// Check a catalog, and tell everything that is wrong with it, with file and line
     Validate(validate::Arguments),
-    /// Print the documents of catalogs in one form, one a line
+    /// Print the documents of catalogs in one form
     Render(render::Arguments),
     /// Show packages, channels and heads; of a package its channels, of a channel its versions
     List(list::Arguments),
@@ -45,6 +46,23 @@ enum Output {
     Text,
     /// For programs.
     Json,
+}
+
+/// How documents are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    #[default]
+    Json,
+    Yaml,
+}
+
+impl From<Form> for Format {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Json => Self::Json,
+            Form::Yaml => Self::Yaml,
+        }
+    }
 }
 
 /// Does what the command line says.

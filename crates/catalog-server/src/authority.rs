@@ -1,13 +1,17 @@
-//! Which of several catalogs on one port a request is for: the name that the client has dialled tells it.
+//! Which of several catalogs on one port a request is for: the name that the client has dialled tells it. And whether it
+//! is a call at all.
 
 use std::convert::Infallible;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header;
 use axum::http::uri::Authority;
-use axum::response::Response;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use tower::ServiceExt as _;
+
+/// How the types of what is sent in calls begin.
+const GRPC: &[u8] = b"application/grpc";
 
 /// Routes to one of `catalogs`, by name: `NAME.HOST:PORT` and `NAME:PORT` are for the catalog NAME, everything else for
 /// the first. Nothing when there are none.
@@ -20,6 +24,22 @@ pub(crate) fn by_authority(mut catalogs: Vec<(String, Router)>) -> Option<Router
         let router = catalogs[chosen(&names, &host(&request))].1.clone();
         answer(router, request)
     }))
+}
+
+/// Both on one port: what is no call of gRPC is for `http`.
+pub(crate) fn beside(http: Router, grpc: Router) -> Router {
+    http.fallback(move |request: Request| {
+        let kind = request.headers().get(header::CONTENT_TYPE);
+        let is_call = kind.is_some_and(|kind| kind.as_bytes().starts_with(GRPC));
+        let grpc = grpc.clone();
+        async move {
+            if is_call {
+                answer(grpc, request).await
+            } else {
+                StatusCode::NOT_FOUND.into_response()
+            }
+        }
+    })
 }
 
 async fn answer(router: Router, request: Request) -> Response {

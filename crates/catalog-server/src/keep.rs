@@ -105,10 +105,11 @@ impl Keeper {
         loop {
             self.look().await.ok();
             let is_looked_at = !interval.is_zero() && !self.config.source.is_fixed();
-            match self.served {
-                None => tokio::time::sleep(RETRY).await,
-                Some(_) if is_looked_at => tokio::time::sleep(interval).await,
-                Some(_) => return,
+            let is_known = self.served.as_ref().is_some_and(Revision::is_known);
+            match is_known {
+                false => tokio::time::sleep(RETRY).await,
+                true if is_looked_at => tokio::time::sleep(interval).await,
+                true => return,
             }
         }
     }

@@ -111,7 +111,7 @@ async fn serve(
         (None, grpc) => {
             let listen = settings.grpc(settings.catalog_port);
             let both = match grpc {
-                Some(grpc) => http.fallback_service(grpc),
+                Some(grpc) => authority::beside(http, grpc),
                 None => http,
             };
             listens.push((listen, both));

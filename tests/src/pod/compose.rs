@@ -86,6 +86,9 @@ pub struct Service {
     pub healthcheck: Healthcheck,
     /// Whether it is started again after a crash.
     pub restart: String,
+    /// It only runs when one of these is asked for.
+    #[serde(default)]
+    pub profiles: Vec<String>,
     // Tests choose the replicas.
     #[serde(default, rename = "scale")]
     _scale: IgnoredAny,

@@ -1,7 +1,7 @@
 //! What is packed: the files that a Containerfile copies.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -49,6 +49,9 @@ impl Source {
             Content::Program => {
                 part(&read(&self.program)?);
                 part(&authorities::bundle()?);
+                for name in self.image.aliases {
+                    part(name.as_bytes());
+                }
             }
             Content::Database => part(db::inputs()?.as_bytes()),
         }
@@ -68,11 +71,25 @@ impl Source {
         )?;
         let authorities = folder.join("ca-certificates.crt");
         write(&authorities, &authorities::bundle()?, FILE_MODE)?;
-        let data = folder.join("data");
-        fs::create_dir(&data)?;
-        fs::set_permissions(&data, fs::Permissions::from_mode(PROGRAM_MODE))?;
+        make_folder(&folder.join("data"))?;
+        self.link(&folder.join("bin"))
+    }
+
+    /// The other names of the program.
+    fn link(&self, folder: &Path) -> Result<()> {
+        make_folder(folder)?;
+        for name in self.image.aliases {
+            let program = Path::new("..").join(self.image.name);
+            symlink(program, folder.join(name))?;
+        }
         Ok(())
     }
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    fs::create_dir(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(PROGRAM_MODE))?;
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

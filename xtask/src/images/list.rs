@@ -9,6 +9,8 @@ pub(super) struct Image {
     pub(super) name: &'static str,
     /// What is in it.
     pub(super) content: Content,
+    /// Other names in /bin that the program is called by.
+    pub(super) aliases: &'static [&'static str],
 }
 
 /// What is in an image.
@@ -21,8 +23,11 @@ pub(super) enum Content {
 }
 
 const fn program(name: &'static str) -> Image {
-    let content = Content::Program;
-    Image { name, content }
+    Image {
+        name,
+        content: Content::Program,
+        aliases: &[],
+    }
 }
 
 /// Every image, in the order in which they are shown.
@@ -33,8 +38,13 @@ pub(super) static IMAGES: &[Image] = &[
     program("webui"),
     program("proxy"),
     Image {
+        aliases: &["opm", "grpc_health_probe"],
+        ..program("catalog-server")
+    },
+    Image {
         name: "db",
         content: Content::Database,
+        aliases: &[],
     },
 ];
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 const MIB: u64 = 1 << 20;
-/// All images without PostgreSQL together. Units: bytes.
-const BUDGET_BYTES: u64 = 60 * MIB;
+/// All images without PostgreSQL together: 60 MiB for what installs clusters, 12 for catalogs. Units: bytes.
+const BUDGET_BYTES: u64 = 72 * MIB;
 
 /// One image.
 #[derive(Debug, Clone, PartialEq, Eq)]

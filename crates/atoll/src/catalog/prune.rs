@@ -1,15 +1,14 @@
 //! A smaller catalog.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use ::catalog::Document;
 use ::catalog::filter::{Filtered, filter};
+use ::catalog::write::Writer;
 use clap::Args;
 use service::Error;
 
+use super::Form;
 use super::source::Access;
 use super::summary::each_package;
 use super::wanted::{self, Wanted};
@@ -23,9 +22,12 @@ pub(crate) struct Arguments {
     /// What stays: PACKAGE or PACKAGE:CHANNEL, either with versions behind it, as in etcd:stable@1.2.0..1.4.9
     #[arg(required = true, value_name = "PACKAGE[:CHANNEL][@VERSIONS]", value_parser = wanted::parse)]
     keep: Vec<Wanted>,
-    /// Folder for the smaller catalog; it must not be there yet
+    /// Folder for the smaller catalog; it must not be there yet, or be empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// How the files are written
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
     /// Of channels without versions, keep the head only
     #[arg(long)]
     heads: bool,
@@ -48,14 +50,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         !arguments.heads,
     )
     .map_err(|reason| Error::new(doing(), reason))?;
-    if to.exists() {
-        return Err(Error::new(
-            doing(),
-            format!("{} is there already", to.display()),
-        ));
-    }
     let cache = arguments.access.open()?.cache(catalog)?;
-    let part = Part::new(to).map_err(|e| Error::new(doing(), e))?;
+    let mut writer =
+        Writer::create(to, arguments.output.into()).map_err(|e| Error::new(doing(), e))?;
     let mut missing: BTreeSet<&str> = selection
         .packages
         .iter()
@@ -69,7 +66,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let filtered = filter(package, documents, &wanted, selection.full)
             .map_err(|e| Error::new(doing(), e.to_string()))?;
         tell(package.name, &filtered);
-        part.write(package.name, &filtered.documents)
+        writer
+            .package(package.name, &filtered.documents)
             .map_err(|e| Error::new(format!("writing {}", to.display()), e))
     })?;
     if !missing.is_empty() {
@@ -77,7 +75,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let reason = format!("the catalog has no package {}", missing.join(", "));
         return Err(Error::new(doing(), reason));
     }
-    part.finish()
+    writer
+        .finish()
         .map_err(|e| Error::new(format!("writing {}", to.display()), e))
 }
 
@@ -90,47 +89,5 @@ fn tell(package: &str, filtered: &Filtered) {
         terminal::problem(&format!(
             "{package} {channel}: left out, since no upgrade leads to what stays: {bundles}"
         ));
-    }
-}
-
-/// A folder that gets its name when it is whole.
-struct Part<'a> {
-    target: &'a Path,
-    part: PathBuf,
-}
-
-impl<'a> Part<'a> {
-    fn new(target: &'a Path) -> io::Result<Self> {
-        let mut part = target.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        match fs::remove_dir_all(&part) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        fs::create_dir_all(&part)?;
-        Ok(Self { target, part })
-    }
-
-    /// Names of packages are DNS labels: a catalog with others has problems.
-    fn write(&self, package: &str, documents: &[Document]) -> io::Result<()> {
-        let folder = self.part.join(package);
-        fs::create_dir(&folder)?;
-        let mut file = BufWriter::new(File::create(folder.join("catalog.json"))?);
-        for document in documents {
-            writeln!(file, "{}", document.json)?;
-        }
-        file.into_inner()?.sync_all()
-    }
-
-    fn finish(self) -> io::Result<()> {
-        fs::rename(&self.part, self.target)
-    }
-}
-
-/// Nothing is left behind of what was not finished.
-impl Drop for Part<'_> {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.part).ok();
     }
 }

@@ -2,10 +2,12 @@
 
 use std::io::{self, BufWriter, ErrorKind, Write as _};
 
-use ::catalog::{cores, read};
+use ::catalog::write::{self, Format};
+use ::catalog::{Document, cores, read};
 use clap::Args;
 use service::Error;
 
+use super::Form;
 use super::source::Access;
 
 /// What is printed.
@@ -14,6 +16,9 @@ pub(crate) struct Arguments {
     /// Folders or images
     #[arg(required = true)]
     catalogs: Vec<String>,
+    /// JSON, one document a line, or YAML
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Form,
     #[command(flatten)]
     access: Access,
 }
@@ -26,7 +31,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let mut out = BufWriter::new(io::stdout().lock());
     for catalog in &arguments.catalogs {
         let content = opener.content(catalog)?;
-        let print = |document: ::catalog::Document| writeln!(out, "{}", document.json);
+        let print = |document: Document| match arguments.output {
+            Form::Json => writeln!(out, "{}", document.json),
+            Form::Yaml => write::document(&document.json, Format::Yaml, &mut out),
+        };
         let problems = match read(content.folder(), cores(), print) {
             Ok(problems) => problems,
             // Whoever reads has enough.

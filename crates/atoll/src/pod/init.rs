@@ -56,7 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     }
     let settings = TEMPLATE_OF_SETTINGS.replace(HOST, &in_url(&arguments.host));
     write_settings(&dir.join(SETTINGS), &settings)?;
-    folder(&dir.join("images"), OPEN)?;
+    for name in ["catalogs", "images"] {
+        folder(&dir.join(name), OPEN)?;
+    }
     let secrets = secrets(dir, &arguments.host)?;
     terminal::say(&format!(
         "Registry: {}:5000, user {REGISTRY_USER}, password in {}, certificate {}.\n\

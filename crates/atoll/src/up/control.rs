@@ -24,8 +24,8 @@ pub(crate) struct Control {
 impl Control {
     /// Every service is wanted, except those that have a stop file.
     pub(crate) fn new(environment: Environment) -> Self {
-        let wanted = Name::ALL
-            .into_iter()
+        let wanted = environment
+            .services()
             .map(|name| {
                 let run = !environment.layout.stop_file(name).exists();
                 (name, watch::channel(Wanted { run, generation: 0 }).0)

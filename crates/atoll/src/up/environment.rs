@@ -33,6 +33,8 @@ pub(crate) struct Environment {
     pub(crate) secrets: Secrets,
     /// Variables of the user.
     pub(crate) env_file: Option<PathBuf>,
+    /// What the catalog server serves; empty when it does not run.
+    pub(crate) catalogs: String,
 }
 
 impl Environment {
@@ -56,6 +58,18 @@ impl Environment {
         self.socket(self.ports.registry).to_string()
     }
 
+    /// Host and port of the catalog server.
+    pub(crate) fn catalog_server(&self) -> String {
+        self.socket(self.ports.catalog).to_string()
+    }
+
+    /// The services that run, in the order in which they are started.
+    pub(crate) fn services(&self) -> impl Iterator<Item = Name> + use<> {
+        let has_catalogs = !self.catalogs.is_empty();
+        let runs = move |name: &Name| has_catalogs || *name != Name::CatalogServer;
+        Name::ALL.into_iter().filter(runs)
+    }
+
     /// Where a service says whether it is ready.
     pub(crate) fn ready_url(&self, service: Name) -> String {
         let local = |port| SocketAddr::new(loopback(self.listen), port);
@@ -64,6 +78,7 @@ impl Environment {
             Name::ApiServer => format!("http://{}/ready", local(self.ports.api)),
             Name::ImageService => format!("http://{}/ready", local(self.ports.image)),
             Name::Webui => format!("http://{}/ready", local(self.ports.webui)),
+            Name::CatalogServer => format!("http://{}/health", local(self.ports.catalog)),
         }
     }
 
@@ -121,6 +136,13 @@ impl Environment {
                         SocketAddr::new(loopback(self.listen), self.ports.api)
                     )),
                 ),
+            ],
+            Name::CatalogServer => vec![
+                ("CATALOGS", text(&self.catalogs)),
+                ("CATALOG_CACHE_DIR", folder),
+                ("CATALOG_CA_FILE", self.secrets.tls.cert.clone().into()),
+                ("LISTEN_ADDRESS", text(&listen)),
+                ("CATALOG_PORT", port(self.ports.catalog)),
             ],
         };
         pairs.into_iter().collect()
@@ -218,6 +240,7 @@ mod tests {
             image: 4,
             webui: 5,
             webui_static: 6,
+            catalog: 7,
         };
         Environment {
             layout,
@@ -225,6 +248,7 @@ mod tests {
             listen,
             secrets,
             env_file,
+            catalogs: String::new(),
         }
     }
 
@@ -248,6 +272,27 @@ mod tests {
         let decided = environment.decided(Name::ApiServer);
         assert_eq!(decided["DB_PASS"], "");
         assert!(Path::new(&decided["DB_PASS_FILE"]).ends_with("secrets/database-password"));
+    }
+
+    #[test]
+    fn catalogs_are_served_when_there_are_any() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut environment = environment(dir.path(), None);
+        assert!(
+            environment
+                .services()
+                .all(|name| name != Name::CatalogServer)
+        );
+        environment.catalogs = "/configs".to_owned();
+        assert!(
+            environment
+                .services()
+                .any(|name| name == Name::CatalogServer)
+        );
+        assert_eq!(
+            environment.decided(Name::CatalogServer)["CATALOGS"],
+            "/configs"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ const POSTGRES_PORT: u16 = 5432;
 /// Units: ports. How many the database tries: a machine seldom runs more than a few.
 const POSTGRES_TRIES: u16 = 100;
 /// Units: ports. How many `--ports-from` needs.
-const PORTS_IN_ROW: u16 = 6;
+const PORTS_IN_ROW: u16 = 7;
 const POLL: Duration = Duration::from_millis(100);
 
 /// The ports of an installation.
@@ -29,15 +29,18 @@ pub(crate) struct Ports {
     pub(crate) webui: u16,
     /// The page once more, where the reverse proxy expects it.
     pub(crate) webui_static: u16,
+    /// Operator catalogs; used only when there are some.
+    pub(crate) catalog: u16,
 }
 
 impl Ports {
-    /// The documented ports, or six in a row; those of the services are waited for until `deadline`.
+    /// The documented ports, or seven in a row; those of the services are waited for until `deadline`.
     ///
     /// Errors: a port that somebody else uses.
     pub(crate) fn choose(
         listen: IpAddr,
         from: Option<u16>,
+        has_catalogs: bool,
         deadline: Instant,
     ) -> Result<Self, Error> {
         let ports = match from {
@@ -49,6 +52,7 @@ impl Ports {
                 image: 8888,
                 webui: 8080,
                 webui_static: 8989,
+                catalog: 50051,
             },
         };
         if from.is_some() {
@@ -67,6 +71,9 @@ impl Ports {
             (ports.webui_static, "the page"),
         ] {
             wait_free(listen, port, what, deadline)?;
+        }
+        if has_catalogs {
+            wait_free(listen, ports.catalog, "the catalogs", deadline)?;
         }
         Ok(ports)
     }
@@ -87,6 +94,7 @@ impl Ports {
             image: from + 3,
             webui: from + 4,
             webui_static: from + 5,
+            catalog: from + 6,
         })
     }
 }
@@ -144,11 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn six_ports_in_a_row() {
+    fn seven_ports_in_a_row() {
         let ports = Ports::in_row(7000).unwrap();
-        assert_eq!((ports.postgres, ports.webui_static), (7000, 7005));
+        assert_eq!((ports.postgres, ports.catalog), (7000, 7006));
         assert!(Ports::in_row(0).is_err());
-        assert!(Ports::in_row(65_531).is_err());
-        assert!(Ports::in_row(65_530).is_ok());
+        assert!(Ports::in_row(65_530).is_err());
+        assert!(Ports::in_row(65_529).is_ok());
     }
 }

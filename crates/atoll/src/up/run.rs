@@ -46,12 +46,15 @@ pub(crate) struct UpArguments {
     /// Where everything is kept (default: /var/lib/atoll as root, else atoll in the user's data folder)
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Use six ports from N: database, registry, API, images, page, page
+    /// Use seven ports from N: database, registry, API, images, page, page, catalogs
     #[arg(long, value_name = "N")]
     pub(crate) ports_from: Option<u16>,
     /// File with NAME=value lines for the services; changes are followed
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Option<PathBuf>,
+    /// Serve an operator catalog as well: a folder, or NAME=SOURCE as in CATALOGS of the catalog server; several times
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) catalog: Vec<String>,
     /// Address that the services listen on
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
@@ -86,6 +89,7 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
     let ports = Ports::choose(
         arguments.listen,
         arguments.ports_from,
+        !arguments.catalog.is_empty(),
         Instant::now() + patience,
     )?;
     let secrets = Secrets::within(&layout.secrets(), layout.registry_certificate());
@@ -102,6 +106,7 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
         ports,
         listen: arguments.listen,
         secrets,
+        catalogs: arguments.catalog.join(","),
     };
     check_settings(&environment)?;
     let (cluster, is_new) = Cluster::prepare(
@@ -146,7 +151,7 @@ fn command(environment: &Environment, name: Name) -> Result<Command, Error> {
 /// Wrong settings are told before anything runs, those of all services together.
 fn check_settings(environment: &Environment) -> Result<(), Error> {
     let mut told = String::new();
-    for name in Name::ALL {
+    for name in environment.services() {
         let doing = || format!("checking the settings of {name}");
         let output = command(environment, name)?
             .arg("--check-config")
@@ -194,7 +199,7 @@ async fn supervise(
                 .wait_for(|is_ready| *is_ready)
                 .await
                 .map_err(|e| Error::new("waiting for the database", e))?;
-            for name in Name::ALL {
+            for name in environment.services() {
                 let program = service_program(&environment, name)?;
                 let wanted = control.of(name);
                 services.spawn(child::keep(
@@ -295,6 +300,10 @@ fn state_of(environment: &Environment) -> State {
 
 fn tell_ready(environment: &Environment, after: Duration) {
     let layout = &environment.layout;
+    if !environment.catalogs.is_empty() {
+        let address = environment.catalog_server();
+        terminal::say(&format!("Operator catalogs are served on {address}."));
+    }
     terminal::say(&format!(
         "Ready after {:.1} s.\n  Page           {}\n  API            {}/api/assisted-install/v2\n  Images         {}\n  Registry       {} (user {REGISTRY_USER}, password in {}, certificate {})\n  Logs           {}\nCtrl-C stops everything.",
         after.as_secs_f64(),

@@ -13,15 +13,18 @@ pub(crate) enum Name {
     ImageService,
     /// The page.
     Webui,
+    /// Operator catalogs.
+    CatalogServer,
 }
 
 impl Name {
     /// All, in the order in which they are started.
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Registry,
         Self::ApiServer,
         Self::ImageService,
         Self::Webui,
+        Self::CatalogServer,
     ];
 
     /// As `atoll serve` spells it.
@@ -31,6 +34,7 @@ impl Name {
             Self::ApiServer => "api-server",
             Self::ImageService => "image-service",
             Self::Webui => "webui",
+            Self::CatalogServer => "catalog-server",
         }
     }
 

@@ -121,6 +121,10 @@ impl Revision {
     pub(crate) fn unknown() -> Self {
         Self(String::new())
     }
+
+    pub(crate) fn is_known(&self) -> bool {
+        !self.0.is_empty()
+    }
 }
 
 impl Content {

@@ -7,8 +7,12 @@
 
 mod calls;
 mod client;
+mod content;
 mod health;
 mod limits;
+mod operation;
 mod oracle;
+mod process;
 mod replaced;
 mod server;
+mod sources;

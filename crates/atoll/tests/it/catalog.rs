@@ -1,0 +1,286 @@
+//! `atoll catalog`: what people ask of catalogs, and what they are told when something is wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Runs `atoll catalog` with `arguments`.
+fn atoll(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .arg("catalog")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// What it printed.
+fn said(arguments: &[&str]) -> String {
+    let output = atoll(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Why it did not do what was asked.
+fn refused(arguments: &[&str]) -> String {
+    let output = atoll(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    told(&output)
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn lines(values: &[Value]) -> String {
+    values.iter().map(|value| format!("{value}\n")).collect()
+}
+
+/// A package with the channels `stable` (all of `versions`, each replacing the one before) and `fast` (the last one).
+fn package(name: &str, versions: &[&str]) -> String {
+    let bundle = |version: &str| format!("{name}.v{version}");
+    let mut before = None;
+    let mut entries = Vec::new();
+    let mut documents =
+        vec![json!({ "schema": "olm.package", "name": name, "defaultChannel": "stable" })];
+    for version in versions {
+        let mut entry = json!({ "name": bundle(version) });
+        if let Some(before) = before.replace(bundle(version)) {
+            entry["replaces"] = json!(before);
+        }
+        entries.push(entry);
+        let property = json!({ "packageName": name, "version": version });
+        documents.push(json!({ "schema": "olm.bundle", "package": name, "name": bundle(version),
+            "image": "quay.io/x/y:1", "properties": [{ "type": "olm.package", "value": property }] }));
+    }
+    let last = [json!({ "name": before })];
+    for (channel, entries) in [("stable", entries.as_slice()), ("fast", last.as_slice())] {
+        documents.push(json!({ "schema": "olm.channel", "package": name, "name": channel, "entries": entries }));
+    }
+    lines(&documents)
+}
+
+struct World(TempDir);
+
+impl World {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap())
+    }
+
+    /// A catalog of these files, and how a command line names it.
+    fn catalog(&self, name: &str, texts: &[String]) -> String {
+        let folder = self.path(name);
+        fs::create_dir(&folder).unwrap();
+        for (number, text) in texts.iter().enumerate() {
+            fs::write(folder.join(format!("{number}.json")), text).unwrap();
+        }
+        folder.to_str().unwrap().to_owned()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+}
+
+#[test]
+fn all_problems_are_told_with_file_and_line() {
+    let world = World::new();
+    let good = world.catalog("good", &[package("a", &["1.0.0"])]);
+    assert_eq!(said(&["validate", &good]), "");
+    assert_eq!(
+        said(&["validate", &good, "-o", "json"]).trim(),
+        r#"{"passed":true}"#
+    );
+
+    let wrong = package("a", &["1.0.0"]).replace("quay.io/x/y:1", "quay.io/X");
+    let bad = world.catalog("bad", &[wrong, "{\"schema\":1}\n\n{".to_owned()]);
+    let output = atoll(&["validate", &bad, "-o", "json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(verdict["passed"], false);
+    assert!(
+        verdict["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("0.json:2"),
+        "{verdict}"
+    );
+    let problems = verdict["problems"].as_array().unwrap();
+    let files: Vec<_> = problems
+        .iter()
+        .map(|problem| problem["file"].as_str().unwrap())
+        .collect();
+    assert!(
+        files.contains(&"0.json") && files.contains(&"1.json"),
+        "{verdict}"
+    );
+    let text = String::from_utf8(atoll(&["validate", &bad]).stdout).unwrap();
+    assert!(text.contains("0.json:2: package a:"), "{text}");
+    let yaml = String::from_utf8(atoll(&["validate", &bad, "-o", "yaml"]).stdout).unwrap();
+    assert!(
+        yaml.contains("\npassed: false") || yaml.starts_with("passed: false"),
+        "{yaml}"
+    );
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    assert!(refused(&["validate", "/none/here"]).contains("/none/here"));
+    let away = "127.0.0.1:1/no/registry:v1";
+    assert!(refused(&["list", away, "--insecure"]).contains("127.0.0.1:1"));
+    assert!(refused(&["list", "name:tag"]).contains("name:tag"));
+    assert!(refused(&["render", "oci:/none"]).contains("/none"));
+    assert!(refused(&["list", away, "--authfile", "/none/auth"]).contains("/none/auth"));
+}
+
+#[test]
+fn packages_channels_and_versions_are_listed() {
+    let world = World::new();
+    let texts = [package("b", &["1.0.0"]), package("a", &["1.0.0", "1.1.0"])];
+    let catalog = world.catalog("catalog", &texts);
+    let list = said(&["list", &catalog]);
+    let rows: Vec<_> = list
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .collect();
+    assert_eq!(rows[1], ["a", "stable", "a.v1.1.0", "2"]);
+    assert_eq!(rows[2], ["b", "stable", "b.v1.0.0", "2"]);
+    let channels = said(&["list", &catalog, "a"]);
+    assert!(
+        channels.contains("fast") && channels.contains("default"),
+        "{channels}"
+    );
+    let versions = said(&["list", &catalog, "a", "stable"]);
+    assert!(
+        versions
+            .lines()
+            .any(|line| line.contains("1.1.0") && line.ends_with("a.v1.0.0"))
+    );
+    let all: Value = serde_json::from_str(&said(&["list", &catalog, "-o", "json"])).unwrap();
+    assert_eq!(all[0]["defaultChannel"], "stable");
+    assert_eq!(all[0]["channels"][1]["entries"][1]["replaces"], "a.v1.0.0");
+    assert!(refused(&["list", &catalog, "c"]).contains("no package \"c\""));
+    assert!(refused(&["list", &catalog, "a", "c"]).contains("fast, stable"));
+}
+
+#[test]
+fn what_changed_is_told() {
+    let world = World::new();
+    let old = world.catalog("old", &[package("a", &["1.0.0"]), package("b", &["1.0.0"])]);
+    let new = world.catalog(
+        "new",
+        &[package("a", &["1.0.0", "2.0.0"]), package("c", &["1.0.0"])],
+    );
+    let changes = said(&["diff", &old, &new]);
+    for line in [
+        "~ package a channel stable: head a.v1.0.0 -> a.v2.0.0",
+        "+ package a bundle a.v2.0.0",
+        "- package b",
+        "+ package c",
+    ] {
+        assert!(
+            changes.lines().any(|found| found == line),
+            "{line}: {changes}"
+        );
+    }
+    assert_eq!(said(&["diff", &old, &old]), "");
+    let first = said(&["diff", &old, &new, "-o", "json"]);
+    let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&first["change"], &first["package"]),
+        (&json!("head"), &json!("a"))
+    );
+}
+
+#[test]
+fn a_smaller_catalog_is_one_that_can_be_served() {
+    let world = World::new();
+    let texts = [
+        package("a", &["1.0.0", "1.1.0", "1.2.0"]),
+        package("b", &["1.0.0"]),
+    ];
+    let catalog = world.catalog("catalog", &texts);
+    let small = world.path("small");
+    let to = small.to_str().unwrap();
+    said(&["prune", &catalog, "a:stable@1.1.0..", "--to", to]);
+    let bundles = said(&["list", to, "a", "stable"]);
+    assert!(
+        !bundles.contains("1.0.0 ") && bundles.contains("1.1.0 "),
+        "{bundles}"
+    );
+    assert_eq!(said(&["list", to]).lines().count(), 2);
+    said(&["validate", to]);
+    assert!(refused(&["prune", &catalog, "a", "--to", to]).contains("something in it"));
+
+    let heads = world.path("heads");
+    let to = heads.to_str().unwrap();
+    said(&["prune", &catalog, "a", "--heads", "--to", to, "-o", "yaml"]);
+    assert_eq!(said(&["list", to, "a", "stable"]).lines().count(), 2);
+
+    let none = world.path("none");
+    let to = none.to_str().unwrap();
+    assert!(refused(&["prune", &catalog, "a", "c", "--to", to]).contains("no package c"));
+    assert!(refused(&["prune", &catalog, "a:none", "--to", to]).contains("fast, stable"));
+    assert!(!none.exists() && is_alone(&world, &none));
+}
+
+/// Whether nothing is left beside `path` that was on its way there.
+fn is_alone(world: &World, path: &Path) -> bool {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let mut names = fs::read_dir(world.0.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    !names.any(|found| found.to_string_lossy().contains(name))
+}
+
+#[test]
+fn documents_come_in_one_form() {
+    let world = World::new();
+    let text = "schema: x\nname: n\nb: 0777\na: yes\n".to_owned();
+    let catalog = world.catalog("catalog", &[text]);
+    let json = said(&["render", &catalog]);
+    assert_eq!(
+        json,
+        "{\"a\":true,\"b\":511,\"name\":\"n\",\"schema\":\"x\"}\n"
+    );
+    let again = world.catalog("again", &[said(&["render", &catalog, "-o", "yaml"])]);
+    assert_eq!(said(&["render", &again]), json);
+    let bad = world.catalog("bad", &["{\"schema\":\"x\"}\n{".to_owned()]);
+    let output = atoll(&["render", &bad]);
+    assert!(
+        !output.status.success() && told(&output).contains("0.json"),
+        "{}",
+        told(&output)
+    );
+}
+
+#[test]
+fn upgrades_are_drawn() {
+    let world = World::new();
+    let catalog = world.catalog("catalog", &[package("a", &["1.0.0", "1.1.0"])]);
+    let drawing = said(&["graph", &catalog, "a"]);
+    assert!(
+        drawing.starts_with("graph LR") && drawing.contains("-->"),
+        "{drawing}"
+    );
+    assert!(said(&["graph", &catalog, "a", "fast", "-o", "dot"]).starts_with("digraph"));
+    assert!(refused(&["graph", &catalog, "b"]).contains("no package \"b\""));
+}
+
+#[test]
+fn a_cache_is_made_for_the_server() {
+    let world = World::new();
+    let catalog = world.catalog("catalog", &[package("a", &["1.0.0"])]);
+    let dir = world.path("caches");
+    said(&[
+        "cache",
+        &catalog,
+        "--dir",
+        dir.to_str().unwrap(),
+        "--name",
+        "own",
+    ]);
+    assert!(dir.join("own.cache").is_file());
+}

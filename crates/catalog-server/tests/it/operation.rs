@@ -1,0 +1,364 @@
+//! Catalogs that change, and what is told of them over HTTP.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use catalog_server::Settings;
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use reqwest::{Client, Method, Response, StatusCode};
+use serde_json::Value;
+use service::CancellationToken;
+use service::server::Running;
+use service::settings::{FromValues as _, Values};
+use tempfile::TempDir;
+
+use crate::content::{large, package, write};
+
+/// Long enough for every machine.
+const DEADLINE: Duration = Duration::from_mins(1);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A whole server, as settings describe it.
+pub(crate) struct World {
+    pub(crate) folder: TempDir,
+    running: Running,
+    client: Client,
+}
+
+impl World {
+    /// Serves `catalogs`; `FOLDER` in it stands for a temporary folder.
+    pub(crate) async fn start(catalogs: &str) -> Self {
+        Self::start_in(TempDir::new().unwrap(), catalogs).await
+    }
+
+    pub(crate) async fn start_in(folder: TempDir, catalogs: &str) -> Self {
+        let path = folder.path().to_str().unwrap().to_owned();
+        let catalogs = catalogs.replace("FOLDER", &path);
+        let cache = format!("{path}/cache");
+        // Not those of whoever runs the tests.
+        let logins = format!("{path}/auth.json");
+        std::fs::write(&logins, "{}").unwrap();
+        let values = Values::from_pairs([
+            ("catalogs", catalogs.as_str()),
+            ("catalog_cache_dir", &cache),
+            ("listen_address", "127.0.0.1"),
+            ("catalog_port", "0"),
+            ("catalog_poll_interval", "50ms"),
+            ("catalog_insecure", "true"),
+            ("registry_auth_file", &logins),
+        ]);
+        let settings = Settings::from_values(&values).unwrap();
+        let running = catalog_server::start(settings, CancellationToken::new()).await;
+        Self {
+            folder,
+            running: running.unwrap(),
+            client: service::http_client(None, true).unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.running.address())
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.ask(Method::GET, path, HeaderMap::new()).await
+    }
+
+    async fn ask(&self, method: Method, path: &str, headers: HeaderMap) -> Response {
+        let request = self.client.request(method, self.url(path));
+        request.headers(headers).send().await.unwrap()
+    }
+
+    pub(crate) async fn text(&self, path: &str) -> String {
+        self.get(path).await.text().await.unwrap()
+    }
+
+    /// Status and text of `/readyz`.
+    pub(crate) async fn readiness(&self) -> (StatusCode, String) {
+        let response = self.get("/readyz").await;
+        (response.status(), response.text().await.unwrap())
+    }
+
+    /// Waits until the answer at `path` is as wanted.
+    pub(crate) async fn until(&self, path: &str, wanted: impl Fn(&str) -> bool) {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            let text = self.text(path).await;
+            if wanted(&text) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{path} still says {text}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the head of the catalog's only channel is `bundle`.
+    pub(crate) async fn until_head(&self, catalog: &str, bundle: &str) {
+        let path = format!("/catalogs/{catalog}/api/v1/metas?schema=olm.channel");
+        let wanted = format!("\"entries\":[{{\"name\":\"{bundle}\"}}]");
+        self.until(&path, |text| text.contains(&wanted)).await;
+    }
+}
+
+fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(header::HeaderName, &str)| {
+        (name.clone(), HeaderValue::from_str(value).unwrap())
+    };
+    pairs.iter().map(pair).collect()
+}
+
+fn folder_with(text: &str) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    write(&folder.path().join("configs"), text);
+    folder
+}
+
+#[tokio::test]
+async fn what_is_new_is_served_only_when_it_is_valid() {
+    let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let configs = world.path("configs");
+    write(&configs, &package("a", "2.0.0"));
+    world.until_head("catalog", "a.v2.0.0").await;
+    assert!(!world.readiness().await.1.contains("ailing"));
+
+    // The channel names a bundle that is not there.
+    write(
+        &configs,
+        &package("a", "3.0.0").replace("a.v3.0.0\"}]", "a.v4.0.0\"}]"),
+    );
+    world.until("/readyz", |text| text.contains("ailing")).await;
+    let (status, text) = world.readiness().await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(
+        text.contains("a.v4.0.0") && text.contains("catalog.json"),
+        "{text}"
+    );
+    world.until_head("catalog", "a.v2.0.0").await;
+    let metrics = world.text("/metrics").await;
+    assert!(
+        metrics.contains("atoll_catalog_stale{catalog=\"catalog\"} 1"),
+        "{metrics}"
+    );
+
+    write(&configs, &package("a", "5.0.0"));
+    world.until_head("catalog", "a.v5.0.0").await;
+    world
+        .until("/readyz", |text| !text.contains("ailing"))
+        .await;
+}
+
+#[tokio::test]
+async fn a_download_that_has_begun_ends_with_the_catalog_that_it_began_with() {
+    const DOCUMENTS: usize = 20_000;
+    let old = large("a", "1.0.0", DOCUMENTS);
+    let world = World::start_in(folder_with(&old), "FOLDER/configs").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let mut begun = world.get("/catalogs/catalog/api/v1/all").await;
+    let mut text = begun.chunk().await.unwrap().unwrap().to_vec();
+    write(&world.path("configs"), &package("a", "2.0.0"));
+    world.until_head("catalog", "a.v2.0.0").await;
+    while let Some(piece) = begun.chunk().await.unwrap() {
+        text.extend_from_slice(&piece);
+    }
+    let lines: Vec<_> = text
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .collect();
+    assert_eq!(lines.len(), 3 + DOCUMENTS);
+    let last: Value = serde_json::from_slice(lines.last().unwrap()).unwrap();
+    assert_eq!(last["name"], (DOCUMENTS - 1).to_string());
+}
+
+#[tokio::test]
+async fn readiness_waits_for_every_catalog() {
+    let folder = folder_with(&package("a", "1.0.0"));
+    let world = World::start_in(folder, "good=FOLDER/configs,bad=FOLDER/other").await;
+    world.until_head("good", "a.v1.0.0").await;
+    world
+        .until("/readyz", |text| {
+            text.contains("FOLDER") || text.contains("other")
+        })
+        .await;
+    let (status, text) = world.readiness().await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(!text.contains("\"good\""), "{text}");
+    assert_eq!(world.get("/livez").await.status(), StatusCode::OK);
+    let early = world.get("/catalogs/bad/api/v1/all").await;
+    assert_eq!(early.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(early.headers()[header::RETRY_AFTER], "2");
+    write(&world.path("other"), &package("b", "1.0.0"));
+    world
+        .until("/readyz", |text| text.contains("\"ready\":true"))
+        .await;
+}
+
+#[tokio::test]
+async fn documents_are_asked_for_by_schema_package_and_name() {
+    let text = package("a", "1.0.0") + &package("b", "1.0.0");
+    let world = World::start_in(folder_with(&text), "FOLDER/configs").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let names = async |query: &str| {
+        let path = format!("/catalogs/catalog/api/v1/metas{query}");
+        let text = world.text(&path).await;
+        let names = text.lines().map(|line| {
+            let document: Value = serde_json::from_str(line).unwrap();
+            document["name"].as_str().unwrap().to_owned()
+        });
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names("?schema=olm.package").await, ["a", "b"]);
+    assert_eq!(names("?package=b").await, ["stable", "b.v1.0.0"]);
+    assert_eq!(
+        names("?schema=olm.bundle&name=a.v1.0.0").await,
+        ["a.v1.0.0"]
+    );
+    assert_eq!(names("?schema=OLM.package").await, [""; 0]);
+    assert_eq!(names("").await.len(), 6);
+    for (path, status) in [
+        ("catalog/api/v1/metas?unknown=1", StatusCode::BAD_REQUEST),
+        ("Catalog/api/v1/all", StatusCode::BAD_REQUEST),
+        ("other/api/v1/all", StatusCode::NOT_FOUND),
+        ("catalog/api/v1/none", StatusCode::NOT_FOUND),
+    ] {
+        let response = world.get(&format!("/catalogs/{path}")).await;
+        assert_eq!(response.status(), status, "{path}");
+    }
+    let path = "/catalogs/catalog/api/v1/all";
+    let refused = world.ask(Method::POST, path, HeaderMap::new()).await;
+    assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn all_documents_come_whole_in_part_compressed_or_not_again() {
+    let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let path = "/catalogs/catalog/api/v1/all";
+    let whole = world.get(path).await;
+    assert_eq!(whole.headers()[header::CONTENT_TYPE], "application/jsonl");
+    let (tag, modified) = (
+        whole.headers()[header::ETAG].to_str().unwrap().to_owned(),
+        whole.headers()[header::LAST_MODIFIED]
+            .to_str()
+            .unwrap()
+            .to_owned(),
+    );
+    let text = whole.text().await.unwrap();
+    assert_eq!(text.lines().count(), 3);
+
+    let head = world.ask(Method::HEAD, path, HeaderMap::new()).await;
+    assert_eq!(
+        head.headers()[header::CONTENT_LENGTH],
+        text.len().to_string()
+    );
+    assert_eq!(head.text().await.unwrap(), "");
+
+    let ask = async |pairs: &[(header::HeaderName, &str)]| {
+        world.ask(Method::GET, path, headers(pairs)).await
+    };
+    let part = ask(&[(header::RANGE, "bytes=5-9")]).await;
+    assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+    let range = format!("bytes 5-9/{}", text.len());
+    assert_eq!(part.headers()[header::CONTENT_RANGE], range);
+    assert_eq!(part.text().await.unwrap(), text[5..10]);
+    let beyond = ask(&[(header::RANGE, "bytes=999999-")]).await;
+    assert_eq!(beyond.status(), StatusCode::RANGE_NOT_SATISFIABLE);
+    let other = [
+        (header::RANGE, "bytes=5-9"),
+        (header::IF_RANGE, "\"other\""),
+    ];
+    assert_eq!(ask(&other).await.status(), StatusCode::OK);
+
+    for condition in [
+        (header::IF_NONE_MATCH, &*tag),
+        (header::IF_MODIFIED_SINCE, &*modified),
+    ] {
+        assert_eq!(ask(&[condition]).await.status(), StatusCode::NOT_MODIFIED);
+    }
+    let before = "Thu, 01 Jan 1970 00:00:00 GMT";
+    let refused = ask(&[(header::IF_UNMODIFIED_SINCE, before)]).await;
+    assert_eq!(refused.status(), StatusCode::PRECONDITION_FAILED);
+
+    let packed = ask(&[(header::ACCEPT_ENCODING, "gzip")]).await;
+    assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
+    let packed = packed.bytes().await.unwrap();
+    let mut unpacked = String::new();
+    let mut reader = flate2::read::GzDecoder::new(&*packed);
+    std::io::Read::read_to_string(&mut reader, &mut unpacked).unwrap();
+    assert_eq!(unpacked, text);
+}
+
+#[tokio::test]
+async fn pages_show_what_a_catalog_has_and_nothing_runs_in_them() {
+    let hostile = package("a", "1.0.0").replace("stable", "<script>alert(1)</script>/../x");
+    let world = World::start_in(folder_with(&hostile), "FOLDER/configs").await;
+    world
+        .until("/readyz", |text| text.contains("\"ready\":true"))
+        .await;
+    let home = world.get("/").await;
+    let policy = home.headers()[header::CONTENT_SECURITY_POLICY]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    assert!(home.text().await.unwrap().contains("/ui/catalog/"));
+    assert!(
+        world
+            .text("/ui/catalog/")
+            .await
+            .contains("/ui/catalog/package/a")
+    );
+    assert!(
+        world
+            .text("/ui/catalog/?q=zzz")
+            .await
+            .contains("No package has that")
+    );
+    let package = world.text("/ui/catalog/package/a").await;
+    assert!(
+        package.contains("&lt;script&gt;") && !package.contains("<script"),
+        "{package}"
+    );
+    // Each page leads on.
+    for (page, marker, shown) in [
+        (
+            "/ui/catalog/package/a",
+            "/ui/catalog/channel/",
+            "Upgrade graph",
+        ),
+        (
+            "/ui/catalog/package/a",
+            "/ui/catalog/bundle/",
+            "quay.io/x/needed:1",
+        ),
+    ] {
+        let text = world.text(page).await;
+        let from = text.find(marker).unwrap();
+        let link = text[from..].split('"').next().unwrap();
+        let next = world.text(link).await;
+        assert!(next.contains(shown), "{link}: {next}");
+    }
+    for none in [
+        "/ui/other/",
+        "/ui/catalog/package/none",
+        "/ui/catalog/bundle/a/none",
+    ] {
+        let response = world.get(none).await;
+        assert_eq!(response.status(), StatusCode::NOT_FOUND, "{none}");
+    }
+    assert_eq!(world.get("/ui/style.css").await.status(), StatusCode::OK);
+}
+
+/// Whether nothing below `folder` but caches and what keeps them is there.
+pub(crate) fn is_tidy(folder: &Path) -> bool {
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .all(|name| !name.starts_with(".staging"))
+}

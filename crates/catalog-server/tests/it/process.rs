@@ -1,0 +1,169 @@
+//! The program, under the names and with the flags that catalog images call it by.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::content::{large, package, write};
+
+/// Long enough for every machine.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// The program called `name`.
+fn called(folder: &Path, name: &str) -> Command {
+    let path = folder.join(name);
+    if !path.exists() {
+        symlink(env!("CARGO_BIN_EXE_catalog-server"), &path).unwrap();
+    }
+    let mut command = Command::new(path);
+    command
+        .env("TMPDIR", folder)
+        .env_remove("REGISTRY_AUTH_FILE");
+    command
+}
+
+fn opm(folder: &TempDir, flags: &[&str]) -> Command {
+    let mut command = called(folder.path(), "opm");
+    command
+        .arg("serve")
+        .arg(folder.path().join("configs"))
+        .args(flags);
+    command
+}
+
+fn folder(text: &str) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    write(&folder.path().join("configs"), text);
+    let cache = folder.path().join("cache");
+    (folder, cache)
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// A server; ends with the test.
+struct Served {
+    child: Child,
+    port: String,
+}
+
+impl Served {
+    /// Runs `command` and reads the port from its log.
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        for line in log.lines() {
+            let line = line.unwrap();
+            if line.contains("the catalog server listens") {
+                let port = line.split("addresses\":\"[").nth(1).unwrap();
+                let port = port.split(']').next().unwrap().rsplit(':').next().unwrap();
+                let port = port.to_owned();
+                return Self { child, port };
+            }
+        }
+        panic!("it ended: {:?}", child.wait());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[test]
+fn it_serves_as_opm_and_answers_its_own_probe() {
+    let (folder, cache) = folder(&package("a", "1.0.0"));
+    // Another program's cache.
+    fs::create_dir_all(cache.join("pogreb.v1/db")).unwrap();
+    fs::write(cache.join("pogreb.v1/digest"), "00").unwrap();
+    let flag = format!("--cache-dir={}", cache.display());
+    let served = Served::start(opm(&folder, &["-p", "0", &flag, "--pprof-addr="]));
+    let probe = |address: &str| {
+        let mut probe = called(folder.path(), "grpc_health_probe");
+        probe
+            .arg(format!("-addr={address}"))
+            .args(["-rpc-timeout", "30s"]);
+        probe.output().unwrap()
+    };
+    let well = probe(&format!(":{}", served.port));
+    assert!(well.status.success(), "{}", told(&well));
+    assert!(told(&well).contains("SERVING"));
+    drop(served);
+    assert_eq!(probe("127.0.0.1:1").status.code(), Some(2));
+    assert_eq!(probe("").status.code(), Some(1));
+}
+
+#[test]
+fn a_cache_is_made_beforehand_and_enforced_when_asked_to() {
+    let (folder, cache) = folder(&package("a", "1.0.0"));
+    let flag = format!("--cache-dir={}", cache.display());
+    let enforced = [flag.as_str(), "--cache-enforce-integrity", "-p", "0"];
+    let refused = opm(&folder, &enforced).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        told(&refused).contains("there is no cache yet"),
+        "{}",
+        told(&refused)
+    );
+    let made = opm(&folder, &[&flag, "--cache-only"]).output().unwrap();
+    assert!(made.status.success(), "{}", told(&made));
+    drop(Served::start(opm(&folder, &enforced)));
+    write(&folder.path().join("configs"), &package("a", "2.0.0"));
+    let refused = opm(&folder, &enforced).output().unwrap();
+    assert!(
+        told(&refused).contains("earlier state"),
+        "{}",
+        told(&refused)
+    );
+    drop(Served::start(opm(&folder, &[&flag, "-p", "0"])));
+}
+
+#[test]
+fn a_catalog_with_problems_ends_it_with_all_of_them() {
+    let text = package("a", "1.0.0").replace("olm.package\",\"value", "x\",\"value");
+    let (folder, _) =
+        folder(&(text + "{\"schema\":\"olm.channel\",\"package\":\"b\",\"name\":\"c\"}"));
+    let refused = opm(&folder, &["-p", "0"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let told = told(&refused);
+    assert!(
+        told.contains("catalog.json:3") && told.contains("catalog.json:4"),
+        "{told}"
+    );
+    let left = fs::read_dir(folder.path()).unwrap().count();
+    // The catalog and the program: nothing temporary.
+    assert_eq!(left, 2);
+}
+
+#[test]
+fn killed_while_it_makes_the_cache_it_starts_again() {
+    let (folder, cache) = folder(&large("a", "1.0.0", 60_000));
+    let flag = format!("--cache-dir={}", cache.display());
+    let mut making = opm(&folder, &[&flag, "--cache-only"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let building = cache.join("catalog.cache.building");
+    let deadline = Instant::now() + DEADLINE;
+    while fs::metadata(&building).map_or(0, |file| file.len()) == 0 {
+        assert!(Instant::now() < deadline, "nothing is made");
+        assert!(
+            making.try_wait().unwrap().is_none(),
+            "it was made too fast to be killed"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    making.kill().unwrap();
+    making.wait().unwrap();
+    assert!(!cache.join("catalog.cache").exists());
+    drop(Served::start(opm(&folder, &[&flag, "-p", "0"])));
+    assert!(cache.join("catalog.cache").exists() && !building.exists());
+}

@@ -1,0 +1,156 @@
+//! Catalogs out of images, and what can be wrong with those.
+
+use std::fs;
+use std::path::Path;
+
+use axum::http::StatusCode;
+use oci::Digest;
+use serde_json::{Value, json};
+use tar::EntryType;
+use tempfile::TempDir;
+
+use crate::content::{Mood, Registry, configs, layer, package};
+use crate::operation::{World, is_tidy};
+
+#[tokio::test]
+async fn a_tag_is_followed() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    let world = World::start(&registry.image()).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let hidden = layer(&[(EntryType::Regular, "configs/.wh.catalog.json", "", b"")]);
+    let other = package("a", "2.0.0");
+    let upper = layer(&[(
+        EntryType::Regular,
+        "configs/other.json",
+        "",
+        other.as_bytes(),
+    )]);
+    registry.push(&[configs(&package("a", "1.0.0")), hidden, upper]);
+    world.until_head("catalog", "a.v2.0.0").await;
+    assert!(is_tidy(&world.path("cache")));
+}
+
+#[tokio::test]
+async fn a_registry_that_disappears_during_the_pull_is_asked_again() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    registry.feel(Mood::BreaksOff(3));
+    let world = World::start(&registry.image()).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn why_there_is_no_catalog_is_told_until_there_is_one() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    for (mood, reason) in [
+        (Mood::Refuses(StatusCode::UNAUTHORIZED), "demands a login"),
+        (Mood::Refuses(StatusCode::NOT_FOUND), "was not found"),
+        (Mood::Lies, "another digest"),
+    ] {
+        registry.feel(mood);
+        let world = World::start(&registry.image()).await;
+        world.until("/readyz", |text| text.contains(reason)).await;
+        assert_eq!(world.readiness().await.0, StatusCode::SERVICE_UNAVAILABLE);
+        registry.feel(Mood::Well);
+        world
+            .until("/readyz", |text| text.contains("\"ready\":true"))
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn images_that_lead_out_are_refused_and_write_nothing() {
+    let registry = Registry::start().await;
+    let good = package("a", "1.0.0");
+    let good: (EntryType, &str, &str, &[u8]) =
+        (EntryType::Regular, "configs/a.json", "", good.as_bytes());
+    for (entries, reason) in [
+        (
+            vec![good, (EntryType::Symlink, "configs/b", "/etc/passwd", b"")],
+            "leads to no file",
+        ),
+        (
+            vec![
+                good,
+                (EntryType::Symlink, "configs/b", "../../../etc/passwd", b""),
+            ],
+            "leads to no file",
+        ),
+        (
+            vec![good, (EntryType::Link, "configs/b", "/etc/passwd", b"")],
+            "leads to no file",
+        ),
+        (
+            vec![
+                good,
+                (EntryType::Symlink, "configs/d", "/tmp", b""),
+                (EntryType::Regular, "configs/d/evil.json", "", b"{}"),
+            ],
+            "/configs/d",
+        ),
+        (
+            vec![(EntryType::Regular, "configs/../../evil.json", "", b"{}")],
+            "no files below",
+        ),
+        (
+            vec![(EntryType::Regular, "elsewhere/a.json", "", b"{}")],
+            "no files below",
+        ),
+    ] {
+        registry.push(&[layer(&entries)]);
+        let world = World::start(&registry.image()).await;
+        world.until("/readyz", |text| text.contains(reason)).await;
+        assert!(is_tidy(&world.path("cache")), "{reason}");
+        assert!(!world.path("evil.json").exists() && !Path::new("/tmp/evil.json").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_path_out_of_the_image_is_passed_over() {
+    let registry = Registry::start().await;
+    let good = package("a", "1.0.0");
+    registry.push(&[layer(&[
+        (EntryType::Regular, "/configs/./a.json", "", good.as_bytes()),
+        (EntryType::Regular, "../configs/evil.json", "", b"{"),
+    ])]);
+    let world = World::start(&registry.image()).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn what_was_pulled_is_served_while_the_registry_is_away() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    let world = World::start(&registry.image()).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let folder = world.folder;
+    registry.feel(Mood::Refuses(StatusCode::SERVICE_UNAVAILABLE));
+    let world = World::start_in(folder, &registry.image()).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    registry.push(&[configs(&package("a", "2.0.0"))]);
+    registry.feel(Mood::Well);
+    world.until_head("catalog", "a.v2.0.0").await;
+}
+
+#[tokio::test]
+async fn an_image_in_a_folder_is_served() {
+    let folder = TempDir::new().unwrap();
+    let blobs = folder.path().join("layout/blobs/sha256");
+    fs::create_dir_all(&blobs).unwrap();
+    let blob = |bytes: &[u8]| -> Value {
+        let digest = Digest::sha256(bytes);
+        fs::write(blobs.join(digest.hex()), bytes).unwrap();
+        json!({ "digest": digest, "size": bytes.len() })
+    };
+    let config = blob(b"{}");
+    let layer = blob(&configs(&package("a", "1.0.0")));
+    let kind = "application/vnd.oci.image.manifest.v1+json";
+    let manifest =
+        json!({ "schemaVersion": 2, "mediaType": kind, "config": config, "layers": [layer] });
+    let index = json!({ "schemaVersion": 2, "manifests": [blob(manifest.to_string().as_bytes())] });
+    fs::write(folder.path().join("layout/index.json"), index.to_string()).unwrap();
+    let world = World::start_in(folder, "oci:FOLDER/layout").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+}
