@@ -35,7 +35,8 @@ fn told(output: &Output) -> String {
 }
 
 fn lines(values: &[Value]) -> String {
-    values.iter().map(|value| format!("{value}\n")).collect()
+    let lines: Vec<_> = values.iter().map(ToString::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 /// A package with the channels `stable` (all of `versions`, each replacing the one before) and `fast` (the last one).
@@ -95,7 +96,8 @@ fn all_problems_are_told_with_file_and_line() {
     );
 
     let wrong = package("a", &["1.0.0"]).replace("quay.io/x/y:1", "quay.io/X");
-    let bad = world.catalog("bad", &[wrong, "{\"schema\":1}\n\n{".to_owned()]);
+    let other = package("b", &["1.0.0"]).replace("\"version\":\"1.0.0\"", "\"version\":\"one\"");
+    let bad = world.catalog("bad", &[wrong, other]);
     let output = atoll(&["validate", &bad, "-o", "json"]);
     assert_eq!(output.status.code(), Some(1));
     let verdict: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -118,6 +120,12 @@ fn all_problems_are_told_with_file_and_line() {
     );
     let text = String::from_utf8(atoll(&["validate", &bad]).stdout).unwrap();
     assert!(text.contains("0.json:2: package a:"), "{text}");
+    let unreadable = world.catalog("unreadable", &["{\"schema\":1}\n\n{".to_owned()]);
+    let text = String::from_utf8(atoll(&["validate", &unreadable]).stdout).unwrap();
+    assert!(
+        text.contains("0.json:1:") && text.contains("0.json:3:"),
+        "{text}"
+    );
     let yaml = String::from_utf8(atoll(&["validate", &bad, "-o", "yaml"]).stdout).unwrap();
     assert!(
         yaml.contains("\npassed: false") || yaml.starts_with("passed: false"),
@@ -238,12 +246,12 @@ fn is_alone(world: &World, path: &Path) -> bool {
 #[test]
 fn documents_come_in_one_form() {
     let world = World::new();
-    let text = "schema: x\nname: n\nb: 0777\na: yes\n".to_owned();
+    let text = "schema: x\nname: one\nb: 0777\na: yes\n".to_owned();
     let catalog = world.catalog("catalog", &[text]);
     let json = said(&["render", &catalog]);
     assert_eq!(
         json,
-        "{\"a\":true,\"b\":511,\"name\":\"n\",\"schema\":\"x\"}\n"
+        "{\"a\":true,\"b\":511,\"name\":\"one\",\"schema\":\"x\"}\n"
     );
     let again = world.catalog("again", &[said(&["render", &catalog, "-o", "yaml"])]);
     assert_eq!(said(&["render", &again]), json);
