@@ -20,6 +20,9 @@ use content::Sample;
 use load::{CALLS, Call};
 use server::{Program, Server};
 
+/// Files that have just been written may change once more without another time: they are read at every start.
+const SETTLED: Duration = Duration::from_secs(4);
+
 /// What is measured, and for how long.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
@@ -38,9 +41,12 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     }
     let ours = Program::ours(&build(&["catalog-server"], Profile::Dist)?);
     let scratch = Scratch::new()?;
-    let folder = match &plan.catalog {
-        Some(folder) => folder.canonicalize()?,
-        None => content::write(&scratch.path().join("catalog"))?,
+    let folder = if let Some(folder) = &plan.catalog {
+        folder.canonicalize()?
+    } else {
+        let folder = content::write(&scratch.path().join("catalog"))?;
+        std::thread::sleep(SETTLED);
+        folder
     };
     let sample = Sample::find(&folder)?;
     println!("Machine: {}", machine());
