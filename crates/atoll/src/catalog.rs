@@ -1,6 +1,7 @@
 //! `atoll catalog`: operator catalogs, looked at, checked, compared and cut down.
 //!
-//! A catalog is a folder or an image wherever one is asked for; of an image, only the catalog is pulled. The server of
+//! A catalog is a folder, an image or a database of former times wherever one is asked for; of an image, only the catalog
+//! is pulled. The server of
 //! catalogs is `atoll serve catalog-server`.
 
 mod cache;

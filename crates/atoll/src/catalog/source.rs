@@ -5,13 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::catalog::cache::{BuildError, Cache, prepare};
-use ::catalog::{Problems, cores};
+use ::catalog::write::{Format, Writer};
+use ::catalog::{Document, Problems, cores, sqlite};
 use catalog_server::{Content, Source, Staging};
 use clap::Args;
 use oci::{Client, ClientOptions};
 use service::Error;
 use tokio::runtime::Runtime;
 
+use crate::terminal;
 use crate::up::settings::Settings;
 
 /// How registries are reached.
@@ -85,6 +87,9 @@ impl Opener {
     ///
     /// Errors: it is not there, or cannot be read.
     pub(super) fn content(&self, text: &str) -> Result<Content, Error> {
+        if Path::new(text).is_file() {
+            return self.imported(text);
+        }
         let source = Self::source(text)?;
         let content = async {
             let revision = source.revision(&self.client).await?;
@@ -94,6 +99,24 @@ impl Opener {
         self.runtime
             .block_on(content)
             .map_err(|e| Error::new(format!("opening {text}"), e.chain()))
+    }
+
+    /// A database, as the files that it would be today.
+    fn imported(&self, text: &str) -> Result<Content, Error> {
+        let doing = || format!("importing {text}");
+        let folder = self.scratch.path().join(content_name(text));
+        let mut writer =
+            Writer::create(&folder, Format::Json).map_err(|e| Error::new(doing(), e))?;
+        let each = |name: &str, documents: Vec<Document>| writer.package(name, &documents);
+        let import = sqlite::import(Path::new(text), each)
+            .map_err(|e| Error::new(doing(), e.to_string()))?;
+        writer.finish().map_err(|e| Error::new(doing(), e))?;
+        terminal::problem(&format!("{text}: {}", import.notice));
+        if !import.left_out.is_empty() {
+            let left_out = import.left_out.join(", ");
+            terminal::problem(&format!("{text}: left out, since deprecated: {left_out}"));
+        }
+        Ok(Content::of_folder(folder))
     }
 
     /// The catalog, checked.

@@ -139,6 +139,11 @@ fn what_cannot_be_opened_is_named() {
     let away = "127.0.0.1:1/no/registry:v1";
     assert!(refused(&["list", away, "--insecure"]).contains("127.0.0.1:1"));
     assert!(refused(&["list", "name:tag"]).contains("name:tag"));
+    let world = World::new();
+    let file = world.path("index.db");
+    fs::write(&file, "no database").unwrap();
+    let file = file.to_str().unwrap();
+    assert!(refused(&["render", file]).contains("importing"));
     assert!(refused(&["render", "oci:/none"]).contains("/none"));
     assert!(refused(&["list", away, "--authfile", "/none/auth"]).contains("/none/auth"));
 }

@@ -128,6 +128,14 @@ impl Revision {
 }
 
 impl Content {
+    /// Those in a folder that stays.
+    pub fn of_folder(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            _staging: None,
+        }
+    }
+
     /// The folder with the files.
     pub fn folder(&self) -> &Path {
         &self.folder
