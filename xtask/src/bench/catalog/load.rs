@@ -17,9 +17,9 @@ pub(super) const PACKAGE: &str = "nghttp2-client";
 /// Connections of a load, and calls that each has open.
 const CLIENTS: u64 = 4;
 const OPEN: u64 = 4;
-/// Calls from which the length of the load is reckoned.
-const FIRST: u64 = 2;
+/// How many calls a load has, and how many times as many the next one where it took too short.
 const MOST: u64 = 200_000;
+const GROWTH: u64 = 4;
 
 /// A call that is measured.
 #[derive(Debug)]
@@ -79,45 +79,39 @@ impl Call {
         let scratch = Scratch::new()?;
         let body = scratch.path().join("body");
         fs::write(&body, message(&(self.request)(sample)))?;
-        let load = |calls: u64, clients: u64| {
+        let load = |calls: u64| {
             let mut command = Command::new(TOOL);
-            command.args(["-n", &calls.to_string(), "-c", &clients.to_string()]);
+            command.args(["-n", &calls.to_string(), "-c", &CLIENTS.to_string()]);
             command.args(["-m", &OPEN.to_string(), "-d"]).arg(&body);
             command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
-            command.arg(format!(
-                "http://127.0.0.1:{}/api.Registry/{}",
-                server.port, self.method
-            ));
-            String::from_utf8(output(&mut command)?).context("it says no text")
+            let address = format!("http://127.0.0.1:{}", server.port);
+            command.arg(format!("{address}/api.Registry/{}", self.method));
+            let told = String::from_utf8(output(&mut command)?)?;
+            Told::parse(&told).context("h2load says something else")
         };
-        let began = Instant::now();
-        load(FIRST, 1)?;
-        let each = began.elapsed().as_secs_f64() / 2.0;
-        // With several clients it goes faster than that, but not more than with as many processors.
-        let calls = (2.0 * duration.as_secs_f64() / each).clamp(4.0, 1e9);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is clamped"
-        )]
-        let calls = (calls as u64).clamp(CLIENTS, MOST);
-        let before = server.cpu()?;
-        let told = Told::parse(&load(calls, CLIENTS)?).context("h2load says something else")?;
-        let cpu = server.cpu()? - before;
-        ensure!(
-            told.failed < 1.0,
-            "{} of {} calls failed",
-            told.failed,
-            told.total
-        );
-        let bytes = told.data / told.total;
-        ensure!(bytes > 5.0, "{} is answered with nothing", self.method);
-        let cpu = cpu * 1000.0 / told.total;
-        Ok(format!(
-            "{cpu:.3} / {:.0} / {:.1}",
-            told.rate,
-            bytes / 1000.0
-        ))
+        let mut calls = CLIENTS;
+        loop {
+            let (before, began) = (server.cpu()?, Instant::now());
+            let told = load(calls)?;
+            let cpu = server.cpu()? - before;
+            ensure!(
+                told.failed < 1.0,
+                "{} of {} calls failed",
+                told.failed,
+                told.total
+            );
+            let bytes = told.data / told.total;
+            ensure!(bytes > 5.0, "{} is answered with nothing", self.method);
+            if calls == MOST || began.elapsed() * 2 >= duration {
+                let cpu = cpu * 1000.0 / told.total;
+                return Ok(format!(
+                    "{cpu:.3} / {:.0} / {:.1}",
+                    told.rate,
+                    bytes / 1000.0
+                ));
+            }
+            calls = (calls * GROWTH).min(MOST);
+        }
     }
 }
 
