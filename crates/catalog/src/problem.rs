@@ -16,7 +16,7 @@ pub struct Problem {
     pub text: String,
 }
 
-/// All that is wrong, in the order of the files.
+/// All that is wrong: what cannot be read in the order of the files, then package by package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 

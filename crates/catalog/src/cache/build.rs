@@ -1,10 +1,11 @@
 //! Building a cache from the files of a catalog.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 
@@ -17,7 +18,7 @@ use super::record::Span;
 use super::spool::{READING, Spool, WRITING};
 use super::tables::Tables;
 use super::{BuildError, io};
-use crate::{Problems, api};
+use crate::{Origin, Problems, api};
 
 /// Reads the catalog in `folder` with so many threads, and writes it into `file` as a cache of what `key` is of.
 ///
@@ -33,8 +34,8 @@ pub(super) fn build(
         spool: Spool::default(),
         tables: Tables::default(),
     };
-    let json = builder.spool(folder, workers)?;
-    builder.encode(workers)?;
+    let (json, unread) = builder.spool(folder, workers)?;
+    builder.encode(workers, unread)?;
     let packages = builder.list_packages()?;
     let bundles = builder.list_bundles()?;
     builder.finish(Header {
@@ -55,22 +56,39 @@ struct Builder {
 }
 
 impl Builder {
-    /// Writes the documents as they are read.
-    fn spool(&mut self, folder: &Path, workers: NonZeroUsize) -> Result<Span, BuildError> {
+    /// Writes the documents as they are read; where they lie, and what cannot be read.
+    fn spool(
+        &mut self,
+        folder: &Path,
+        workers: NonZeroUsize,
+    ) -> Result<(Span, Problems), BuildError> {
         let first = self.file.position();
         let problems = crate::read(folder, workers, |document| {
             self.spool.add(&document, &mut self.file)
         })?;
-        ok(problems)?;
         self.file.flush().map_err(io(WRITING))?;
-        Ok(self.file.since(first))
+        Ok((self.file.since(first), problems))
     }
 
     /// Writes the replies about each package.
-    fn encode(&mut self, workers: NonZeroUsize) -> Result<(), BuildError> {
+    ///
+    /// Errors: what was `unread`, and what is wrong with the packages; those are not judged that have documents
+    /// beside it, as what they lack may stand there.
+    fn encode(&mut self, workers: NonZeroUsize, unread: Problems) -> Result<(), BuildError> {
         let source = self.file.reader().map_err(io(READING))?;
-        let groups = self.spool.groups();
-        let mut problems = Problems::default();
+        let mut groups = self.spool.groups();
+        let folders: HashSet<_> = unread
+            .0
+            .iter()
+            .map(|it| folder_of(it.origin.as_ref()))
+            .collect();
+        groups.retain(|lines| {
+            let mut files = lines.iter().map(|line| self.spool.texts.get(line.file));
+            !folders.contains(&None)
+                && !files
+                    .any(|file| folders.contains(&Path::new(file).parent().map(Path::to_owned)))
+        });
+        let mut problems = unread;
         let spool = &self.spool;
         let make = |index: usize| {
             let documents = spool.read(&groups[index], &source)?;
@@ -105,6 +123,7 @@ impl Builder {
         self.file.flush().map_err(io(WRITING))?;
         ok(problems)
     }
+
     fn list_packages(&mut self) -> Result<Span, BuildError> {
         let first = self.file.position();
         let (file, texts) = (&mut self.file, &self.spool.texts);
@@ -156,6 +175,11 @@ impl Builder {
             .map_err(io(WRITING))?;
         file.sync_all().map_err(io(WRITING))
     }
+}
+
+/// None: it may be anywhere.
+fn folder_of(origin: Option<&Origin>) -> Option<PathBuf> {
+    origin?.file.parent().map(Path::to_owned)
 }
 
 fn ok(problems: Problems) -> Result<(), BuildError> {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::encode::FRAME;
 use super::{BuildError, Cache, Key, Refused, Slices, prepare, rebuild};
-use crate::api;
+use crate::{Rule, api};
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 /// Units: seconds since 1970. Long after every file was written.
@@ -335,6 +335,33 @@ fn a_catalog_that_is_wrong_leaves_the_cache_of_before() {
     assert!(problems.to_string().contains("slow"), "{problems}");
     assert_eq!(scene.files(), ["catalog", "catalog.seen"]);
     assert!(fs::read(scene.path()).unwrap() != before);
+}
+
+#[test]
+fn what_cannot_be_read_hides_no_other_problem() {
+    let scene = Scene::new("");
+    for (name, package) in [("beside", "a"), ("away", "b")] {
+        fs::create_dir(scene.configs().join(name)).unwrap();
+        let text = format!(r#"{{"schema":"olm.package","name":"{package}"}}"#);
+        fs::write(scene.configs().join(name).join("package.json"), text).unwrap();
+    }
+    fs::write(scene.configs().join("beside/broken.json"), "{").unwrap();
+    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
+    let BuildError::Invalid(problems) = error else {
+        panic!("{error}")
+    };
+    let rules: Vec<_> = problems
+        .0
+        .iter()
+        .map(|it| (it.rule, &*it.package))
+        .collect();
+    assert_eq!(rules[0], (Rule::Syntax, ""));
+    assert!(rules.contains(&(Rule::DefaultChannel, "b")), "{problems}");
+    // What it lacks may be what cannot be read.
+    assert!(
+        rules.iter().all(|(_, package)| *package != "a"),
+        "{problems}"
+    );
 }
 
 #[test]
