@@ -97,7 +97,7 @@ mod tests {
             "image-service     8.1 MiB  sha256:1f  unchanged\n\
              webui             0.1 MiB  sha256:1f  packed\n\
              db               80.0 MiB  sha256:1f  unchanged\n\
-             without db        8.2 MiB, within the 60.0 MiB that are allowed"
+             without db        8.2 MiB, within the 72.0 MiB that are allowed"
         );
     }
 
