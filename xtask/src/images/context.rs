@@ -10,6 +10,8 @@ use sha2::{Digest as _, Sha256};
 use super::list::{Content, Image, VERSION};
 use super::{authorities, db, engine};
 
+/// Everybody may write, and nobody takes away what is another's.
+const TEMPORARY_MODE: u32 = 0o1777;
 const PROGRAM_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
@@ -71,13 +73,16 @@ impl Source {
         )?;
         let authorities = folder.join("ca-certificates.crt");
         write(&authorities, &authorities::bundle()?, FILE_MODE)?;
-        make_folder(&folder.join("data"))?;
-        self.link(&folder.join("bin"))
+        make_folder(&folder.join("data"), PROGRAM_MODE)?;
+        let root = folder.join("root");
+        make_folder(&root, PROGRAM_MODE)?;
+        make_folder(&root.join("tmp"), TEMPORARY_MODE)?;
+        self.link(&root.join("bin"))
     }
 
     /// The other names of the program.
     fn link(&self, folder: &Path) -> Result<()> {
-        make_folder(folder)?;
+        make_folder(folder, PROGRAM_MODE)?;
         for name in self.image.aliases {
             let program = Path::new("..").join(self.image.name);
             symlink(program, folder.join(name))?;
@@ -86,9 +91,9 @@ impl Source {
     }
 }
 
-fn make_folder(path: &Path) -> Result<()> {
+fn make_folder(path: &Path, mode: u32) -> Result<()> {
     fs::create_dir(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(PROGRAM_MODE))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     Ok(())
 }
 
