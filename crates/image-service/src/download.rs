@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::TryStreamExt as _;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Response, StatusCode};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
@@ -44,8 +44,9 @@ pub(crate) enum DownloadError {
 /// A download that goes on after a break, as long as the server still has the same file.
 #[derive(Debug, Default)]
 pub(crate) struct Download {
-    /// What the server called the version that the partial file is of.
-    validator: Option<String>,
+    /// What the server called the version that the partial file is of, and how much of it there is: another
+    /// replica may have written the file since.
+    left: Option<(String, u64)>,
 }
 
 impl Download {
@@ -85,7 +86,8 @@ impl Download {
         let held = tokio::fs::metadata(path)
             .await
             .map_or(0, |metadata| metadata.len());
-        if let Some(validator) = self.validator.as_ref().filter(|_| held > 0) {
+        let left = self.left.take();
+        if let Some((validator, _)) = left.filter(|(_, left)| held > 0 && *left == held) {
             request = request
                 .header(RANGE, format!("bytes={held}-"))
                 .header(IF_RANGE, validator);
@@ -94,12 +96,9 @@ impl Download {
         let start = match response.status() {
             StatusCode::OK => 0,
             StatusCode::PARTIAL_CONTENT if content_start(response.headers()) == Some(held) => held,
-            status => {
-                self.validator = None;
-                return Err(DownloadError::Status(status));
-            }
+            status => return Err(DownloadError::Status(status)),
         };
-        self.validator = validator(response.headers());
+        let validator = validator(response.headers());
         let announced = response.content_length().map(|length| start + length);
         let mut file = OpenOptions::new()
             .create(true)
@@ -110,22 +109,43 @@ impl Download {
             .await
             .map_err(|error| disk(path, error))?;
         let mut found = start;
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.try_next().await.map_err(connection)? {
-            file.write_all(&chunk)
-                .await
-                .map_err(|error| disk(path, error))?;
-            found += chunk.len() as u64;
+        let received = receive(response, path, &mut file, &mut found).await;
+        if let Err(error) = received {
+            self.left = validator.map(|validator| (validator, found));
+            return Err(error);
         }
         file.sync_all().await.map_err(|error| disk(path, error))?;
         match announced {
             Some(announced) if announced != found => {
-                self.validator = None;
                 Err(DownloadError::Length { found, announced })
             }
             _ => Ok(()),
         }
     }
+}
+
+/// Writes what comes, counting; what was counted is in the file, whatever the outcome.
+async fn receive(
+    response: Response,
+    path: &Path,
+    file: &mut File,
+    found: &mut u64,
+) -> Result<(), DownloadError> {
+    let mut chunks = response.bytes_stream();
+    let outcome = loop {
+        match chunks.try_next().await {
+            Ok(Some(chunk)) => {
+                file.write_all(&chunk)
+                    .await
+                    .map_err(|error| disk(path, error))?;
+                *found += chunk.len() as u64;
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(connection(error)),
+        }
+    };
+    file.flush().await.map_err(|error| disk(path, error))?;
+    outcome
 }
 
 /// The URL may hold credentials, so it stays out of errors.

@@ -10,6 +10,7 @@ mod http;
 pub mod image;
 mod populate;
 mod settings;
+mod turn;
 mod upstream;
 
 use std::path::Path;

@@ -14,6 +14,7 @@ use crate::Settings;
 use crate::catalog::{Base, Catalog};
 use crate::download::{Download, DownloadError};
 use crate::image::{BadImage, Image};
+use crate::turn::Turn;
 
 /// What `/ready` waits for.
 pub(crate) const COMPONENT: &str = "os images";
@@ -40,6 +41,12 @@ enum NotThere {
         "there is neither {file} in DATA_DIR nor LIVE_ISO nor a url in OS_IMAGES: put the file there or set one"
     )]
     NoSource { file: String },
+    #[error("opening {path}")]
+    Open {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("moving the download to {path}")]
     Move {
         path: PathBuf,
@@ -182,9 +189,19 @@ impl Populate {
         own: &Path,
         download: &mut Download,
     ) -> Result<Image, NotThere> {
+        let partial = own.with_extension("iso.part");
+        let turn = Turn::take(&partial).await;
+        let _turn = turn.map_err(|source| NotThere::Open {
+            path: partial.clone(),
+            source,
+        })?;
+        if exists(own).await {
+            // Another replica brought it meanwhile.
+            tokio::fs::remove_file(&partial).await.ok();
+            return Ok(open(own.to_owned(), Check::Form).await?);
+        }
         // The semaphore is never closed, so this only waits.
         let _place = self.downloads.acquire().await;
-        let partial = own.with_extension("iso.part");
         tracing::info!(
             version = base.version,
             architecture = base.architecture,

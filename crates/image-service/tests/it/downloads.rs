@@ -12,6 +12,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use bytes::Bytes;
+use image_service::Settings;
+use service::CancellationToken;
 use service::settings::JsonVar;
 use testkit::iso::Options;
 
@@ -174,6 +176,55 @@ async fn a_broken_download_goes_on_where_it_was() {
         "it asked for the rest only"
     );
     assert!(std::fs::read(own_file(world.data.path())).unwrap() == bytes);
+}
+
+/// Answers `whole` in two halves, the second when `go` allows it.
+async fn slow(State((whole, requests, go)): State<Slow>) -> Body {
+    requests.fetch_add(1, Ordering::SeqCst);
+    let half = whole.len() / 2;
+    let first = futures_util::stream::iter([Ok::<_, std::io::Error>(whole.slice(..half))]);
+    let second = futures_util::stream::once(async move {
+        go.cancelled().await;
+        Ok(whole.slice(half..))
+    });
+    Body::from_stream(futures_util::StreamExt::chain(first, second))
+}
+
+type Slow = (Bytes, Arc<AtomicUsize>, CancellationToken);
+
+#[tokio::test]
+async fn replicas_that_share_a_folder_download_once() {
+    let (_directory, path) = source(&Options::default());
+    let whole = Bytes::from(std::fs::read(&path).unwrap());
+    let (requests, go) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
+    let router = Router::new().route("/live.iso", get(slow)).with_state((
+        whole.clone(),
+        Arc::clone(&requests),
+        go.clone(),
+    ));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/live.iso", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+
+    let data = Arc::new(tempfile::tempdir().unwrap());
+    let mut worlds = Vec::new();
+    for _ in 0..3 {
+        let change = |settings: &mut Settings| {
+            settings.os_images = JsonVar(vec![os_image(&url)]);
+        };
+        worlds.push(World::replica(Arc::clone(&data), change).await);
+    }
+    wait_for("the first half", async || {
+        names(data.path()).len() == 1 && requests.load(Ordering::SeqCst) > 0
+    })
+    .await;
+    go.cancel();
+    for world in &worlds {
+        world.ready().await;
+    }
+    assert_eq!(requests.load(Ordering::SeqCst), 1);
+    assert_eq!(names(data.path()).len(), 1, "{:?}", names(data.path()));
+    assert!(std::fs::read(own_file(data.path())).unwrap() == whole);
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ async fn minimal_initrd(
 /// Everything together; ends when dropped.
 pub(crate) struct World {
     pub(crate) api: Api,
-    pub(crate) data: tempfile::TempDir,
+    pub(crate) data: Arc<tempfile::TempDir>,
     pub(crate) base: Vec<u8>,
     pub(crate) written: Written,
     pub(crate) client: reqwest::Client,
@@ -163,6 +163,14 @@ impl World {
     /// With what is in `data`; ready or not.
     pub(crate) async fn without_image(
         data: tempfile::TempDir,
+        change: impl FnOnce(&mut Settings),
+    ) -> Self {
+        Self::replica(Arc::new(data), change).await
+    }
+
+    /// With what is in `data`, which others may share.
+    pub(crate) async fn replica(
+        data: Arc<tempfile::TempDir>,
         change: impl FnOnce(&mut Settings),
     ) -> Self {
         let api = Api::default();
