@@ -1,0 +1,153 @@
+//! What is carried: images with their reasons, and what registries have to send for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use model::mirror_metadata::ImageType;
+use oci::{Digest, Manifest, Reference, Repository, Tag};
+
+/// An image that is wanted, before anybody looked at it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Where it is fetched.
+    pub source: Reference,
+    /// Where it goes, below the target's namespace.
+    pub repository: Repository,
+    /// Its tag there.
+    pub tag: Tag,
+    pub kind: ImageType,
+    /// Who wants it; one at least.
+    pub why: Vec<Why>,
+    /// Which parts of an index are carried; none for all.
+    pub platforms: Vec<oci::Platform>,
+    /// Whether the rest is carried without it when the source does not have it.
+    pub may_be_missing: bool,
+}
+
+/// Why an image is wanted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The configuration names it.
+    Additional,
+    /// It is the bundle of that name.
+    Bundle {
+        catalog: String,
+        package: String,
+        bundle: String,
+    },
+    /// That bundle needs it when it runs.
+    Related {
+        catalog: String,
+        package: String,
+        bundle: String,
+    },
+    /// It is that release.
+    Release { version: String },
+    /// It is a part of that release.
+    Component { version: String, name: String },
+    /// It serves the upgrade graph.
+    Graph,
+    /// A chart names it.
+    Chart { chart: String },
+    /// It is a signature of that image, or something else that is attached to it.
+    Attached { to: Digest },
+}
+
+/// An image under its digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    pub wanted: Wanted,
+    /// The digest that the source had.
+    pub digest: Digest,
+}
+
+/// Bytes that are carried once, whoever needs them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blob {
+    /// Units: bytes.
+    pub size: u64,
+    /// Which repositories have it; one at least.
+    pub sources: BTreeSet<Origin>,
+}
+
+/// A repository of a source.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    pub registry: String,
+    pub repository: Repository,
+}
+
+/// All that is carried.
+#[derive(Debug, Clone, Default)]
+pub struct Content {
+    /// In the order in which they were found.
+    pub images: Vec<Image>,
+    /// The manifests of the images, and those of their parts.
+    pub manifests: BTreeMap<Digest, Manifest>,
+    /// Their layers and configurations.
+    pub blobs: BTreeMap<Digest, Blob>,
+}
+
+impl Image {
+    /// The source by digest.
+    pub fn pinned(&self) -> Reference {
+        self.wanted.source.with_digest(self.digest.clone())
+    }
+}
+
+impl Content {
+    /// The manifests of an image: its parts first, then itself. A part that was not carried is left out.
+    pub fn manifests_of(&self, digest: &Digest) -> Vec<&Manifest> {
+        let mut found = Vec::new();
+        self.collect(digest, &mut BTreeSet::new(), &mut found);
+        found
+    }
+
+    fn collect<'a>(
+        &'a self,
+        digest: &Digest,
+        seen: &mut BTreeSet<Digest>,
+        found: &mut Vec<&'a Manifest>,
+    ) {
+        if !seen.insert(digest.clone()) {
+            return;
+        }
+        let Some(manifest) = self.manifests.get(digest) else {
+            return;
+        };
+        for part in manifest.required_manifests() {
+            self.collect(part, seen, found);
+        }
+        found.push(manifest);
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Additional => f.write_str("named in additionalImages"),
+            Self::Bundle {
+                catalog,
+                package,
+                bundle,
+            } => {
+                write!(f, "bundle {bundle} of package {package} in {catalog}")
+            }
+            Self::Related {
+                catalog,
+                package,
+                bundle,
+            } => {
+                write!(
+                    f,
+                    "needed by bundle {bundle} of package {package} in {catalog}"
+                )
+            }
+            Self::Release { version } => write!(f, "release {version}"),
+            Self::Component { version, name } => write!(f, "{name} of release {version}"),
+            Self::Graph => f.write_str("serves the upgrade graph"),
+            Self::Chart { chart } => write!(f, "named by chart {chart}"),
+            Self::Attached { to } => write!(f, "attached to {to}"),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The mirroring tool: what an image set names is found, planned, packed into archives or copied, and published.
+//!
+//! What runs is planned first: each image with its reason, each byte with its way. The one invariant: nothing gets a name
+//! that others read before it is whole and has its digest.
+
+pub mod content;
+pub mod names;
+
+pub use model::Error;
