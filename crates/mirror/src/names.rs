@@ -43,7 +43,10 @@ pub fn repository(
         return Err(Error::invalid("max-nested-paths", reason));
     }
     let parts: Vec<&str> = whole.split('/').collect();
-    let (kept, joined) = parts.split_at(parts.len().min(max_components - 1));
+    if parts.len() <= max_components {
+        return whole.parse();
+    }
+    let (kept, joined) = parts.split_at(max_components - 1);
     let joined = joined.join("-");
     let parts: Vec<&str> = kept.iter().copied().chain([joined.as_str()]).collect();
     parts.join("/").parse()
