@@ -7,10 +7,15 @@ use std::time::{Duration, SystemTime};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+/// Before a tag by which contents are told apart, but not their bytes.
+const WEAK: &str = "W/";
+
 /// By what content is told from what was at the same place before, or will be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
+    /// In its quotes.
     tag: String,
+    is_weak: bool,
     /// Nothing where only the identity counts.
     modified: Option<SystemTime>,
 }
@@ -20,6 +25,7 @@ impl Version {
     pub fn new(identity: &str, modified: SystemTime) -> Self {
         Self {
             tag: format!("\"{identity}\""),
+            is_weak: false,
             modified: Some(whole_seconds(modified)),
         }
     }
@@ -28,15 +34,28 @@ impl Version {
     pub fn unaged(identity: &str) -> Self {
         Self {
             tag: format!("\"{identity}\""),
+            is_weak: false,
             modified: None,
+        }
+    }
+
+    /// Of the same content in other bytes, for instance compressed: nobody puts parts of both together then.
+    pub fn weak(self) -> Self {
+        Self {
+            is_weak: true,
+            ..self
         }
     }
 
     /// What tells clients of it.
     pub fn headers(&self) -> HeaderMap {
         let modified = self.modified.map(httpdate::fmt_http_date);
+        let tag = match self.is_weak {
+            true => format!("{WEAK}{}", self.tag),
+            false => self.tag.clone(),
+        };
         let pairs = [
-            (header::ETAG, Some(&self.tag)),
+            (header::ETAG, Some(&tag)),
             (header::LAST_MODIFIED, modified.as_ref()),
         ];
         // An identity that is no header value would be left out.
@@ -49,7 +68,7 @@ impl Version {
     /// The status that a condition of the request leads to; none when the request is to be answered.
     pub fn precondition(&self, request: &HeaderMap) -> Option<StatusCode> {
         if let Some(tags) = text(request, &header::IF_MATCH) {
-            if !self.is_listed(tags) {
+            if !is_any(tags, |tag| self.has_bytes_of(tag)) {
                 return Some(StatusCode::PRECONDITION_FAILED);
             }
         } else if let Some(since) = date(request, &header::IF_UNMODIFIED_SINCE)
@@ -58,7 +77,9 @@ impl Version {
             return Some(StatusCode::PRECONDITION_FAILED);
         }
         if let Some(tags) = text(request, &header::IF_NONE_MATCH) {
-            if self.is_listed(tags) {
+            if is_any(tags, |tag| {
+                tag.strip_prefix(WEAK).unwrap_or(tag) == self.tag
+            }) {
                 return Some(StatusCode::NOT_MODIFIED);
             }
         } else if let Some(since) = date(request, &header::IF_MODIFIED_SINCE)
@@ -74,14 +95,18 @@ impl Version {
         let Some(held) = text(request, &header::IF_RANGE) else {
             return !request.contains_key(header::IF_RANGE);
         };
-        held == self.tag
+        self.has_bytes_of(held)
             || httpdate::parse_http_date(held).is_ok_and(|date| self.modified == Some(date))
     }
 
-    fn is_listed(&self, tags: &str) -> bool {
-        let mut tags = tags.split(',').map(str::trim);
-        tags.any(|listed| listed == "*" || listed.strip_prefix("W/").unwrap_or(listed) == self.tag)
+    fn has_bytes_of(&self, tag: &str) -> bool {
+        !self.is_weak && tag == self.tag
     }
+}
+
+fn is_any(tags: &str, fits: impl Fn(&str) -> bool) -> bool {
+    let mut tags = tags.split(',').map(str::trim);
+    tags.any(|tag| tag == "*" || fits(tag))
 }
 
 fn whole_seconds(time: SystemTime) -> SystemTime {
@@ -134,6 +159,7 @@ mod tests {
             (vec![(header::IF_MATCH, "\"x\", \"abc\"")], None),
             (vec![(header::IF_MATCH, "*")], None),
             (vec![(header::IF_MATCH, "\"x\"")], failed),
+            (vec![(header::IF_MATCH, "W/\"abc\"")], failed),
             (vec![(header::IF_UNMODIFIED_SINCE, before.as_str())], failed),
             (vec![(header::IF_UNMODIFIED_SINCE, same.as_str())], None),
             (vec![(header::IF_NONE_MATCH, "W/\"abc\"")], not_modified),
@@ -156,6 +182,18 @@ mod tests {
                 expected,
                 "{headers:?}"
             );
+        }
+    }
+
+    #[test]
+    fn other_bytes_of_the_same_content_are_known_but_never_the_same() {
+        let weak = version().weak();
+        assert_eq!(weak.headers()[header::ETAG], "W/\"abc\"");
+        for tag in ["\"abc\"", "W/\"abc\""] {
+            let known = weak.precondition(&request(&[(header::IF_NONE_MATCH, tag)]));
+            assert_eq!(known, Some(StatusCode::NOT_MODIFIED), "{tag}");
+            let same = weak.precondition(&request(&[(header::IF_MATCH, tag)]));
+            assert_eq!(same, Some(StatusCode::PRECONDITION_FAILED), "{tag}");
         }
     }
 

@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use bytes::{Bytes, BytesMut};
 use catalog::cache::{Cache, Damaged, Span};
 use futures_util::stream;
@@ -30,6 +31,28 @@ pub(super) fn routes() -> Router<App> {
         .route("/catalogs/{catalog}/api/v1/all", get(all))
         .route("/catalogs/{catalog}/api/v1/metas", get(metas))
         .layer(CompressionLayer::new().gzip(true))
+        .layer(middleware::from_fn(conditional))
+}
+
+/// Sends nothing that the client has already. It looks at the answer as it would be sent: compressed, it is the same
+/// documents in other bytes.
+async fn conditional(request: Request, next: Next) -> Response {
+    let conditions = request.headers().clone();
+    let mut response = next.run(request).await;
+    let Some(mut version) = response.extensions_mut().remove::<Version>() else {
+        return response;
+    };
+    if response.headers().contains_key(header::CONTENT_ENCODING) {
+        version = version.weak();
+    }
+    if let Some(status) = version.precondition(&conditions) {
+        response = status.into_response();
+    }
+    let headers = response.headers_mut();
+    headers.extend(version.headers());
+    let chosen_by = HeaderValue::from_static("accept-encoding");
+    headers.insert(header::VARY, chosen_by);
+    response
 }
 
 async fn all(State(app): State<App>, Path(catalog): Path<String>, request: Request) -> Response {
@@ -41,12 +64,11 @@ async fn metas(
     State(app): State<App>,
     Path(catalog): Path<String>,
     RawQuery(query): RawQuery,
-    request: Request,
 ) -> Response {
     let asked = Asked::parse(query.as_deref().unwrap_or_default());
     let answered = asked.and_then(|asked| Ok((asked, found(&app, &catalog)?)));
     match answered {
-        Ok((asked, cache)) => fitting(cache, &asked, &request),
+        Ok((asked, cache)) => fitting(cache, &asked),
         Err(refusal) => refuse(&refusal),
     }
 }
@@ -103,25 +125,23 @@ impl Asked {
 
 /// The whole catalog, or a part of it.
 fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
-    let version = version(cache);
-    if let Some(status) = version.precondition(request.headers()) {
-        return (status, version.headers()).into_response();
-    }
     let json = cache.json();
     let size = json.length();
+    let is_wanted =
+        request.method() == Method::GET && version(cache).is_range_wanted(request.headers());
     let asked = request.headers().get(header::RANGE);
-    let asked = asked.filter(|_| version.is_range_wanted(request.headers()));
+    let asked = asked.filter(|_| is_wanted);
     let asked = asked.and_then(|value| value.to_str().ok());
     let (status, first, length) = match range::wanted(asked, size) {
         Wanted::Whole => (StatusCode::OK, 0, size),
         Wanted::Part(first, last) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
         Wanted::Nothing => {
             let unsatisfied = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
-            return (StatusCode::RANGE_NOT_SATISFIABLE, unsatisfied).into_response();
+            let version = Extension(version(cache));
+            return (StatusCode::RANGE_NOT_SATISFIABLE, unsatisfied, version).into_response();
         }
     };
-    let part = json.part(first, length);
-    let mut response = answer(request, &version, || pieces(cache.slices(part)));
+    let mut response = answer(cache, pieces(cache.slices(json.part(first, length))));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_LENGTH, length.into());
@@ -134,20 +154,15 @@ fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
 }
 
 /// The documents that were asked for.
-fn fitting(cache: Arc<Cache>, asked: &Asked, request: &Request) -> Response {
-    let version = version(&cache);
-    if let Some(status) = version.precondition(request.headers()) {
-        return (status, version.headers()).into_response();
-    }
+fn fitting(cache: Arc<Cache>, asked: &Asked) -> Response {
     let lines = cache.lines().filter(|line| asked.fits(line));
     let spans: Vec<Span> = lines.map(|line| line.json).collect();
-    answer(request, &version, || {
-        let newline = || std::iter::once(Ok(Bytes::from_static(b"\n")));
-        let lines = spans.into_iter();
-        pieces(Gathered(
-            lines.flat_map(move |span| cache.slices(span).chain(newline())),
-        ))
-    })
+    let from = Arc::clone(&cache);
+    let lines = spans.into_iter().flat_map(move |span| {
+        let newline = std::iter::once(Ok(Bytes::from_static(b"\n")));
+        from.slices(span).chain(newline)
+    });
+    answer(&cache, pieces(Gathered(lines)))
 }
 
 /// Short pieces, put together: each costs the connection a write.
@@ -172,16 +187,9 @@ impl<I: Iterator<Item = Result<Bytes, Damaged>>> Iterator for Gathered<I> {
     }
 }
 
-fn answer(request: &Request, version: &Version, body: impl FnOnce() -> Body) -> Response {
-    let body = if request.method() == Method::HEAD {
-        Body::empty()
-    } else {
-        body()
-    };
-    let mut headers = version.headers();
-    let kind = HeaderValue::from_static(JSON_LINES);
-    headers.insert(header::CONTENT_TYPE, kind);
-    (headers, body).into_response()
+fn answer(cache: &Cache, documents: Body) -> Response {
+    let kind = [(header::CONTENT_TYPE, JSON_LINES)];
+    (kind, Extension(version(cache)), documents).into_response()
 }
 
 fn pieces(pieces: impl Iterator<Item = Result<Bytes, Damaged>> + Send + 'static) -> Body {

@@ -234,7 +234,7 @@ async fn documents_are_asked_for_by_schema_package_and_name() {
 }
 
 #[tokio::test]
-async fn all_documents_come_whole_in_part_compressed_or_not_again() {
+async fn all_documents_come_whole_in_part_or_not_again() {
     let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
     world.until_head("catalog", "a.v1.0.0").await;
     let path = "/catalogs/catalog/api/v1/all";
@@ -256,6 +256,10 @@ async fn all_documents_come_whole_in_part_compressed_or_not_again() {
         text.len().to_string()
     );
     assert_eq!(head.text().await.unwrap(), "");
+    let head = world
+        .ask(Method::HEAD, path, headers(&[(header::RANGE, "bytes=5-9")]))
+        .await;
+    assert_eq!(head.status(), StatusCode::OK);
 
     let ask = async |pairs: &[(header::HeaderName, &str)]| {
         world.ask(Method::GET, path, headers(pairs)).await
@@ -282,14 +286,83 @@ async fn all_documents_come_whole_in_part_compressed_or_not_again() {
     let before = "Thu, 01 Jan 1970 00:00:00 GMT";
     let refused = ask(&[(header::IF_UNMODIFIED_SINCE, before)]).await;
     assert_eq!(refused.status(), StatusCode::PRECONDITION_FAILED);
+}
 
-    let packed = ask(&[(header::ACCEPT_ENCODING, "gzip")]).await;
-    assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
-    let packed = packed.bytes().await.unwrap();
-    let mut unpacked = String::new();
+#[tokio::test]
+async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
+    let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    for path in [
+        "/catalogs/catalog/api/v1/all",
+        "/catalogs/catalog/api/v1/metas",
+    ] {
+        let ask = async |method: Method, pairs: &[(header::HeaderName, &str)]| {
+            world.ask(method, path, headers(pairs)).await
+        };
+        let gzip = (header::ACCEPT_ENCODING, "gzip");
+        let plain = ask(Method::GET, &[]).await;
+        let packed = ask(Method::GET, &[gzip.clone()]).await;
+        assert_eq!(plain.headers().get(header::CONTENT_ENCODING), None);
+        assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
+        assert_eq!(packed.headers().get(header::ACCEPT_RANGES), None);
+        let tag = |of: &Response| of.headers()[header::ETAG].to_str().unwrap().to_owned();
+        let (strong, weak) = (tag(&plain), tag(&packed));
+        assert_eq!(weak, format!("W/{strong}"));
+        // Both ways to ask are told of both tags.
+        for held in [&strong, &weak] {
+            for (pairs, sent) in [(vec![], &strong), (vec![gzip.clone()], &weak)] {
+                let held = [pairs, vec![(header::IF_NONE_MATCH, &**held)]].concat();
+                let known = ask(Method::GET, &held).await;
+                assert_eq!(known.status(), StatusCode::NOT_MODIFIED, "{held:?}");
+                assert_eq!(tag(&known), *sent, "{held:?}");
+                assert_eq!(known.headers()[header::VARY], "accept-encoding");
+            }
+        }
+        let text = plain.text().await.unwrap();
+        assert_eq!(unpacked(packed).await, text);
+        let head = ask(Method::HEAD, &[gzip.clone()]).await;
+        assert_eq!(head.headers()[header::CONTENT_ENCODING], "gzip");
+        assert_eq!(tag(&head), weak);
+        assert_eq!(head.headers().get(header::CONTENT_LENGTH), None);
+    }
+}
+
+#[tokio::test]
+async fn parts_are_of_what_is_not_compressed() {
+    let world = World::start_in(folder_with(&package("a", "1.0.0")), "FOLDER/configs").await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    let ask = async |pairs: &[(header::HeaderName, &str)]| {
+        let path = "/catalogs/catalog/api/v1/all";
+        let asked = [
+            &[
+                (header::ACCEPT_ENCODING, "gzip"),
+                (header::RANGE, "bytes=5-9"),
+            ],
+            pairs,
+        ];
+        world.ask(Method::GET, path, headers(&asked.concat())).await
+    };
+    let part = ask(&[]).await;
+    assert_eq!(part.status(), StatusCode::PARTIAL_CONTENT);
+    assert_eq!(part.headers().get(header::CONTENT_ENCODING), None);
+    assert_eq!(part.headers()[header::VARY], "accept-encoding");
+    let strong = part.headers()[header::ETAG].to_str().unwrap().to_owned();
+    assert_eq!(part.bytes().await.unwrap().len(), 5);
+    let same = ask(&[(header::IF_RANGE, &strong)]).await;
+    assert_eq!(same.status(), StatusCode::PARTIAL_CONTENT);
+    // Whoever holds a part of what was compressed gets all of it again.
+    let other = ask(&[(header::IF_RANGE, &format!("W/{strong}"))]).await;
+    assert_eq!(other.status(), StatusCode::OK);
+    assert_eq!(other.headers()[header::CONTENT_ENCODING], "gzip");
+    assert_eq!(unpacked(other).await.lines().count(), 3);
+}
+
+async fn unpacked(response: Response) -> String {
+    let packed = response.bytes().await.unwrap();
+    let mut text = String::new();
     let mut reader = flate2::read::GzDecoder::new(&*packed);
-    std::io::Read::read_to_string(&mut reader, &mut unpacked).unwrap();
-    assert_eq!(unpacked, text);
+    std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
+    text
 }
 
 #[tokio::test]
