@@ -1,25 +1,26 @@
 //! Keeps one catalog up to date: looks at its source from time to time, makes a cache of what is new there, and lets it
 //! take the place of the old one. What cannot be served leaves the old one where it is.
 
-use std::io::ErrorKind;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use catalog::cache::{BuildError, Cache, Key, Refused, prepare, rebuild};
+use catalog::cache::{BuildError, Cache};
 use model::Error;
-use oci::Client;
 use service::health::Health;
 
 use crate::Catalog;
+use crate::caches::{Caches, Failure};
 use crate::http::Shelf;
 use crate::numbers::Numbers;
 use crate::settings::CatalogConfig;
-use crate::source::{Revision, Source, Staging};
+use crate::source::Revision;
 
 /// How soon a source is looked at again while nothing of it is served.
 const RETRY: Duration = Duration::from_secs(2);
+/// How often that doubles when what is there was fetched in vain: images can be large.
+const DOUBLINGS: u32 = 3;
+/// How often it is asked whether readers have found damage.
+const DAMAGE_CHECK: Duration = Duration::from_secs(2);
 /// Problems of a catalog that are told one by one; `atoll catalog validate` tells all.
 const TOLD_LIMIT: usize = 20;
 
@@ -27,55 +28,32 @@ const TOLD_LIMIT: usize = 20;
 pub(crate) struct Keeper {
     config: CatalogConfig,
     catalog: Catalog,
-    shared: Arc<Shared>,
+    caches: Arc<Caches>,
+    health: Health,
     numbers: Numbers,
     /// What is served.
     served: Option<Revision>,
     /// What was there last and cannot be served.
     refused: Option<Revision>,
-}
-
-/// What all keepers use.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) client: Client,
-    /// For caches, and for what is on its way into them.
-    pub(crate) folder: PathBuf,
-    /// In place of a folder that cannot be written.
-    pub(crate) spare: OnceLock<Staging>,
-    /// Where that is made.
-    pub(crate) temporary: PathBuf,
-    pub(crate) health: Health,
-    pub(crate) workers: NonZeroUsize,
-    /// A cache that is missing or stale is an error.
-    pub(crate) is_cache_enforced: bool,
-}
-
-/// Why what is at a source is not served.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    /// It could not be had.
-    #[error("{}", .0.chain())]
-    Source(#[from] Error),
-    /// It is no catalog that can be served.
-    #[error("{0}")]
-    Build(#[from] BuildError),
-    #[error("its cache cannot be used, and none is to be made: {0}")]
-    Enforced(Refused),
-    #[error("it cannot be served, as was told before")]
-    Known,
+    /// How often in a row what was there was fetched in vain.
+    failures: u32,
+    /// Why the last look has failed.
+    told: Option<String>,
 }
 
 impl Keeper {
-    pub(crate) fn new(config: CatalogConfig, catalog: Catalog, shared: Arc<Shared>) -> Self {
-        shared.health.unready(&*config.name, "not read yet");
+    pub(crate) fn new(config: CatalogConfig, caches: Arc<Caches>, health: Health) -> Self {
+        health.unready(&*config.name, "not read yet");
         Self {
             numbers: Numbers::of(&config.name),
             config,
-            catalog,
-            shared,
+            catalog: Catalog::new(),
+            caches,
+            health,
             served: None,
             refused: None,
+            failures: 0,
+            told: None,
         }
     }
 
@@ -100,18 +78,33 @@ impl Keeper {
         }
     }
 
-    /// Keeps the catalog, looking every `interval`, or once when that is zero.
+    /// Keeps the catalog, looking every `interval`, or only when the cache turns out to be damaged if that is zero.
     pub(crate) async fn keep(mut self, interval: Duration) {
         loop {
             self.look().await.ok();
-            let is_looked_at = !interval.is_zero() && !self.config.source.is_fixed();
-            let is_known = self.served.as_ref().is_some_and(Revision::is_known);
-            match is_known {
-                false => tokio::time::sleep(RETRY).await,
-                true if is_looked_at => tokio::time::sleep(interval).await,
-                true => return,
-            }
+            self.rest(interval).await;
         }
+    }
+
+    /// Until it is time for the next look.
+    async fn rest(&self, interval: Duration) {
+        let is_known = self.served.as_ref().is_some_and(Revision::is_known);
+        if !is_known {
+            let pause = RETRY * 2_u32.pow(self.failures.min(DOUBLINGS));
+            return tokio::time::sleep(pause).await;
+        }
+        let is_looked_at = !interval.is_zero() && !self.config.source.is_fixed();
+        let pause = if is_looked_at {
+            interval
+        } else {
+            Duration::MAX
+        };
+        let damage = async {
+            while !self.is_damaged() {
+                tokio::time::sleep(DAMAGE_CHECK).await;
+            }
+        };
+        tokio::time::timeout(pause, damage).await.ok();
     }
 
     /// Looks once, and serves what is new.
@@ -129,12 +122,13 @@ impl Keeper {
                 self.numbers.served();
                 self.well();
             }
-            Err(Failure::Known) => return Err(Failure::Known),
             Err(failure) => {
                 if matches!(failure, Failure::Source(Error::Unavailable { .. })) {
                     self.remember().await;
                 }
-                self.tell(&failure);
+                if !matches!(failure, Failure::Known) {
+                    self.tell(&failure);
+                }
                 return Err(failure);
             }
         }
@@ -147,17 +141,16 @@ impl Keeper {
         if self.served.is_some() {
             return;
         }
-        let path = self.path();
-        if let Ok(cache) = blocking(move || Cache::open_any(&path).map_err(Failure::Enforced)).await
-        {
+        if let Some(cache) = self.caches.left(&self.file()).await {
+            let catalog = &self.config.name;
             tracing::warn!(
-                catalog = self.config.name,
+                catalog,
                 "serving what was there when the source was last reached"
             );
-            self.catalog.replace(Arc::new(cache));
+            self.catalog.replace(cache);
             self.served = Some(Revision::unknown());
             self.numbers.served();
-            self.shared.health.ready(&self.config.name);
+            self.health.ready(catalog);
         }
     }
 
@@ -165,7 +158,7 @@ impl Keeper {
     async fn news(&mut self) -> Result<Option<(Revision, Arc<Cache>)>, Failure> {
         self.part_with_damaged();
         let source = &self.config.source;
-        let revision = source.revision(&self.shared.client).await?;
+        let revision = source.revision(self.caches.client()).await?;
         if self.served.as_ref() == Some(&revision) {
             self.refused = None;
             return Ok(None);
@@ -173,16 +166,18 @@ impl Keeper {
         if self.refused.as_ref() == Some(&revision) {
             return Err(Failure::Known);
         }
-        let made = make(&self.shared, source, &revision, &self.path()).await;
+        let made = self.caches.of(source, &revision, &self.file()).await;
         match made {
             Ok(cache) => {
                 self.refused = None;
                 Ok(Some((revision, cache)))
             }
             Err(failure) => {
-                // What could not be had may be there the next time.
                 if matches!(failure, Failure::Build(BuildError::Invalid(_))) {
                     self.refused = Some(revision);
+                } else {
+                    // What could not be had may be there the next time.
+                    self.failures = self.failures.saturating_add(1);
                 }
                 Err(failure)
             }
@@ -192,45 +187,59 @@ impl Keeper {
     /// Lets a cache be made anew whose bytes were found to be others than were written. Until then what is whole of it is
     /// served.
     fn part_with_damaged(&mut self) {
-        let current = self.catalog.current();
-        if current.is_some_and(|cache| cache.is_damaged()) {
+        if self.served.is_some() && self.is_damaged() {
             let catalog = &self.config.name;
             tracing::error!(catalog, "the cache is damaged: it is made anew");
-            // Where it cannot be removed, it is found to be damaged again.
-            std::fs::remove_file(self.path()).ok();
+            self.caches.discard(&self.file());
             self.served = None;
         }
     }
 
-    fn path(&self) -> PathBuf {
+    fn is_damaged(&self) -> bool {
+        let current = self.catalog.current();
+        current.is_some_and(|cache| cache.is_damaged())
+    }
+
+    fn file(&self) -> String {
         let CatalogConfig { name, source, .. } = &self.config;
-        self.shared.folder.join(source.cache_file(name))
+        source.cache_file(name)
     }
 
-    fn well(&self) {
+    fn well(&mut self) {
+        self.failures = 0;
+        self.told = None;
         self.numbers.stale(false);
-        self.shared.health.ready(&self.config.name);
-        self.shared.health.ails(&*self.config.name, None);
+        self.health.ready(&self.config.name);
+        self.health.ails(&*self.config.name, None);
     }
 
-    fn tell(&self, failure: &Failure) {
+    /// Tells what has failed, in the log once for as long as it stays the same.
+    fn tell(&mut self, failure: &Failure) {
         let (catalog, source) = (&self.config.name, &self.config.source);
-        if let Failure::Build(BuildError::Invalid(problems)) = failure {
+        let why = summary(failure);
+        let is_news = self.told.as_ref() != Some(&why);
+        if let Failure::Build(BuildError::Invalid(problems)) = failure
+            && is_news
+        {
             for problem in problems.0.iter().take(TOLD_LIMIT) {
                 tracing::warn!(catalog, %problem, "a problem of the catalog");
             }
         }
-        let why = summary(failure);
         self.numbers.failed();
         if self.served.is_some() {
-            tracing::error!(catalog, %source, why, "what is there now cannot be served, the old catalog stays");
+            if is_news {
+                tracing::error!(catalog, %source, why, "what is there now cannot be served, the old catalog stays");
+            }
             self.numbers.stale(true);
-            let why = format!("an older state is served, since {source} cannot be: {why}");
-            self.shared.health.ails(&*self.config.name, Some(why));
+            let ailing = format!("an older state is served, since {source} cannot be: {why}");
+            self.health.ails(&**catalog, Some(ailing));
         } else {
-            tracing::error!(catalog, %source, why, "the catalog cannot be served");
-            self.shared.health.unready(&*self.config.name, why);
+            if is_news {
+                tracing::error!(catalog, %source, why, "the catalog cannot be served");
+            }
+            self.health.unready(&**catalog, &*why);
         }
+        self.told = Some(why);
     }
 }
 
@@ -244,86 +253,4 @@ fn summary(failure: &Failure) -> String {
         [one] => one.to_string(),
         [first, rest @ ..] => format!("{first}; and {} more problems", rest.len()),
     }
-}
-
-/// The cache at `path` of what is at `source`. An image is pulled only when the cache is of another.
-async fn make(
-    shared: &Arc<Shared>,
-    source: &Source,
-    revision: &Revision,
-    path: &Path,
-) -> Result<Arc<Cache>, Failure> {
-    let (workers, path) = (shared.workers, path.to_owned());
-    if matches!(source, Source::Folder(_)) {
-        let content = source
-            .content(&shared.client, revision, &shared.folder)
-            .await?;
-        if shared.is_cache_enforced {
-            return blocking(move || open_folder(content.folder(), &path)).await;
-        }
-        let now = service::clock::now().timestamp();
-        let shared = Arc::clone(shared);
-        let work = move || match prepare(content.folder(), &path, workers, now) {
-            // The root of a pod may be read-only, and what is there another program's.
-            Err(BuildError::Io { source, .. }) if is_closed(source.kind()) => {
-                let path = shared.spare_of(&path)?;
-                tracing::warn!(path = %path.display(), "the folder for caches cannot be written, this one is taken");
-                Ok(prepare(content.folder(), &path, workers, now)?.cache)
-            }
-            prepared => Ok(prepared?.cache),
-        };
-        return blocking(work).await;
-    }
-    let key = Key::of_text(&revision.to_string());
-    let refused = {
-        let path = path.clone();
-        match blocking(move || Ok(Cache::open(&path, &key))).await? {
-            Ok(cache) => return Ok(Arc::new(cache)),
-            Err(refused) => refused,
-        }
-    };
-    if shared.is_cache_enforced {
-        return Err(Failure::Enforced(refused));
-    }
-    let content = source
-        .content(&shared.client, revision, &shared.folder)
-        .await?;
-    blocking(move || Ok(rebuild(content.folder(), &path, &key, workers)?)).await
-}
-
-impl Shared {
-    /// Where the cache goes that cannot be written at `path`.
-    fn spare_of(&self, path: &Path) -> Result<PathBuf, Error> {
-        let spare = if let Some(spare) = self.spare.get() {
-            spare
-        } else {
-            let made = Staging::new(&self.temporary)?;
-            self.spare.get_or_init(|| made)
-        };
-        Ok(spare.path().join(path.file_name().unwrap_or_default()))
-    }
-}
-
-fn is_closed(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
-    )
-}
-
-fn open_folder(folder: &Path, path: &Path) -> Result<Arc<Cache>, Failure> {
-    let key = Key::of_folder(folder).map_err(|e| {
-        let doing = format!("reading {}", folder.display());
-        Error::internal(doing, e)
-    })?;
-    let opened = Cache::open(path, &key).map_err(Failure::Enforced)?;
-    Ok(Arc::new(opened))
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| Err(Error::internal("reading a catalog", error).into()))
 }

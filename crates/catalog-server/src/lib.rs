@@ -4,6 +4,7 @@
 //! takes its place while it is sent.
 
 mod authority;
+mod caches;
 mod compat;
 pub mod grpc;
 mod http;
@@ -12,18 +13,17 @@ mod numbers;
 mod served;
 mod settings;
 mod source;
-mod workplace;
 
 use std::sync::Arc;
 
 use axum::Router;
-use service::health;
+use service::health::{self, Health};
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 
+use caches::Caches;
 use http::App;
 use keep::Keeper;
-use workplace::Workplace;
 
 pub use compat::main;
 pub use served::Catalog;
@@ -34,9 +34,9 @@ pub use source::{Content, Revision, Source, Staging};
 ///
 /// Errors: an address in use, a folder or certificate that cannot be used.
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
-    let workplace = Workplace::open(&settings)?;
-    let keepers = workplace.keepers(&settings);
-    serve(settings, workplace, keepers, shutdown).await
+    let health = Health::new();
+    let keepers = keepers(&settings, &health)?;
+    serve(settings, health, keepers, shutdown).await
 }
 
 /// [`start`], then until the server has ended.
@@ -53,9 +53,9 @@ pub(crate) async fn run_strictly(
     settings: Settings,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
-    let workplace = Workplace::open(&settings)?;
-    let keepers = read(workplace.keepers(&settings)).await?;
-    let running = serve(settings, workplace, keepers, shutdown).await?;
+    let health = Health::new();
+    let keepers = read(keepers(&settings, &health)?).await?;
+    let running = serve(settings, health, keepers, shutdown).await?;
     running.wait().await
 }
 
@@ -63,8 +63,16 @@ pub(crate) async fn run_strictly(
 ///
 /// Errors: a folder that cannot be used, a catalog that cannot be served.
 pub async fn prepare(settings: Settings, _: CancellationToken) -> Result<(), Error> {
-    let workplace = Workplace::open(&settings)?;
-    read(workplace.keepers(&settings)).await.map(drop)
+    read(keepers(&settings, &Health::new())?).await.map(drop)
+}
+
+/// One for each catalog.
+fn keepers(settings: &Settings, health: &Health) -> Result<Vec<Keeper>, Error> {
+    let caches = Arc::new(Caches::open(settings)?);
+    let catalogs = settings.catalogs.0.iter();
+    let keeper =
+        |config: &CatalogConfig| Keeper::new(config.clone(), Arc::clone(&caches), health.clone());
+    Ok(catalogs.map(keeper).collect())
 }
 
 async fn read(mut keepers: Vec<Keeper>) -> Result<Vec<Keeper>, Error> {
@@ -77,14 +85,14 @@ async fn read(mut keepers: Vec<Keeper>) -> Result<Vec<Keeper>, Error> {
 
 async fn serve(
     settings: Settings,
-    workplace: Workplace,
+    health: Health,
     keepers: Vec<Keeper>,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
     let shelves = keepers.iter().map(Keeper::shelf).collect();
     let http = Router::new()
-        .merge(http::router(App::new(shelves, workplace.health().clone())))
-        .merge(health::routes(workplace.health().clone()));
+        .merge(http::router(App::new(shelves, health.clone())))
+        .merge(health::routes(health));
     let http = service::layers::apply(http, "catalog-server");
     let mut shared = Vec::new();
     let mut own = Vec::new();
@@ -121,13 +129,10 @@ async fn serve(
     listens.extend(own.map(|(port, router)| (settings.grpc(port), router)));
     let mut running = server::start_each(listens, shutdown.clone()).await?;
     tracing::info!(addresses = ?running.addresses(), "the catalog server listens");
-    let workplace = Arc::new(workplace);
     for keeper in keepers {
         let (shutdown, interval) = (shutdown.clone(), settings.catalog_poll_interval);
-        let workplace = Arc::clone(&workplace);
         running.also(async move {
             shutdown.run_until_cancelled(keeper.keep(interval)).await;
-            drop(workplace);
             Ok(())
         });
     }

@@ -40,6 +40,7 @@ impl Version {
     }
 
     /// Of the same content in other bytes, for instance compressed: nobody puts parts of both together then.
+    #[must_use]
     pub fn weak(self) -> Self {
         Self {
             is_weak: true,
@@ -50,10 +51,8 @@ impl Version {
     /// What tells clients of it.
     pub fn headers(&self) -> HeaderMap {
         let modified = self.modified.map(httpdate::fmt_http_date);
-        let tag = match self.is_weak {
-            true => format!("{WEAK}{}", self.tag),
-            false => self.tag.clone(),
-        };
+        let strength = if self.is_weak { WEAK } else { "" };
+        let tag = format!("{strength}{}", self.tag);
         let pairs = [
             (header::ETAG, Some(&tag)),
             (header::LAST_MODIFIED, modified.as_ref()),

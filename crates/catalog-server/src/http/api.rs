@@ -68,7 +68,7 @@ async fn metas(
     let asked = Asked::parse(query.as_deref().unwrap_or_default());
     let answered = asked.and_then(|asked| Ok((asked, found(&app, &catalog)?)));
     match answered {
-        Ok((asked, cache)) => fitting(cache, &asked),
+        Ok((asked, cache)) => fitting(&cache, &asked),
         Err(refusal) => refuse(&refusal),
     }
 }
@@ -154,15 +154,15 @@ fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
 }
 
 /// The documents that were asked for.
-fn fitting(cache: Arc<Cache>, asked: &Asked) -> Response {
+fn fitting(cache: &Arc<Cache>, asked: &Asked) -> Response {
     let lines = cache.lines().filter(|line| asked.fits(line));
     let spans: Vec<Span> = lines.map(|line| line.json).collect();
-    let from = Arc::clone(&cache);
+    let from = Arc::clone(cache);
     let lines = spans.into_iter().flat_map(move |span| {
         let newline = std::iter::once(Ok(Bytes::from_static(b"\n")));
         from.slices(span).chain(newline)
     });
-    answer(&cache, pieces(Gathered(lines)))
+    answer(cache, pieces(Gathered(lines)))
 }
 
 /// Short pieces, put together: each costs the connection a write.

@@ -18,7 +18,7 @@ const DATABASE_LABEL: &str = "operators.operatorframework.io.index.database.v1";
 /// Where the catalog is when no label says it.
 const DEFAULT_FOLDER: &str = "/configs";
 /// Files and folders of one catalog; large ones have some thousands.
-pub(super) const FILES_LIMIT: usize = 250_000;
+const FILES_LIMIT: usize = 250_000;
 /// Units: bytes. The largest catalogs have some hundred megabytes.
 const BYTES_LIMIT: u64 = 8 << 30;
 /// Where the files go inside the staging folder, and where they lie before they have their names.

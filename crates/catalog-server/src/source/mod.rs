@@ -3,14 +3,16 @@
 //! A source is asked what is there now, and then for that very content: what a tag is moved to meanwhile, or what is
 //! written into a folder while it is read, never gets half into a catalog.
 
-mod folder;
 mod image;
 mod staging;
 
 use std::fmt;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use catalog::cache::Look;
 use model::Error;
 use oci::image::{Layout, Place};
 use oci::{Client, Digest, Reference};
@@ -55,7 +57,7 @@ impl Source {
     pub async fn revision(&self, client: &Client) -> Result<Revision, Error> {
         match self.place(client) {
             Some(place) => Ok(Revision(place.digest().await?.to_string())),
-            None => folder::stamp(self.folder()).await.map(Revision),
+            None => look(self.folder().to_owned()).await,
         }
     }
 
@@ -114,6 +116,24 @@ impl Source {
             Self::Registry(_) => Path::new(""),
         }
     }
+}
+
+/// Whoever looks every few seconds reads no file: what the file system says of them is enough.
+async fn look(folder: PathBuf) -> Result<Revision, Error> {
+    let look = move || {
+        // A folder that is not there yet is no catalog with problems.
+        let looked = fs::read_dir(&folder).and_then(|_| Look::at(&folder));
+        let failed = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotFound => Error::not_found("file or folder", folder.display()),
+            _ => Error::internal(format!("looking at {}", folder.display()), error),
+        };
+        looked
+            .map(|look| Revision(look.to_string()))
+            .map_err(failed)
+    };
+    tokio::task::spawn_blocking(look)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("looking at a folder", error)))
 }
 
 impl Revision {
@@ -201,7 +221,51 @@ impl fmt::Display for Revision {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use oci::ClientOptions;
+
     use super::*;
+
+    #[tokio::test]
+    async fn every_change_of_a_folder_shows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let source = Source::Folder(folder.path().to_owned());
+        let client = Client::new(ClientOptions::default()).unwrap();
+        let mut seen = Vec::new();
+        let mut changed = async |what: &str| {
+            let revision = source.revision(&client).await.unwrap();
+            assert!(!seen.contains(&revision), "{what}");
+            assert_eq!(source.revision(&client).await.unwrap(), revision, "{what}");
+            seen.push(revision);
+        };
+        fs::write(path("a"), "1").unwrap();
+        changed("a file").await;
+        fs::write(path("b"), "2").unwrap();
+        fs::rename(path("b"), path("a")).unwrap();
+        changed("a replaced file").await;
+        fs::create_dir(path("deep")).unwrap();
+        fs::rename(path("a"), path("deep/a")).unwrap();
+        changed("a moved file").await;
+        symlink("deep/a", path("link")).unwrap();
+        changed("a link").await;
+        fs::write(path("deep/a"), "other").unwrap();
+        changed("behind the link").await;
+        fs::remove_file(path("deep/a")).unwrap();
+        changed("a dangling link").await;
+    }
+
+    #[tokio::test]
+    async fn a_missing_folder_is_named() {
+        let client = Client::new(ClientOptions::default()).unwrap();
+        let source = Source::Folder("/none/here".into());
+        let error = source.revision(&client).await.unwrap_err();
+        assert!(
+            matches!(&error, Error::NotFound { id, .. } if id == "/none/here"),
+            "{error}"
+        );
+    }
 
     #[test]
     fn sources_are_told_apart() {

@@ -1,5 +1,7 @@
 //! A client that knows only messages and names of calls.
 
+use std::net::SocketAddr;
+
 use prost::Message;
 use tonic::client::Grpc;
 use tonic::codec::CompressionEncoding;
@@ -18,7 +20,17 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn new(address: &str) -> Self {
-        let endpoint = Endpoint::from_shared(address.to_owned()).unwrap();
+        Self::connect(Endpoint::from_shared(address.to_owned()).unwrap()).await
+    }
+
+    /// As if `name` had been dialled, which leads to `address`.
+    pub(crate) async fn dialled(name: &str, address: SocketAddr) -> Self {
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        let origin = format!("http://{name}").parse().unwrap();
+        Self::connect(endpoint.origin(origin)).await
+    }
+
+    async fn connect(endpoint: Endpoint) -> Self {
         let channel = endpoint.connect().await.unwrap();
         let grpc = Grpc::new(channel).max_decoding_message_size(MAX_MESSAGE);
         Self { grpc }

@@ -1,5 +1,6 @@
 //! Catalogs that change, and what is told of them over HTTP.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,8 +16,8 @@ use tempfile::TempDir;
 use crate::content::{large, package, write};
 
 /// Long enough for every machine.
-const DEADLINE: Duration = Duration::from_mins(1);
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// A whole server, as settings describe it.
 pub(crate) struct World {
@@ -32,13 +33,23 @@ impl World {
     }
 
     pub(crate) async fn start_in(folder: TempDir, catalogs: &str) -> Self {
+        Self::start_with(folder, catalogs, &[]).await
+    }
+
+    /// The same with other settings, in which `FOLDER` stands for the folder, too.
+    pub(crate) async fn start_with(
+        folder: TempDir,
+        catalogs: &str,
+        others: &[(&str, &str)],
+    ) -> Self {
         let path = folder.path().to_str().unwrap().to_owned();
-        let catalogs = catalogs.replace("FOLDER", &path);
+        let within = |text: &str| text.replace("FOLDER", &path);
+        let catalogs = within(catalogs);
         let cache = format!("{path}/cache");
         // Not those of whoever runs the tests.
         let logins = format!("{path}/auth.json");
         std::fs::write(&logins, "{}").unwrap();
-        let values = Values::from_pairs([
+        let mut values = Values::from_pairs([
             ("catalogs", catalogs.as_str()),
             ("catalog_cache_dir", &cache),
             ("listen_address", "127.0.0.1"),
@@ -47,6 +58,9 @@ impl World {
             ("catalog_insecure", "true"),
             ("registry_auth_file", &logins),
         ]);
+        for (name, text) in others {
+            values.set(name, &within(text));
+        }
         let settings = Settings::from_values(&values).unwrap();
         let running = catalog_server::start(settings, CancellationToken::new()).await;
         Self {
@@ -58,6 +72,10 @@ impl World {
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
+    }
+
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        self.running.addresses()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -111,7 +129,7 @@ fn headers(pairs: &[(header::HeaderName, &str)]) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-fn folder_with(text: &str) -> TempDir {
+pub(crate) fn folder_with(text: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     write(&folder.path().join("configs"), text);
     folder
@@ -299,9 +317,9 @@ async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
         let ask = async |method: Method, pairs: &[(header::HeaderName, &str)]| {
             world.ask(method, path, headers(pairs)).await
         };
-        let gzip = (header::ACCEPT_ENCODING, "gzip");
+        let gzip = [(header::ACCEPT_ENCODING, "gzip")];
         let plain = ask(Method::GET, &[]).await;
-        let packed = ask(Method::GET, &[gzip.clone()]).await;
+        let packed = ask(Method::GET, &gzip).await;
         assert_eq!(plain.headers().get(header::CONTENT_ENCODING), None);
         assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
         assert_eq!(packed.headers().get(header::ACCEPT_RANGES), None);
@@ -310,8 +328,8 @@ async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
         assert_eq!(weak, format!("W/{strong}"));
         // Both ways to ask are told of both tags.
         for held in [&strong, &weak] {
-            for (pairs, sent) in [(vec![], &strong), (vec![gzip.clone()], &weak)] {
-                let held = [pairs, vec![(header::IF_NONE_MATCH, &**held)]].concat();
+            for (pairs, sent) in [(&[][..], &strong), (&gzip, &weak)] {
+                let held = [pairs, &[(header::IF_NONE_MATCH, held)]].concat();
                 let known = ask(Method::GET, &held).await;
                 assert_eq!(known.status(), StatusCode::NOT_MODIFIED, "{held:?}");
                 assert_eq!(tag(&known), *sent, "{held:?}");
@@ -320,7 +338,7 @@ async fn compressed_answers_are_known_again_and_never_mixed_with_others() {
         }
         let text = plain.text().await.unwrap();
         assert_eq!(unpacked(packed).await, text);
-        let head = ask(Method::HEAD, &[gzip.clone()]).await;
+        let head = ask(Method::HEAD, &gzip).await;
         assert_eq!(head.headers()[header::CONTENT_ENCODING], "gzip");
         assert_eq!(tag(&head), weak);
         assert_eq!(head.headers().get(header::CONTENT_LENGTH), None);

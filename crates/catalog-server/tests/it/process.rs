@@ -102,6 +102,33 @@ fn it_serves_as_opm_and_answers_its_own_probe() {
 }
 
 #[test]
+fn its_probe_asks_over_tls() {
+    let (folder, _) = folder(&package("a", "1.0.0"));
+    let pem = service::tls::self_signed(&["localhost".to_owned()]).unwrap();
+    let [cert, key] = ["cert", "key"].map(|name| folder.path().join(name));
+    fs::write(&cert, pem.cert).unwrap();
+    fs::write(&key, pem.key).unwrap();
+    let mut server = opm(&folder, &["-p", "0"]);
+    server
+        .env("GRPC_CERT_FILE", &cert)
+        .env("GRPC_KEY_FILE", &key);
+    let served = Served::start(server);
+    let ca = format!("-tls-ca-cert={}", cert.display());
+    for (flags, code) in [
+        (vec!["-tls", &ca], Some(0)),
+        (vec!["-tls", "-tls-no-verify"], Some(0)),
+        (vec!["-tls"], Some(2)),
+        (vec![], Some(3)),
+    ] {
+        let mut probe = called(folder.path(), "grpc_health_probe");
+        probe.arg(format!("-addr=localhost:{}", served.port));
+        probe.args(["-connect-timeout=30s", "-rpc-timeout=30s"]);
+        let asked = probe.args(&flags).output().unwrap();
+        assert_eq!(asked.status.code(), code, "{flags:?}: {}", told(&asked));
+    }
+}
+
+#[test]
 fn a_cache_is_made_beforehand_and_enforced_when_asked_to() {
     let (folder, cache) = folder(&package("a", "1.0.0"));
     let flag = format!("--cache-dir={}", cache.display());

@@ -2,12 +2,22 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::time::Instant;
 
 use catalog::api::{Bundle, ListBundlesRequest, ListPackageRequest, PackageName};
 use tokio::task::JoinSet;
 use tonic::Code;
 
+use crate::content::large;
+use crate::operation::{DEADLINE, LOOK, World, folder_with};
 use crate::server::{CATALOG, Server};
+
+/// Writes other bytes in place, which nothing of ours does.
+fn damage(cache: &Path, offset: u64) {
+    let file = File::options().write(true).open(cache).unwrap();
+    file.write_all_at(&[0xff; 64], offset).unwrap();
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_of_one_catalog() {
@@ -48,13 +58,32 @@ async fn every_answer_is_of_one_catalog() {
 async fn damaged_bytes_are_sent_to_nobody() {
     let server = Server::start().await;
     let cache = server.catalog.current().unwrap();
-    // In place, which nothing of ours does: the first bytes behind the header.
-    let file = File::options().write(true).open(server.cache()).unwrap();
-    file.write_all_at(&[0xff; 64], 4096).unwrap();
+    // The first bytes behind the header.
+    damage(&server.cache(), 4096);
     let client = server.client().await;
     let answer = client
         .all::<_, Bundle>("ListBundles", ListBundlesRequest {})
         .await;
     assert_eq!(answer.unwrap_err().code(), Code::DataLoss);
     assert!(cache.is_damaged());
+}
+
+#[tokio::test]
+async fn a_damaged_cache_is_made_anew_also_where_the_source_is_looked_at_but_once() {
+    const DOCUMENTS: usize = 1000;
+    let folder = folder_with(&large("a", "1.0.0", DOCUMENTS));
+    let never = [("catalog_poll_interval", "0")];
+    let world = World::start_with(folder, "FOLDER/configs", &never).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    damage(&world.path("cache/catalog.cache"), 500_000);
+    let count = async || {
+        let all = world.get("/catalogs/catalog/api/v1/all").await;
+        Some(all.text().await.ok()?.lines().count())
+    };
+    assert_eq!(count().await, None);
+    let deadline = Instant::now() + DEADLINE;
+    while count().await != Some(3 + DOCUMENTS) {
+        assert!(Instant::now() < deadline, "it stays damaged");
+        tokio::time::sleep(LOOK).await;
+    }
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tar::EntryType;
 use tempfile::TempDir;
 
-use crate::content::{Mood, Registry, configs, layer, package};
-use crate::operation::{World, is_tidy};
+use crate::content::{Mood, Registry, configs, layer, package, write};
+use crate::operation::{World, folder_with, is_tidy};
 
 #[tokio::test]
 async fn a_tag_is_followed() {
@@ -153,4 +153,19 @@ async fn an_image_in_a_folder_is_served() {
     fs::write(folder.path().join("layout/index.json"), index.to_string()).unwrap();
     let world = World::start_in(folder, "oci:FOLDER/layout").await;
     world.until_head("catalog", "a.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn where_caches_cannot_be_kept_catalogs_are_served_all_the_same() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("b", "1.0.0"))]);
+    let catalogs = format!("folder=FOLDER/configs,image={}", registry.image());
+    // Nobody makes folders there, root included.
+    let nowhere = [("catalog_cache_dir", "/sys/caches"), ("tmpdir", "FOLDER")];
+    let folder = folder_with(&package("a", "1.0.0"));
+    let world = World::start_with(folder, &catalogs, &nowhere).await;
+    world.until_head("folder", "a.v1.0.0").await;
+    world.until_head("image", "b.v1.0.0").await;
+    write(&world.path("configs"), &package("a", "2.0.0"));
+    world.until_head("folder", "a.v2.0.0").await;
 }

@@ -24,7 +24,7 @@ pub struct Key([u8; DIGEST]);
 
 /// What the file system says of a folder: names, lengths and times of its files. Where it is the same, so is the content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
+pub struct Look {
     digest: [u8; DIGEST],
     /// Units: seconds since 1970. The latest of the times.
     newest: i64,
@@ -40,8 +40,19 @@ pub(super) struct Memo {
 /// In hexadecimal digits.
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        digits(&self.0, f)
     }
+}
+
+/// Other digits when the folder looks otherwise.
+impl fmt::Display for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        digits(&self.digest, f)
+    }
+}
+
+fn digits(digest: &[u8; DIGEST], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    digest.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 impl Key {
@@ -88,7 +99,7 @@ impl Look {
     /// At the files in `folder` that hold documents.
     ///
     /// Errors: a file that cannot be looked at.
-    pub(super) fn at(folder: &Path) -> io::Result<Self> {
+    pub fn at(folder: &Path) -> io::Result<Self> {
         let mut context = Context::new(&SHA256);
         let mut newest = i64::MIN;
         for path in walk(folder).files {

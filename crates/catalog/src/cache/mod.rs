@@ -30,7 +30,7 @@ mod texts;
 
 use crate::Problems;
 
-pub use key::Key;
+pub use key::{Key, Look};
 pub use lookup::{Channel, Entry, Line, Package};
 pub use map::Damaged;
 pub use open::{Cache, Refused};
