@@ -1,8 +1,8 @@
 //! Which files of a folder hold documents, and in which order.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::ignore::{FILE_NAME, Ignore};
@@ -10,6 +10,9 @@ use crate::{Origin, Problem, Problems, Rule};
 
 /// How many files a catalog may have: so many names take some 100 MB. The largest public catalogs have a few thousand.
 const MAX_FILES: usize = 1_000_000;
+/// How long a file of patterns may be, each of which is compared with the name of each file.
+/// Units: bytes.
+const MAX_PATTERNS: u64 = 1 << 20;
 
 /// What a walk has found.
 #[derive(Debug, Default)]
@@ -67,10 +70,10 @@ impl Walker<'_> {
     fn file(&mut self, path: &Path) -> io::Result<()> {
         let full = self.root.join(path);
         let kind = fs::metadata(&full)?;
-        if is_ignore_file(path) {
-            let folder = path.parent().map(parts).unwrap_or_default();
-            self.ignore.add(&folder, &fs::read(full)?);
-        } else if kind.is_file() && self.walk.files.len() < MAX_FILES {
+        if kind.is_file() && is_ignore_file(path) {
+            return self.patterns(path, File::open(full)?);
+        }
+        if kind.is_file() && self.walk.files.len() < MAX_FILES {
             self.walk.files.push(path.to_owned());
         } else if kind.is_file() {
             let text = format!("a catalog has at most {MAX_FILES} files; this one is too many");
@@ -80,6 +83,19 @@ impl Walker<'_> {
             self.problem(path, text);
         } else {
             self.problem(path, "it is neither a file nor a folder".to_owned());
+        }
+        Ok(())
+    }
+
+    fn patterns(&mut self, path: &Path, file: File) -> io::Result<()> {
+        let mut text = Vec::new();
+        file.take(MAX_PATTERNS + 1).read_to_end(&mut text)?;
+        if text.len() as u64 > MAX_PATTERNS {
+            let text = format!("patterns take at most {} KiB", MAX_PATTERNS >> 10);
+            self.problem(path, text);
+        } else {
+            let folder = path.parent().map(parts).unwrap_or_default();
+            self.ignore.add(&folder, &text);
         }
         Ok(())
     }
@@ -205,6 +221,20 @@ mod tests {
         assert_eq!(
             problems,
             ["b/.indexignore", "to-a-device", "to-a-folder", "to-nothing"]
+        );
+    }
+
+    #[test]
+    fn patterns_are_in_files_that_end() {
+        let long = "x\n".repeat(600_000);
+        let folder = folder(&[("a", ""), ("b/.indexignore", &long), ("c/x", "")]);
+        symlink("/dev/zero", folder.path().join(".indexignore")).unwrap();
+        symlink("../b", folder.path().join("c/.indexignore")).unwrap();
+        let (files, problems) = found(&folder);
+        assert_eq!(files, ["a", "c/x"]);
+        assert_eq!(
+            problems,
+            [".indexignore", "b/.indexignore", "c/.indexignore"]
         );
     }
 

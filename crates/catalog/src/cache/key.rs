@@ -8,7 +8,7 @@ use std::path::Path;
 
 use ring::digest::{Context, SHA256};
 
-use crate::walk;
+use crate::{Walk, walk};
 
 /// Units: bytes. Of a digest.
 const DIGEST: usize = 32;
@@ -69,7 +69,9 @@ impl Key {
     pub fn of_folder(folder: &Path) -> io::Result<Self> {
         let mut context = Context::new(&SHA256);
         let mut piece = vec![0; PIECE];
-        for path in walk(folder).files {
+        let walk = walk(folder);
+        add_problems(&mut context, &walk);
+        for path in walk.files {
             let mut file = File::open(folder.join(&path))?;
             add_name(&mut context, &path);
             let mut length: u64 = 0;
@@ -102,7 +104,9 @@ impl Look {
     pub fn at(folder: &Path) -> io::Result<Self> {
         let mut context = Context::new(&SHA256);
         let mut newest = i64::MIN;
-        for path in walk(folder).files {
+        let walk = walk(folder);
+        add_problems(&mut context, &walk);
+        for path in walk.files {
             let of = fs::metadata(folder.join(&path))?;
             newest = newest.max(of.mtime()).max(of.ctime());
             add_name(&mut context, &path);
@@ -149,6 +153,15 @@ impl Memo {
             look: take(&mut rest),
             key: Key::take(&mut rest),
         })
+    }
+}
+
+/// With something that is no file a catalog is another one: it cannot be served.
+fn add_problems(context: &mut Context, walk: &Walk) {
+    let origins = walk.problems.0.iter().flat_map(|it| &it.origin);
+    for origin in origins {
+        context.update(b"!");
+        add_name(context, &origin.file);
     }
 }
 
