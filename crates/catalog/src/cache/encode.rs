@@ -8,7 +8,7 @@ use super::custom;
 use super::record::Span;
 use crate::api::{self, GroupVersionKind};
 use crate::content::{Bundle, Channel, Package};
-use crate::schema::{Entry, Gvk};
+use crate::schema::{Entry, Gvk, is_core};
 use crate::{Document, Problems};
 
 /// Units: bytes. What stands before each message on the wire: whether it is compressed, and its length.
@@ -196,14 +196,16 @@ impl Encoded {
         let mut customs: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
         for document in documents
             .iter()
-            .filter(|document| custom::is_custom(document))
+            .filter(|document| !is_core(&document.schema))
         {
             customs.entry(&document.schema).or_default().push(document);
         }
         for (schema, documents) in customs {
             let mut all = self.add_bytes(&[]);
             for document in documents {
-                all = all.with(self.framed(&custom::encode(&document.json)));
+                let message = custom::encode(&document.json);
+                let frame = self.add_bytes(&frame(message.len()));
+                all = all.with(frame.with(self.add_bytes(&message)));
             }
             self.customs.push((schema.to_owned(), all));
         }

@@ -1,5 +1,6 @@
 //! Caches of small catalogs: what is asked, what is noticed, what is left behind.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use tempfile::TempDir;
 
 use super::encode::FRAME;
 use super::{BuildError, Cache, Key, Refused, Slices, prepare, rebuild};
+use crate::normal::MAX_DEPTH;
 use crate::{Rule, api};
 
 const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
@@ -310,6 +312,108 @@ fn a_file_that_was_just_written_is_read_again() {
     )
     .unwrap();
     assert_eq!(scene.files(), ["catalog"]);
+}
+
+#[test]
+fn a_catalog_that_is_replaced_while_it_is_read_is_read_again() {
+    const FILES: usize = 20;
+    const STATES: usize = 300;
+    let scene = Scene::new("");
+    let configs = scene.folder.path().join("current");
+    let replace = |number: usize| {
+        let state = scene.folder.path().join(format!("state{number}"));
+        fs::create_dir(&state).unwrap();
+        for file in 0..FILES {
+            let text = format!(r#"{{"schema":"x","name":"{number}"}}"#);
+            fs::write(state.join(file.to_string()), text).unwrap();
+        }
+        let next = scene.folder.path().join("next");
+        std::os::unix::fs::symlink(state, &next).unwrap();
+        fs::rename(&next, &configs).unwrap();
+    };
+    replace(0);
+    let names = || {
+        let prepared = match prepare(&configs, &scene.path(), TWO, LATER) {
+            Err(BuildError::Restless) => return None,
+            prepared => prepared.unwrap(),
+        };
+        assert_eq!(prepared.cache.lines().count(), FILES);
+        let names = prepared.cache.lines().map(|it| it.name.to_owned());
+        Some(names.collect::<BTreeSet<_>>())
+    };
+    std::thread::scope(|scope| {
+        let replacing = scope.spawn(|| (1..STATES).for_each(replace));
+        while !replacing.is_finished() {
+            assert!(names().is_none_or(|names| names.len() == 1));
+        }
+    });
+    assert_eq!(names(), Some(BTreeSet::from([(STATES - 1).to_string()])));
+}
+
+#[test]
+fn what_is_no_file_makes_it_another_catalog() {
+    let (scene, _) = served();
+    let link = scene.configs().join("link");
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
+    assert!(matches!(error, BuildError::Invalid(_)), "{error}");
+    fs::remove_file(link).unwrap();
+    assert!(scene.prepare().1.is_none());
+}
+
+#[test]
+fn a_hundred_thousand_documents_are_served() {
+    const PACKAGES: usize = 1000;
+    const OF_EACH: usize = 97;
+    let package = |number: usize| {
+        let own = CATALOG.lines().skip(1).take(5).collect::<String>();
+        let own = own.replace(r#""a""#, &format!(r#""a{number}""#));
+        let others = format!(r#"{{"schema":"example","package":"a{number}"}}"#);
+        own + &others.repeat(OF_EACH)
+    };
+    let scene = Scene::new(&(0..PACKAGES).map(package).collect::<String>());
+    let (cache, _) = scene.prepare();
+    assert_eq!(cache.lines().count(), PACKAGES * (OF_EACH + 3));
+    assert_eq!(cache.package_count() as usize, PACKAGES);
+    for name in ["a0", "a7", "a999"] {
+        assert_eq!(bundle(&cache, [name, "stable", "a.v1"]).package_name, name);
+        let others = cache.customs("example", name).unwrap();
+        assert_eq!(messages::<prost_types::Struct>(others).len(), OF_EACH);
+        assert_eq!(cache.documents(name).unwrap().len(), OF_EACH + 3);
+    }
+    assert_eq!(cache.groups().len(), PACKAGES);
+}
+
+#[test]
+fn a_document_of_100_mb_is_served() {
+    let filling = "0123456789abcdef".repeat(100 << 16);
+    let text = format!(r#"{{"schema":"example","text":"{filling}"}}"#);
+    let scene = Scene::new(&text);
+    let (cache, _) = scene.prepare();
+    let message: prost_types::Struct = messages(cache.customs("example", "").unwrap()).remove(0);
+    let expected = prost_types::value::Kind::StringValue(filling);
+    assert!(message.fields["text"].kind == Some(expected));
+    assert_eq!(cache.json().length(), text.len() as u64 + 1);
+}
+
+#[test]
+fn a_deep_document_is_served() {
+    let deep = "[".repeat(MAX_DEPTH - 1) + &"]".repeat(MAX_DEPTH - 1);
+    let bundle = format!(r#"{{"type":"deep","value":{deep}}},"#);
+    let own = format!(r#"{{"schema":"deep","x":{deep}}}"#);
+    let place = r#"{"type":"olm.package","value":{"packageName":"a""#;
+    let scene = Scene::new(&(CATALOG.replace(place, &(bundle + place)) + &own));
+    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
+    assert!(error.to_string().contains("10000 deep"), "{error}");
+
+    let scene = Scene::new(&(CATALOG.to_owned() + &own));
+    let (cache, _) = scene.prepare();
+    let reply: Vec<u8> = cache
+        .customs("deep", "")
+        .unwrap()
+        .flat_map(|piece| piece.unwrap())
+        .collect();
+    assert!(reply.len() > 4 * MAX_DEPTH, "{}", reply.len());
 }
 
 #[test]
