@@ -1,8 +1,7 @@
 //! `atoll catalog`: operator catalogs, looked at, checked, compared and cut down.
 //!
-//! A catalog is a folder, an image or a database of former times wherever one is asked for; of an image, only the catalog
-//! is pulled. The server of
-//! catalogs is `atoll serve catalog-server`.
+//! A catalog is a folder, an image or a database of former times wherever one is asked for; of an image, only the
+//! catalog is pulled. The server of catalogs is `atoll serve catalog-server`.
 
 mod cache;
 mod diff;

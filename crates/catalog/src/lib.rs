@@ -6,6 +6,7 @@ pub mod cache;
 mod check;
 pub mod content;
 mod csv;
+pub mod diff;
 mod document;
 pub mod filter;
 pub mod graph;

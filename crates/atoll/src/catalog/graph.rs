@@ -11,7 +11,7 @@ use crate::terminal;
 /// What is drawn.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// A folder or an image
+    /// A folder, an image or an index.db
     catalog: String,
     /// The package
     package: String,

@@ -13,7 +13,7 @@ use crate::terminal;
 /// What is shown.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// A folder or an image
+    /// A folder, an image or an index.db
     catalog: String,
     /// Show the channels of this package
     package: Option<String>,

@@ -17,7 +17,7 @@ use crate::terminal;
 /// What stays, and where it goes.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// A folder or an image
+    /// A folder, an image or an index.db
     catalog: String,
     /// What stays: PACKAGE or PACKAGE:CHANNEL, either with versions behind it, as in etcd:stable@1.2.0..1.4.9
     #[arg(required = true, value_name = "PACKAGE[:CHANNEL][@VERSIONS]", value_parser = wanted::parse)]

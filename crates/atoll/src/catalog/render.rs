@@ -13,7 +13,7 @@ use super::source::Access;
 /// What is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// Folders or images
+    /// Folders, images or index.dbs
     #[arg(required = true)]
     catalogs: Vec<String>,
     /// JSON, one document a line, or YAML

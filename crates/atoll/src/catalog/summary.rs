@@ -1,9 +1,9 @@
-//! What is told of packages, and what is compared.
+//! What is told of packages.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ::catalog::cache::Cache;
+use ::catalog::Document;
+use ::catalog::cache::{Cache, Damaged};
 use ::catalog::content::Package;
 use serde::Serialize;
 use service::Error;
@@ -17,9 +17,6 @@ pub(super) struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) deprecation: Option<String>,
     pub(super) channels: Vec<Channel>,
-    /// Versions of bundles by name.
-    #[serde(skip)]
-    pub(super) bundles: BTreeMap<String, String>,
 }
 
 /// A channel in a few words.
@@ -50,10 +47,10 @@ pub(super) struct Entry {
 /// Errors: those of `work`; the cache is damaged.
 pub(super) fn each_package(
     cache: &Arc<Cache>,
-    mut work: impl FnMut(&Package<'_>, &[::catalog::Document]) -> Result<(), Error>,
+    mut work: impl FnMut(&Package<'_>, &[Document]) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    for group in cache.groups() {
-        with_package(cache, group, &mut work)?;
+    for (name, lines) in cache.groups() {
+        assembled(name, cache.read(lines), &mut work)?;
     }
     Ok(())
 }
@@ -64,10 +61,18 @@ pub(super) fn each_package(
 pub(super) fn with_package<T>(
     cache: &Arc<Cache>,
     name: &str,
-    work: impl FnOnce(&Package<'_>, &[::catalog::Document]) -> Result<T, Error>,
+    work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
+) -> Result<Option<T>, Error> {
+    assembled(name, cache.documents(name), work)
+}
+
+fn assembled<T>(
+    name: &str,
+    documents: Result<Vec<Document>, Damaged>,
+    work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
     let doing = || format!("reading the package {name}");
-    let documents = cache.documents(name).map_err(|e| Error::new(doing(), e))?;
+    let documents = documents.map_err(|e| Error::new(doing(), e))?;
     let package = Package::assemble(&documents).map_err(|e| Error::new(doing(), e))?;
     let worked = package.map(|package| work(&package, &documents));
     worked.transpose()
@@ -96,15 +101,11 @@ impl Summary {
                 })
                 .collect(),
         });
-        let bundles = package.bundles.iter();
         Self {
             name: package.name.to_owned(),
             default_channel: package.default_channel.to_string(),
             deprecation: package.deprecation.as_ref().map(ToString::to_string),
             channels: channels.collect(),
-            bundles: bundles
-                .map(|bundle| (bundle.name.to_owned(), bundle.version_text.to_string()))
-                .collect(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! Everything that is wrong with a catalog.
 
+use std::io;
+
+use ::catalog::write::{self, Format};
 use ::catalog::{Problem, Problems};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -11,7 +14,7 @@ use crate::terminal;
 /// What is checked, and how it is told.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// A folder, or an image as in registry.example.org/catalogs/community:v4.20
+    /// A folder, an index.db, or an image as in registry.example.org/catalogs/community:v4.20
     catalog: String,
     /// How the verdict is printed
     #[arg(short, long, value_enum, default_value_t)]
@@ -51,7 +54,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             .iter()
             .for_each(|it| terminal::say(&it.to_string())),
         Form::Json => terminal::say(&verdict(&problems).to_string()),
-        Form::Yaml => terminal::say(&yaml(&problems)),
+        Form::Yaml => write::document(
+            &verdict(&problems).to_string(),
+            Format::Yaml,
+            &mut io::stdout(),
+        )
+        .map_err(|e| Error::new("writing the verdict", e))?,
     }
     match problems.0.len() {
         0 => Ok(()),
@@ -83,14 +91,4 @@ fn each(problem: &Problem) -> Value {
         None => (Value::Null, Value::Null),
     };
     json!({ "file": file, "line": line, "package": package, "rule": rule.name(), "text": text })
-}
-
-/// JSON is YAML; only the outer members stand one below the other.
-fn yaml(problems: &Problems) -> String {
-    let verdict = verdict(problems);
-    let members = verdict.as_object().into_iter().flatten();
-    let lines: Vec<_> = members
-        .map(|(name, value)| format!("{name}: {value}"))
-        .collect();
-    lines.join("\n")
 }

@@ -1,7 +1,7 @@
 //! What is asked of a catalog.
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::header::Table;
@@ -148,17 +148,29 @@ impl Cache {
         })
     }
 
-    /// The packages that documents belong to, in order; none of those that belong to no package.
-    pub fn groups(&self) -> BTreeSet<&str> {
-        let groups = self.lines().map(|line| line.group());
-        groups.filter(|group| !group.is_empty()).collect()
+    /// The documents of each package, in the order of the files; those of no package have the name "".
+    pub fn groups(&self) -> BTreeMap<&str, Vec<Line<'_>>> {
+        let mut groups: BTreeMap<&str, Vec<Line<'_>>> = BTreeMap::new();
+        for line in self.lines() {
+            groups.entry(line.group()).or_default().push(line);
+        }
+        groups
     }
 
     /// The documents of a package, in the order of the files.
     ///
-    /// Errors: they are not those that were written.
+    /// Errors: as [`read`](Self::read).
     pub fn documents(&self, group: &str) -> Result<Vec<Document>, Damaged> {
-        let lines = self.lines().filter(|line| line.group() == group);
+        self.read(self.lines().filter(|line| line.group() == group))
+    }
+
+    /// The documents at `lines`.
+    ///
+    /// Errors: they are not those that were written.
+    pub fn read<'a>(
+        &self,
+        lines: impl IntoIterator<Item = Line<'a>>,
+    ) -> Result<Vec<Document>, Damaged> {
         let read = |line: Line<'_>| {
             let json = self.slice(line.json)?;
             let (file, number) = line.origin;
@@ -170,7 +182,7 @@ impl Cache {
                 origin: Origin::new(file, number),
             })
         };
-        lines.map(read).collect()
+        lines.into_iter().map(read).collect()
     }
 
     fn entry(self: &Arc<Self>, number: u32) -> Option<Entry<'_>> {

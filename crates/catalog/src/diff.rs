@@ -1,0 +1,227 @@
+//! What changed from one state of a catalog to another, package by package.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::content::{Bundle, Channel, Package};
+use crate::schema::{Property, is_core};
+use crate::{Document, Problems};
+
+/// One thing that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    #[serde(rename = "change")]
+    pub kind: Kind,
+    /// Empty where it is in none.
+    pub package: String,
+    /// Nothing where it is the package itself.
+    #[serde(flatten)]
+    pub subject: Option<Subject>,
+    /// What it was, where it is something else now; nothing where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What it is instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+}
+
+/// Of a package, what a change is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Subject {
+    Channel(String),
+    Bundle(String),
+    /// All documents of a schema of their author's own.
+    Schema(String),
+}
+
+/// How something differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Kind {
+    Added,
+    Removed,
+    DefaultChannel,
+    Head,
+    /// The head is the same, and what leads to it is not.
+    Upgrades,
+    Deprecation,
+    Image,
+    /// Anything else that is said of it.
+    Content,
+}
+
+/// Compares the documents of one package, which either state may lack, or those of no package.
+///
+/// Errors: what keeps a state from being served.
+pub fn diff(old: &[Document], new: &[Document]) -> Result<Vec<Change>, Problems> {
+    let package = [old, new].into_iter().flatten().next();
+    let mut changes = Changes {
+        package: package.map_or("", Document::group),
+        all: Vec::new(),
+    };
+    let is_there = match (Package::assemble(old)?, Package::assemble(new)?) {
+        (Some(old), Some(new)) => {
+            changes.packages(&old, &new);
+            true
+        }
+        (None, None) => true,
+        (old, _) => {
+            changes.one_sided(None, old.is_some());
+            false
+        }
+    };
+    if is_there {
+        changes.named(
+            schemas(old),
+            schemas(new),
+            Subject::Schema,
+            |changes, on, old, new| {
+                changes.content(Some(on), old == new);
+            },
+        );
+    }
+    Ok(changes.all)
+}
+
+struct Changes<'a> {
+    package: &'a str,
+    all: Vec<Change>,
+}
+
+impl Changes<'_> {
+    fn packages(&mut self, old: &Package<'_>, new: &Package<'_>) {
+        let default = [old, new].map(|it| Some(&*it.default_channel));
+        self.value(Kind::DefaultChannel, None, default);
+        let deprecation = [old, new].map(|it| it.deprecation.as_deref());
+        self.value(Kind::Deprecation, None, deprecation);
+        let [one, other] = [old, new].map(|it| (&it.icon, &it.description, values(&it.properties)));
+        self.content(None, one == other);
+        let [was, is] = [old, new].map(|it| it.channels.iter().map(|it| (it.name, it)).collect());
+        self.named(was, is, Subject::Channel, Self::channels);
+        let [was, is] = [old, new].map(|it| it.bundles.iter().map(|it| (it.name, it)).collect());
+        self.named(was, is, Subject::Bundle, Self::bundles);
+    }
+
+    fn channels(&mut self, on: &Subject, old: &Channel<'_>, new: &Channel<'_>) {
+        let heads = [old, new].map(|it| &*it.head().name);
+        self.value(Kind::Head, Some(on), heads.map(Some));
+        if heads[0] == heads[1] && old.entries != new.entries {
+            self.add(Kind::Upgrades, Some(on), [None; 2]);
+        }
+        let deprecation = [old, new].map(|it| it.deprecation.as_deref());
+        self.value(Kind::Deprecation, Some(on), deprecation);
+        self.content(Some(on), values(&old.properties) == values(&new.properties));
+    }
+
+    fn bundles(&mut self, on: &Subject, old: &Bundle<'_>, new: &Bundle<'_>) {
+        self.value(Kind::Image, Some(on), [old, new].map(|it| Some(&*it.image)));
+        let deprecation = [old, new].map(|it| it.deprecation.as_deref());
+        self.value(Kind::Deprecation, Some(on), deprecation);
+        let [one, other] = [old, new].map(|it| (values(&it.properties), &it.related_images));
+        self.content(Some(on), one == other);
+    }
+
+    /// Tells what is in one state only, and compares what is in both.
+    fn named<'n, T>(
+        &mut self,
+        old: BTreeMap<&'n str, T>,
+        mut new: BTreeMap<&'n str, T>,
+        subject: fn(String) -> Subject,
+        compare: impl Fn(&mut Self, &Subject, T, T),
+    ) {
+        for (name, old) in old {
+            let on = subject(name.to_owned());
+            match new.remove(name) {
+                Some(new) => compare(self, &on, old, new),
+                None => self.one_sided(Some(&on), true),
+            }
+        }
+        for name in new.into_keys() {
+            self.one_sided(Some(&subject(name.to_owned())), false);
+        }
+    }
+
+    fn one_sided(&mut self, on: Option<&Subject>, was_there: bool) {
+        let kind = if was_there {
+            Kind::Removed
+        } else {
+            Kind::Added
+        };
+        self.add(kind, on, [None; 2]);
+    }
+
+    fn content(&mut self, on: Option<&Subject>, is_same: bool) {
+        if !is_same {
+            self.add(Kind::Content, on, [None; 2]);
+        }
+    }
+
+    fn value(&mut self, kind: Kind, on: Option<&Subject>, values: [Option<&str>; 2]) {
+        if values[0] != values[1] {
+            self.add(kind, on, values);
+        }
+    }
+
+    fn add(&mut self, kind: Kind, on: Option<&Subject>, values: [Option<&str>; 2]) {
+        let [from, to] = values.map(|value| value.map(str::to_owned));
+        self.all.push(Change {
+            kind,
+            package: self.package.to_owned(),
+            subject: on.cloned(),
+            from,
+            to,
+        });
+    }
+}
+
+fn values<'p>(properties: &'p [Property<'_>]) -> Vec<(&'p str, &'p str)> {
+    let properties = properties.iter();
+    properties.map(|it| (&*it.kind, it.value())).collect()
+}
+
+/// The documents of each schema of its author's own, in the order of the files.
+fn schemas(documents: &[Document]) -> BTreeMap<&str, Vec<&str>> {
+    let mut schemas: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for document in documents.iter().filter(|it| !is_core(&it.schema)) {
+        let schema = schemas.entry(&document.schema).or_default();
+        schema.push(&document.json);
+    }
+    schemas
+}
+
+/// In one line, for people.
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            Kind::Added => "+",
+            Kind::Removed => "-",
+            _ => "~",
+        })?;
+        if !self.package.is_empty() {
+            write!(f, " package {}", self.package)?;
+        }
+        match &self.subject {
+            Some(Subject::Channel(name)) => write!(f, " channel {name}")?,
+            Some(Subject::Bundle(name)) => write!(f, " bundle {name}")?,
+            Some(Subject::Schema(name)) => write!(f, " schema {name}")?,
+            None => {}
+        }
+        f.write_str(match self.kind {
+            Kind::Added | Kind::Removed => return Ok(()),
+            Kind::DefaultChannel => ": default channel",
+            Kind::Head => ": head",
+            Kind::Deprecation => ": deprecation",
+            Kind::Image => ": image",
+            Kind::Upgrades => return f.write_str(": other upgrades"),
+            Kind::Content => return f.write_str(": other content"),
+        })?;
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+        write!(f, " {} -> {}", shown(&self.from), shown(&self.to))
+    }
+}
