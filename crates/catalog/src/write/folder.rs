@@ -1,11 +1,16 @@
 //! The files.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::path::{Component, Path, PathBuf};
+use std::process;
 
 use super::{Format, document, in_order};
 use crate::Document;
+
+/// Folders of killed processes that had the same number, as those in containers often have.
+const MAX_LEFT: usize = 100;
 
 /// A folder that is being written. Nobody sees it before [`Writer::finish`].
 #[derive(Debug)]
@@ -39,18 +44,13 @@ impl Writer {
                 "this is no name of a folder",
             ));
         };
-        let mut partial = std::ffi::OsString::from(".");
-        partial.push(name);
-        partial.push(format!(".{}.partial", std::process::id()));
-        let partial = folder.with_file_name(partial);
         if let Some(parent) = folder.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::create_dir(&partial)?;
         Ok(Self {
             folder: folder.to_owned(),
             format,
-            partial,
+            partial: partial(folder, name)?,
             is_finished: false,
         })
     }
@@ -97,6 +97,21 @@ impl Drop for Writer {
         if !self.is_finished {
             // Whatever stays has a name that says what it is.
             let _ = fs::remove_dir_all(&self.partial);
+        }
+    }
+}
+
+/// Makes a folder beside `folder` that nobody has made before, nor left there when he was killed.
+fn partial(folder: &Path, name: &OsStr) -> io::Result<PathBuf> {
+    let mut number = 0;
+    loop {
+        let mut partial = OsString::from(".");
+        partial.push(name);
+        partial.push(format!(".{}-{number}.partial", process::id()));
+        let partial = folder.with_file_name(partial);
+        match fs::create_dir(&partial) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MAX_LEFT => number += 1,
+            made => return made.map(|()| partial),
         }
     }
 }

@@ -233,6 +233,21 @@ fn a_catalog_is_not_seen_before_it_is_finished() {
 }
 
 #[test]
+fn what_a_killed_process_left_is_in_nobodys_way() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("catalog");
+    let killed = Writer::create(&folder, Format::Json).unwrap();
+    std::mem::forget(killed);
+    let mut writer = Writer::create(&folder, Format::Json).unwrap();
+    writer.package("p", &[]).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(
+        files(&folder).into_keys().collect::<Vec<_>>(),
+        ["p/catalog.json"]
+    );
+}
+
+#[test]
 fn nothing_is_written_over_or_elsewhere() {
     let temp = tempfile::tempdir().unwrap();
     std::fs::write(temp.path().join("x"), "").unwrap();
