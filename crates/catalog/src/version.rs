@@ -24,10 +24,6 @@ impl Version {
     pub fn has_build(&self) -> bool {
         !self.0.build.is_empty()
     }
-
-    pub fn is_prerelease(&self) -> bool {
-        !self.0.pre.is_empty()
-    }
 }
 
 impl FromStr for Version {

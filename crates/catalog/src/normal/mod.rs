@@ -9,8 +9,7 @@ mod writer;
 
 use std::fmt;
 
-pub use self::text::html_escaped;
-pub(crate) use self::text::unescaped;
+pub(crate) use self::text::{html_escaped, unescaped};
 pub(crate) use self::writer::{Style, Writer};
 
 /// How deep objects and lists may lie in each other. Source: Go's `encoding/json`, which the peer reads with.

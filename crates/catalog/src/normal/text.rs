@@ -121,7 +121,7 @@ pub(crate) fn unescaped(normal: &str) -> Cow<'_, str> {
 }
 
 /// `json` with `<`, `>` and `&` escaped in its texts, as Go's `encoding/json` does unless told otherwise.
-pub fn html_escaped(json: &str) -> Cow<'_, str> {
+pub(crate) fn html_escaped(json: &str) -> Cow<'_, str> {
     let bytes = json.as_bytes();
     let mut marks = memchr::memchr3_iter(b'<', b'>', b'&', bytes).peekable();
     if marks.peek().is_none() {
