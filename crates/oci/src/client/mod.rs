@@ -9,9 +9,10 @@ mod list;
 mod pull;
 mod push;
 mod send;
+mod source;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Error;
@@ -20,7 +21,8 @@ use crate::resolve::Resolver;
 use crate::{Credentials, trust};
 use access::Access;
 
-pub use push::BlobSource;
+pub use push::Provided;
+pub use source::{BlobSource, Remote};
 
 /// Long enough for a busy registry, short enough to notice a dead one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -60,6 +62,8 @@ struct Shared {
     rests: Mutex<HashMap<String, Instant>>,
     /// Schemes that were found out, by registry.
     schemes: Mutex<HashMap<String, &'static str>>,
+    /// Registries that were seen to find a blob themselves.
+    mounting: Mutex<HashSet<String>>,
     /// What the registries demanded so far.
     access: Mutex<HashMap<access::Scope, Access>>,
 }
@@ -91,7 +95,22 @@ impl Client {
             attempts: options.attempts.unwrap_or(send::ATTEMPTS).max(1),
             rests: Mutex::default(),
             schemes: Mutex::default(),
+            mounting: Mutex::default(),
             access: Mutex::default(),
         })))
+    }
+
+    fn mounts(&self, registry: &str) -> bool {
+        let mounting = self.0.mounting.lock();
+        let mounting = mounting.unwrap_or_else(PoisonError::into_inner);
+        mounting.contains(registry)
+    }
+
+    fn note_mount(&self, registry: &str) {
+        let mounting = self.0.mounting.lock();
+        let mut mounting = mounting.unwrap_or_else(PoisonError::into_inner);
+        if !mounting.contains(registry) {
+            mounting.insert(registry.to_owned());
+        }
     }
 }

@@ -156,17 +156,33 @@ impl Client {
         reference: &Reference,
         blob: &Descriptor,
     ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
+        let hasher = Hasher::new(blob.digest.algorithm());
+        self.blob_stream_after(reference, blob, hasher, 0).await
+    }
+
+    /// The bytes of a blob after the first `received`, which `hasher` has seen. Otherwise as [`Self::blob_stream`].
+    ///
+    /// Errors: as [`Self::blob_stream`].
+    pub async fn blob_stream_after(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+        hasher: Hasher,
+        received: u64,
+    ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
         let mut download = Download {
             client: self.clone(),
             reference: reference.clone(),
             blob: blob.clone(),
-            hasher: Some(Hasher::new(blob.digest.algorithm())),
-            received: 0,
+            hasher: Some(hasher),
+            received,
             response: None,
             skip: 0,
             failures: 0,
         };
-        download.open().await?;
+        if received < blob.size || received == 0 {
+            download.open().await?;
+        }
         Ok(stream::try_unfold(download, |mut download| async move {
             Ok(download.next().await?.map(|chunk| (chunk, download)))
         }))

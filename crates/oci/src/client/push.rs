@@ -1,76 +1,40 @@
 //! Blobs and manifests to a registry.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
 use model::Error;
 use reqwest::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, LOCATION, RANGE,
 };
-use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
-use tokio_util::io::ReaderStream;
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
 use super::access::Scope;
 use super::send::{self, ATTEMPTS};
+use super::source::{BlobSource, Taken};
 use super::{Client, error};
 use crate::{Descriptor, Digest, Manifest, Reference, Repository, Target};
 
-/// Units: bytes. Read from a file at once.
-const BUFFER_BYTES: usize = 256 * 1024;
 /// Without a byte taken or an answer for this long, an upload is taken for dead; a registry may hash and sync
 /// several gigabytes after the last byte.
 const UPLOAD_IDLE_LIMIT: Duration = Duration::from_mins(5);
 const OCTET_STREAM: &str = "application/octet-stream";
 
-/// Where the bytes of a blob come from; they can be read again when an upload has to be repeated.
-#[derive(Debug, Clone)]
-pub enum BlobSource {
-    /// From memory.
-    Bytes(Bytes),
-    /// From a file, which must not change meanwhile.
-    File(PathBuf),
+/// How a blob came to be where it is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provided {
+    /// It was there, or the registry had it in another repository.
+    There,
+    /// Its bytes were sent.
+    Sent,
 }
 
-impl BlobSource {
-    /// How many bytes there are. Errors: Internal – the file cannot be read.
-    pub async fn size(&self) -> Result<u64, Error> {
-        match self {
-            Self::Bytes(bytes) => Ok(bytes.len() as u64),
-            Self::File(path) => match tokio::fs::metadata(path).await {
-                Ok(metadata) => Ok(metadata.len()),
-                Err(e) => Err(Error::internal(format!("reading {}", path.display()), e)),
-            },
-        }
-    }
-
-    /// `length` bytes from `offset`, counted in `sent` as they are taken.
-    async fn body(&self, offset: u64, length: u64, sent: Arc<AtomicU64>) -> Result<Body, Error> {
-        match self {
-            Self::Bytes(bytes) => {
-                let size = bytes.len() as u64;
-                let range = |at: u64| usize::try_from(at.min(size)).unwrap_or(bytes.len());
-                Ok(Body::from(
-                    bytes.slice(range(offset)..range(offset + length)),
-                ))
-            }
-            Self::File(path) => {
-                let failed = |e| Error::internal(format!("reading {}", path.display()), e);
-                let mut file = tokio::fs::File::open(path).await.map_err(failed)?;
-                file.seek(std::io::SeekFrom::Start(offset))
-                    .await
-                    .map_err(failed)?;
-                let stream = ReaderStream::with_capacity(file.take(length), BUFFER_BYTES);
-                Ok(Body::wrap_stream(stream.inspect_ok(move |chunk| {
-                    sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-                })))
-            }
-        }
-    }
+/// What a registry makes of a request for an upload.
+enum Begun {
+    There,
+    Upload(String),
 }
 
 impl Client {
@@ -139,7 +103,10 @@ impl Client {
             })
             .await?;
         match response.status() {
-            StatusCode::CREATED => Ok(true),
+            StatusCode::CREATED => {
+                self.note_mount(&scope.registry);
+                Ok(true)
+            }
             StatusCode::ACCEPTED => {
                 // It opened an upload instead, which nobody will use.
                 let location = location(&scope, &response)?;
@@ -149,6 +116,23 @@ impl Client {
             }
             _ => Err(error::refused(&scope.registry, response, "blob", &digest.to_string()).await),
         }
+    }
+
+    /// [`Self::push_blob`], out of the repository `from` of the same registry where it has the blob. `sent` shows how
+    /// many bytes went so far.
+    ///
+    /// Errors: as [`Self::push_blob`].
+    pub async fn provide_blob(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+        source: &BlobSource,
+        from: Option<&Repository>,
+        sent: &Arc<AtomicU64>,
+    ) -> Result<Provided, Error> {
+        let mut upload = Upload::new(self, reference, digest, source).await?;
+        upload.sent = Arc::clone(sent);
+        upload.provide(from).await
     }
 
     /// Stores `manifest` under the tag or digest of `reference`; its content has to be there.
@@ -203,29 +187,9 @@ impl Client {
         source: &BlobSource,
         chunk: Option<u64>,
     ) -> Result<(), Error> {
-        let size = source.size().await?;
-        let mut upload = Upload {
-            client: self,
-            reference,
-            scope: reference.scope("pull,push"),
-            digest,
-            source,
-            size,
-        };
-        let mut failures = 0;
-        loop {
-            // Also after a failure: the answer to the last piece may be all that was lost.
-            if self.has_blob(reference, digest).await? {
-                return Ok(());
-            }
-            match upload.run(chunk).await {
-                Err(Error::Unavailable { .. }) if failures + 1 < ATTEMPTS => {
-                    failures += 1;
-                    tokio::time::sleep(send::pause(failures)).await;
-                }
-                result => return result,
-            }
-        }
+        let mut upload = Upload::new(self, reference, digest, source).await?;
+        upload.chunk = chunk.filter(|_| source.is_seekable());
+        upload.provide(None).await.map(drop)
     }
 }
 
@@ -237,23 +201,93 @@ struct Upload<'a> {
     digest: &'a Digest,
     source: &'a BlobSource,
     size: u64,
+    /// The size of pieces; nothing for one piece. Units: bytes.
+    chunk: Option<u64>,
+    /// What the attempt that goes on has taken out of the source. Units: bytes.
+    sent: Arc<AtomicU64>,
 }
 
-impl Upload<'_> {
-    async fn run(&mut self, chunk: Option<u64>) -> Result<(), Error> {
+impl<'a> Upload<'a> {
+    async fn new(
+        client: &'a Client,
+        reference: &'a Reference,
+        digest: &'a Digest,
+        source: &'a BlobSource,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            client,
+            reference,
+            scope: reference.scope("pull,push"),
+            digest,
+            source,
+            size: source.size().await?,
+            chunk: None,
+            sent: Arc::default(),
+        })
+    }
+
+    async fn provide(&self, from: Option<&Repository>) -> Result<Provided, Error> {
+        let mut failures = 0;
+        loop {
+            // Of a registry that was never seen to find blobs itself, somebody has to ask. Also after a failure: the
+            // answer to the last piece may be all that was lost.
+            let asks =
+                failures > 0 || (from.is_none() && !self.client.mounts(&self.scope.registry));
+            if asks && self.client.has_blob(self.reference, self.digest).await? {
+                return Ok(Provided::There);
+            }
+            let sent = match self.begin(from).await? {
+                Begun::There => return Ok(Provided::There),
+                Begun::Upload(location) => self.run(location).await,
+            };
+            match sent {
+                Err(Error::Unavailable { .. }) if failures + 1 < ATTEMPTS => {
+                    failures += 1;
+                    tokio::time::sleep(send::pause(failures)).await;
+                }
+                sent => return sent.map(|()| Provided::Sent),
+            }
+        }
+    }
+
+    /// Asks for the blob out of `from`, or out of the repository itself, and for an upload where that is of no use: one
+    /// request for what would be two.
+    async fn begin(&self, from: Option<&Repository>) -> Result<Begun, Error> {
         let path = self.reference.path("blobs/uploads/");
+        let from = from.unwrap_or(&self.reference.repository);
+        let (mount, from) = (self.digest.to_string(), from.as_str());
         let response = self
             .client
             .send(&self.scope, Method::POST, &path, |request| {
-                request.header(CONTENT_LENGTH, 0)
+                request
+                    .query(&[("mount", mount.as_str()), ("from", from)])
+                    .header(CONTENT_LENGTH, 0)
             })
             .await?;
+        let response = match response.status() {
+            StatusCode::CREATED => {
+                self.client.note_mount(&self.scope.registry);
+                return Ok(Begun::There);
+            }
+            StatusCode::ACCEPTED => response,
+            // Some refuse what they cannot mount.
+            _ => {
+                self.client
+                    .send(&self.scope, Method::POST, &path, |request| {
+                        request.header(CONTENT_LENGTH, 0)
+                    })
+                    .await?
+            }
+        };
         if response.status() != StatusCode::ACCEPTED {
             return Err(self.refused(response).await);
         }
-        let mut location = location(&self.scope, &response)?;
+        location(&self.scope, &response).map(Begun::Upload)
+    }
+
+    async fn run(&self, mut location: String) -> Result<(), Error> {
         let mut sent = 0;
-        if let Some(chunk) = chunk {
+        if let Some(chunk) = self.chunk {
             while sent < self.size {
                 (location, sent) = self.patch(location, sent, chunk).await?;
             }
@@ -327,8 +361,8 @@ impl Upload<'_> {
         length: u64,
         prepare: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, Error> {
-        let sent = Arc::new(AtomicU64::new(0));
-        let body = self.source.body(offset, length, Arc::clone(&sent)).await?;
+        let taken = Taken::counting(&self.sent);
+        let body = self.source.body(offset, length, Arc::clone(&taken)).await?;
         let mut request = self
             .client
             .0
@@ -341,9 +375,13 @@ impl Upload<'_> {
             request = request.header(AUTHORIZATION, access);
         }
         let registry = &self.scope.registry;
-        tokio::select! {
+        let response = tokio::select! {
             response = prepare(request).send() => response.map_err(|e| error::unavailable(registry, &e.without_url())),
-            () = stalled(&sent) => Err(error::strange(registry, "it took no further part of an upload for five minutes")),
+            () = stalled(&self.sent) => Err(error::strange(registry, "it took no further part of an upload for five minutes")),
+        };
+        match taken.failure() {
+            Some(failure) => Err(failure),
+            None => response,
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use oci::client::BlobSource;
+use oci::client::{BlobSource, Provided, Remote};
 use oci::image::{self, Wanted};
 use oci::{Client, Descriptor, Digest, Error, Kind, Manifest, Platform, Reference, media_type};
 
@@ -258,6 +260,70 @@ async fn blobs_go_whole_or_in_pieces_or_not_at_all() {
     assert!(
         matches!(refused, Error::Invalid { .. }) && refused.to_string().contains("DIGEST_INVALID"),
         "{refused}"
+    );
+}
+
+#[tokio::test]
+async fn blobs_are_sent_once_and_found_elsewhere() {
+    let (server, source) = (Server::closed().await, Server::closed().await);
+    let client = server.client();
+    let content = Bytes::from_static(b"before, the blob, after");
+    let blob = content.slice(8..16);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("archive");
+    std::fs::write(&file, &content).unwrap();
+    let part = BlobSource::Part {
+        path: file.into(),
+        offset: 8,
+        size: 8,
+    };
+    let digest = Digest::sha256(&blob);
+    let sent = Arc::new(AtomicU64::new(0));
+    let provide = async |place: &str, source: &BlobSource, from: Option<&str>| {
+        let from = from.map(|from| from.parse().unwrap());
+        let place = reference(&server, place);
+        client
+            .provide_blob(&place, &digest, source, from.as_ref(), &sent)
+            .await
+    };
+    assert_eq!(provide("a", &part, None).await.unwrap(), Provided::Sent);
+    assert_eq!(sent.load(Ordering::Relaxed), 8);
+    assert_eq!(provide("a", &part, None).await.unwrap(), Provided::There);
+    assert_eq!(
+        provide("b", &part, Some("a")).await.unwrap(),
+        Provided::There
+    );
+
+    let there = reference(&source, "there");
+    let elsewhere = source.client();
+    let remote = elsewhere
+        .push_blob_bytes(&there, "", Bytes::from_static(b"of another registry"))
+        .await
+        .unwrap();
+    let remote_source = |blob: &Descriptor| {
+        BlobSource::Remote(Box::new(Remote {
+            client: elsewhere.clone(),
+            reference: there.clone(),
+            blob: blob.clone(),
+        }))
+    };
+    let place = reference(&server, "c");
+    let provided = client
+        .provide_blob(&place, &remote.digest, &remote_source(&remote), None, &sent)
+        .await;
+    assert_eq!(provided.unwrap(), Provided::Sent);
+    assert!(client.has_blob(&place, &remote.digest).await.unwrap());
+    // Who cannot give what was promised is to blame, not who waits for it.
+    let gone = Descriptor {
+        digest: Digest::sha256(b"gone"),
+        ..remote
+    };
+    let refused = client
+        .provide_blob(&place, &gone.digest, &remote_source(&gone), None, &sent)
+        .await;
+    assert!(
+        matches!(refused, Err(Error::NotFound { .. })),
+        "{refused:?}"
     );
 }
 

@@ -1,0 +1,155 @@
+//! Where the bytes of an upload come from.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use model::Error;
+use reqwest::Body;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio_util::io::ReaderStream;
+
+use super::Client;
+use crate::{Descriptor, Reference};
+
+/// Units: bytes. Read from a file at once.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Where the bytes of a blob come from; they can be read again when an upload has to be repeated.
+#[derive(Debug, Clone)]
+pub enum BlobSource {
+    /// From memory.
+    Bytes(Bytes),
+    /// From a file, which must not change meanwhile.
+    File(PathBuf),
+    /// From a part of a file, which must not change meanwhile.
+    Part {
+        /// The file.
+        path: Arc<Path>,
+        /// Where it begins. Units: bytes.
+        offset: u64,
+        /// Units: bytes.
+        size: u64,
+    },
+    /// From another registry, verified as it passes. It is sent in one piece.
+    Remote(Box<Remote>),
+}
+
+/// A blob of another registry.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Who asks there.
+    pub client: Client,
+    /// A reference of the repository that has it.
+    pub reference: Reference,
+    /// The blob.
+    pub blob: Descriptor,
+}
+
+/// What one attempt to send took out of its source.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// Units: bytes.
+    pub(super) bytes: Arc<AtomicU64>,
+    /// Why the source ended early.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Taken {
+    /// Counts in `bytes`, from nothing.
+    pub(super) fn counting(bytes: &Arc<AtomicU64>) -> Arc<Self> {
+        bytes.store(0, Ordering::Relaxed);
+        Arc::new(Self {
+            bytes: Arc::clone(bytes),
+            failure: Mutex::default(),
+        })
+    }
+
+    /// Why the source ended early: whoever received less is not to blame then.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn fail(&self, error: Error) -> std::io::Error {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(error);
+        std::io::Error::other("the source of an upload failed")
+    }
+}
+
+impl BlobSource {
+    /// How many bytes there are. Errors: Internal – the file cannot be read.
+    pub async fn size(&self) -> Result<u64, Error> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.len() as u64),
+            Self::Part { size, .. } => Ok(*size),
+            Self::Remote(remote) => Ok(remote.blob.size),
+            Self::File(path) => match tokio::fs::metadata(path).await {
+                Ok(metadata) => Ok(metadata.len()),
+                Err(e) => Err(unreadable(path, e)),
+            },
+        }
+    }
+
+    /// Whether a part of it can be had without the bytes before.
+    pub(super) fn is_seekable(&self) -> bool {
+        !matches!(self, Self::Remote(_))
+    }
+
+    /// `length` bytes from `at`, noted in `taken` as they go.
+    pub(super) async fn body(
+        &self,
+        at: u64,
+        length: u64,
+        taken: Arc<Taken>,
+    ) -> Result<Body, Error> {
+        match self {
+            Self::Bytes(bytes) => {
+                let size = bytes.len() as u64;
+                let range = |at: u64| usize::try_from(at.min(size)).unwrap_or(bytes.len());
+                taken.bytes.fetch_add(length, Ordering::Relaxed);
+                Ok(Body::from(bytes.slice(range(at)..range(at + length))))
+            }
+            Self::File(path) => part(path, at, length, taken).await,
+            Self::Part { path, offset, .. } => part(path, offset + at, length, taken).await,
+            Self::Remote(remote) => {
+                let Remote {
+                    client,
+                    reference,
+                    blob,
+                } = &**remote;
+                let stream = client.blob_stream(reference, blob).await?;
+                Ok(Body::wrap_stream(stream.map(move |chunk| match chunk {
+                    Ok(chunk) => {
+                        let count = chunk.len() as u64;
+                        taken.bytes.fetch_add(count, Ordering::Relaxed);
+                        Ok(chunk)
+                    }
+                    Err(error) => Err(taken.fail(error)),
+                })))
+            }
+        }
+    }
+}
+
+async fn part(path: &Path, offset: u64, length: u64, taken: Arc<Taken>) -> Result<Body, Error> {
+    let mut file = tokio::fs::File::open(path)
+        .await
+        .map_err(|e| unreadable(path, e))?;
+    file.seek(std::io::SeekFrom::Start(offset))
+        .await
+        .map_err(|e| unreadable(path, e))?;
+    let stream = ReaderStream::with_capacity(file.take(length), BUFFER_BYTES);
+    Ok(Body::wrap_stream(stream.inspect_ok(move |chunk| {
+        taken.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+    })))
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    Error::internal(format!("reading {}", path.display()), error)
+}
