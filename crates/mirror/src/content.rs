@@ -51,6 +51,8 @@ pub enum Why {
     Chart { chart: String },
     /// It is a signature of that image, or something else that is attached to it.
     Attached { to: Digest },
+    /// It is in an archive, which does not say why.
+    Archive,
 }
 
 /// An image under its digest.
@@ -148,6 +150,7 @@ impl fmt::Display for Why {
             Self::Graph => f.write_str("serves the upgrade graph"),
             Self::Chart { chart } => write!(f, "named by chart {chart}"),
             Self::Attached { to } => write!(f, "attached to {to}"),
+            Self::Archive => f.write_str("in the archive"),
         }
     }
 }

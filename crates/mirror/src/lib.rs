@@ -3,6 +3,7 @@
 //! What runs is planned first: each image with its reason, each byte with its way. The one invariant: nothing gets a name
 //! that others read before it is whole and has its digest.
 
+pub mod archive;
 pub mod content;
 pub mod names;
 

@@ -1,0 +1,125 @@
+//! What a set consists of: every file and every member, so that what is missing, foreign or changed is noticed.
+
+use bytes::Bytes;
+use model::Error;
+use oci::Digest;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::name::{INDEX, SIGNATURE};
+use super::plan::{self, Kind};
+
+/// The only form there is.
+const FORMAT: u32 = 1;
+/// Largest index: some 300 000 members. Units: bytes.
+pub(super) const LIMIT_BYTES: u64 = 64 << 20;
+
+/// The index of a set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Index {
+    /// The form of what follows.
+    pub(super) format: u32,
+    /// Of the metadata.
+    pub(super) uid: Uuid,
+    /// Of the metadata.
+    pub(super) sequence: u64,
+    /// In the order of their numbers.
+    pub(super) files: Vec<File>,
+}
+
+/// A file of the set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct File {
+    pub(super) name: String,
+    /// Units: bytes.
+    pub(super) size: u64,
+    /// In the order in which they lie there; the index itself and its signature are left out.
+    pub(super) members: Vec<Member>,
+}
+
+/// A member of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Member {
+    pub(super) path: String,
+    /// Where the content begins. Units: bytes.
+    pub(super) offset: u64,
+    /// Units: bytes.
+    pub(super) size: u64,
+    /// Of a regular file, the digest of its content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) digest: Option<Digest>,
+    /// Of a symbolic link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) target: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
+impl Index {
+    pub(super) fn of(uid: Uuid, sequence: u64, files: &[plan::File]) -> Self {
+        let files = files.iter().map(|file| File {
+            name: file.name.clone(),
+            size: file.size,
+            members: file
+                .members
+                .iter()
+                .filter(|member| !is_own(&member.path))
+                .map(Member::of)
+                .collect(),
+        });
+        Self {
+            format: FORMAT,
+            uid,
+            sequence,
+            files: files.collect(),
+        }
+    }
+
+    /// Errors: Invalid – it is none, or of a later form.
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Error> {
+        let wrong = |e: serde_json::Error| Error::invalid(INDEX, e.to_string());
+        let Head { format } = serde_json::from_slice(bytes).map_err(wrong)?;
+        if format != FORMAT {
+            let reason = format!(
+                "its format is {format}, only {FORMAT} is known here: a later version wrote it"
+            );
+            return Err(Error::invalid(INDEX, reason));
+        }
+        serde_json::from_slice(bytes).map_err(wrong)
+    }
+
+    /// As many bytes as were kept free; nothing when it needs more. White space fills what is left.
+    pub(super) fn to_bytes(&self, kept: usize) -> Result<Bytes, usize> {
+        let mut bytes = serde_json::to_vec(self).expect("texts and numbers are JSON");
+        if bytes.len() >= kept {
+            return Err(bytes.len());
+        }
+        bytes.resize(kept - 1, b' ');
+        bytes.push(b'\n');
+        Ok(bytes.into())
+    }
+}
+
+impl Member {
+    fn of(member: &plan::Member) -> Self {
+        let target = match &member.kind {
+            Kind::Symlink(target) => Some(target.clone()),
+            _ => None,
+        };
+        Self {
+            path: member.path.clone(),
+            offset: member.offset,
+            size: member.size,
+            digest: member.digest.clone(),
+            target,
+        }
+    }
+}
+
+/// Whether it is the index or its signature.
+pub(super) fn is_own(path: &str) -> bool {
+    [INDEX, SIGNATURE].contains(&path)
+}

@@ -1,0 +1,201 @@
+//! Unfinished files: a folder in the target, locked, with a folder for each layout in it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use model::Error;
+
+use super::journal::Spot;
+use super::plan::Plan;
+use super::space;
+
+/// The folder in the target.
+const FOLDER: &str = ".mirror.part";
+/// Held while somebody works there.
+const LOCK: &str = "lock";
+
+/// The unfinished files of a plan.
+#[derive(Debug)]
+pub(super) struct Parts {
+    /// Where the files get their names.
+    target: PathBuf,
+    /// The folder of all layouts.
+    all: PathBuf,
+    /// That of this layout.
+    own: PathBuf,
+    names: Vec<String>,
+    _lock: File,
+}
+
+impl Parts {
+    /// Makes what is missing, and keeps others out.
+    ///
+    /// Errors: Conflict – somebody else works there; Internal – it cannot be written.
+    pub(super) fn open(target: &Path, plan: &Plan) -> Result<Self, Error> {
+        let all = target.join(FOLDER);
+        let own = all.join(plan.layout().hex());
+        let lock = fs::create_dir_all(&all).and_then(|()| locked(&all.join(LOCK)));
+        let lock = lock
+            .map_err(|e| space::failed(target, 0, e))?
+            .ok_or_else(|| {
+                let reason = "another run writes there: wait for its end, or name another folder";
+                Error::conflict(format!("{}: {reason}", target.display()))
+            })?;
+        fs::create_dir_all(&own).map_err(|e| space::failed(target, 0, e))?;
+        Ok(Self {
+            target: target.to_owned(),
+            all,
+            own,
+            names: plan.files.iter().map(|file| file.name.clone()).collect(),
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// The folder of this layout.
+    pub(super) fn folder(&self) -> &Path {
+        &self.own
+    }
+
+    /// Folders of other layouts, which were not finished.
+    pub(super) fn others(&self) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.all)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() && entry.path() != self.own {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    pub(super) fn path(&self, number: usize) -> PathBuf {
+        part(&self.own, &self.names[number])
+    }
+
+    /// The file, to be read and written.
+    pub(super) fn file(&self, number: usize) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.path(number))
+    }
+
+    /// Gives a file its size; answers whether it had another one, and so nothing of it is known.
+    pub(super) fn prepare(&self, number: usize, size: u64) -> io::Result<bool> {
+        let mut options = OpenOptions::new();
+        let file = options
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(self.path(number))?;
+        if file.metadata()?.len() == size {
+            return Ok(false);
+        }
+        // Holes are empty, as padding and the end have to be.
+        file.set_len(0)?;
+        file.set_len(size)?;
+        Ok(true)
+    }
+
+    /// Takes the names back that a run has given which was stopped meanwhile.
+    pub(super) fn unname(&self) -> io::Result<()> {
+        for name in &self.names {
+            let (named, part) = (self.target.join(name), part(&self.own, name));
+            if !part.exists() && named.exists() {
+                fs::rename(named, part)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives all files their names, the first one last, instead of those of an older set with the same sequence.
+    pub(super) fn name(&self) -> io::Result<Vec<PathBuf>> {
+        let named: Vec<PathBuf> = self
+            .names
+            .iter()
+            .map(|name| self.target.join(name))
+            .collect();
+        for old in self.older()? {
+            fs::remove_file(old)?;
+        }
+        for (number, path) in named.iter().enumerate().rev() {
+            if number == 0 {
+                // The others are there for good before anybody takes the set for whole.
+                sync(&self.target)?;
+            }
+            fs::rename(self.path(number), path)?;
+        }
+        sync(&self.target)?;
+        fs::remove_dir_all(&self.all)?;
+        Ok(named)
+    }
+
+    /// Files of the same sequence, the first one first: without it the others are nothing.
+    fn older(&self) -> io::Result<Vec<PathBuf>> {
+        let sequence =
+            |name: &str| super::name::parse_file_name(name).map(|(sequence, _)| sequence);
+        let own = self.names.first().and_then(|name| sequence(name));
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.target)? {
+            let entry = entry?;
+            if entry.file_name().to_str().and_then(sequence) == own && own.is_some() {
+                found.push(entry.path());
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+}
+
+/// An unfinished file in the folder of its layout.
+fn part(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.part"))
+}
+
+/// The unfinished file with that number in the folder of another layout.
+pub(super) fn other_part(folder: &Path, spot: Spot) -> io::Result<Option<PathBuf>> {
+    let ending = format!("_{:06}.tar.part", spot.0);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.ends_with(&ending))
+        {
+            return Ok(Some(entry.path()));
+        }
+    }
+    Ok(None)
+}
+
+/// Nothing when somebody else holds it.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+        // Whoever held it may have removed it when they were done.
+        if fs::metadata(path).is_ok_and(|it| file.metadata().is_ok_and(|own| own.ino() == it.ino()))
+        {
+            return Ok(Some(file));
+        }
+    }
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}

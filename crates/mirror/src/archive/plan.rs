@@ -1,0 +1,317 @@
+//! Which byte lies where: decided before anything is fetched, from sizes and digests alone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use model::Error;
+use model::mirror_metadata::Metadata;
+use oci::{Algorithm, Digest, Hasher};
+use uuid::Uuid;
+
+use self::content::Drafts;
+use super::header::{self, END_BYTES};
+use super::index::{self, Index};
+use super::name::{self, INDEX, METADATA, SIGNATURE};
+use super::read::metadata_of;
+use super::signature::{SIGNATURE_BYTES, Signer};
+use crate::content::Content;
+
+mod content;
+
+/// Size of a file where the configuration names none. Units: GiB. Source: the peer.
+const DEFAULT_GIB: u64 = 500;
+/// Tries to find out how long the index is, which has offsets that depend on it; the second one does.
+const INDEX_TRIES: usize = 4;
+/// Digits that offsets may get more when the index comes before them.
+const DIGITS: usize = 4;
+
+/// What goes into a set.
+#[derive(Debug, Clone)]
+pub struct Contents<'a> {
+    /// The metadata, as it is stored.
+    pub metadata: Bytes,
+    /// What is carried besides images.
+    pub extras: Vec<Extra>,
+    /// The images.
+    pub content: &'a Content,
+    /// What former archives of the set have: it is left out.
+    pub carried: &'a BTreeSet<Digest>,
+}
+
+/// A file or a folder besides images, as catalogs, charts and signatures need them. Folders on the way to it are made.
+#[derive(Debug, Clone)]
+pub struct Extra {
+    path: String,
+    kind: Kind,
+    size: u64,
+    digest: Option<Digest>,
+}
+
+/// The files of a set.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Of the metadata.
+    pub uid: Uuid,
+    /// Of the metadata.
+    pub sequence: u64,
+    /// In the order of their numbers; one at least.
+    pub files: Vec<File>,
+    /// The time of all members: that of the run. Units: seconds since 1970.
+    pub(super) mtime: u64,
+}
+
+/// A file of a set.
+#[derive(Debug, Clone)]
+pub struct File {
+    pub name: String,
+    /// One after the other, without gaps.
+    pub members: Vec<Member>,
+    /// With all headers, padding and the end. Units: bytes.
+    pub size: u64,
+}
+
+/// A member of a file.
+#[derive(Debug, Clone)]
+pub struct Member {
+    pub path: String,
+    pub kind: Kind,
+    /// Of the content. Units: bytes.
+    pub size: u64,
+    /// Of the content, where there is some.
+    pub digest: Option<Digest>,
+    /// Where its headers begin. Units: bytes.
+    pub start: u64,
+    /// Where its content begins. Units: bytes.
+    pub offset: u64,
+}
+
+/// Where the content of a member comes from.
+#[derive(Debug, Clone)]
+pub enum Kind {
+    /// It is here.
+    Inline(Bytes),
+    /// From a file of this machine.
+    Local(PathBuf),
+    /// It is fetched.
+    Blob(Digest),
+    /// A symbolic link to that.
+    Symlink(String),
+    /// None: it is a folder.
+    Directory,
+}
+
+/// The most that a file may take. `archive_size` is in GiB, as in the configuration. Units: bytes.
+pub fn size_limit(archive_size: Option<u64>) -> u64 {
+    let size = archive_size.filter(|size| *size > 0);
+    size.unwrap_or(DEFAULT_GIB).saturating_mul(1 << 30)
+}
+
+impl Extra {
+    /// A file with that content.
+    pub fn inline(path: impl Into<String>, content: impl Into<Bytes>) -> Self {
+        let content = content.into();
+        Self {
+            path: path.into(),
+            size: content.len() as u64,
+            digest: Some(Digest::sha256(&content)),
+            kind: Kind::Inline(content),
+        }
+    }
+
+    /// A file of this machine, which must not change until the archive is written.
+    ///
+    /// Blocking: it is read. Errors: Internal – it cannot be read.
+    pub fn local(path: impl Into<String>, file: PathBuf) -> Result<Self, Error> {
+        let hashed = || {
+            let mut reader =
+                super::read::Hashed::new(fs::File::open(&file)?, Hasher::new(Algorithm::Sha256));
+            let size = io::copy(&mut reader, &mut io::sink())?;
+            Ok((size, reader.finish()))
+        };
+        let failed = |e: io::Error| Error::internal(format!("reading {}", file.display()), e);
+        let (size, digest) = hashed().map_err(failed)?;
+        Ok(Self {
+            path: path.into(),
+            kind: Kind::Local(file),
+            size,
+            digest: Some(digest),
+        })
+    }
+
+    /// A file that is fetched as blobs are, and shares its bytes with those of the same digest.
+    pub fn blob(path: impl Into<String>, digest: Digest, size: u64) -> Self {
+        Self {
+            path: path.into(),
+            kind: Kind::Blob(digest.clone()),
+            size,
+            digest: Some(digest),
+        }
+    }
+}
+
+impl Plan {
+    /// Lays out a set in files of at most `limit` bytes: metadata, index, what is small, then the blobs as images need
+    /// them.
+    ///
+    /// Errors: Invalid – metadata that is none, a member that fits into no file, a path that no archive may have;
+    /// Conflict – two contents of one name; NotFound – an image without its manifest.
+    pub fn new(contents: Contents<'_>, limit: u64, signer: Option<&Signer>) -> Result<Self, Error> {
+        let Metadata {
+            uid, past_mirror, ..
+        } = metadata_of(&contents.metadata)?;
+        let mut drafts = Drafts::default();
+        drafts.add(Extra::inline(METADATA, contents.metadata.clone()));
+        drafts.add(Extra::inline(INDEX, Bytes::new()));
+        if signer.is_some() {
+            drafts.add(Extra::inline(SIGNATURE, vec![0; SIGNATURE_BYTES]));
+        }
+        drafts.add_extras(contents.extras)?;
+        drafts.add_images(contents.content, contents.carried)?;
+        let packer = Packer {
+            sequence: past_mirror.sequence,
+            mtime: u64::try_from(past_mirror.timestamp).unwrap_or_default(),
+            limit,
+            content: contents.content,
+        };
+        let files = packer.indexed(uid, drafts.members, signer)?;
+        Ok(Self {
+            uid,
+            sequence: packer.sequence,
+            files,
+            mtime: packer.mtime,
+        })
+    }
+
+    /// Of all files. Units: bytes.
+    pub fn size(&self) -> u64 {
+        self.files.iter().map(|file| file.size).sum()
+    }
+
+    /// Members with the numbers of their files.
+    pub(super) fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
+        let files = self.files.iter().enumerate();
+        files.flat_map(|(number, file)| file.members.iter().map(move |member| (number, member)))
+    }
+
+    /// The same for plans that put the same content to the same places, whatever is written inline.
+    pub(super) fn layout(&self) -> Digest {
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        for (number, member) in self.members() {
+            let Member {
+                path,
+                kind,
+                size,
+                offset,
+                ..
+            } = member;
+            let blob = match kind {
+                Kind::Blob(digest) => digest.to_string(),
+                _ => String::new(),
+            };
+            let name = &self.files[number].name;
+            hasher.update(format!("{name} {offset} {size} {blob} {path}\n").as_bytes());
+        }
+        hasher.finish()
+    }
+}
+
+struct Packer<'a> {
+    sequence: u64,
+    mtime: u64,
+    limit: u64,
+    content: &'a Content,
+}
+
+impl Packer<'_> {
+    /// The index lies before most of what it tells of, so room is kept for it first.
+    fn indexed(
+        &self,
+        uid: Uuid,
+        mut drafts: Vec<Member>,
+        signer: Option<&Signer>,
+    ) -> Result<Vec<File>, Error> {
+        let mut kept = 0;
+        for _ in 0..INDEX_TRIES {
+            drafts[1].size = kept as u64;
+            let mut files = self.pack(&drafts)?;
+            match Index::of(uid, self.sequence, &files).to_bytes(kept) {
+                Ok(bytes) => {
+                    let first = &mut files[0].members;
+                    if let Some(signer) = signer {
+                        first[2].fill(signer.sign(&bytes).into());
+                    }
+                    first[1].fill(bytes);
+                    return Ok(files);
+                }
+                Err(needed) => kept = needed + DIGITS * drafts.len() + 1,
+            }
+        }
+        Err(Error::invalid(INDEX, "its length cannot be determined"))
+    }
+
+    fn pack(&self, drafts: &[Member]) -> Result<Vec<File>, Error> {
+        let mut files: Vec<File> = Vec::new();
+        for draft in drafts {
+            let headers = header::bytes(draft, self.mtime)?.len() as u64;
+            let needed = header::padded(draft.size).saturating_add(headers);
+            if needed > self.limit.saturating_sub(END_BYTES) || is_too_large(draft) {
+                return Err(self.too_large(draft));
+            }
+            let has_room = |file: &&mut File| needed <= self.limit - file.size;
+            let number = files.len();
+            let file = match files.last_mut().filter(has_room) {
+                Some(file) => file,
+                None if name::is_head(&draft.path) && number > 0 => {
+                    return Err(self.too_large(draft));
+                }
+                None => files.push_mut(File {
+                    name: name::file_name(self.sequence, number),
+                    members: Vec::new(),
+                    size: END_BYTES,
+                }),
+            };
+            let start = file.size - END_BYTES;
+            file.size += needed;
+            file.members.push(Member {
+                start,
+                offset: start + headers,
+                ..draft.clone()
+            });
+        }
+        Ok(files)
+    }
+
+    fn too_large(&self, draft: &Member) -> Error {
+        let Member { path, size, .. } = draft;
+        let user = match &draft.kind {
+            Kind::Blob(digest) => self.content.images.iter().find(|image| {
+                let manifests = self.content.manifests_of(&image.digest);
+                manifests
+                    .iter()
+                    .any(|it| it.blobs().any(|blob| blob.digest == *digest))
+            }),
+            _ => None,
+        };
+        let user = user.map_or_else(String::new, |image| format!(" of image {}", image.pinned()));
+        let reason = format!(
+            "{path}{user} has {size} bytes and does not fit into a file of {} bytes: members are never split, choose a larger size",
+            self.limit
+        );
+        Error::invalid("archiveSize", reason)
+    }
+}
+
+impl Member {
+    fn fill(&mut self, content: Bytes) {
+        self.digest = Some(Digest::sha256(&content));
+        self.kind = Kind::Inline(content);
+    }
+}
+
+/// Readers refuse such an index.
+fn is_too_large(draft: &Member) -> bool {
+    draft.path == INDEX && draft.size > index::LIMIT_BYTES
+}

@@ -1,0 +1,117 @@
+//! Pieces of files: where they lie, and their bytes.
+
+use std::fs::File;
+use std::io::{self, Read, Seek as _, SeekFrom, Take};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::Error;
+use model::mirror_metadata::Metadata;
+use oci::{Digest, Hasher};
+
+use super::name::METADATA;
+
+/// Largest metadata: some 200 000 images. Units: bytes.
+pub(super) const METADATA_LIMIT_BYTES: u64 = 256 << 20;
+
+/// Where content lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub file: Arc<Path>,
+    /// Units: bytes.
+    pub offset: u64,
+    /// Units: bytes.
+    pub size: u64,
+}
+
+impl Place {
+    /// The content, to be read from front to back.
+    ///
+    /// Blocking. Errors: Internal – the file cannot be read.
+    pub fn open(&self) -> Result<Take<File>, Error> {
+        let opened = || {
+            let mut file = File::open(&self.file)?;
+            file.seek(SeekFrom::Start(self.offset))?;
+            Ok(file.take(self.size))
+        };
+        opened().map_err(|e| unreadable(&self.file, e))
+    }
+
+    /// The whole content.
+    ///
+    /// Blocking. Errors: Internal – the file cannot be read; Invalid – it ends before; TooLarge – more than `limit` bytes.
+    pub fn read(&self, limit: u64) -> Result<Bytes, Error> {
+        if self.size > limit {
+            return Err(Error::TooLarge {
+                what: "member of the archive",
+                limit,
+            });
+        }
+        let mut bytes = Vec::new();
+        self.open()?
+            .read_to_end(&mut bytes)
+            .map_err(|e| unreadable(&self.file, e))?;
+        if (bytes.len() as u64) < self.size {
+            return Err(truncated(&self.file));
+        }
+        Ok(bytes.into())
+    }
+}
+
+/// The metadata in those bytes: the peer leaves the end of an older one behind it.
+///
+/// Errors: Invalid.
+pub(super) fn metadata_of(bytes: &[u8]) -> Result<Metadata, Error> {
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
+    match values.next() {
+        Some(Ok(metadata)) => Ok(metadata),
+        Some(Err(error)) => Err(Error::invalid(METADATA, error.to_string())),
+        None => Err(Error::invalid(METADATA, "it is empty")),
+    }
+}
+
+pub(super) fn unreadable(path: &Path, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::not_found("archive", path.display());
+    }
+    Error::internal(format!("reading {}", path.display()), error)
+}
+
+pub(super) fn truncated(path: &Path) -> Error {
+    Error::invalid(
+        path.display().to_string(),
+        "its end is missing: copy the file again",
+    )
+}
+
+/// Hashes what is read through it.
+#[derive(Debug)]
+pub(super) struct Hashed<R> {
+    inner: R,
+    hasher: Hasher,
+}
+
+impl<R: Read> Hashed<R> {
+    pub(super) fn new(inner: R, hasher: Hasher) -> Self {
+        Self { inner, hasher }
+    }
+
+    /// The digest of all that was read.
+    pub(super) fn finish(self) -> Digest {
+        self.hasher.finish()
+    }
+
+    /// The hasher after all that was read.
+    pub(super) fn into_hasher(self) -> Hasher {
+        self.hasher
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+}

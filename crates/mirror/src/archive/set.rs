@@ -1,0 +1,270 @@
+//! An archive set that somebody has brought: its files, and where everything lies in them.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use model::Error;
+use model::mirror_metadata::Metadata;
+use oci::Digest;
+
+use self::locate::Located;
+use super::index::{self, Index};
+use super::name::{self, INDEX, METADATA};
+use super::read::{METADATA_LIMIT_BYTES, Place, metadata_of, unreadable};
+use super::walk::{self, Found, walk};
+
+mod content;
+pub(super) mod locate;
+
+/// The files of one run, whoever wrote them.
+#[derive(Debug, Clone)]
+pub struct Set {
+    metadata: Metadata,
+    stored: Bytes,
+    files: Vec<Arc<Path>>,
+    members: BTreeMap<String, Spot>,
+}
+
+#[derive(Debug, Clone)]
+struct Spot {
+    /// Index into the files.
+    file: usize,
+    offset: u64,
+    size: u64,
+    is_link: bool,
+}
+
+impl Set {
+    /// Opens the set in a folder, or the one that a file belongs to. Contents are not looked at.
+    ///
+    /// Blocking. Errors: NotFound – no archives; Invalid – several sets, a file of another one, a missing or truncated
+    /// file, no archive of images; Internal – it cannot be read.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let located = Located::find(path)?;
+        located.check_numbers()?;
+        let (first, head) = head(&located)?;
+        let stored = head.metadata.read(METADATA_LIMIT_BYTES)?;
+        let metadata = metadata_of(&stored)?;
+        located.check_sequence(metadata.past_mirror.sequence)?;
+        let mut set = Self {
+            metadata,
+            stored,
+            files: Vec::new(),
+            members: BTreeMap::new(),
+        };
+        match head.index {
+            Some(place) => {
+                let index = Index::parse(&place.read(index::LIMIT_BYTES)?)?;
+                set.take_index(&index, &located)?;
+                for (path, place) in [(METADATA, &head.metadata), (INDEX, &place)] {
+                    set.insert(first, path.to_owned(), place.offset, place.size, false);
+                }
+            }
+            None => set.take_headers(&located)?,
+        }
+        Ok(set)
+    }
+
+    /// The metadata.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// The metadata as it is stored.
+    pub fn stored_metadata(&self) -> &Bytes {
+        &self.stored
+    }
+
+    /// The files, the first one first.
+    pub fn files(&self) -> &[Arc<Path>] {
+        &self.files
+    }
+
+    /// Where a file of the archive lies.
+    pub fn place(&self, path: &str) -> Option<Place> {
+        let spot = self.members.get(path)?;
+        let is_file = !spot.is_link && !path.ends_with('/');
+        is_file.then(|| self.place_of(spot))
+    }
+
+    /// Where a blob or manifest lies; nothing when a former archive of the set has it.
+    pub fn blob(&self, digest: &Digest) -> Option<Place> {
+        self.place(&name::blob(digest))
+    }
+
+    /// The files below a folder, which is given with its slash, in the order of their paths.
+    pub fn below(&self, folder: &str) -> impl Iterator<Item = (&str, Place)> {
+        let from = (Bound::Included(folder), Bound::Unbounded);
+        let members = self.members.range::<str, _>(from);
+        members
+            .take_while(move |(path, _)| path.starts_with(folder))
+            .filter(|(path, spot)| !spot.is_link && !path.ends_with('/'))
+            .map(|(path, spot)| (path.as_str(), self.place_of(spot)))
+    }
+
+    fn place_of(&self, spot: &Spot) -> Place {
+        Place {
+            file: self.files[spot.file].clone(),
+            offset: spot.offset,
+            size: spot.size,
+        }
+    }
+
+    fn has_link(&self, path: &str) -> bool {
+        self.members.get(path).is_some_and(|spot| spot.is_link)
+    }
+
+    /// The first one of a name counts.
+    fn insert(&mut self, file: usize, path: String, offset: u64, size: u64, is_link: bool) {
+        let spot = Spot {
+            file,
+            offset,
+            size,
+            is_link,
+        };
+        self.members.entry(path).or_insert(spot);
+    }
+
+    fn take_index(&mut self, index: &Index, located: &Located) -> Result<(), Error> {
+        let Metadata {
+            uid, past_mirror, ..
+        } = &self.metadata;
+        if (index.uid, index.sequence) != (*uid, past_mirror.sequence) {
+            return Err(Error::invalid(
+                INDEX,
+                "it belongs to another set than the metadata",
+            ));
+        }
+        for (number, file) in index.files.iter().enumerate() {
+            let path = located.named(&file.name)?;
+            check_file(path, file)?;
+            self.files.push(path.clone());
+            for member in &file.members {
+                let end = member.offset.checked_add(member.size);
+                if end.is_none_or(|end| end > file.size) {
+                    let reason = format!("{} lies outside of {}", member.path, file.name);
+                    return Err(Error::invalid(INDEX, reason));
+                }
+                let is_link = member.target.is_some();
+                self.insert(
+                    number,
+                    member.path.clone(),
+                    member.offset,
+                    member.size,
+                    is_link,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn take_headers(&mut self, located: &Located) -> Result<(), Error> {
+        for (number, path) in located.paths().enumerate() {
+            self.files.push(path.clone());
+            for found in walk::members(path)? {
+                let is_link = found.target.is_some();
+                if found.path == METADATA && self.members.contains_key(METADATA) {
+                    self.check_same(&place(path, &found))?;
+                }
+                self.insert(number, found.path, found.offset, found.size, is_link);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_same(&self, other: &Place) -> Result<(), Error> {
+        let of = |metadata: &Metadata| (metadata.uid, metadata.past_mirror.sequence);
+        let metadata = metadata_of(&other.read(METADATA_LIMIT_BYTES)?)?;
+        if of(&metadata) == of(&self.metadata) {
+            return Ok(());
+        }
+        let file = other.file.display();
+        let reason = format!(
+            "it is of set {}, sequence {}, and another file of set {}, sequence {}: keep each set in a folder of its own",
+            metadata.uid,
+            metadata.past_mirror.sequence,
+            self.metadata.uid,
+            self.metadata.past_mirror.sequence
+        );
+        Err(Error::invalid(file.to_string(), reason))
+    }
+}
+
+/// The metadata of a set; of our own archives, only the first member is read.
+///
+/// Blocking. Errors: as [`Set::open`], but for what lies behind it.
+pub fn describe(path: &Path) -> Result<Metadata, Error> {
+    let located = Located::find(path)?;
+    let (_, head) = head(&located)?;
+    metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?)
+}
+
+/// What a set begins with.
+struct Head {
+    metadata: Place,
+    index: Option<Place>,
+}
+
+/// The head, and in which file it is.
+fn head(located: &Located) -> Result<(usize, Head), Error> {
+    for (number, path) in located.paths().enumerate() {
+        let (mut metadata, mut index) = (None, None);
+        walk(path, |found| {
+            match found.path.as_str() {
+                METADATA => metadata = Some(place(path, &found)),
+                INDEX => index = Some(place(path, &found)),
+                _ => {}
+            }
+            // In archives that others have packed again, it may be anywhere.
+            Ok(metadata.is_none() || name::is_head(&found.path))
+        })?;
+        if let Some(metadata) = metadata {
+            return Ok((number, Head { metadata, index }));
+        }
+    }
+    let files = located.paths().map(|path| path.display().to_string());
+    let files: Vec<_> = files.collect();
+    Err(Error::invalid(
+        files.join(", "),
+        "metadata is not in archive",
+    ))
+}
+
+/// Whether a file is the one that the index tells of, as far as its size and its first member say.
+fn check_file(path: &Path, file: &index::File) -> Result<(), Error> {
+    let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
+    let size = path.metadata().map_err(|e| unreadable(path, e))?.len();
+    if size != file.size {
+        let hint = "it was not copied whole, or is of another set";
+        return Err(wrong(format!(
+            "it has {size} bytes, {} are in the index: {hint}",
+            file.size
+        )));
+    }
+    let mut first = None;
+    walk(path, |found| {
+        if !index::is_own(&found.path) {
+            first = Some((found.path, found.offset));
+        }
+        Ok(first.is_none())
+    })?;
+    let expected = file
+        .members
+        .first()
+        .map(|member| (member.path.clone(), member.offset));
+    if first == expected {
+        return Ok(());
+    }
+    Err(wrong("its first member is not the one of the index: it is of another set, or two files were exchanged".into()))
+}
+
+pub(super) fn place(path: &Arc<Path>, found: &Found) -> Place {
+    Place {
+        file: path.clone(),
+        offset: found.offset,
+        size: found.size,
+    }
+}

@@ -1,0 +1,113 @@
+//! Signatures of archive sets: ed25519 over the bytes of the index, which has the digests of everything else.
+//!
+//! Keys are what `openssl genpkey -algorithm ed25519` writes, and `openssl pkey -pubout` makes of it; the signature is
+//! what `openssl pkeyutl -verify -rawin` takes.
+
+use std::fmt;
+
+use model::Error;
+use ring::signature::{
+    ED25519, ED25519_PUBLIC_KEY_LEN, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey,
+};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
+
+/// Units: bytes.
+pub(super) const SIGNATURE_BYTES: usize = 64;
+/// What comes before the key where one is spelled in DER. Source: RFC 8410.
+const KEY_INFO: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
+
+/// Signs archive sets.
+pub struct Signer(Ed25519KeyPair);
+
+/// Tells whether archive sets were signed with a certain key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verifier([u8; ED25519_PUBLIC_KEY_LEN]);
+
+impl Signer {
+    /// Takes a private key in PEM.
+    ///
+    /// Errors: Invalid.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
+        let wrong = || {
+            let hint =
+                "no ed25519 key in PKCS#8 and PEM; `openssl genpkey -algorithm ed25519` makes one";
+            Error::invalid("private key", hint)
+        };
+        let der = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|_| wrong())?;
+        // Keys of OpenSSL come without their public half.
+        let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der());
+        Ok(Self(pair.map_err(|_| wrong())?))
+    }
+
+    /// Who can check it.
+    pub fn verifier(&self) -> Verifier {
+        let mut key = [0; ED25519_PUBLIC_KEY_LEN];
+        key.copy_from_slice(self.0.public_key().as_ref());
+        Verifier(key)
+    }
+
+    pub(super) fn sign(&self, index: &[u8]) -> Vec<u8> {
+        self.0.sign(index).as_ref().to_vec()
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signer")
+    }
+}
+
+impl Verifier {
+    /// Takes a public key in PEM.
+    ///
+    /// Errors: Invalid.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, Error> {
+        let key = SubjectPublicKeyInfoDer::from_pem_slice(pem)
+            .ok()
+            .and_then(|der| der.as_ref().strip_prefix(&KEY_INFO)?.try_into().ok());
+        key.map(Self).ok_or_else(|| {
+            let hint =
+                "no ed25519 key in PEM; `openssl pkey -in KEY -pubout` makes one of a private key";
+            Error::invalid("public key", hint)
+        })
+    }
+
+    pub(super) fn accepts(&self, index: &[u8], signature: &[u8]) -> bool {
+        UnparsedPublicKey::new(&ED25519, self.0)
+            .verify(index, signature)
+            .is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Made by `openssl genpkey` and `openssl pkey -pubout`.
+    const PRIVATE: &[u8] = b"-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIClrhw32fLDg6HwgWcy3x/EeeMnOpNXIDWBWEwq2WsUg\n-----END PRIVATE KEY-----\n";
+    const PUBLIC: &[u8] = b"-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAFnCGWGB6kWWR4jfQOV/FOPl5U2rhDs/K+TnZY/OhdlU=\n-----END PUBLIC KEY-----\n";
+    const SIGNED: &str = "bcaa55b7a83b0db680c0dab90328c78323368599068e2f539130588d81186193";
+
+    #[test]
+    fn keys_and_signatures_are_those_of_openssl() {
+        let signer = Signer::from_pem(PRIVATE).unwrap();
+        let verifier = Verifier::from_pem(PUBLIC).unwrap();
+        assert_eq!(signer.verifier(), verifier);
+        let signature = signer.sign(b"index\n");
+        assert_eq!(oci::Digest::sha256(&signature).hex(), SIGNED);
+        assert!(verifier.accepts(b"index\n", &signature));
+        assert!(!verifier.accepts(b"index", &signature));
+    }
+
+    #[test]
+    fn other_things_are_no_keys() {
+        for other in [b"".as_slice(), b"x", PUBLIC] {
+            let error = Signer::from_pem(other).unwrap_err().to_string();
+            assert!(error.contains("openssl genpkey"), "{error}");
+        }
+        assert!(Verifier::from_pem(PRIVATE).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Blobs that unfinished files have: what is whole there, and copies of it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use oci::{Digest, Hasher};
+use rustix::fs::{FallocateFlags, fallocate};
+
+use super::journal::{Entry, Journal, Records, Spot};
+use super::parts;
+use super::read::Hashed;
+
+/// A blob in the unfinished files of another layout.
+#[derive(Debug)]
+pub(super) struct Offer {
+    folder: PathBuf,
+    file: PathBuf,
+    spot: Spot,
+    entry: Entry,
+    is_doubtful: bool,
+}
+
+/// What the files in `folder` have as a whole.
+pub(super) fn offers(folder: &Path) -> io::Result<Vec<Offer>> {
+    let Records {
+        blobs, is_doubtful, ..
+    } = Records::read(folder)?;
+    let mut found = Vec::new();
+    for (spot, entry) in blobs.into_iter().filter(|(_, entry)| entry.is_whole()) {
+        if let Some(file) = parts::other_part(folder, spot)? {
+            found.push(Offer {
+                folder: folder.to_owned(),
+                file,
+                spot,
+                entry,
+                is_doubtful,
+            });
+        }
+    }
+    Ok(found)
+}
+
+impl Offer {
+    pub(super) fn digest(&self) -> &Digest {
+        &self.entry.digest
+    }
+
+    /// Units: bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.entry.size
+    }
+
+    /// Copies it. Answers whether it was as promised.
+    pub(super) fn copy(&self, into: File, at: u64) -> io::Result<bool> {
+        let file = File::open(&self.file)?;
+        if self.is_doubtful && !has_digest(&file, self.spot.1, &self.entry)? {
+            return Ok(false);
+        }
+        copy(&file, self.spot.1, self.size(), into, at)?;
+        Ok(true)
+    }
+
+    /// Gives its room back, where the file system can. Elsewhere there has to be room for both.
+    pub(super) fn give_up(mut self) -> io::Result<()> {
+        let (_, mut journal) = Journal::open(&self.folder)?;
+        self.entry.written = 0;
+        journal.note(self.spot, &self.entry)?;
+        let file = OpenOptions::new().write(true).open(&self.file)?;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        fallocate(&file, hole, self.spot.1, self.entry.size).ok();
+        Ok(())
+    }
+}
+
+/// Copies a piece; the kernel does it where it can, perhaps without writing anything.
+pub(super) fn copy(
+    mut file: &File,
+    from: u64,
+    size: u64,
+    mut into: File,
+    at: u64,
+) -> io::Result<()> {
+    file.seek(SeekFrom::Start(from))?;
+    into.seek(SeekFrom::Start(at))?;
+    if io::copy(&mut file.take(size), &mut into)? == size {
+        return Ok(());
+    }
+    Err(io::ErrorKind::UnexpectedEof.into())
+}
+
+/// Whether what lies there is that blob.
+pub(super) fn has_digest(file: &File, offset: u64, entry: &Entry) -> io::Result<bool> {
+    let hasher = hashed(file, offset, entry.size, &entry.digest)?;
+    Ok(hasher.is_some_and(|hasher| hasher.finish() == entry.digest))
+}
+
+/// The hasher that has seen a piece; nothing when the file ends before.
+pub(super) fn hashed(
+    mut file: &File,
+    offset: u64,
+    size: u64,
+    digest: &Digest,
+) -> io::Result<Option<Hasher>> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut piece = Hashed::new(file.take(size), Hasher::new(digest.algorithm()));
+    let count = io::copy(&mut piece, &mut io::sink())?;
+    Ok((count == size).then(|| piece.into_hasher()))
+}

@@ -1,0 +1,334 @@
+//! Sets that are opened: ours, those of others, and such as are not whole.
+
+use std::fs::File;
+
+use super::*;
+use crate::archive::{METADATA, Set, describe};
+
+fn sample() -> Sample {
+    let mut sample = Sample::of(4, 3000);
+    sample.list("misc/multi");
+    sample
+}
+
+fn open_error(path: &Path) -> String {
+    Set::open(path).unwrap_err().to_string()
+}
+
+/// The same members without ours, packed again by somebody else.
+fn repack(
+    from: &[PathBuf],
+    to: &Path,
+    change: impl Fn(&str, &mut tar::Header, Vec<u8>) -> Option<(String, Vec<u8>)>,
+) {
+    fs::create_dir_all(to).unwrap();
+    for path in from {
+        let mut archive = tar::Archive::new(File::open(path).unwrap());
+        let mut builder =
+            tar::Builder::new(File::create(to.join(path.file_name().unwrap())).unwrap());
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(entry.header().entry_type());
+            header.set_mode(0o644);
+            if let Some(target) = entry.link_name().unwrap() {
+                header.set_link_name(target).unwrap();
+            }
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+            if path.starts_with("atoll/") {
+                continue;
+            }
+            if let Some((path, bytes)) = change(&path, &mut header, bytes) {
+                header.set_size(bytes.len() as u64);
+                builder
+                    .append_data(&mut header, path, bytes.as_slice())
+                    .unwrap();
+            }
+        }
+        builder.finish().unwrap();
+    }
+}
+
+fn check(set: &Set, sample: &Sample) {
+    assert_eq!(*set.metadata(), sample.metadata);
+    let content = set.content().unwrap();
+    let key = |image: &Image| {
+        (
+            image.pinned(),
+            image.wanted.repository.clone(),
+            image.wanted.tag.clone(),
+        )
+    };
+    let all = |content: &Content| content.images.iter().map(key).collect::<Vec<_>>();
+    assert_eq!(all(&content), all(&sample.content));
+    assert_eq!(content.manifests, sample.content.manifests);
+    assert!(content.blobs.keys().eq(sample.content.blobs.keys()));
+    for (digest, bytes) in &sample.blobs {
+        assert_eq!(content.blobs[digest].size, bytes.len() as u64);
+        assert_eq!(set.blob(digest).unwrap().read(1 << 20).unwrap(), bytes);
+    }
+    let catalogs: Vec<_> = set
+        .below("catalogs/")
+        .map(|(path, place)| (path, place.size))
+        .collect();
+    assert_eq!(catalogs, [("catalogs/r/c/index/index.json", 2)]);
+}
+
+#[test]
+fn folders_and_files_are_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = sample();
+    let files = sample.write(dir.path(), 14_000);
+    assert!(files.len() > 2);
+    for path in [dir.path(), &files[0], &files[1]] {
+        check(&Set::open(path).unwrap(), &sample);
+        assert_eq!(describe(path).unwrap(), sample.metadata);
+    }
+}
+
+#[test]
+fn archives_of_others_are_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = sample();
+    let files = sample.write(&dir.path().join("a"), 14_000);
+    let other = dir.path().join("b");
+    repack(&files, &other, |path, _, bytes| {
+        let bytes = match path {
+            METADATA => [&bytes[..], b"]} left over"].concat(),
+            _ => bytes,
+        };
+        Some((format!("./{path}"), bytes))
+    });
+    check(&Set::open(&other).unwrap(), &sample);
+    // In one file, of whatever name, the metadata somewhere.
+    let single = dir.path().join("c");
+    sample.metadata.past_mirror.sequence = 3;
+    let files = sample.write(&dir.path().join("d"), WIDE);
+    repack(&files, &single, |path, _, bytes| {
+        Some((path.to_owned(), bytes))
+    });
+    let path = single.join("moved.tar");
+    fs::rename(single.join("mirror_seq3_000000.tar"), &path).unwrap();
+    check(&Set::open(&single).unwrap(), &sample);
+    check(&Set::open(&path).unwrap(), &sample);
+    fs::rename(&files[0], dir.path().join("d/own.tar")).unwrap();
+    check(&Set::open(&dir.path().join("d")).unwrap(), &sample);
+}
+
+#[test]
+fn what_is_no_set_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
+    assert!(open_error(&path("nowhere")).contains("nowhere was not found"));
+    assert!(open_error(dir.path()).contains("no archives found in directory"));
+    fs::write(path("x.tar"), b"neither this nor that").unwrap();
+    assert!(
+        open_error(dir.path()).contains("x.tar: "),
+        "{}",
+        open_error(dir.path())
+    );
+    fs::write(path("x.tar"), b"\x1f\x8bcompressed").unwrap();
+    assert!(open_error(dir.path()).contains("gunzip"));
+    let mut builder = tar::Builder::new(File::create(path("x.tar")).unwrap());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(1);
+    builder
+        .append_data(&mut header, "a", b"a".as_slice())
+        .unwrap();
+    builder.finish().unwrap();
+    assert!(open_error(dir.path()).contains("metadata is not in archive"));
+}
+
+#[test]
+fn headers_that_lead_astray_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.tar");
+    let mut header = tar::Header::new_gnu();
+    header.as_old_mut().name[..6].copy_from_slice(b"../etc");
+    header.set_size(0);
+    header.set_cksum();
+    fs::write(&path, [header.as_bytes().as_slice(), &[0; 1024]].concat()).unwrap();
+    assert!(open_error(&path).contains("leads out of the archive"));
+    // A name of two MiB is not read into memory.
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(tar::EntryType::GNULongName);
+    header.set_size(2 << 20);
+    header.set_cksum();
+    fs::write(
+        &path,
+        [header.as_bytes().as_slice(), &vec![b'a'; 3 << 20]].concat(),
+    )
+    .unwrap();
+    assert!(
+        open_error(&path).contains("too long"),
+        "{}",
+        open_error(&path)
+    );
+}
+
+#[test]
+fn several_sets_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = sample();
+    sample.write(dir.path(), 14_000);
+    sample.metadata.past_mirror.sequence = 2;
+    let second = sample.write(&dir.path().join("below"), 14_000);
+    let error = open_error(dir.path());
+    assert!(error.contains("sequences 1, 2"), "{error}");
+    assert!(describe(dir.path()).is_err());
+    check(&Set::open(&second[0]).unwrap(), &sample);
+    // Called otherwise than its metadata says.
+    let third = dir.path().join("third");
+    for (number, file) in sample.write(&third, 14_000).iter().enumerate() {
+        fs::rename(file, third.join(crate::archive::file_name(3, number))).unwrap();
+    }
+    let error = open_error(&third);
+    assert!(
+        error.contains("sequence 3") && error.contains("says 2"),
+        "{error}"
+    );
+    // The same file twice.
+    let fourth = dir.path().join("fourth");
+    let files = sample.write(&fourth, 14_000);
+    fs::create_dir(fourth.join("copy")).unwrap();
+    fs::copy(&files[0], fourth.join("copy/mirror_seq2_000000.tar")).unwrap();
+    assert!(open_error(&fourth).contains("as well"));
+}
+
+#[test]
+fn missing_exchanged_and_foreign_files_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = sample();
+    let files = sample.write(dir.path(), 14_000);
+    let moved = dir.path().join("away");
+    for file in &files {
+        fs::rename(file, &moved).unwrap();
+        let error = open_error(dir.path());
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(error.contains(name) && error.contains("missing"), "{error}");
+        fs::rename(&moved, file).unwrap();
+    }
+    fs::rename(&files[1], &moved).unwrap();
+    fs::rename(&files[2], &files[1]).unwrap();
+    fs::rename(&moved, &files[2]).unwrap();
+    let error = open_error(dir.path());
+    assert!(
+        error.contains("000001.tar") && error.contains("another set"),
+        "{error}"
+    );
+    sample.metadata.uid = Uuid::from_u128(9);
+    sample.write(dir.path(), 14_000);
+    Set::open(dir.path()).unwrap();
+    let mut other = Sample::of(5, 3000);
+    other.metadata.uid = Uuid::from_u128(10);
+    let foreign = other.write(&dir.path().join("other"), 14_000);
+    fs::rename(&foreign[1], &files[1]).unwrap();
+    fs::remove_dir_all(dir.path().join("other")).unwrap();
+    let error = open_error(dir.path());
+    assert!(
+        error.contains("000001.tar") && error.contains("another set"),
+        "{error}"
+    );
+}
+
+#[test]
+fn of_others_missing_files_and_foreign_ones_are_told_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = sample();
+    let keep = |path: &str, _: &mut tar::Header, bytes| Some((path.to_owned(), bytes));
+    let files = sample.write(&dir.path().join("a"), 14_000);
+    let other = dir.path().join("b");
+    for number in 0..files.len() {
+        repack(&files, &other, keep);
+        let name = crate::archive::file_name(1, number);
+        fs::remove_file(other.join(&name)).unwrap();
+        let error = Set::open(&other)
+            .and_then(|set| set.content())
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains(&name) || error.contains("missing") || error.contains("not found"),
+            "{error}"
+        );
+    }
+    // Two sets under names that say nothing.
+    sample.metadata.uid = Uuid::from_u128(9);
+    let foreign = sample.write(&dir.path().join("c"), 14_000);
+    let mixed = dir.path().join("d");
+    repack(&files[..1], &mixed, keep);
+    fs::rename(mixed.join("mirror_seq1_000000.tar"), mixed.join("a.tar")).unwrap();
+    repack(&foreign[..1], &mixed, keep);
+    fs::rename(mixed.join("mirror_seq1_000000.tar"), mixed.join("b.tar")).unwrap();
+    let error = open_error(&mixed);
+    let (one, two) = (
+        Uuid::from_u128(7).to_string(),
+        Uuid::from_u128(9).to_string(),
+    );
+    assert!(error.contains(&one) && error.contains(&two), "{error}");
+}
+
+#[test]
+fn later_runs_need_what_former_ones_carried() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut first = Sample::of(1, 3000);
+    first.image("acme/old", &[&noise("all", 3000)]);
+    let mut second = Sample::new();
+    second.image("acme/new", &[&noise("all", 3000), &noise("new", 3000)]);
+    second.metadata.past_mirror.sequence = 2;
+    let shared = Digest::sha256(&noise("all", 3000));
+    let write = |sample: &Sample, folder: &str| {
+        let contents = Contents {
+            metadata: serde_json::to_vec(&sample.metadata).unwrap().into(),
+            extras: Vec::new(),
+            content: &sample.content,
+            carried: &BTreeSet::from([shared.clone()]),
+        };
+        let folder = dir.path().join(folder);
+        let writer = Writer::open(&folder, Plan::new(contents, WIDE, None).unwrap()).unwrap();
+        sample.fetch_all(&writer);
+        writer.finish().unwrap();
+        Set::open(&folder).unwrap().content()
+    };
+    let error = write(&second, "a").unwrap_err().to_string();
+    assert!(
+        error.contains(&shared.to_string()) && error.contains("acme/new"),
+        "{error}"
+    );
+    let past = &mut second.metadata.past_associations;
+    past.extend(first.metadata.past_mirror.associations.clone());
+    past.extend(second.metadata.past_mirror.associations.clone());
+    let content = write(&second, "b").unwrap();
+    assert!(content.blobs.contains_key(&shared));
+    let set = Set::open(&dir.path().join("b")).unwrap();
+    assert_eq!(set.blob(&shared), None);
+}
+
+#[test]
+fn truncated_files_are_not_opened() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = sample();
+    let files = sample.write(&dir.path().join("a"), WIDE);
+    let own = dir.path().join("b.tar");
+    let other = dir.path().join("c");
+    repack(&files, &other, |path, _, bytes| {
+        Some((path.to_owned(), bytes))
+    });
+    let other = other.join("mirror_seq1_000000.tar");
+    for (whole, to) in [(&files[0], &own), (&other, &other)] {
+        let bytes = fs::read(whole).unwrap();
+        for part in 0..16 {
+            fs::write(to, &bytes[..bytes.len() * part / 16]).unwrap();
+            let error = open_error(to);
+            assert!(
+                error.contains(to.file_name().unwrap().to_str().unwrap()),
+                "{part}/16: {error}"
+            );
+        }
+        fs::write(to, &bytes[..bytes.len() - 1024]).unwrap();
+        assert!(open_error(to).contains("cop"), "{}", open_error(to));
+        fs::write(to, &bytes).unwrap();
+        check(&Set::open(to).unwrap(), &sample);
+    }
+}

@@ -1,0 +1,162 @@
+//! Damage is found, wherever it is.
+
+use super::*;
+use crate::archive::{Report, verify};
+
+fn check(folder: &Path, key: Option<&Verifier>) -> Report {
+    verify(folder, key, &|_| ()).unwrap()
+}
+
+fn told(report: &Report) -> String {
+    let lines: Vec<_> = report.faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn whole_sets_have_no_faults() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = Sample::of(4, 3000);
+    sample.list("misc/multi");
+    let files = sample.write(dir.path(), 14_000);
+    let counted = std::sync::atomic::AtomicU64::new(0);
+    let count = |bytes| {
+        counted.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+    };
+    let report = verify(dir.path(), None, &count).unwrap();
+    assert_eq!(told(&report), "");
+    assert_eq!(
+        (report.files, report.has_index, report.is_signed),
+        (files.len(), true, false)
+    );
+    let blobs: usize = sample.blobs.values().map(Bytes::len).sum();
+    assert!(report.hashed_bytes > blobs as u64);
+    assert_eq!(counted.into_inner(), report.hashed_bytes);
+}
+
+#[test]
+fn any_changed_byte_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = Sample::of(3, 1000);
+    let files = sample.write(dir.path(), 14_000);
+    assert!(files.len() > 1);
+    for file in &files {
+        let bytes = fs::read(file).unwrap();
+        let plan = sample.plan(14_000).unwrap();
+        let number = files.iter().position(|it| it == file).unwrap();
+        for member in &plan.files[number].members {
+            let places = [member.start, member.offset, member.offset + member.size / 2];
+            let is_index = member.path == "atoll/index.json";
+            for at in places
+                .into_iter()
+                .take(if is_index || member.size == 0 { 1 } else { 3 })
+            {
+                let mut damaged = bytes.clone();
+                damaged[usize::try_from(at).unwrap()] ^= 1;
+                fs::write(file, &damaged).unwrap();
+                let report = check(dir.path(), None);
+                assert_ne!(told(&report), "", "{} at {at}", member.path);
+            }
+        }
+        fs::write(file, &bytes).unwrap();
+    }
+    assert_eq!(told(&check(dir.path(), None)), "");
+}
+
+#[test]
+fn every_fault_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = Sample::of(6, 3000);
+    let files = sample.write(dir.path(), 14_000);
+    let plan = sample.plan(14_000).unwrap();
+    let mut expected = Vec::new();
+    for (file, planned) in files.iter().zip(&plan.files) {
+        let mut bytes = fs::read(file).unwrap();
+        for member in planned
+            .members
+            .iter()
+            .filter(|it| it.path.starts_with("blobs/"))
+        {
+            bytes[usize::try_from(member.offset).unwrap()] ^= 1;
+            expected.push(format!("{}: {} is damaged", file.display(), member.path));
+        }
+        fs::write(file, bytes).unwrap();
+    }
+    let report = check(dir.path(), None);
+    let damaged: Vec<_> = told(&report)
+        .lines()
+        .filter(|it| it.ends_with("is damaged"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(damaged, expected);
+}
+
+#[test]
+fn added_removed_and_hidden_members_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = Sample::of(2, 3000);
+    let file = &sample.write(dir.path(), WIDE)[0];
+    let bytes = fs::read(file).unwrap();
+    let plan = sample.plan(WIDE).unwrap();
+    let last = plan.files[0].members.last().unwrap();
+    // The last member under another name.
+    let mut renamed = bytes.clone();
+    let start = usize::try_from(last.start).unwrap();
+    let mut header = tar::Header::from_byte_slice(&renamed[start..start + 512]).clone();
+    header.set_path("blobs/other").unwrap();
+    header.set_cksum();
+    renamed[start..start + 512].copy_from_slice(header.as_bytes());
+    fs::write(file, &renamed).unwrap();
+    let report = told(&check(dir.path(), None));
+    assert!(
+        report.contains("blobs/other is not in the index"),
+        "{report}"
+    );
+    assert!(
+        report.contains(&format!("{} is not there", last.path)),
+        "{report}"
+    );
+    // Cut off, and ended in order.
+    let cut = [&bytes[..start], &[0; 1024]].concat();
+    fs::write(file, cut).unwrap();
+    let report = told(&check(dir.path(), None));
+    assert!(
+        report.contains(&format!("{} is not there", last.path)),
+        "{report}"
+    );
+    fs::write(file, &bytes).unwrap();
+    fs::write(dir.path().join("mirror_seq1_000001.tar"), [0; 1024]).unwrap();
+    let report = told(&check(dir.path(), None));
+    assert!(
+        report.contains("000001.tar: the file is not in the index"),
+        "{report}"
+    );
+}
+
+#[test]
+fn signatures_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = Sample::of(2, 3000);
+    let ((signer, right), (_, wrong)) = (key(), key());
+    let write = |folder: &Path, sample: &Sample, signer: Option<&Signer>| {
+        let writer = Writer::open(folder, sample.signed(WIDE, signer).unwrap()).unwrap();
+        sample.fetch_all(&writer);
+        writer.finish().unwrap();
+    };
+    let signed = dir.path().join("signed");
+    write(&signed, &sample, Some(&signer));
+    assert!(check(&signed, None).is_signed);
+    assert_eq!(told(&check(&signed, Some(&right))), "");
+    assert!(told(&check(&signed, Some(&wrong))).contains("not of that key"));
+    let plain = dir.path().join("plain");
+    write(&plain, &sample, None);
+    assert_eq!(told(&check(&plain, None)), "");
+    assert!(told(&check(&plain, Some(&right))).contains("not signed"));
+    // Whole in itself, by somebody without the key.
+    let mut other = Sample::of(2, 3000);
+    other.extras.push(Extra::inline("charts/evil", "x"));
+    let (stranger, _) = key();
+    let forged = dir.path().join("forged");
+    write(&forged, &other, Some(&stranger));
+    assert_eq!(told(&check(&forged, None)), "");
+    assert_ne!(told(&check(&forged, Some(&right))), "");
+}

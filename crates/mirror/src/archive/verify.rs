@@ -1,0 +1,269 @@
+//! Whether a set is what it should be: every byte is read, and all faults are told.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use model::Error;
+use oci::{Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
+
+use super::index::{self, Index};
+use super::name::{self, INDEX, SIGNATURE};
+use super::read::{Hashed, Place, unreadable};
+use super::set::locate::Located;
+use super::set::{self, Set};
+use super::signature::{SIGNATURE_BYTES, Verifier};
+use super::walk::{Found, walk};
+
+/// Threads that hash: one disk is not faster with more.
+const HASHERS: usize = 4;
+
+/// What was found out about a set.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub files: usize,
+    pub members: usize,
+    /// Contents that were compared with their digests. Units: bytes.
+    pub hashed_bytes: u64,
+    /// Whether the set says what belongs to it; those of the peer do not.
+    pub has_index: bool,
+    /// Whether the index is signed, with whatever key.
+    pub is_signed: bool,
+    /// All that is wrong, each with its file or member.
+    pub faults: Vec<Error>,
+}
+
+/// Content, and what it has to have.
+struct Check {
+    path: String,
+    place: Place,
+    digests: Vec<Digest>,
+}
+
+/// Looks at a set without its index's word for anything: members are found by their headers.
+///
+/// `hashed` is called with the bytes that were read since it was called before, from several threads. Blocking.
+/// Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
+pub fn verify(
+    path: &Path,
+    key: Option<&Verifier>,
+    hashed: &(dyn Fn(u64) + Sync),
+) -> Result<Report, Error> {
+    let located = Located::find(path)?;
+    let mut report = Report::default();
+    report.note(located.check_numbers());
+    let mut files = Vec::new();
+    for path in located.paths() {
+        let mut members = Vec::new();
+        let walked = walk(path, |found| {
+            members.push(found);
+            Ok(true)
+        });
+        report.note(walked);
+        report.files += 1;
+        report.members += members.len();
+        files.push((path.clone(), members));
+    }
+    let index = report.index(&files, key);
+    let digests = index.map(|index| report.compare(&index, &located, &files));
+    let checks = checks(&files, digests.unwrap_or_default());
+    report.hash(&checks, hashed)?;
+    if let Some(set) = report.note(Set::open(path)) {
+        set.gather(&mut report.faults);
+    }
+    Ok(report)
+}
+
+type Files = [(Arc<Path>, Vec<Found>)];
+
+impl Report {
+    fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        match result {
+            Ok(value) => return Some(value),
+            // Looked at in two ways, a fault may be found twice.
+            Err(fault)
+                if self
+                    .faults
+                    .iter()
+                    .any(|it| it.to_string() == fault.to_string()) => {}
+            Err(fault) => self.faults.push(fault),
+        }
+        None
+    }
+
+    /// The index, whoever is to be believed.
+    fn index(&mut self, files: &Files, key: Option<&Verifier>) -> Option<Index> {
+        let read = |path: &str, limit: u64| {
+            let mut places = files.iter().flat_map(|(file, members)| {
+                let named = members.iter().filter(|it| it.path == path);
+                named.map(|it| set::place(file, it))
+            });
+            places.next().map(|place| place.read(limit))
+        };
+        let bytes = read(INDEX, index::LIMIT_BYTES).and_then(|read| self.note(read));
+        let signature = read(SIGNATURE, SIGNATURE_BYTES as u64);
+        self.is_signed = signature.is_some();
+        if let Some(key) = key {
+            let is_right = match (&bytes, &signature) {
+                (Some(bytes), Some(Ok(signature))) => key.accepts(bytes, signature),
+                _ => false,
+            };
+            if !is_right {
+                let reason = if self.is_signed {
+                    "it is not of that key"
+                } else {
+                    "the set is not signed"
+                };
+                self.faults.push(Error::invalid("signature", reason));
+            }
+        }
+        self.has_index = bytes.is_some();
+        self.note(Index::parse(&bytes?))
+    }
+
+    /// Every member of the index has to be there, in its place, and nothing else. Answers their digests.
+    fn compare(
+        &mut self,
+        index: &Index,
+        located: &Located,
+        files: &Files,
+    ) -> BTreeMap<(Arc<Path>, u64), Digest> {
+        let mut digests = BTreeMap::new();
+        let mut known = Vec::new();
+        for file in &index.files {
+            let Some(path) = self.note(located.named(&file.name)) else {
+                continue;
+            };
+            known.push(path);
+            let members = files
+                .iter()
+                .filter(|(other, _)| other == path)
+                .flat_map(|(_, it)| it);
+            let there: BTreeMap<_, _> = members.map(|found| (key_of(found), found)).collect();
+            let expected: BTreeMap<_, _> = file
+                .members
+                .iter()
+                .map(|it| ((it.path.as_str(), it.offset), it))
+                .collect();
+            for (key, member) in &expected {
+                let is_same =
+                    |found: &&Found| (found.size, &found.target) == (member.size, &member.target);
+                if !there.get(key).is_some_and(is_same) {
+                    self.fault(
+                        path,
+                        &format!("{} is not there as the index has it", member.path),
+                    );
+                }
+                if let Some(digest) = &member.digest {
+                    digests.insert((path.clone(), member.offset), digest.clone());
+                }
+            }
+            for (key, found) in there
+                .iter()
+                .filter(|(_, found)| !index::is_own(&found.path))
+            {
+                if !expected.contains_key(key) {
+                    self.fault(path, &format!("{} is not in the index", found.path));
+                }
+            }
+        }
+        for path in located.paths().filter(|path| !known.contains(path)) {
+            self.fault(path, "the file is not in the index");
+        }
+        digests
+    }
+
+    fn hash(&mut self, checks: &[Check], hashed: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
+        let next = AtomicUsize::new(0);
+        let faults = Mutex::new(Vec::new());
+        let work = || -> Result<(), Error> {
+            while let Some(check) = checks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if !check.is_right()? {
+                    let file = check.place.file.display();
+                    let fault =
+                        Error::invalid(file.to_string(), format!("{} is damaged", check.path));
+                    faults
+                        .lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push((check.place.clone(), fault));
+                }
+                hashed(check.place.size);
+            }
+            Ok(())
+        };
+        let threads = thread::available_parallelism().map_or(1, |it| it.get().min(HASHERS));
+        thread::scope(|scope| {
+            let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            let ended = running.into_iter().map(|it| {
+                let failed = |_| Error::internal("verifying an archive", "a thread has panicked");
+                it.join().map_err(failed).flatten()
+            });
+            ended.collect::<Result<(), Error>>()
+        })?;
+        let mut found = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.sort_by(|(a, _), (b, _)| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
+        self.faults
+            .extend(found.into_iter().map(|(_, fault)| fault));
+        self.hashed_bytes = checks.iter().map(|check| check.place.size).sum();
+        Ok(())
+    }
+
+    fn fault(&mut self, path: &Path, reason: &str) {
+        self.faults
+            .push(Error::invalid(path.display().to_string(), reason));
+    }
+}
+
+fn key_of(found: &Found) -> (&str, u64) {
+    (&found.path, found.offset)
+}
+
+/// What has a digest in the index, or in its name.
+fn checks(files: &Files, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (file, members) in files {
+        for found in members
+            .iter()
+            .filter(|it| it.target.is_none() && !it.path.ends_with('/'))
+        {
+            let mut expected = Vec::new();
+            expected.extend(digests.remove(&(file.clone(), found.offset)));
+            expected.extend(name::promised(&found.path).filter(|it| !expected.contains(it)));
+            if !expected.is_empty() {
+                checks.push(Check {
+                    path: found.path.clone(),
+                    place: set::place(file, found),
+                    digests: expected,
+                });
+            }
+        }
+    }
+    checks
+}
+
+impl Check {
+    fn is_right(&self) -> Result<bool, Error> {
+        for digest in &self.digests {
+            let mut content = Hashed::new(self.place.open()?, Hasher::new(digest.algorithm()));
+            io::copy(&mut content, &mut io::sink()).map_err(|e| unreadable(&self.place.file, e))?;
+            if content.finish() != *digest && !self.is_signed_manifest(digest)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The digest of a manifest of schema 1 is not over its signatures.
+    fn is_signed_manifest(&self, digest: &Digest) -> Result<bool, Error> {
+        if name::promised(&self.path).as_ref() != Some(digest)
+            || self.place.size > MANIFEST_LIMIT_BYTES as u64
+        {
+            return Ok(false);
+        }
+        let bytes = self.place.read(MANIFEST_LIMIT_BYTES as u64)?;
+        Ok(Manifest::parse(bytes, None).is_ok_and(|manifest| manifest.digest == *digest))
+    }
+}

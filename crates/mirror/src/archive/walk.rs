@@ -1,0 +1,159 @@
+//! The members of a file, found by its headers alone.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use model::Error;
+use tar::{Archive, EntryType};
+
+use super::header::{self, BLOCK_BYTES};
+use super::read::{truncated, unreadable};
+
+/// Headers of one member, long names and attributes included, which are read into memory. Units: bytes.
+const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
+/// What a file compressed by gzip begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// A member that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Relative; that of a folder ends with a slash.
+    pub(super) path: String,
+    /// Where the content begins. Units: bytes.
+    pub(super) offset: u64,
+    /// Of the content. Units: bytes.
+    pub(super) size: u64,
+    /// Of a symbolic link.
+    pub(super) target: Option<String>,
+}
+
+/// Calls `each` for every member until it answers false. Only after the last one is known whether the file has its end.
+///
+/// Blocking. Errors: Invalid – no tar, damaged, or without its end; NotFound; Internal – it cannot be read; those of
+/// `each`.
+pub(super) fn walk(
+    path: &Path,
+    mut each: impl FnMut(Found) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let file = File::open(path).map_err(|e| unreadable(path, e))?;
+    let length = file.metadata().map_err(|e| unreadable(path, e))?.len();
+    refuse_gzip(path, &file)?;
+    let budget = Rc::new(Cell::new(HEADERS_LIMIT_BYTES));
+    let mut archive = Archive::new(Headers {
+        file: &file,
+        budget: budget.clone(),
+    });
+    let mut end = 0;
+    for entry in archive.entries_with_seek().map_err(|e| damaged(path, &e))? {
+        let entry = entry.map_err(|e| damaged(path, &e))?;
+        budget.set(HEADERS_LIMIT_BYTES);
+        let (offset, size) = (entry.raw_file_position(), entry.size());
+        end = offset.saturating_add(header::padded(size));
+        if end > length {
+            return Err(truncated(path));
+        }
+        if let Some(found) = found(&entry, path)?
+            && !each(found)?
+        {
+            return Ok(());
+        }
+    }
+    let mut block = Vec::new();
+    let read = (&file)
+        .seek(SeekFrom::Start(end))
+        .and_then(|_| (&file).take(BLOCK_BYTES).read_to_end(&mut block));
+    read.map_err(|e| unreadable(path, e))?;
+    let is_end = block.len() as u64 == BLOCK_BYTES && block.iter().all(|byte| *byte == 0);
+    if is_end { Ok(()) } else { Err(truncated(path)) }
+}
+
+/// All members.
+///
+/// Blocking. Errors: as [`walk`].
+pub(super) fn members(path: &Path) -> Result<Vec<Found>, Error> {
+    let mut all = Vec::new();
+    walk(path, |found| {
+        all.push(found);
+        Ok(true)
+    })?;
+    Ok(all)
+}
+
+fn refuse_gzip(path: &Path, file: &File) -> Result<(), Error> {
+    let mut magic = [0; 2];
+    if file.read_exact_at(&mut magic, 0).is_ok() && magic == GZIP {
+        let reason = "it is compressed by gzip, archives are not: `gunzip` it first";
+        return Err(Error::invalid(path.display().to_string(), reason));
+    }
+    Ok(())
+}
+
+fn found<R: Read>(entry: &tar::Entry<'_, R>, path: &Path) -> Result<Option<Found>, Error> {
+    let is_folder = match entry.header().entry_type() {
+        EntryType::Directory => true,
+        EntryType::Regular | EntryType::Continuous | EntryType::Symlink => false,
+        // Nothing that an archive of images has.
+        _ => return Ok(None),
+    };
+    let wrong = |reason: &str| Error::invalid(path.display().to_string(), reason);
+    let text = |bytes: &[u8]| {
+        String::from_utf8(bytes.to_vec()).map_err(|_| wrong("a member's name is no text"))
+    };
+    let named = text(&entry.path_bytes())?;
+    let parts: Vec<&str> = named
+        .split('/')
+        .filter(|part| !["", "."].contains(part))
+        .collect();
+    if parts.contains(&"..") || named.starts_with('/') {
+        return Err(wrong(&format!("member {named:?} leads out of the archive")));
+    }
+    let mut member = parts.join("/");
+    if is_folder {
+        member.push('/');
+    }
+    let target = entry
+        .link_name_bytes()
+        .map(|bytes| text(&bytes))
+        .transpose()?;
+    Ok(Some(Found {
+        path: member,
+        offset: entry.raw_file_position(),
+        size: entry.size(),
+        target: target.filter(|_| entry.header().entry_type() == EntryType::Symlink),
+    }))
+}
+
+fn damaged(path: &Path, error: &io::Error) -> Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return truncated(path);
+    }
+    let reason = format!("it is no tar archive, or damaged: {error}");
+    Error::invalid(path.display().to_string(), reason)
+}
+
+/// A file of which only headers are read: what lies between them is skipped by seeking.
+struct Headers<'a> {
+    file: &'a File,
+    /// What may still be read before the next member. Units: bytes.
+    budget: Rc<Cell<u64>>,
+}
+
+impl Read for Headers<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        let left = self.budget.get().checked_sub(count as u64);
+        self.budget
+            .set(left.ok_or_else(|| io::Error::other("the headers of a member are too long"))?);
+        Ok(count)
+    }
+}
+
+impl Seek for Headers<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}

@@ -1,0 +1,358 @@
+//! Writes the files of a plan: what is small at once, blobs while they arrive, several at a time.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use model::Error;
+use oci::{Algorithm, Digest, Hasher};
+
+use self::blob::Progress;
+use super::header;
+use super::journal::{Entry, Journal, Records, Spot};
+use super::parts::Parts;
+use super::plan::{Kind, Member, Plan};
+use super::read::Hashed;
+use super::space;
+use super::takeover::{self, Offer};
+
+mod blob;
+
+pub use blob::BlobWriter;
+
+/// The files of a set while they are written. Clones write the same files.
+#[derive(Debug, Clone)]
+pub struct Writer(Arc<Shared>);
+
+/// A blob that is not whole yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub digest: Digest,
+    /// Units: bytes.
+    pub size: u64,
+    /// How much of it is there. Units: bytes.
+    pub written: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: Plan,
+    parts: Parts,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    journal: Journal,
+    blobs: BTreeMap<Digest, Wanted>,
+}
+
+#[derive(Debug)]
+struct Wanted {
+    size: u64,
+    /// Where it goes; one place at least. It is fetched to the first one.
+    spots: Vec<Spot>,
+    progress: Progress,
+}
+
+impl Writer {
+    /// Goes on where a run with the same layout was stopped, takes over what others have, and writes all but the blobs.
+    ///
+    /// Blocking. Errors: Conflict – somebody else writes there, there is not enough room, or a local file has changed
+    /// since it was planned; Internal – it cannot be written.
+    pub fn open(target: &Path, plan: Plan) -> Result<Self, Error> {
+        let parts = Parts::open(target, &plan)?;
+        let prepared =
+            Shared::prepare(&plan, &parts).map_err(|e| space::failed(target, plan.size(), e));
+        let Prepared {
+            records,
+            journal,
+            offers,
+            left,
+        } = prepared?;
+        space::check(target, left)?;
+        let shared = Shared::resume(plan, parts, records, journal)
+            .map_err(|e| space::failed(target, left, e))?;
+        shared.take_over(offers).map_err(|e| shared.failed(e))?;
+        for (number, member) in shared.plan.members() {
+            shared.write_small(number, member)?;
+        }
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// What has to be fetched, in the order of its places.
+    pub fn missing(&self) -> Vec<Missing> {
+        let state = self.0.state();
+        let mut missing: Vec<_> = state
+            .blobs
+            .iter()
+            .filter_map(|(digest, blob)| {
+                let missing = Missing {
+                    digest: digest.clone(),
+                    size: blob.size,
+                    written: blob.progress.written()?,
+                };
+                Some((blob.spots[0], missing))
+            })
+            .collect();
+        missing.sort_by_key(|(spot, _)| *spot);
+        missing.into_iter().map(|(_, missing)| missing).collect()
+    }
+
+    /// Begins a blob, or goes on with it; nothing when it is whole.
+    ///
+    /// Blocking: what is there is hashed again. Errors: NotFound – it is not planned; Conflict – somebody else writes
+    /// it; Internal – it cannot be read.
+    pub fn blob(&self, digest: &Digest) -> Result<Option<BlobWriter>, Error> {
+        BlobWriter::open(&self.0, digest)
+    }
+
+    /// Makes everything durable, and gives the files their names; those of an older set with the same sequence go.
+    ///
+    /// Blocking. Errors: Conflict – a blob is missing; Internal – it cannot be written.
+    pub fn finish(self) -> Result<Vec<PathBuf>, Error> {
+        if let [Missing { digest, .. }, others @ ..] = &self.missing()[..] {
+            let reason = format!(
+                "blob {digest} and {} others are not in the archive yet",
+                others.len()
+            );
+            return Err(Error::conflict(reason));
+        }
+        let finished = || {
+            for number in 0..self.0.plan.files.len() {
+                self.0.parts.file(number)?.sync_all()?;
+            }
+            self.0.state().journal.note_finishing()?;
+            self.0.parts.name()
+        };
+        finished().map_err(|e| self.0.failed(e))
+    }
+}
+
+/// What was found before anything was written.
+struct Prepared {
+    records: Records,
+    journal: Journal,
+    offers: BTreeMap<Digest, Offer>,
+    /// What has no room yet, even with that of the offers. Units: bytes.
+    left: u64,
+}
+
+impl Shared {
+    fn prepare(plan: &Plan, parts: &Parts) -> io::Result<Prepared> {
+        let (records, journal) = Journal::open(parts.folder())?;
+        if records.is_finishing {
+            parts.unname()?;
+        }
+        let blobs = wanted(plan, &records);
+        let mut offers = BTreeMap::new();
+        for folder in parts.others()? {
+            for offer in takeover::offers(&folder)? {
+                let blob = blobs.get(offer.digest());
+                if blob.is_some_and(|it| it.size == offer.size() && it.progress != Progress::Whole)
+                {
+                    offers.insert(offer.digest().clone(), offer);
+                }
+            }
+        }
+        let gained = offers.values().map(Offer::size).sum();
+        let left = left(plan, parts)?.saturating_sub(gained);
+        Ok(Prepared {
+            records,
+            journal,
+            offers,
+            left,
+        })
+    }
+
+    fn resume(
+        plan: Plan,
+        parts: Parts,
+        mut records: Records,
+        mut journal: Journal,
+    ) -> io::Result<Self> {
+        let mut lost = Vec::new();
+        for (number, file) in plan.files.iter().enumerate() {
+            if parts.prepare(number, file.size)? {
+                lost.extend(
+                    records
+                        .blobs
+                        .keys()
+                        .filter(|spot| spot.0 == number)
+                        .copied(),
+                );
+            }
+        }
+        if records.is_doubtful {
+            lost.extend(doubtful(&records, &parts)?);
+        }
+        for spot in lost {
+            if let Some(mut entry) = records.blobs.remove(&spot) {
+                entry.written = 0;
+                journal.note(spot, &entry)?;
+            }
+        }
+        journal.note_boot()?;
+        let blobs = wanted(&plan, &records);
+        Ok(Self {
+            plan,
+            parts,
+            state: Mutex::new(State { journal, blobs }),
+        })
+    }
+
+    /// Takes blobs out of the unfinished files of other layouts, and removes those.
+    fn take_over(&self, offers: BTreeMap<Digest, Offer>) -> io::Result<()> {
+        for offer in offers.into_values() {
+            if self.take(&offer)? {
+                offer.give_up()?;
+            }
+        }
+        self.parts
+            .others()?
+            .iter()
+            .try_for_each(fs::remove_dir_all)?;
+        self.settle()
+    }
+
+    fn take(&self, offer: &Offer) -> io::Result<bool> {
+        let mut state = self.state();
+        let State { journal, blobs } = &mut *state;
+        let Some(blob) = blobs.get_mut(offer.digest()) else {
+            return Ok(false);
+        };
+        let (number, offset) = blob.spots[0];
+        if !offer.copy(self.parts.file(number)?, offset)? {
+            return Ok(false);
+        }
+        journal.note(blob.spots[0], &blob.entry(offer.digest(), blob.size))?;
+        blob.progress = Progress::Whole;
+        Ok(true)
+    }
+
+    /// Copies blobs that are whole in one of their places to the others.
+    fn settle(&self) -> io::Result<()> {
+        let mut state = self.state();
+        let State { journal, blobs } = &mut *state;
+        let is_whole = |blob: &Wanted| blob.progress == Progress::Whole && blob.spots.len() > 1;
+        let mut whole = blobs.iter().filter(|(_, blob)| is_whole(blob));
+        whole.try_for_each(|(digest, blob)| self.spread(digest, blob, journal))
+    }
+
+    /// Copies a blob from its first place to the others, and notes it.
+    fn spread(&self, digest: &Digest, blob: &Wanted, journal: &mut Journal) -> io::Result<()> {
+        let (number, offset) = blob.spots[0];
+        for (other, at) in &blob.spots[1..] {
+            let (from, into) = (self.parts.file(number)?, self.parts.file(*other)?);
+            takeover::copy(&from, offset, blob.size, into, *at)?;
+        }
+        journal.note(blob.spots[0], &blob.entry(digest, blob.size))
+    }
+
+    fn write_small(&self, number: usize, member: &Member) -> Result<(), Error> {
+        let headers = header::bytes(member, self.plan.mtime)?;
+        let written = || {
+            let file = self.parts.file(number)?;
+            file.write_all_at(&headers, member.start)?;
+            match &member.kind {
+                Kind::Inline(bytes) => file.write_all_at(bytes, member.offset)?,
+                Kind::Local(from) => return copy_local(from, member, file),
+                Kind::Blob(_) | Kind::Symlink(_) | Kind::Directory => {}
+            }
+            Ok(true)
+        };
+        match written() {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let reason = "a file changed while the archive was made, run it again";
+                Err(Error::conflict(format!("{}: {reason}", member.path)))
+            }
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        space::failed(
+            self.parts.target(),
+            left(&self.plan, &self.parts).unwrap_or_default(),
+            error,
+        )
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wanted {
+    fn entry(&self, digest: &Digest, written: u64) -> Entry {
+        Entry {
+            digest: digest.clone(),
+            size: self.size,
+            written,
+        }
+    }
+}
+
+/// What has no room in its files yet. Units: bytes.
+fn left(plan: &Plan, parts: &Parts) -> io::Result<u64> {
+    const BLOCK_BYTES: u64 = 512;
+    let has_room = |number| match fs::metadata(parts.path(number)) {
+        Ok(file) => Ok(file.blocks() * BLOCK_BYTES),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    };
+    let files = plan.files.iter().enumerate();
+    files
+        .map(|(number, file)| Ok(file.size.saturating_sub(has_room(number)?)))
+        .sum()
+}
+
+/// What is not there although it was written: the machine has been down since. Blobs that are not whole are not worth
+/// a look.
+fn doubtful(records: &Records, parts: &Parts) -> io::Result<Vec<Spot>> {
+    let mut lost = Vec::new();
+    for (spot, entry) in &records.blobs {
+        let is_there = match parts.file(spot.0) {
+            Ok(file) => entry.is_whole() && takeover::has_digest(&file, spot.1, entry)?,
+            Err(_) => false,
+        };
+        if !is_there {
+            lost.push(*spot);
+        }
+    }
+    Ok(lost)
+}
+
+/// The blobs of a plan, as far as they are there.
+fn wanted(plan: &Plan, records: &Records) -> BTreeMap<Digest, Wanted> {
+    let mut blobs: BTreeMap<Digest, Wanted> = BTreeMap::new();
+    for (number, member) in plan.members() {
+        let Kind::Blob(digest) = &member.kind else {
+            continue;
+        };
+        let spot = (number, member.offset);
+        let known = records.blobs.get(&spot);
+        let known = known.filter(|it| it.digest == *digest && it.size == member.size);
+        let blob = blobs.entry(digest.clone()).or_insert_with(|| Wanted {
+            size: member.size,
+            spots: Vec::new(),
+            progress: Progress::of(known),
+        });
+        blob.spots.push(spot);
+    }
+    blobs
+}
+
+/// Answers whether the file is still what was planned.
+fn copy_local(from: &Path, member: &Member, into: File) -> io::Result<bool> {
+    use std::io::{Read as _, Seek as _};
+    let mut into = into;
+    into.seek(io::SeekFrom::Start(member.offset))?;
+    let mut source = Hashed::new(File::open(from)?, Hasher::new(Algorithm::Sha256));
+    let count = io::copy(&mut source.by_ref().take(member.size), &mut into)?;
+    Ok(count == member.size && Some(source.finish()) == member.digest)
+}

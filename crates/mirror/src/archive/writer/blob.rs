@@ -1,0 +1,208 @@
+//! A blob on its way into its place.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use model::Error;
+use oci::{Digest, Hasher};
+
+use super::{Shared, State};
+use crate::archive::journal::Entry;
+use crate::archive::takeover;
+
+/// How much is written between two lines of the journal: what is fetched again after a kill. Units: bytes.
+const NOTE_BYTES: u64 = 4 << 20;
+
+/// How far a blob is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// So many bytes are there.
+    Partial(u64),
+    /// Somebody writes it, and had so many bytes at the beginning.
+    Busy(u64),
+    /// It is in all its places.
+    Whole,
+}
+
+/// Writes one blob from front to back. What was written before it is dropped is there the next time.
+#[derive(Debug)]
+pub struct BlobWriter {
+    shared: Arc<Shared>,
+    digest: Digest,
+    size: u64,
+    file: File,
+    offset: u64,
+    /// Nothing where the source verifies what it sends.
+    hasher: Option<Hasher>,
+    written: u64,
+    /// What the journal knows of it.
+    noted: u64,
+    is_done: bool,
+}
+
+impl Progress {
+    pub(super) fn of(known: Option<&Entry>) -> Self {
+        match known {
+            Some(entry) if entry.is_whole() => Self::Whole,
+            Some(entry) => Self::Partial(entry.written),
+            None => Self::Partial(0),
+        }
+    }
+
+    /// What is there of a blob that is not whole. Units: bytes.
+    pub(super) fn written(self) -> Option<u64> {
+        match self {
+            Self::Partial(written) | Self::Busy(written) => Some(written),
+            Self::Whole => None,
+        }
+    }
+}
+
+impl BlobWriter {
+    pub(super) fn open(shared: &Arc<Shared>, digest: &Digest) -> Result<Option<Self>, Error> {
+        let mut state = shared.state();
+        let blob = state.blobs.get_mut(digest);
+        let blob = blob.ok_or_else(|| Error::not_found("planned blob", digest))?;
+        let (written, size, spot) = match blob.progress {
+            Progress::Whole => return Ok(None),
+            Progress::Busy(_) => {
+                return Err(Error::conflict(format!("blob {digest} is being written")));
+            }
+            Progress::Partial(written) => (written, blob.size, blob.spots[0]),
+        };
+        blob.progress = Progress::Busy(written);
+        drop(state);
+        let opened = || {
+            let file = shared.parts.file(spot.0)?;
+            let hasher = takeover::hashed(&file, spot.1, written, digest)?;
+            Ok((file, hasher.ok_or(io::ErrorKind::UnexpectedEof)?))
+        };
+        match opened() {
+            Ok((file, hasher)) => Ok(Some(Self {
+                shared: shared.clone(),
+                digest: digest.clone(),
+                size,
+                file,
+                offset: spot.1,
+                hasher: Some(hasher),
+                written,
+                noted: written,
+                is_done: false,
+            })),
+            Err(error) => {
+                shared.set(digest, Progress::Partial(0));
+                Err(shared.failed(error))
+            }
+        }
+    }
+
+    /// How much is there, so that only the rest is fetched. Units: bytes.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The hasher that has seen what is there, for a source that compares the digest itself. It has to be asked for before
+    /// the first write, and the digest is not compared here then: bytes are hashed once.
+    pub fn take_hasher(&mut self) -> Hasher {
+        let hasher = self.hasher.take();
+        hasher.unwrap_or_else(|| Hasher::new(self.digest.algorithm()))
+    }
+
+    /// Forgets what is there: it is sent from the beginning.
+    pub fn restart(&mut self) {
+        self.hasher = Some(Hasher::new(self.digest.algorithm()));
+        self.written = 0;
+        self.noted = 0;
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// Blocking. Errors: Invalid – more than the blob has; Conflict – the medium is full; Internal – it cannot be written.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() as u64 > self.size - self.written {
+            return Err(self.wrong("is larger than its manifest says"));
+        }
+        let at = self.offset + self.written;
+        let written = self.file.write_all_at(bytes, at);
+        written.map_err(|e| self.shared.failed(e))?;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(bytes);
+        }
+        self.written += bytes.len() as u64;
+        // A line that tells of all bytes is for what has its digest.
+        if self.written - self.noted >= NOTE_BYTES && self.written < self.size {
+            self.note(self.written).map_err(|e| self.shared.failed(e))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that it is whole. One with another digest is begun again the next time.
+    ///
+    /// Blocking. Errors: Invalid – it has another size or digest; Conflict and Internal as [`Self::write`].
+    pub fn finish(mut self) -> Result<(), Error> {
+        if self.written < self.size {
+            return Err(self.wrong("is smaller than its manifest says"));
+        }
+        let actual = self.hasher.take().map(Hasher::finish);
+        if actual.is_some_and(|actual| actual != self.digest) {
+            return Err(self.wrong("has another digest"));
+        }
+        let mut state = self.shared.state();
+        let State { journal, blobs } = &mut *state;
+        if let Some(blob) = blobs.get_mut(&self.digest) {
+            let spread = self.shared.spread(&self.digest, blob, journal);
+            if let Err(error) = spread {
+                drop(state);
+                return Err(self.shared.failed(error));
+            }
+            blob.progress = Progress::Whole;
+        }
+        drop(state);
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn note(&mut self, written: u64) -> io::Result<()> {
+        let mut state = self.shared.state();
+        let State { journal, blobs } = &mut *state;
+        if let Some(blob) = blobs.get(&self.digest) {
+            journal.note(blob.spots[0], &blob.entry(&self.digest, written))?;
+        }
+        drop(state);
+        self.noted = written;
+        Ok(())
+    }
+
+    fn wrong(&self, how: &str) -> Error {
+        Error::invalid("blob", format!("{}: what was sent {how}", self.digest))
+    }
+}
+
+impl Drop for BlobWriter {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        // One with all bytes and another digest would be taken for whole.
+        let kept = if self.written < self.size {
+            self.written
+        } else {
+            0
+        };
+        if kept < self.size {
+            // Without the line, the next run fetches a little more.
+            self.note(kept).ok();
+        }
+        self.shared.set(&self.digest, Progress::Partial(kept));
+    }
+}
+
+impl Shared {
+    fn set(&self, digest: &Digest, progress: Progress) {
+        if let Some(blob) = self.state().blobs.get_mut(digest) {
+            blob.progress = progress;
+        }
+    }
+}
