@@ -1,3 +1,5 @@
+mod properties;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -124,6 +126,11 @@ const SPOILT: &[(Rule, &str, Change)] = &[
         |v| {
             v[0]["icon"]["base64data"] = json!("a");
         },
+    ),
+    (
+        Rule::Members,
+        "parse channel \"stable\": entries: [0]: duplicate field `name`",
+        |v| v[1]["entries"][0]["Name"] = json!("other"),
     ),
     (
         Rule::PackageNamed,
@@ -412,6 +419,11 @@ const SPOILT: &[(Rule, &str, Change)] = &[
         |v| {
             v[7]["schema"] = json!("-x");
         },
+    ),
+    (
+        Rule::CustomSchema,
+        "invalid custom schema meta: invalid packageName \"etcd io\"",
+        |v| *v = vec![json!({"schema": "mine", "package": "etcd io"})],
     ),
 ];
 
