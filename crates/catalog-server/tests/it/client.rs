@@ -12,6 +12,8 @@ use tonic_prost::ProstCodec;
 
 /// Units: bytes. More than any message here.
 const MAX_MESSAGE: usize = 64 << 20;
+/// Units: bytes. Less than most replies.
+const NARROW: u32 = 1 << 10;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -21,6 +23,12 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) async fn new(address: &str) -> Self {
         Self::connect(Endpoint::from_shared(address.to_owned()).unwrap()).await
+    }
+
+    /// Takes little at once.
+    pub(crate) async fn narrow(address: &str) -> Self {
+        let endpoint = Endpoint::from_shared(address.to_owned()).unwrap();
+        Self::connect(endpoint.initial_stream_window_size(NARROW)).await
     }
 
     /// As if `name` had been dialled, which leads to `address`.

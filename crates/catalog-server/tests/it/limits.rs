@@ -8,6 +8,7 @@ use prost::Message as _;
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
 
+use crate::client::Client;
 use crate::server::{CATALOG, Server};
 
 /// Whatever the machine's speed.
@@ -204,4 +205,25 @@ async fn streams_that_nobody_reads_hold_up_nobody() {
         count += 1;
     }
     assert_eq!(count, 400);
+}
+
+#[tokio::test]
+async fn ten_thousand_streams_that_are_given_up_hold_up_nobody() {
+    const STREAMS: usize = 10_000;
+    let server = Server::empty(Options::default()).await;
+    server.serve(&long());
+    let mut rude = Client::narrow(&server.address()).await;
+    for _ in 0..STREAMS {
+        let request = Request::new(ListBundlesRequest {});
+        // There is far more to come than is on its way.
+        let begun = rude.begin::<_, Bundle>("api.Registry", "ListBundles", request);
+        if begun.await.is_err() {
+            // What comes for streams that are gone becomes too much for its own end of the connection.
+            rude = Client::narrow(&server.address()).await;
+        }
+    }
+    let client = server.client().await;
+    let all = client.all::<_, Bundle>("ListBundles", ListBundlesRequest {});
+    let all = tokio::time::timeout(DEADLINE, all).await.unwrap();
+    assert_eq!(all.unwrap().len(), 400);
 }

@@ -41,6 +41,21 @@ async fn a_registry_that_disappears_during_the_pull_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_registry_that_disappears_during_a_later_pull_takes_nothing_away() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    let world = World::start(&registry.image()).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    registry.feel(Mood::BreaksOff(u32::MAX));
+    registry.push(&[configs(&package("a", "2.0.0"))]);
+    world.until("/readyz", |text| text.contains("ailing")).await;
+    world.until_head("catalog", "a.v1.0.0").await;
+    registry.feel(Mood::Well);
+    world.until_head("catalog", "a.v2.0.0").await;
+    assert!(is_tidy(&world.path("cache")));
+}
+
+#[tokio::test]
 async fn why_there_is_no_catalog_is_told_until_there_is_one() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
