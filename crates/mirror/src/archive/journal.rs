@@ -40,7 +40,11 @@ pub(super) struct Records {
 
 /// A journal that is written.
 #[derive(Debug)]
-pub(super) struct Journal(File);
+pub(super) struct Journal {
+    file: File,
+    /// Of its whole lines. Units: bytes.
+    length: u64,
+}
 
 impl Records {
     /// Reads up to the end or to the first line that is not whole.
@@ -112,7 +116,7 @@ impl Journal {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         // Half a line would hide those after it.
         file.set_len(length)?;
-        Ok((records, Self(file)))
+        Ok((records, Self { file, length }))
     }
 
     /// From here on it tells of what was written, or looked at again, during this boot.
@@ -136,12 +140,17 @@ impl Journal {
     /// Everything is whole and on the medium.
     pub(super) fn note_finishing(&mut self) -> io::Result<()> {
         self.append("finishing")?;
-        self.0.sync_all()
+        self.file.sync_all()
     }
 
     fn append(&mut self, body: &str) -> io::Result<()> {
         let line = format!("{:08x} {body}\n", crc32fast::hash(body.as_bytes()));
-        self.0.write_all(line.as_bytes())
+        if let Err(error) = self.file.write_all(line.as_bytes()) {
+            self.file.set_len(self.length)?;
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        Ok(())
     }
 }
 
@@ -203,6 +212,21 @@ mod tests {
         damaged[second] ^= 1;
         assert_eq!(known(&damaged), []);
         assert_eq!(known(b""), []);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_up_to_where_they_make_sense(bytes: Vec<u8>) {
+            let dir = tempfile::tempdir().unwrap();
+            let (_, mut journal) = Journal::open(dir.path()).unwrap();
+            journal.note((3, 4), &entry(5)).unwrap();
+            let path = dir.path().join(NAME);
+            let whole = fs::read(&path).unwrap();
+            fs::write(&path, [&whole[..], &bytes].concat()).unwrap();
+            let (records, _) = Journal::open(dir.path()).unwrap();
+            proptest::prop_assert_eq!(records.blobs[&(3, 4)].written, 5);
+            proptest::prop_assert_eq!(fs::read(&path).unwrap(), whole);
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub fn verify(
     let index = report.index(&files, key);
     let digests = index.map(|index| report.compare(&index, &located, &files));
     let checks = checks(&files, digests.unwrap_or_default());
-    report.hash(&checks, hashed)?;
+    report.hash(&checks, hashed);
     if let Some(set) = report.note(Set::open(path)) {
         set.gather(&mut report.faults);
     }
@@ -176,39 +176,31 @@ impl Report {
         digests
     }
 
-    fn hash(&mut self, checks: &[Check], hashed: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
+    fn hash(&mut self, checks: &[Check], hashed: &(dyn Fn(u64) + Sync)) {
         let next = AtomicUsize::new(0);
-        let faults = Mutex::new(Vec::new());
-        let work = || -> Result<(), Error> {
-            while let Some(check) = checks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if !check.is_right()? {
-                    let file = check.place.file.display();
-                    let fault =
-                        Error::invalid(file.to_string(), format!("{} is damaged", check.path));
-                    faults
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push((check.place.clone(), fault));
+        let faults = Mutex::new(BTreeMap::new());
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(check) = checks.get(number) else {
+                    return;
+                };
+                if let Err(fault) = check.run() {
+                    let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
+                    faults.insert(number, fault);
                 }
                 hashed(check.place.size);
             }
-            Ok(())
         };
         let threads = thread::available_parallelism().map_or(1, |it| it.get().min(HASHERS));
         thread::scope(|scope| {
-            let running: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            let ended = running.into_iter().map(|it| {
-                let failed = |_| Error::internal("verifying an archive", "a thread has panicked");
-                it.join().map_err(failed).flatten()
-            });
-            ended.collect::<Result<(), Error>>()
-        })?;
-        let mut found = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
-        found.sort_by(|(a, _), (b, _)| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
-        self.faults
-            .extend(found.into_iter().map(|(_, fault)| fault));
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+        let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.faults.extend(faults.into_values());
         self.hashed_bytes = checks.iter().map(|check| check.place.size).sum();
-        Ok(())
     }
 
     fn fault(&mut self, path: &Path, reason: &str) {
@@ -245,15 +237,17 @@ fn checks(files: &Files, mut digests: BTreeMap<(Arc<Path>, u64), Digest>) -> Vec
 }
 
 impl Check {
-    fn is_right(&self) -> Result<bool, Error> {
+    fn run(&self) -> Result<(), Error> {
+        let Place { file, .. } = &self.place;
         for digest in &self.digests {
             let mut content = Hashed::new(self.place.open()?, Hasher::new(digest.algorithm()));
-            io::copy(&mut content, &mut io::sink()).map_err(|e| unreadable(&self.place.file, e))?;
+            io::copy(&mut content, &mut io::sink()).map_err(|e| unreadable(file, e))?;
             if content.finish() != *digest && !self.is_signed_manifest(digest)? {
-                return Ok(false);
+                let reason = format!("{} is damaged", self.path);
+                return Err(Error::invalid(file.display().to_string(), reason));
             }
         }
-        Ok(true)
+        Ok(())
     }
 
     /// The digest of a manifest of schema 1 is not over its signatures.

@@ -1,7 +1,7 @@
 //! Sets that are planned, written, read again and damaged.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -230,4 +230,40 @@ fn key() -> (Signer, Verifier) {
     let signer = Signer::from_pem(pem.as_bytes()).unwrap();
     let verifier = signer.verifier();
     (signer, verifier)
+}
+
+/// The same members without ours, packed again by somebody else.
+fn repack(
+    from: &[PathBuf],
+    to: &Path,
+    change: impl Fn(&str, &mut tar::Header, Vec<u8>) -> Option<(String, Vec<u8>)>,
+) {
+    fs::create_dir_all(to).unwrap();
+    for path in from {
+        let mut archive = tar::Archive::new(File::open(path).unwrap());
+        let mut builder =
+            tar::Builder::new(File::create(to.join(path.file_name().unwrap())).unwrap());
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(entry.header().entry_type());
+            header.set_mode(0o644);
+            if let Some(target) = entry.link_name().unwrap() {
+                header.set_link_name(target).unwrap();
+            }
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+            if path.starts_with("atoll/") {
+                continue;
+            }
+            if let Some((path, bytes)) = change(&path, &mut header, bytes) {
+                header.set_size(bytes.len() as u64);
+                builder
+                    .append_data(&mut header, path, bytes.as_slice())
+                    .unwrap();
+            }
+        }
+        builder.finish().unwrap();
+    }
 }

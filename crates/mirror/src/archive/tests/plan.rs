@@ -1,7 +1,6 @@
 //! What lies where.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 

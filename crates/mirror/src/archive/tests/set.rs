@@ -1,6 +1,6 @@
 //! Sets that are opened: ours, those of others, and such as are not whole.
 
-use std::fs::File;
+use proptest::prelude::*;
 
 use super::*;
 use crate::archive::{METADATA, Set, describe};
@@ -13,42 +13,6 @@ fn sample() -> Sample {
 
 fn open_error(path: &Path) -> String {
     Set::open(path).unwrap_err().to_string()
-}
-
-/// The same members without ours, packed again by somebody else.
-fn repack(
-    from: &[PathBuf],
-    to: &Path,
-    change: impl Fn(&str, &mut tar::Header, Vec<u8>) -> Option<(String, Vec<u8>)>,
-) {
-    fs::create_dir_all(to).unwrap();
-    for path in from {
-        let mut archive = tar::Archive::new(File::open(path).unwrap());
-        let mut builder =
-            tar::Builder::new(File::create(to.join(path.file_name().unwrap())).unwrap());
-        for entry in archive.entries().unwrap() {
-            let mut entry = entry.unwrap();
-            let path = entry.path().unwrap().display().to_string();
-            let mut header = tar::Header::new_gnu();
-            header.set_entry_type(entry.header().entry_type());
-            header.set_mode(0o644);
-            if let Some(target) = entry.link_name().unwrap() {
-                header.set_link_name(target).unwrap();
-            }
-            let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
-            if path.starts_with("atoll/") {
-                continue;
-            }
-            if let Some((path, bytes)) = change(&path, &mut header, bytes) {
-                header.set_size(bytes.len() as u64);
-                builder
-                    .append_data(&mut header, path, bytes.as_slice())
-                    .unwrap();
-            }
-        }
-        builder.finish().unwrap();
-    }
 }
 
 fn check(set: &Set, sample: &Sample) {
@@ -330,5 +294,72 @@ fn truncated_files_are_not_opened() {
         assert!(open_error(to).contains("cop"), "{}", open_error(to));
         fs::write(to, &bytes).unwrap();
         check(&Set::open(to).unwrap(), &sample);
+    }
+}
+
+#[test]
+fn manifests_of_schema_1_keep_their_signatures() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = sample();
+    let bytes = Bytes::from_static(include_bytes!("../../../../oci/fixtures/schema1.json"));
+    let manifest = Manifest::parse(bytes.clone(), None).unwrap();
+    assert_ne!(manifest.digest, Digest::sha256(&bytes));
+    sample.wanted("misc/old", &manifest.digest);
+    sample.associate("misc/old", &manifest, true);
+    for layer in manifest.blobs() {
+        // Whatever they are: nobody looks at contents here.
+        sample.content.blobs.insert(
+            layer.digest.clone(),
+            Blob {
+                size: 0,
+                sources: BTreeSet::from([origin()]),
+            },
+        );
+    }
+    sample
+        .content
+        .manifests
+        .insert(manifest.digest.clone(), manifest.clone());
+    let plan = sample.plan(WIDE).unwrap();
+    let writer = Writer::open(dir.path(), plan).unwrap();
+    for missing in writer.missing() {
+        if sample.blobs.contains_key(&missing.digest) {
+            sample.fetch(&writer, &missing.digest);
+        } else {
+            let mut blob = writer.blob(&missing.digest).unwrap().unwrap();
+            drop(blob.take_hasher());
+            blob.finish().unwrap();
+        }
+    }
+    writer.finish().unwrap();
+    let content = Set::open(dir.path()).unwrap().content().unwrap();
+    assert_eq!(content.manifests[&manifest.digest], manifest);
+    let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+    let told: Vec<_> = report.faults.iter().map(ToString::to_string).collect();
+    let of_manifest = |line: &&String| line.contains(manifest.digest.hex());
+    assert_eq!(told.iter().find(of_manifest), None);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_damage_makes_it_panic(places in prop::collection::vec((0_usize..30_000, any::<u8>()), 1..20)) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sample = Sample::of(2, 500);
+        sample.extras.push(Extra::inline(format!("charts/{}", "n".repeat(150)), "long"));
+        let file = sample.write(dir.path(), WIDE).remove(0);
+        let mut bytes = fs::read(&file).unwrap();
+        let length = bytes.len();
+        for (at, byte) in places {
+            bytes[at % length] = byte;
+        }
+        fs::write(&file, bytes).unwrap();
+        let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+        if let Ok(content) = Set::open(dir.path()).and_then(|set| set.content()) {
+            prop_assert_eq!(content.manifests, sample.content.manifests);
+        } else {
+            prop_assert!(!report.faults.is_empty());
+        }
     }
 }

@@ -34,6 +34,43 @@ fn whole_sets_have_no_faults() {
 }
 
 #[test]
+fn archives_of_others_are_compared_by_their_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let sample = Sample::of(3, 1000);
+    let files = sample.write(&dir.path().join("a"), 14_000);
+    let other = dir.path().join("b");
+    repack(&files, &other, |path, _, bytes| {
+        Some((path.to_owned(), bytes))
+    });
+    let report = check(&other, None);
+    assert_eq!((told(&report).as_str(), report.has_index), ("", false));
+    let damaged = Digest::sha256(&noise("all", 1000));
+    let manifest = sample.content.images[1].digest.clone();
+    repack(&files, &other, |path, _, mut bytes| {
+        if path.ends_with(damaged.hex()) || path.ends_with(manifest.hex()) {
+            bytes[0] ^= 1;
+        }
+        Some((path.to_owned(), bytes))
+    });
+    let report = told(&check(&other, None));
+    for digest in [damaged, manifest] {
+        assert!(
+            report.contains(&format!("blobs/{digest} is damaged")),
+            "{report}"
+        );
+    }
+    let tag = "v2/acme/op2/manifests/v1";
+    repack(&files, &other, |path, _, bytes| {
+        (path != tag).then(|| (path.to_owned(), bytes))
+    });
+    let report = told(&check(&other, None));
+    assert!(
+        report.contains("acme/op2") && report.contains("tag v1"),
+        "{report}"
+    );
+}
+
+#[test]
 fn any_changed_byte_is_found() {
     let dir = tempfile::tempdir().unwrap();
     let sample = Sample::of(3, 1000);
