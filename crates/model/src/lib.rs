@@ -15,6 +15,7 @@ pub mod inventory;
 pub mod logs;
 pub mod manifests;
 pub mod mirror_metadata;
+mod nearest;
 pub mod network;
 pub mod operators;
 pub mod steps;
@@ -24,4 +25,5 @@ pub mod versions;
 mod wire;
 
 pub use error::Error;
+pub use nearest::nearest;
 pub use wire::UnknownValue;

@@ -252,47 +252,12 @@ fn placed(values: &Values, name: &str, reason: &str) -> String {
 fn nearest(name: &str) -> Option<&'static str> {
     let settings = Settings::VARIABLES.iter().map(|known| known.field);
     let known = settings.chain(FOREIGN.iter().map(|foreign| foreign.name));
-    let limit = name.len() / 5;
-    known
-        .map(|known| (distance(name, known), known))
-        .filter(|(distance, _)| *distance <= limit)
-        .min()
-        .map(|(_, known)| known)
-}
-
-/// How many letters have to be put in, taken out or changed. Source: Levenshtein.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let changed = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    model::nearest(name, known, name.len() / 5)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances() {
-        for (a, b, expected) in [
-            ("", "", 0),
-            ("abc", "abc", 0),
-            ("abc", "ac", 1),
-            ("ac", "abc", 1),
-            ("abc", "axc", 1),
-            ("kitten", "sitting", 3),
-            ("", "abc", 3),
-        ] {
-            assert_eq!(distance(a, b), expected, "{a} {b}");
-        }
-    }
 
     #[test]
     fn nothing_is_foreign_that_is_ours() {
