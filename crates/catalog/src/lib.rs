@@ -26,5 +26,5 @@ pub mod write;
 
 pub use document::{Document, Origin, PACKAGE};
 pub use problem::{Problem, Problems, Rule};
-pub use read::{MAX_DOCUMENT_BYTES, cores, read, read_files, yaml_to_json};
+pub use read::{MAX_DOCUMENT_BYTES, cores, located, read, read_files, yaml_to_json};
 pub use walk::{Walk, walk};

@@ -187,7 +187,7 @@ fn chunk(text: &[u8], line: u64, out: &mut Out<'_>) -> Result<(), Gone> {
             let text = "there is no document here, only comments, white space or null; remove it";
             out.problem(line, Rule::Document, text.to_owned())
         }
-        Err(wrong) => out.problem(at(wrong.line), Rule::Syntax, wrong.why),
+        Err(wrong) => out.problem(at(wrong.place.line), Rule::Syntax, wrong.why),
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 pub use self::cut::MAX_DOCUMENT_BYTES;
-pub use self::yaml::to_json as yaml_to_json;
+pub use self::yaml::{located, to_json as yaml_to_json};
 use crate::normal::Writer;
 use crate::{Document, Origin, Problem, Problems, Rule, walk};
 

@@ -217,12 +217,12 @@ impl Expansion<'_> {
     }
 
     fn wrong(&self, at: usize, why: impl Into<String>) -> Wrong {
-        Wrong::new(self.nodes.get(at).line, why)
+        Wrong::new(self.nodes.get(at).place, why)
     }
 }
 
 /// What a key becomes that is no text. Source: `sigs.k8s.io/yaml`.
-fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
+pub(super) fn name<'a>(scalar: &'a Scalar<'_>) -> Option<Cow<'a, str>> {
     match scalar {
         Scalar::Text(text) => Some(Cow::Borrowed(text)),
         Scalar::Bool(value) => Some(value.to_string().into()),

@@ -4,6 +4,7 @@
 //! anchor is written again wherever it is named.
 
 mod expand;
+pub mod located;
 mod nodes;
 mod quoted;
 mod scalar;
@@ -13,18 +14,29 @@ use self::quoted::Deepened;
 use super::cut::MAX_DOCUMENT_BYTES;
 use crate::normal::{Malformed, Style, Writer};
 
+/// The peer would read the first only, and say nothing.
+const UNSEPARATED: &str =
+    "another document begins here; put a line `---` before it, or only the first is read";
+
 /// What is wrong with a text.
-#[derive(Debug)]
-pub(super) struct Wrong {
-    /// From 1, of the text.
-    pub(super) line: usize,
-    pub(super) why: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    pub place: Place,
+    pub why: String,
+}
+
+/// Where something stands in a text, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub line: usize,
+    /// Units: characters.
+    pub column: usize,
 }
 
 impl Wrong {
-    fn new(line: usize, why: impl Into<String>) -> Self {
+    fn new(place: Place, why: impl Into<String>) -> Self {
         Self {
-            line,
+            place,
             why: why.into(),
         }
     }
@@ -33,11 +45,20 @@ impl Wrong {
 /// Writes the one document that `text` consists of; returns the line in which it begins, nothing where there is none or
 /// it is null.
 pub(super) fn read(text: &str, writer: &mut Writer) -> Result<Option<usize>, Wrong> {
-    match nodes::read(text) {
-        Ok(nodes) => write(&nodes, writer),
+    with_nodes(text, UNSEPARATED, |nodes| write(nodes, writer))
+}
+
+/// Does `work` with the nodes of the one document that `text` consists of; `beyond` is what to say of another.
+fn with_nodes<T>(
+    text: &str,
+    beyond: &'static str,
+    work: impl FnOnce(&Nodes<'_>) -> Result<T, Wrong>,
+) -> Result<T, Wrong> {
+    match nodes::read(text, beyond) {
+        Ok(nodes) => work(&nodes),
         Err(wrong) => match Deepened::new(text) {
-            Some(deepened) => match nodes::read(&deepened.text) {
-                Ok(nodes) if deepened.is_harmless(nodes.quoted()) => write(&nodes, writer),
+            Some(deepened) => match nodes::read(&deepened.text, beyond) {
+                Ok(nodes) if deepened.is_harmless(nodes.quoted()) => work(&nodes),
                 _ => Err(wrong),
             },
             None => Err(wrong),
@@ -69,7 +90,7 @@ pub fn to_json(text: &str) -> Result<String, Malformed> {
     let at_line = |wrong: Wrong| {
         let before = text
             .split_inclusive('\n')
-            .take(wrong.line.saturating_sub(1));
+            .take(wrong.place.line.saturating_sub(1));
         Malformed::new(before.map(str::len).sum(), wrong.why)
     };
     match read(text, &mut writer).map_err(at_line)? {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{Event, Marker, Options, Parser, ScalarStyle, ScanError, Span, Tag};
 
-use super::Wrong;
 use super::scalar::{self, Scalar};
+use super::{Place, Wrong};
 use crate::normal::MAX_DEPTH;
 
 /// The namespace of YAML's own tags.
@@ -26,8 +26,7 @@ pub(super) struct Nodes<'a> {
 
 #[derive(Debug)]
 pub(super) struct Node<'a> {
-    /// From 1.
-    pub(super) line: usize,
+    pub(super) place: Place,
     pub(super) kind: Kind<'a>,
 }
 
@@ -63,7 +62,7 @@ impl<'a> Nodes<'a> {
     }
 
     pub(super) fn first_line(&self) -> Option<usize> {
-        self.nodes.first().map(|node| node.line)
+        self.nodes.first().map(|node| node.place.line)
     }
 
     pub(super) fn get(&self, index: usize) -> &Node<'a> {
@@ -86,13 +85,16 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// Reads the one document in `text`.
-pub(super) fn read(text: &str) -> Result<Nodes<'_>, Wrong> {
+/// Reads the one document in `text`; `beyond` is what to say of another.
+pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>, Wrong> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = MAX_DEPTH;
     options.block_nesting_limit = MAX_DEPTH;
-    let mut reader = Reader::default();
+    let mut reader = Reader {
+        beyond,
+        ..Reader::default()
+    };
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| reader.unreadable(&error))?;
         reader.event(event, span)?;
@@ -108,49 +110,52 @@ struct Reader<'a> {
     /// Anchors, by the parser's numbers.
     anchors: HashMap<usize, usize>,
     is_over: bool,
+    beyond: &'static str,
 }
 
 impl<'a> Reader<'a> {
     fn event(&mut self, event: Event<'a>, span: Span) -> Result<(), Wrong> {
-        let line = span.start.line();
+        let place = place(span.start);
         match event {
-            Event::DocumentStart(..) if self.is_over => return Err(second(line)),
+            Event::DocumentStart(..) if self.is_over => return Err(Wrong::new(place, self.beyond)),
             Event::DocumentEnd => self.is_over = true,
             Event::Scalar(text, style, anchor, tag) => {
                 let is_quoted =
                     [ScalarStyle::SingleQuoted, ScalarStyle::DoubleQuoted].contains(&style);
-                if is_quoted && span.end.line() > line {
+                if is_quoted && span.end.line() > place.line {
                     self.nodes.quoted.extend(span.byte_range());
                 }
                 let kind =
-                    kind(text, style, tag.as_deref()).map_err(|why| Wrong::new(line, why))?;
-                self.push(line, anchor, kind);
+                    kind(text, style, tag.as_deref()).map_err(|why| Wrong::new(place, why))?;
+                self.push(place, anchor, kind);
             }
-            Event::SequenceStart(_, anchor, _) => self.open(line, anchor, Kind::List { end: OPEN }),
-            Event::MappingStart(_, anchor, _) => self.open(line, anchor, Kind::Map { end: OPEN }),
+            Event::SequenceStart(_, anchor, _) => {
+                self.open(place, anchor, Kind::List { end: OPEN });
+            }
+            Event::MappingStart(_, anchor, _) => self.open(place, anchor, Kind::Map { end: OPEN }),
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => {
                 let of = self.anchors.get(&anchor).copied();
                 let of = of.filter(|&of| self.nodes.is_closed(of));
                 let why = "an alias stands inside of what it names";
-                let of = of.ok_or_else(|| Wrong::new(line, why))?;
-                self.push(line, 0, Kind::Alias { of });
+                let of = of.ok_or_else(|| Wrong::new(place, why))?;
+                self.push(place, 0, Kind::Alias { of });
             }
             _ => {}
         }
         Ok(())
     }
 
-    fn push(&mut self, line: usize, anchor: usize, kind: Kind<'a>) {
+    fn push(&mut self, place: Place, anchor: usize, kind: Kind<'a>) {
         if anchor != 0 {
             self.anchors.insert(anchor, self.nodes.nodes.len());
         }
-        self.nodes.nodes.push(Node { line, kind });
+        self.nodes.nodes.push(Node { place, kind });
     }
 
-    fn open(&mut self, line: usize, anchor: usize, kind: Kind<'a>) {
+    fn open(&mut self, place: Place, anchor: usize, kind: Kind<'a>) {
         self.open.push(self.nodes.nodes.len());
-        self.push(line, anchor, kind);
+        self.push(place, anchor, kind);
     }
 
     fn close(&mut self) {
@@ -163,18 +168,19 @@ impl<'a> Reader<'a> {
     }
 
     fn unreadable(&self, error: &ScanError) -> Wrong {
-        let line = error.marker().line();
+        let place = place(*error.marker());
         if self.is_over {
-            return second(line);
+            return Wrong::new(place, self.beyond);
         }
-        Wrong::new(line, format!("not YAML: {}", error.info()))
+        Wrong::new(place, format!("not YAML: {}", error.info()))
     }
 }
 
-/// The peer would read the first only, and say nothing.
-fn second(line: usize) -> Wrong {
-    let why = "another document begins here; put a line `---` before it, or only the first is read";
-    Wrong::new(line, why)
+fn place(marker: Marker) -> Place {
+    Place {
+        line: marker.line(),
+        column: marker.col() + 1,
+    }
 }
 
 fn kind<'a>(text: Cow<'a, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Kind<'a>, String> {

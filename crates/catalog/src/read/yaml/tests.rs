@@ -16,14 +16,14 @@ fn json(text: &str) -> Result<String, Wrong> {
 fn becomes(text: &str, expected: &str) {
     match json(text) {
         Ok(json) => assert_eq!(json, expected, "{text}"),
-        Err(wrong) => panic!("{text}\nline {}: {}", wrong.line, wrong.why),
+        Err(wrong) => panic!("{text}\nline {}: {}", wrong.place.line, wrong.why),
     }
 }
 
 #[track_caller]
 fn is_refused(text: &str, line: usize, why: &str) {
     let wrong = json(text).expect_err(text);
-    assert_eq!(wrong.line, line, "{text}: {}", wrong.why);
+    assert_eq!(wrong.place.line, line, "{text}: {}", wrong.why);
     assert!(wrong.why.contains(why), "{text}: {}", wrong.why);
 }
 
@@ -199,7 +199,7 @@ fn a_long_text_is_not_repeated_for_ever() {
         "x".repeat(1000),
         vec!["*a"; 90].join(", ")
     );
-    let nodes = nodes::read(&text).unwrap();
+    let nodes = nodes::read(&text, "").unwrap();
     let mut writer = Writer::default();
     assert!(expand::write(&nodes, &mut writer, 100_000).is_ok());
     let wrong = expand::write(&nodes, &mut Writer::default(), 10_000).unwrap_err();
