@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{catalog, pod, registry, serve, status, terminal};
+use crate::{catalog, mirror, pod, registry, serve, status, terminal};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -40,6 +40,11 @@ enum Verb {
         #[command(subcommand)]
         verb: catalog::Verb,
     },
+    /// Carry releases, operators and images to where there is no internet
+    Mirror {
+        #[command(subcommand)]
+        verb: mirror::Verb,
+    },
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -56,6 +61,7 @@ pub fn main() -> ExitCode {
         Verb::Pod { verb } => pod::run(&verb),
         Verb::Registry { verb } => registry::run(&verb),
         Verb::Catalog { verb } => catalog::run(&verb),
+        Verb::Mirror { verb } => mirror::run(&verb),
         Verb::Status { data } => status::run(data),
     };
     match result {

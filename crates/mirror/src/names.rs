@@ -2,6 +2,8 @@
 //!
 //! Source: the peer's v1, which people's policies and scripts count on.
 
+pub mod catalog;
+
 use model::Error;
 use oci::{Reference, Repository, Tag};
 

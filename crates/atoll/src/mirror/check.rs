@@ -1,0 +1,141 @@
+//! What is wrong with a configuration, or what it asks for.
+
+use std::path::PathBuf;
+
+use ::mirror::config::{self, Configuration, LoadError};
+use ::mirror::names::catalog::unique_name;
+use clap::Args;
+use model::image_set::{ImageSet, Mirror, Operator, Platform, ReleaseChannel, Storage};
+use service::Error;
+
+use crate::terminal;
+
+/// What is checked.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// An ImageSetConfiguration or a DeleteImageSetConfiguration, in YAML or JSON
+    config: PathBuf,
+}
+
+/// Reads it and tells.
+///
+/// Errors: it cannot be read, or something is wrong with it.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let doing = || format!("checking {}", arguments.config.display());
+    let reason = match config::load(&arguments.config) {
+        Ok(configuration) => {
+            terminal::say(&summary(&configuration).join("\n"));
+            return Ok(());
+        }
+        Err(error) => {
+            if let LoadError::Wrong { problems, .. } = &error {
+                terminal::say(&error.to_string());
+                format!("{} problems were found", problems.count())
+            } else {
+                model::error::chain(&error)
+            }
+        }
+    };
+    Err(Error::new(doing(), reason))
+}
+
+fn summary(configuration: &Configuration) -> Vec<String> {
+    match configuration {
+        Configuration::Mirror(set) => {
+            let mut lines = vec!["nothing is wrong; what it mirrors:".to_owned()];
+            content(&set.mirror, &mut lines);
+            kept(set, &mut lines);
+            lines
+        }
+        Configuration::Delete(delete) => {
+            let mut lines = vec!["nothing is wrong; what it deletes:".to_owned()];
+            content(delete, &mut lines);
+            lines
+        }
+    }
+}
+
+fn content(mirror: &Mirror, lines: &mut Vec<String>) {
+    platform(&mirror.platform, lines);
+    lines.extend(mirror.operators.iter().map(operator));
+    let charts = &mirror.helm;
+    for (what, count) in [
+        ("additional images", mirror.additional_images.len()),
+        ("chart repositories", charts.repositories.len()),
+        ("charts on this machine", charts.local.len()),
+        (
+            "expressions for images that are left out",
+            mirror.blocked_images.len(),
+        ),
+    ] {
+        if count > 0 {
+            lines.push(format!("- {what}: {count}"));
+        }
+    }
+}
+
+fn platform(platform: &Platform, lines: &mut Vec<String>) {
+    lines.extend(platform.channels.iter().map(channel));
+    if let Some(release) = &platform.release {
+        lines.push(format!("- release {release}"));
+    }
+    if !platform.channels.is_empty() {
+        let architectures = match platform.architectures.as_slice() {
+            [] => "amd64".to_owned(),
+            some => some.join(", "),
+        };
+        lines.push(format!("- architectures of releases: {architectures}"));
+    }
+    if platform.graph {
+        lines.push("- the upgrade graph".to_owned());
+    }
+}
+
+fn channel(channel: &ReleaseChannel) -> String {
+    let ReleaseChannel {
+        name,
+        kind,
+        min_version,
+        max_version,
+        ..
+    } = channel;
+    let which = match (min_version.as_str(), max_version.as_str()) {
+        ("", "") if channel.full => "all releases".to_owned(),
+        ("", "") => "the newest release".to_owned(),
+        (min, "") => format!("from {min}"),
+        ("", max) => format!("up to {max}"),
+        (min, max) if channel.shortest_path => format!("the shortest way from {min} to {max}"),
+        (min, max) => format!("{min} to {max}"),
+    };
+    format!("- {kind} releases of {name}: {which}")
+}
+
+fn operator(operator: &Operator) -> String {
+    let Operator {
+        catalog, packages, ..
+    } = operator;
+    let names: Vec<_> = packages.iter().map(|it| it.name.as_str()).collect();
+    let packages = match names.as_slice() {
+        [] => "all packages".to_owned(),
+        some => some.join(", "),
+    };
+    let how = if operator.full {
+        "whole"
+    } else {
+        "heads of channels where no versions are named"
+    };
+    let name = unique_name(operator);
+    format!("- operators of {catalog}, remembered as {name}: {packages}; {how}")
+}
+
+/// What is remembered, and in how large pieces it is carried.
+fn kept(set: &ImageSet, lines: &mut Vec<String>) {
+    lines.push(match &set.storage {
+        None => "metadata: not kept, so everything is carried each time".to_owned(),
+        Some(Storage::Local { path }) => format!("metadata: in the folder {path}"),
+        Some(Storage::Registry { image, .. }) => format!("metadata: in the image {image}"),
+    });
+    if let Some(size) = set.archive_size {
+        lines.push(format!("archive files: {size} GiB at most"));
+    }
+}

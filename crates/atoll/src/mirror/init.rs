@@ -1,0 +1,44 @@
+//! A configuration to begin with.
+
+use ::mirror::config::starting_file;
+use clap::{Args, ValueEnum};
+use oci::Reference;
+use service::Error;
+
+use crate::terminal;
+
+/// How it is printed, and what it says.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// How it is written; JSON has no comments
+    #[arg(long, value_enum, default_value_t)]
+    output: Output,
+    /// Keep the metadata in this image rather than in a folder
+    #[arg(long, value_name = "IMAGE")]
+    registry: Option<Reference>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum Output {
+    #[default]
+    Yaml,
+    Json,
+}
+
+/// Prints it.
+///
+/// Errors: none that depend on what is asked.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let yaml = starting_file(arguments.registry.as_ref());
+    let text = match arguments.output {
+        Output::Yaml => yaml,
+        Output::Json => json(&yaml).map_err(|e| Error::new("writing the file as JSON", e))?,
+    };
+    terminal::say(text.trim_end());
+    Ok(())
+}
+
+fn json(yaml: &str) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let value: serde_json::Value = serde_json::from_str(&catalog::yaml_to_json(yaml)?)?;
+    Ok(serde_json::to_string_pretty(&value)?)
+}

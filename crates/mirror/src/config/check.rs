@@ -1,0 +1,136 @@
+//! Members of a configuration that contradict each other.
+
+use std::collections::HashSet;
+
+use model::image_set::{Mirror, Operator, Package, Platform, Versions};
+
+use super::decode::Decoder;
+use super::form::bundle_version;
+use super::schema::Version;
+use crate::names;
+
+/// Checks what is below `path`. What is empty need not be there, or is told of already.
+pub(super) fn mirror(
+    decoder: &mut Decoder<'_>,
+    path: &str,
+    mirror: &Mirror,
+    version: Option<Version>,
+) {
+    platform(decoder, &format!("{path}.platform"), &mirror.platform);
+    let path = format!("{path}.operators");
+    let named = |it: &Operator| match it.catalog.as_str() {
+        "" => String::new(),
+        _ => names::catalog::unique_name(it),
+    };
+    let why = "is an earlier one's name in the target, too: give one of them another targetCatalog or targetTag";
+    differ(
+        decoder,
+        &path,
+        "catalog",
+        mirror.operators.iter().map(named),
+        why,
+    );
+    for (index, it) in mirror.operators.iter().enumerate() {
+        operator(decoder, &format!("{path}[{index}]"), it, version);
+    }
+}
+
+fn platform(decoder: &mut Decoder<'_>, path: &str, platform: &Platform) {
+    if !platform.architectures.is_empty() && !platform.platforms.is_empty() {
+        let why = "excludes architectures: leave one of them out";
+        decoder.problem(&format!("{path}.platforms"), why);
+    }
+    let path = format!("{path}.channels");
+    let names = platform.channels.iter().map(|it| it.name.clone());
+    differ(
+        decoder,
+        &path,
+        "name",
+        names,
+        "is named twice: leave one out",
+    );
+    for (index, channel) in platform.channels.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        range(decoder, &path, &channel.min_version, &channel.max_version);
+    }
+}
+
+fn operator(decoder: &mut Decoder<'_>, path: &str, operator: &Operator, version: Option<Version>) {
+    let path = format!("{path}.packages");
+    let names = operator.packages.iter().map(|it| it.name.clone());
+    differ(
+        decoder,
+        &path,
+        "name",
+        names,
+        "is named twice: leave one out",
+    );
+    for (index, it) in operator.packages.iter().enumerate() {
+        package(decoder, &format!("{path}[{index}]"), it, version);
+    }
+}
+
+fn package(decoder: &mut Decoder<'_>, path: &str, package: &Package, version: Option<Version>) {
+    versions(decoder, path, &package.versions);
+    let channels = format!("{path}.channels");
+    let names = package.channels.iter().map(|it| it.name.clone());
+    differ(
+        decoder,
+        &channels,
+        "name",
+        names,
+        "is named twice: leave one out",
+    );
+    for (index, channel) in package.channels.iter().enumerate() {
+        let path = format!("{channels}[{index}]");
+        versions(decoder, &path, &channel.versions);
+        let bounded = |it: &Versions| *it != Versions::default();
+        if bounded(&channel.versions) && bounded(&package.versions) {
+            let why = "bounds versions as its package does: set them in one place";
+            decoder.problem(&path, why);
+        }
+    }
+    let default = &package.default_channel;
+    let is_kept = package.channels.iter().any(|it| it.name == *default);
+    // In the later version all channels are kept where none is named.
+    let is_any = package.channels.is_empty() && version == Some(Version::V2Alpha1);
+    if !default.is_empty() && !is_kept && !is_any {
+        let why = format!("{default:?} is none of the package's channels here: name it among them");
+        decoder.problem(&format!("{path}.defaultChannel"), why);
+    }
+}
+
+fn versions(decoder: &mut Decoder<'_>, path: &str, versions: &Versions) {
+    if !versions.min_version.is_empty() && !versions.min_bundle.is_empty() {
+        let why = "excludes minVersion: leave one of them out";
+        decoder.problem(&format!("{path}.minBundle"), why);
+    }
+    range(decoder, path, &versions.min_version, &versions.max_version);
+}
+
+fn range(decoder: &mut Decoder<'_>, path: &str, min: &str, max: &str) {
+    let (Ok(lowest), Ok(highest)) = (bundle_version(min), bundle_version(max)) else {
+        return;
+    };
+    if lowest > highest {
+        let why = format!("{min} is above maxVersion, which is {max}");
+        decoder.problem(&format!("{path}.minVersion"), why);
+    }
+}
+
+/// Tells of every element of a list whose `member` an earlier one has.
+fn differ(
+    decoder: &mut Decoder<'_>,
+    path: &str,
+    member: &str,
+    values: impl Iterator<Item = String>,
+    why: &str,
+) {
+    let mut seen = HashSet::new();
+    for (index, value) in values.enumerate() {
+        let text = format!("{value:?} {why}");
+        if !value.is_empty() && !seen.insert(value) {
+            decoder.problem(&format!("{path}[{index}].{member}"), text);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What the texts of a configuration have to be.
+
+use std::str::FromStr;
+
+use catalog::version::Version as BundleVersion;
+use model::image_set::ReleaseKind;
+use oci::{Reference, Repository, Tag};
+use regex::Regex;
+
+use super::Source;
+use super::schema::Version;
+
+/// The kind of a configuration of what is mirrored.
+pub(super) const MIRROR_KIND: &str = "ImageSetConfiguration";
+/// The kind of a configuration of what is deleted.
+pub(super) const DELETE_KIND: &str = "DeleteImageSetConfiguration";
+/// Architectures of releases, as Go names them, and the one of payloads for several.
+const ARCHITECTURES: [&str; 5] = ["amd64", "arm64", "ppc64le", "s390x", "multi"];
+
+/// What a text has to be.
+#[derive(Debug)]
+pub(super) struct Form {
+    /// In words, as in "expected …".
+    pub(super) is: &'static str,
+    /// What is wrong with a text, and what would be right. The version is unknown where it is itself wrong.
+    pub(super) check: fn(&str, Option<Version>) -> Result<(), String>,
+}
+
+pub(super) static ANY: Form = Form {
+    is: "a text",
+    check: |_, _| Ok(()),
+};
+
+pub(super) static NAME: Form = Form {
+    is: "a name",
+    check: |text, _| match text.trim().len() {
+        length if length < text.len() => Err(format!("{text:?} begins or ends with a blank")),
+        _ => Ok(()),
+    },
+};
+
+pub(super) static PATH: Form = Form {
+    is: "a path",
+    check: |_, _| Ok(()),
+};
+
+pub(super) static API_VERSION: Form = Form {
+    is: "mirror.openshift.io/v1alpha2 or mirror.openshift.io/v2alpha1",
+    check: |text, _| {
+        let (_, version) = text.rsplit_once('/').unwrap_or(("", text));
+        one_of(version, Version::ALL.iter().map(|it| it.name()))
+    },
+};
+
+pub(super) static KIND: Form = Form {
+    is: MIRROR_KIND,
+    check: |text, _| one_of(text, [MIRROR_KIND, DELETE_KIND]),
+};
+
+pub(super) static IMAGE: Form = Form {
+    is: "an image, as in registry.example.org/tools/tool:1.0",
+    check: |text, _| is::<Reference>(text.strip_prefix("docker://").unwrap_or(text)),
+};
+
+pub(super) static SOURCE: Form = Form {
+    is: "an image, as in registry.example.org/catalogs/community:v4.20, or oci:// and a folder",
+    check: |text, _| is::<Source>(text),
+};
+
+pub(super) static REPOSITORY: Form = Form {
+    is: "a repository, as in catalogs/community",
+    check: |text, _| is::<Repository>(text),
+};
+
+pub(super) static TAG: Form = Form {
+    is: "a tag",
+    check: |text, _| is::<Tag>(text),
+};
+
+pub(super) static ARCHITECTURE: Form = Form {
+    is: "an architecture, as in amd64",
+    check: |text, _| one_of(text, ARCHITECTURES),
+};
+
+pub(super) static RELEASE_KIND: Form = Form {
+    is: "ocp or okd",
+    check: |text, _| one_of(text, ReleaseKind::ALL.iter().map(|it| it.as_str())),
+};
+
+pub(super) static RELEASE_VERSION: Form = Form {
+    is: "a version, as in 4.20.1",
+    check: |text, _| {
+        if let Some(plain) = text.strip_prefix('v') {
+            return Err(format!(
+                "{text:?} is no version of a release: write {plain:?}"
+            ));
+        }
+        match text.parse::<BundleVersion>() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(no_version(text, &error.to_string())),
+        }
+    },
+};
+
+pub(super) static BUNDLE_VERSION: Form = Form {
+    is: "a version, as in 1.2.3",
+    check: |text, version| {
+        let read = match version {
+            Some(Version::V1Alpha2) => plain(text).parse().map_err(|e| format!("{e}")),
+            Some(Version::V2Alpha1) | None => bundle_version(text),
+        };
+        let read: Result<BundleVersion, _> = read;
+        read.map(drop).map_err(|error| no_version(text, &error))
+    },
+};
+
+pub(super) static EXPRESSION: Form = Form {
+    is: "a regular expression, as in example\\.org/debug/",
+    check: |text, _| expression(text).map(drop),
+};
+
+pub(super) static URL: Form = Form {
+    is: "an address, as in https://charts.example.org",
+    check: |text, _| {
+        let is_web = |url: &url::Url| ["http", "https"].contains(&url.scheme());
+        match url::Url::parse(text) {
+            Ok(url) if is_web(&url) => Ok(()),
+            Ok(_) => Err(format!("{text:?} begins neither with http:// nor https://")),
+            Err(error) => Err(format!("{text:?} is no address: {error}")),
+        }
+    },
+};
+
+pub(super) static JSON_PATH: Form = Form {
+    is: "a JSONPath, as in {.spec.image}",
+    check: |text, _| {
+        let inside = text.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
+        let why = || format!("{text:?} is no JSONPath in braces: write it as {{.spec.image}}");
+        inside.map(drop).ok_or_else(why)
+    },
+};
+
+/// The version of a bundle, as configurations have it: with or without a leading `v`, and what is missing of three
+/// numbers is 0.
+///
+/// Errors: what is wrong with it.
+pub fn bundle_version(text: &str) -> Result<BundleVersion, String> {
+    let text = plain(text);
+    let end = text.find(['-', '+']).unwrap_or(text.len());
+    let (numbers, rest) = text.split_at(end);
+    let missing = 2_usize.saturating_sub(numbers.matches('.').count());
+    let whole = format!("{numbers}{}{rest}", ".0".repeat(missing));
+    whole.parse().map_err(|error| format!("{error}"))
+}
+
+/// A regular expression that is searched in whole references.
+///
+/// Errors: what is wrong with it.
+pub fn expression(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| format!("{text:?} is no regular expression: {error}"))
+}
+
+fn plain(version: &str) -> &str {
+    version.strip_prefix('v').unwrap_or(version)
+}
+
+fn no_version(text: &str, why: &str) -> String {
+    format!("{text:?} is no version: {why}; expected three numbers, as in 1.2.3")
+}
+
+fn is<T: FromStr<Err = model::Error>>(text: &str) -> Result<(), String> {
+    text.parse::<T>()
+        .map(drop)
+        .map_err(|error| error.to_string())
+}
+
+fn one_of(
+    text: &str,
+    values: impl IntoIterator<Item = &'static str> + Clone,
+) -> Result<(), String> {
+    let all: Vec<_> = values.into_iter().collect();
+    if all.contains(&text) {
+        return Ok(());
+    }
+    let meant = match nearest(text, all.iter().copied()) {
+        Some(meant) => format!("; {meant} may be meant"),
+        None => String::new(),
+    };
+    Err(format!("{text:?} is none of {}{meant}", all.join(", ")))
+}
+
+/// What may be meant, if a third of the letters fits at most.
+pub(super) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    model::nearest(name, known, (name.len() / 3).max(1))
+}

@@ -1,0 +1,174 @@
+//! Configurations of image sets, as people write them.
+//!
+//! They are read strictly: what is not known, or is something else than it should be, is told with its place, and
+//! everything at once. Nothing is looked up: whether an image is there is seen when it is wanted.
+
+mod check;
+mod decode;
+mod form;
+mod problem;
+mod schema;
+mod source;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use ::catalog::located::{self, Located, Place, Value};
+use model::image_set::{ImageSet, Mirror, Storage};
+use serde::Deserialize as _;
+use serde_json::Value as Json;
+
+use self::decode::Decoder;
+pub use self::form::{bundle_version, expression};
+pub use self::problem::{Problem, Problems};
+use self::schema::Version;
+pub(crate) use self::source::LAYOUT_PREFIX;
+pub use self::source::Source;
+pub use self::start::starting_file;
+
+/// Longer files are no configurations. Units: bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What a configuration asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Configuration {
+    /// To carry an image set.
+    Mirror(ImageSet),
+    /// To delete what these name from a registry.
+    Delete(Mirror),
+}
+
+/// Why a file is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("{path} cannot be read")]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{0} is longer than {MAX_BYTES} bytes: no configuration is")]
+    TooLong(PathBuf),
+    /// Printed one a line: `file:line:column: path: text`.
+    #[error("{}", in_file(.path, .problems))]
+    Wrong { path: PathBuf, problems: Problems },
+}
+
+/// Reads the configuration in a file.
+///
+/// Errors: it cannot be read, or everything that is wrong with it.
+pub fn load(path: &Path) -> Result<Configuration, LoadError> {
+    let unreadable = |source| LoadError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(LoadError::TooLong(path.to_owned()));
+    }
+    parse(&bytes).map_err(|problems| LoadError::Wrong {
+        path: path.to_owned(),
+        problems,
+    })
+}
+
+/// Reads a configuration of `v1alpha2` or `v2alpha1`, in YAML or JSON.
+///
+/// Errors: everything that is wrong with it.
+pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
+    let text = str::from_utf8(bytes).map_err(|error| {
+        let line = bytes[..error.valid_up_to()]
+            .split(|it| *it == b'\n')
+            .count();
+        Problems::one(Place { line, column: 1 }, "not UTF-8")
+    })?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let root = located::read(text).map_err(|wrong| Problems::one(wrong.place, wrong.why))?;
+    let is_deletion = match said(&root, "kind") {
+        Some(form::DELETE_KIND) => true,
+        Some(form::MIRROR_KIND) => false,
+        _ => member(&root, "delete").is_some() && member(&root, "mirror").is_none(),
+    };
+    // The peer deletes by the later one only, whatever the file says.
+    let version = if is_deletion {
+        Some(Version::V2Alpha1)
+    } else {
+        said(&root, "apiVersion").and_then(Version::of)
+    };
+    let mut decoder = Decoder::new(text, version);
+    let configuration = if is_deletion {
+        let read = decoder.whole(&root, &schema::DELETION);
+        let delete = mirror(&read["delete"]);
+        check::mirror(&mut decoder, "delete", &delete, version);
+        Configuration::Delete(delete)
+    } else {
+        let read = decoder.whole(&root, &schema::IMAGE_SET);
+        let set = image_set(&read, &mut decoder);
+        check::mirror(&mut decoder, "mirror", &set.mirror, version);
+        Configuration::Mirror(set)
+    };
+    decoder.problems.into_result()?;
+    Ok(configuration)
+}
+
+fn in_file(path: &Path, problems: &Problems) -> String {
+    let lines: Vec<_> = problems
+        .to_string()
+        .lines()
+        .map(|line| format!("{}:{line}", path.display()))
+        .collect();
+    lines.join("\n")
+}
+
+fn image_set(read: &Json, decoder: &mut Decoder<'_>) -> ImageSet {
+    let storage = &read["storageConfig"];
+    let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
+    let local = storage.get("local").map(|local| Storage::Local {
+        path: text(&local["path"]),
+    });
+    let registry = storage.get("registry").map(|registry| Storage::Registry {
+        image: text(&registry["imageURL"]),
+        skip_tls: registry["skipTLS"].as_bool().unwrap_or_default(),
+    });
+    if local.is_some() && registry.is_some() {
+        let why = "excludes storageConfig.local: leave one of them out";
+        decoder.problem("storageConfig.registry", why);
+    }
+    ImageSet {
+        archive_size: read["archiveSize"].as_u64().filter(|size| *size > 0),
+        storage: local.or(registry),
+        mirror: mirror(&read["mirror"]),
+    }
+}
+
+fn mirror(read: &Json) -> Mirror {
+    if read.is_null() {
+        return Mirror::default();
+    }
+    Mirror::deserialize(read).expect("the tables have the records' names and types")
+}
+
+/// What a member of the whole says.
+fn said<'a>(root: &'a Located, name: &str) -> Option<&'a str> {
+    match &member(root, name)?.value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn member<'a>(root: &'a Located, name: &str) -> Option<&'a Located> {
+    let Value::Object(members) = &root.value else {
+        return None;
+    };
+    let mut members = members.iter();
+    let found = members.find(|member| member.name.eq_ignore_ascii_case(name))?;
+    Some(&found.value)
+}

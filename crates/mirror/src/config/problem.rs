@@ -1,0 +1,89 @@
+//! What is wrong with a configuration.
+
+use std::fmt;
+
+use catalog::located::Place;
+
+/// Problems that are kept: more than anybody reads.
+const MAX_PROBLEMS: usize = 1000;
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub place: Place,
+    /// The member, as in `mirror.operators[0].catalog`; empty for the whole text.
+    pub path: String,
+    /// What is there, and what would be right.
+    pub text: String,
+}
+
+/// All that is wrong, in the order in which it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems {
+    pub list: Vec<Problem>,
+    /// How many more there are than are listed.
+    pub left_out: usize,
+}
+
+impl Problems {
+    /// Also those that are not listed.
+    pub fn count(&self) -> usize {
+        self.list.len() + self.left_out
+    }
+
+    pub(super) fn push(&mut self, place: Place, path: &str, text: impl Into<String>) {
+        if self.list.len() == MAX_PROBLEMS {
+            self.left_out += 1;
+            return;
+        }
+        self.list.push(Problem {
+            place,
+            path: path.to_owned(),
+            text: text.into(),
+        });
+    }
+
+    pub(super) fn one(place: Place, text: impl Into<String>) -> Self {
+        let mut problems = Self::default();
+        problems.push(place, "", text);
+        problems
+    }
+
+    /// Nothing wrong is no error.
+    pub(super) fn into_result(mut self) -> Result<(), Self> {
+        self.list.sort_by_key(|problem| problem.place);
+        if self.list.is_empty() {
+            Ok(())
+        } else {
+            Err(self)
+        }
+    }
+}
+
+/// `line:column: path: text`.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { line, column } = self.place;
+        write!(f, "{line}:{column}: ")?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
+/// One a line.
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.list.iter().enumerate() {
+            let newline = if index == 0 { "" } else { "\n" };
+            write!(f, "{newline}{problem}")?;
+        }
+        match self.left_out {
+            0 => Ok(()),
+            more => write!(f, "\n{more} more problems follow"),
+        }
+    }
+}
+
+impl std::error::Error for Problems {}

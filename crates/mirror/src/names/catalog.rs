@@ -1,0 +1,211 @@
+//! What operator catalogs are called in the target, where others of the same image may stand beside them.
+
+use model::Error;
+use model::image_set::Operator;
+use oci::{Digest, Repository, Tag};
+
+use super::tag_of_digest;
+use crate::config::LAYOUT_PREFIX;
+
+/// Of a digest, what becomes a tag. Units: hexadecimal digits.
+const DIGITS: usize = 6;
+
+/// The name under which a catalog is remembered: its reference as it is written, without `oci://` or `docker://`; what the
+/// configuration renames is replaced in it, and a folder's name has no leading slash then.
+pub fn unique_name(operator: &Operator) -> String {
+    let is_renamed = [
+        &operator.target_catalog,
+        &operator.target_name,
+        &operator.target_tag,
+    ]
+    .iter()
+    .any(|it| !it.is_empty());
+    if !is_renamed {
+        return bare(&operator.catalog).to_owned();
+    }
+    let parts = Parts::of(operator);
+    let host = parts.host.map_or(String::new(), |host| format!("{host}/"));
+    let path = &parts.path;
+    match (&parts.tag, parts.digest) {
+        (Some(tag), _) => format!("{host}{path}:{tag}"),
+        (None, Some(digest)) => format!("{host}{path}@{digest}"),
+        (None, None) => format!("{host}{path}"),
+    }
+}
+
+/// The repository, below the target's namespace, and the tag of a rebuilt catalog. `original` is the digest of the catalog
+/// that it is made from: it gives the tag where the configuration has none.
+///
+/// Errors: Invalid – the path of a folder is no repository.
+pub fn rebuilt(operator: &Operator, original: &Digest) -> Result<(Repository, Tag), Error> {
+    let parts = Parts::of(operator);
+    let is_layout = operator.catalog.starts_with(LAYOUT_PREFIX);
+    let repository = parts.path.to_lowercase().parse().map_err(|error| {
+        let reason = format!("{error}; choose a name with targetCatalog");
+        Error::invalid(operator.catalog.clone(), reason)
+    })?;
+    let tag = match parts.tag {
+        Some(tag) => tag.parse()?,
+        None if is_layout || parts.digest.is_some() => tag_of_digest(original, DIGITS),
+        None => "latest".parse()?,
+    };
+    Ok((repository, tag))
+}
+
+/// A catalog's name, renamed as the configuration says.
+struct Parts<'a> {
+    /// Of a catalog in a registry.
+    host: Option<&'a str>,
+    path: String,
+    tag: Option<&'a str>,
+    digest: Option<&'a str>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(operator: &'a Operator) -> Self {
+        let written = bare(&operator.catalog).trim_matches('/');
+        let (named, digest) = match written.split_once('@') {
+            Some((named, digest)) => (named, Some(digest)),
+            None => (written, None),
+        };
+        let (named, tag) = match named.rsplit_once(':') {
+            Some((named, tag)) if !tag.contains('/') => (named, Some(tag)),
+            _ => (named, None),
+        };
+        let (host, path) = match named.split_once('/') {
+            Some((host, path)) if !operator.catalog.starts_with(LAYOUT_PREFIX) => {
+                (Some(host), path)
+            }
+            _ => (None, named),
+        };
+        let path = match (
+            operator.target_catalog.as_str(),
+            operator.target_name.as_str(),
+        ) {
+            ("", "") => path.to_owned(),
+            ("", name) => match path.rsplit_once('/') {
+                Some((above, _)) => format!("{above}/{name}"),
+                None => name.to_owned(),
+            },
+            (catalog, _) => catalog.to_owned(),
+        };
+        let own_tag = Some(operator.target_tag.as_str()).filter(|tag| !tag.is_empty());
+        Self {
+            host,
+            path,
+            tag: own_tag.or(tag),
+            digest: digest.filter(|_| own_tag.is_none()),
+        }
+    }
+}
+
+/// Without what says how it is fetched.
+fn bare(catalog: &str) -> &str {
+    let known = [LAYOUT_PREFIX, "docker:"];
+    let found = known.iter().find_map(|it| catalog.strip_prefix(it));
+    let rest = found.unwrap_or(catalog);
+    rest.strip_prefix("//").unwrap_or(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operator(catalog: &str, [target_catalog, target_name, target_tag]: [&str; 3]) -> Operator {
+        Operator {
+            catalog: catalog.into(),
+            target_catalog: target_catalog.into(),
+            target_name: target_name.into(),
+            target_tag: target_tag.into(),
+            ..Operator::default()
+        }
+    }
+
+    fn names(catalog: &str, renamed: [&str; 3]) -> [String; 2] {
+        let operator = operator(catalog, renamed);
+        let (repository, tag) = rebuilt(&operator, &Digest::sha256(b"")).unwrap();
+        [unique_name(&operator), format!("{repository}:{tag}")]
+    }
+
+    #[test]
+    fn catalogs_of_registries() {
+        let digest = Digest::sha256(b"");
+        let tagged = "r.io:5000/ns/sub/index:v4";
+        let pinned = format!("r.io/ns/index@{digest}");
+        for (catalog, renamed, unique, target) in [
+            (tagged, ["", "", ""], tagged, "ns/sub/index:v4"),
+            (
+                "docker://r.io/ns/i:1",
+                ["", "", ""],
+                "r.io/ns/i:1",
+                "ns/i:1",
+            ),
+            (tagged, ["a/b", "", ""], "r.io:5000/a/b:v4", "a/b:v4"),
+            (tagged, ["a/b", "c", "d"], "r.io:5000/a/b:d", "a/b:d"),
+            (
+                tagged,
+                ["", "c", ""],
+                "r.io:5000/ns/sub/c:v4",
+                "ns/sub/c:v4",
+            ),
+            (
+                tagged,
+                ["", "", "d"],
+                "r.io:5000/ns/sub/index:d",
+                "ns/sub/index:d",
+            ),
+            ("r.io/i:1", ["", "c", ""], "r.io/c:1", "c:1"),
+            ("r.io/ns/i", ["", "", ""], "r.io/ns/i", "ns/i:latest"),
+            (&pinned, ["", "", ""], &pinned, "ns/index:e3b0c4"),
+            (
+                &pinned,
+                ["a", "", ""],
+                &format!("r.io/a@{digest}"),
+                "a:e3b0c4",
+            ),
+            (&pinned, ["", "", "d"], "r.io/ns/index:d", "ns/index:d"),
+        ] {
+            assert_eq!(
+                names(catalog, renamed),
+                [unique, target],
+                "{catalog} {renamed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn catalogs_in_folders() {
+        for (catalog, renamed, unique, target) in [
+            ("oci:///Srv/cat", ["", "", ""], "/Srv/cat", "srv/cat:e3b0c4"),
+            ("oci://oci/cat:v9", ["", "", ""], "oci/cat:v9", "oci/cat:v9"),
+            ("oci:///srv/cat", ["", "", "v9"], "srv/cat:v9", "srv/cat:v9"),
+            (
+                "oci:///srv/cat",
+                ["", "other", ""],
+                "srv/other",
+                "srv/other:e3b0c4",
+            ),
+            (
+                "oci:///srv/cat:v9",
+                ["def/cat", "", ""],
+                "def/cat:v9",
+                "def/cat:v9",
+            ),
+        ] {
+            assert_eq!(
+                names(catalog, renamed),
+                [unique, target],
+                "{catalog} {renamed:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_no_repository_needs_a_name() {
+        let wrong = operator("oci:///srv/my catalog", ["", "", ""]);
+        let refused = rebuilt(&wrong, &Digest::sha256(b""))
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains("targetCatalog"), "{refused}");
+    }
+}
