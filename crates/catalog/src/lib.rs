@@ -11,6 +11,7 @@ mod document;
 pub mod filter;
 pub mod graph;
 mod ignore;
+pub mod image;
 pub mod normal;
 mod problem;
 pub mod range;

@@ -41,6 +41,8 @@ pub enum Why {
         package: String,
         bundle: String,
     },
+    /// It is a catalog of operators.
+    Catalog { catalog: String },
     /// It is that release.
     Release { version: String },
     /// It is a part of that release.
@@ -145,6 +147,7 @@ impl fmt::Display for Why {
                     "needed by bundle {bundle} of package {package} in {catalog}"
                 )
             }
+            Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
             Self::Release { version } => write!(f, "release {version}"),
             Self::Component { version, name } => write!(f, "{name} of release {version}"),
             Self::Graph => f.write_str("serves the upgrade graph"),

@@ -7,5 +7,10 @@ pub mod archive;
 pub mod config;
 pub mod content;
 pub mod names;
+mod nearest;
+pub mod operators;
+pub mod progress;
+pub mod publish;
+pub mod survey;
 
 pub use model::Error;

@@ -7,6 +7,25 @@ pub mod catalog;
 use model::Error;
 use oci::{Reference, Repository, Tag};
 
+/// Where container tools look for an image without a host, and for one without a namespace there.
+const DEFAULT_REGISTRY: &str = "docker.io";
+const DEFAULT_NAMESPACE: &str = "library";
+
+/// A reference as people and charts write it: without a host it is Docker's.
+///
+/// Errors: Invalid – it is none.
+pub fn reference(text: &str) -> Result<Reference, Error> {
+    let text = text.trim();
+    let text = text.strip_prefix("docker://").unwrap_or(text);
+    text.parse().or_else(|error| {
+        let whole = match text.split_once('/') {
+            Some(_) => format!("{DEFAULT_REGISTRY}/{text}"),
+            None => format!("{DEFAULT_REGISTRY}/{DEFAULT_NAMESPACE}/{text}"),
+        };
+        whole.parse().map_err(|_| error)
+    })
+}
+
 /// Of an image that its source names by digest: FNV-1a (32 bit) over the whole reference, in hexadecimal without leading
 /// zeros.
 pub fn tag_of_pinned(source: &Reference) -> Tag {

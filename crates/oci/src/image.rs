@@ -12,12 +12,14 @@ use tokio_util::io::{StreamReader, SyncIoBridge};
 use crate::layer::{self, Found};
 use crate::{Client, Descriptor, Kind, Manifest, Platform, Reference};
 
+mod folder;
 mod layout;
 mod place;
 #[cfg(test)]
 mod place_tests;
 mod tree;
 
+pub use folder::FolderLimits;
 pub use layout::Layout;
 pub use place::{Image, Place};
 pub use tree::{Selection, Tree, fetch_tree};

@@ -19,6 +19,8 @@ pub const OCI_LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 /// OCI layer, plain tar.
 pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
+/// A compressed layer, as Docker named it.
+pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
 /// The manifests that this crate reads, as an `Accept` header.
 pub const ACCEPT_MANIFESTS: &str = "application/vnd.oci.image.manifest.v1+json, \
     application/vnd.oci.image.index.v1+json, \

@@ -1,7 +1,7 @@
 //! What is asked of a catalog.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::header::Table;
@@ -108,6 +108,25 @@ impl Cache {
         let provided = self.provided([group, version, kind])?;
         let spans = Spans::Entries(provided.latest, Which::Latest);
         (provided.latest.count > 0).then(|| Slices::new(self, spans))
+    }
+
+    /// The packages that have bundles which provide that API.
+    pub fn packages_providing(
+        self: &Arc<Self>,
+        group: &str,
+        version: &str,
+        kind: &str,
+    ) -> BTreeSet<&str> {
+        let provided = self.provided([group, version, kind]);
+        let entries = provided.map(|provided| self.list(provided.by));
+        let entries = entries.into_iter().flatten();
+        let package = |number| {
+            let entry: record::Entry = self.row(Table::Entries, number)?;
+            let channel: record::Channel = self.row(Table::Channels, entry.channel)?;
+            let package: record::Package = self.row(Table::Packages, channel.package)?;
+            Some(self.text(package.name))
+        };
+        entries.filter_map(package).collect()
     }
 
     /// The head of a default channel that provides that API, of the first package that has one.

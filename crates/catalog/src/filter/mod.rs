@@ -2,9 +2,11 @@
 
 mod edit;
 mod package;
+mod pin;
 mod selection;
 #[cfg(test)]
 mod tests;
 
-pub use package::{Filtered, filter};
+pub use package::{Channels, Chosen, Filtered, choose, cut, filter};
+pub use pin::pin;
 pub use selection::{ChannelSelection, PackageSelection, Selection, Unsatisfied};

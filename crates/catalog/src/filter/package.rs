@@ -13,19 +13,28 @@ use crate::schema::{
     kind,
 };
 
+/// Which bundles of which channels.
+pub type Channels = BTreeMap<String, BTreeSet<String>>;
+
+/// Which part of a package is wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Chosen {
+    /// What stays. No channel is empty.
+    pub channels: Channels,
+    /// Bundles that were wanted, but have no way to the others of their channel.
+    pub left_out: Channels,
+}
+
 /// A part of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filtered {
     /// In the order in which they came.
     pub documents: Vec<Document>,
-    /// Bundles that were wanted, but have no way to the others of their channel. By channel.
-    pub left_out: BTreeMap<String, BTreeSet<String>>,
+    /// Bundles that were wanted, but have no way to the others of their channel.
+    pub left_out: Channels,
 }
 
 /// Takes the documents of one package, which were assembled to it, and leaves what is wanted.
-///
-/// Where no version is bounded, that is each channel's head, or all of it when `full`. The default channel stays when
-/// it is kept; else it is the one that the selection names, the only one, or the one with the highest priority.
 ///
 /// Errors: what is wanted is not there.
 pub fn filter(
@@ -34,38 +43,65 @@ pub fn filter(
     selection: &PackageSelection,
     full: bool,
 ) -> Result<Filtered, Unsatisfied> {
-    let wanted = wanted(package, selection)?;
-    let mut channels = BTreeMap::new();
-    let mut left_out = BTreeMap::new();
-    for (channel, bounds) in wanted {
+    let Chosen { channels, left_out } = choose(package, selection, full)?;
+    let default = selection.default_channel.as_deref();
+    let documents = cut(package, documents, &channels, default)?;
+    Ok(Filtered {
+        documents,
+        left_out,
+    })
+}
+
+/// Finds what is wanted of a package. Where no version is bounded, that is each channel's head, or all of it when `full`.
+///
+/// Errors: what is wanted is not there.
+pub fn choose(
+    package: &Package<'_>,
+    selection: &PackageSelection,
+    full: bool,
+) -> Result<Chosen, Unsatisfied> {
+    let mut chosen = Chosen::default();
+    for (channel, bounds) in wanted(package, selection)? {
         let kept = part(package, channel, &bounds, full);
         let is_named = selection.channels.iter().any(|it| it.name == channel.name);
         if kept.entries.is_empty() && is_named {
             return Err(no_versions(package, Some(channel)));
         }
+        let name = || channel.name.to_owned();
         if !kept.left_out.is_empty() {
-            left_out.insert(channel.name.to_owned(), kept.left_out);
+            chosen.left_out.insert(name(), kept.left_out);
         }
         if !kept.entries.is_empty() {
-            channels.insert(channel.name, kept.entries);
+            chosen.channels.insert(name(), kept.entries);
         }
     }
-    if channels.is_empty() {
+    if chosen.channels.is_empty() {
         return Err(no_versions(package, None));
     }
-    let default = default_channel(package, selection, &channels)?;
+    Ok(chosen)
+}
+
+/// Takes the documents of one package, which were assembled to it, and leaves these channels and bundles.
+///
+/// The default channel stays when it is kept; else it is `default`, the only one, or the one with the highest priority.
+///
+/// Errors: it is none of those.
+pub fn cut(
+    package: &Package<'_>,
+    documents: &[Document],
+    channels: &Channels,
+    default: Option<&str>,
+) -> Result<Vec<Document>, Unsatisfied> {
+    let default = default_channel(package, default, channels)?;
     let part = Part {
         bundles: channels.values().flatten().map(String::as_str).collect(),
-        channels: &channels,
+        channels,
         default: &default,
     };
     let documents = documents
         .iter()
         .filter_map(|document| part.document(document));
-    Ok(Filtered {
-        documents: documents.collect(),
-        left_out,
-    })
+    Ok(documents.collect())
 }
 
 /// The wanted channels and the bounds of each.
@@ -134,23 +170,22 @@ fn no_versions(package: &Package<'_>, channel: Option<&Channel<'_>>) -> Unsatisf
 
 fn default_channel(
     package: &Package<'_>,
-    selection: &PackageSelection,
-    kept: &BTreeMap<&str, BTreeSet<String>>,
+    named: Option<&str>,
+    kept: &Channels,
 ) -> Result<String, Unsatisfied> {
     let default = &*package.default_channel;
-    let named = selection.default_channel.as_deref();
-    let only = (kept.len() == 1).then(|| kept.keys().next().copied());
+    let only = (kept.len() == 1).then(|| kept.keys().next().map(String::as_str));
     let by_priority = || {
         let priorities = kept.keys().filter_map(|name| {
             let priority = priority(package.channel(name)?)?;
-            Some((priority, *name))
+            Some((priority, name.as_str()))
         });
         priorities.max().map(|(_, name)| name)
     };
     [Some(default), named, only.flatten()]
         .into_iter()
         .flatten()
-        .find(|name| kept.contains_key(name))
+        .find(|name| kept.contains_key(*name))
         .or_else(by_priority)
         .map(ToOwned::to_owned)
         .ok_or_else(|| Unsatisfied::DefaultChannel {
@@ -170,7 +205,7 @@ fn priority(channel: &Channel<'_>) -> Option<i64> {
 
 /// What stays of a package.
 struct Part<'p> {
-    channels: &'p BTreeMap<&'p str, BTreeSet<String>>,
+    channels: &'p Channels,
     bundles: BTreeSet<&'p str>,
     default: &'p str,
 }

@@ -38,35 +38,52 @@ pub struct Kept {
 /// Keeps what lies within bounds, and what leads through it: from the channel's head, or the newest wanted version where
 /// there is an upper bound, down what each replaces to the last that is wanted.
 pub fn keep(package: &Package<'_>, channel: &Channel<'_>, bounds: &Bounds) -> Kept {
-    let versions: HashMap<&str, &Version> = channel
-        .entries
-        .iter()
-        .filter_map(|entry| Some((&*entry.name, &package.bundle(&entry.name)?.version)))
-        .collect();
-    let wanted: HashSet<&str> = versions
-        .iter()
-        .filter(|(_, version)| bounds.contain(version))
-        .map(|(name, _)| *name)
-        .collect();
-    let newest = |names: &mut dyn Iterator<Item = &str>| {
-        let newest = names.filter_map(|name| versions.get_key_value(name));
-        newest
-            .max_by_key(|(name, version)| (**version, **name))
-            .map(|(name, _)| *name)
-    };
-    let Some(newest_wanted) = newest(&mut wanted.iter().copied()) else {
-        return Kept::default();
-    };
+    let versions = versions(package, channel);
+    let is_wanted = |(_, version): &(&&str, &&Version)| bounds.contain(version);
+    let wanted = versions.iter().filter(is_wanted).map(|(name, _)| *name);
+    let wanted: HashSet<&str> = wanted.collect();
     let top = match bounds.max {
-        Some(_) => newest_wanted,
-        None => &*channel.head().name,
+        Some(_) => newest(&versions, &mut wanted.iter().copied()),
+        None => Some(&*channel.head().name),
     };
-    let mut kept = way(channel, top, &wanted);
-    kept.extend(&wanted);
+    top.map_or_else(Kept::default, |top| kept(channel, &versions, &wanted, top))
+}
+
+/// Keeps the bundles of these names, and what leads to them from the channel's head.
+pub fn keep_named(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet<String>) -> Kept {
+    let versions = versions(package, channel);
+    let wanted = versions
+        .keys()
+        .copied()
+        .filter(|name| names.contains(*name));
+    kept(channel, &versions, &wanted.collect(), &channel.head().name)
+}
+
+type Versions<'p> = HashMap<&'p str, &'p Version>;
+
+fn versions<'p>(package: &'p Package<'_>, channel: &'p Channel<'_>) -> Versions<'p> {
+    let entries = channel.entries.iter();
+    entries
+        .filter_map(|entry| Some((&*entry.name, &package.bundle(&entry.name)?.version)))
+        .collect()
+}
+
+fn newest<'p>(versions: &Versions<'p>, names: &mut dyn Iterator<Item = &str>) -> Option<&'p str> {
+    let versions = names.filter_map(|name| versions.get_key_value(name));
+    let newest = versions.max_by_key(|(name, version)| (**version, **name));
+    newest.map(|(name, _)| *name)
+}
+
+fn kept(channel: &Channel<'_>, versions: &Versions<'_>, wanted: &HashSet<&str>, top: &str) -> Kept {
+    if wanted.is_empty() {
+        return Kept::default();
+    }
+    let mut kept = way(channel, top, wanted);
+    kept.extend(wanted);
     while let Err(flaw) = check(channel, &kept) {
         match flaw {
             Flaw::Heads(heads) => {
-                let best = newest(&mut heads.iter().map(String::as_str));
+                let best = newest(versions, &mut heads.iter().map(String::as_str));
                 kept.retain(|name| Some(*name) == best || !heads.iter().any(|head| head == name));
             }
             Flaw::Stranded(names) => kept.retain(|name| !names.iter().any(|n| n == name)),

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::Error;
 use reqwest::Body;
-use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
 use tokio_util::io::ReaderStream;
 
 use super::Client;
-use crate::{Descriptor, Reference};
+use crate::{Descriptor, Digest, Reference};
 
 /// Units: bytes. Read from a file at once.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -96,6 +97,38 @@ impl BlobSource {
         }
     }
 
+    /// Small content as a whole, which has to have that digest.
+    ///
+    /// Errors: TooLarge – more than `limit` bytes; Invalid – it has another digest; Internal – it cannot be read; those
+    /// of the other registry.
+    pub async fn bytes(&self, digest: &Digest, limit: u64) -> Result<Bytes, Error> {
+        let size = self.size().await?;
+        if size > limit {
+            let what = "blob";
+            return Err(Error::TooLarge { what, limit });
+        }
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::File(path) => read(path, 0, size).await?,
+            Self::Part { path, offset, .. } => read(path, *offset, size).await?,
+            Self::Remote(remote) => {
+                let Remote {
+                    client,
+                    reference,
+                    blob,
+                } = &**remote;
+                client.pull_blob_bytes(reference, blob, limit).await?
+            }
+        };
+        if digest.matches(&bytes) {
+            return Ok(bytes);
+        }
+        Err(Error::invalid(
+            "blob",
+            format!("{digest}: its bytes have another digest"),
+        ))
+    }
+
     /// Whether a part of it can be had without the bytes before.
     pub(super) fn is_seekable(&self) -> bool {
         !matches!(self, Self::Remote(_))
@@ -138,16 +171,29 @@ impl BlobSource {
 }
 
 async fn part(path: &Path, offset: u64, length: u64, taken: Arc<Taken>) -> Result<Body, Error> {
-    let mut file = tokio::fs::File::open(path)
+    let file = open(path, offset, length)
         .await
         .map_err(|e| unreadable(path, e))?;
-    file.seek(std::io::SeekFrom::Start(offset))
-        .await
-        .map_err(|e| unreadable(path, e))?;
-    let stream = ReaderStream::with_capacity(file.take(length), BUFFER_BYTES);
+    let stream = ReaderStream::with_capacity(file, BUFFER_BYTES);
     Ok(Body::wrap_stream(stream.inspect_ok(move |chunk| {
         taken.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
     })))
+}
+
+async fn read(path: &Path, offset: u64, length: u64) -> Result<Bytes, Error> {
+    let mut bytes = Vec::new();
+    let read = async {
+        let mut file = open(path, offset, length).await?;
+        file.read_to_end(&mut bytes).await
+    };
+    read.await.map_err(|e| unreadable(path, e))?;
+    Ok(bytes.into())
+}
+
+async fn open(path: &Path, offset: u64, length: u64) -> std::io::Result<Take<File>> {
+    let mut file = File::open(path).await?;
+    file.seek(std::io::SeekFrom::Start(offset)).await?;
+    Ok(file.take(length))
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Error {

@@ -36,7 +36,7 @@ pub enum Place {
 /// One image: its content under one digest, whatever a tag is moved to meanwhile.
 #[derive(Debug, Clone)]
 pub struct Image {
-    place: Place,
+    pub(super) place: Place,
     manifest: Manifest,
 }
 

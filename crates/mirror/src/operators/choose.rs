@@ -1,0 +1,257 @@
+//! Which bundles of a catalog are carried, and why.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use catalog::cache::Cache;
+use catalog::content::Package;
+use catalog::filter::{self, ChannelSelection, Channels, PackageSelection};
+use catalog::graph::Bounds;
+use model::Error;
+use model::image_set::{self, Operator, Versions};
+
+use super::needs;
+
+/// What is taken of a catalog, by package.
+pub type Choice = BTreeMap<String, Part>;
+
+/// What is taken of a package.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Which bundles of which channels. No channel is empty.
+    pub channels: Channels,
+    /// The default channel where the package's own is not taken, as the image set has it.
+    pub default_channel: Option<String>,
+    /// Bundles that were wanted, but no upgrade leads from them to the others.
+    pub left_out: Channels,
+    /// Why each bundle is taken.
+    pub reasons: BTreeMap<String, Reason>,
+}
+
+/// Why a bundle is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// It is the newest of its channel, and no versions are asked for.
+    Head { channel: String },
+    /// All of the channel is.
+    Whole { channel: String },
+    /// It is among the versions that are asked for.
+    InRange { channel: String },
+    /// Since the run that took this version, it and all that came after are taken.
+    Since { channel: String, version: String },
+    /// An upgrade to the others leads through it.
+    Way { channel: String },
+    /// That bundle needs it, or what it provides.
+    Needed { by: String, what: String },
+}
+
+/// Chooses bundles as `operator` says; `started` is from where former runs took the channels of which only heads are
+/// wanted.
+///
+/// Errors: NotFound – a package, channel or version that the catalog does not have; Invalid – versions that are none.
+pub fn choose(
+    cache: &Arc<Cache>,
+    operator: &Operator,
+    started: &[image_set::Package],
+) -> Result<Choice, Error> {
+    let mut choice = Choice::new();
+    let names: Vec<String> = if operator.packages.is_empty() {
+        let all = cache.groups().into_keys();
+        all.filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect()
+    } else {
+        operator.packages.iter().map(|it| it.name.clone()).collect()
+    };
+    for name in names {
+        let wanted = operator.packages.iter().rev().find(|it| it.name == name);
+        let started = started.iter().find(|it| it.name == name);
+        let part = with_package(cache, &name, |package| {
+            part(package, operator, wanted, started)
+        })?;
+        match part {
+            Some(part) => {
+                choice.insert(name, part?);
+            }
+            // Documents of another's own may have a package that is none.
+            None if wanted.is_none() => {}
+            None => return Err(unknown_package(cache, &operator.catalog, &name)),
+        }
+    }
+    if !operator.skip_dependencies {
+        needs::add(cache, &mut choice)?;
+    }
+    Ok(choice)
+}
+
+/// Does `work` with a package.
+pub(super) fn with_package<T>(
+    cache: &Cache,
+    name: &str,
+    work: impl FnOnce(&Package<'_>) -> T,
+) -> Result<Option<T>, Error> {
+    cache
+        .with_package(name, |package, _| work(package))
+        .map_err(|e| Error::internal(format!("reading the package {name}"), e))
+}
+
+fn part(
+    package: &Package<'_>,
+    operator: &Operator,
+    wanted: Option<&image_set::Package>,
+    started: Option<&image_set::Package>,
+) -> Result<Part, Error> {
+    let selection = selection(package, operator.full, wanted, started)?;
+    let chosen = filter::choose(package, &selection, operator.full)
+        .map_err(|e| Error::not_found("bundle", format!("{}: {e}", operator.catalog)))?;
+    let mut reasons = BTreeMap::new();
+    for (channel, bundles) in &chosen.channels {
+        let bounds = bounds_of(&selection, channel);
+        let head = package
+            .channel(channel)
+            .map(|it| it.head().name.to_string());
+        for bundle in bundles {
+            let version = package.bundle(bundle).map(|bundle| &bundle.version);
+            let (channel, is_head) = (channel.clone(), head.as_deref() == Some(bundle));
+            let is_inside = version.is_some_and(|version| bounds.contain(version));
+            let asked = wanted.is_some_and(|it| is_bounded(it, &channel));
+            let reason = match &bounds.min {
+                _ if bounds.is_open() && operator.full => Reason::Whole { channel },
+                _ if bounds.is_open() || (is_head && !asked) => Reason::Head { channel },
+                _ if !is_inside => Reason::Way { channel },
+                Some(min) if !asked => Reason::Since {
+                    channel,
+                    version: min.to_string(),
+                },
+                _ => Reason::InRange { channel },
+            };
+            reasons.entry(bundle.clone()).or_insert(reason);
+        }
+    }
+    Ok(Part {
+        channels: chosen.channels,
+        default_channel: selection.default_channel,
+        left_out: chosen.left_out,
+        reasons,
+    })
+}
+
+/// Whether the image set itself bounds the versions of a channel.
+fn is_bounded(package: &image_set::Package, channel: &str) -> bool {
+    let channel = package.channels.iter().find(|it| it.name == channel);
+    let own = channel.is_some_and(|channel| channel.versions != Versions::default());
+    own || package.versions != Versions::default()
+}
+
+fn bounds_of(selection: &PackageSelection, channel: &str) -> Bounds {
+    let own = selection.channels.iter().find(|it| it.name == channel);
+    let own = own.map(|channel| &channel.bounds);
+    own.filter(|bounds| !bounds.is_open())
+        .unwrap_or(&selection.bounds)
+        .clone()
+}
+
+/// What is wanted of a package, with the bundles that are named turned into versions.
+fn selection(
+    package: &Package<'_>,
+    full: bool,
+    wanted: Option<&image_set::Package>,
+    started: Option<&image_set::Package>,
+) -> Result<PackageSelection, Error> {
+    let nothing = image_set::Package::default();
+    let wanted = wanted.unwrap_or(&nothing);
+    let mut selection = PackageSelection {
+        name: package.name.to_owned(),
+        channels: Vec::new(),
+        bounds: bounds(package, &wanted.versions)?,
+        default_channel: Some(wanted.default_channel.clone()).filter(|name| !name.is_empty()),
+    };
+    for channel in &wanted.channels {
+        selection.channels.push(ChannelSelection {
+            name: channel.name.clone(),
+            bounds: bounds(package, &channel.versions)?,
+        });
+    }
+    let started = started.filter(|_| !full && selection.bounds.is_open());
+    let Some(started) = started else {
+        return Ok(selection);
+    };
+    if selection.channels.is_empty() {
+        let all = package.channels.iter().map(|channel| ChannelSelection {
+            name: channel.name.to_owned(),
+            bounds: Bounds::default(),
+        });
+        selection.channels = all.collect();
+    }
+    for channel in &mut selection.channels {
+        let start = started.channels.iter().find(|it| it.name == channel.name);
+        if let Some(start) = start.filter(|_| channel.bounds.is_open()) {
+            channel.bounds = bounds(package, &start.versions)?;
+        }
+    }
+    Ok(selection)
+}
+
+fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {
+    let version = |field: &str, text: &str| {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parsed = text.strip_prefix('v').unwrap_or(text).parse();
+        parsed.map(Some).map_err(|e| {
+            let reason = format!("{text:?} of package {}: {e}", package.name);
+            Error::invalid(field, reason)
+        })
+    };
+    let mut min = version("minVersion", &versions.min_version)?;
+    if !versions.min_bundle.is_empty() {
+        let bundle = package.bundle(&versions.min_bundle).ok_or_else(|| {
+            let id = format!(
+                "{} (minBundle of package {})",
+                versions.min_bundle, package.name
+            );
+            Error::not_found("bundle", id)
+        })?;
+        min = Some(bundle.version.clone());
+    }
+    Ok(Bounds {
+        min,
+        max: version("maxVersion", &versions.max_version)?,
+    })
+}
+
+fn unknown_package(cache: &Arc<Cache>, catalog: &str, name: &str) -> Error {
+    let groups = cache.groups();
+    let known: Vec<&str> = groups.into_keys().filter(|it| !it.is_empty()).collect();
+    let hint = crate::nearest::nearest(name, known.iter().copied())
+        .map_or_else(String::new, |near| format!(", perhaps {near:?}?"));
+    let id = format!(
+        "{name:?} in {catalog}, which has {} packages{hint}",
+        known.len()
+    );
+    Error::not_found("package", id)
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Head { channel } => write!(f, "the head of channel {channel}"),
+            Self::Whole { channel } => write!(f, "all of channel {channel} is wanted"),
+            Self::InRange { channel } => {
+                write!(
+                    f,
+                    "among the versions of channel {channel} that are asked for"
+                )
+            }
+            Self::Since { channel, version } => {
+                write!(
+                    f,
+                    "in channel {channel}, which is carried from {version} on"
+                )
+            }
+            Self::Way { channel } => write!(f, "an upgrade in channel {channel} leads through it"),
+            Self::Needed { by, what } => write!(f, "{by} needs {what}"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The images of chosen bundles.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use catalog::cache::Cache;
+use catalog::content::Bundle;
+use model::Error;
+use model::mirror_metadata::ImageType;
+use oci::{Reference, Target};
+
+use super::choose::{Choice, with_package};
+use crate::content::{Wanted, Why};
+use crate::names;
+
+/// How many hexadecimal digits of its digest name an image of a catalog that is a folder.
+const FOLDER_TAG: usize = 6;
+
+/// Whose images are collected.
+#[derive(Debug, Clone, Copy)]
+pub struct Of<'a> {
+    /// The catalog's name for people.
+    pub catalog: &'a str,
+    /// Whether it comes from a folder rather than a registry.
+    pub is_folder: bool,
+    /// Whether what is not there is passed by.
+    pub skip_missing: bool,
+}
+
+/// The images of all chosen bundles and of what they run, each once, and what in the catalog is no reference to an image.
+///
+/// Errors: the catalog cannot be read.
+pub fn wanted(
+    cache: &Cache,
+    choice: &Choice,
+    of: Of<'_>,
+) -> Result<(Vec<Wanted>, Vec<String>), Error> {
+    let mut found = Found {
+        of,
+        wanted: BTreeMap::new(),
+        order: Vec::new(),
+        unusable: Vec::new(),
+    };
+    for (name, part) in choice {
+        let bundles: Vec<&String> = part.channels.values().flatten().collect();
+        with_package(cache, name, |package| {
+            for bundle in bundles.iter().filter_map(|bundle| package.bundle(bundle)) {
+                found.bundle(name, bundle);
+            }
+        })?;
+    }
+    let Found {
+        mut wanted,
+        order,
+        unusable,
+        ..
+    } = found;
+    let wanted = order.iter().filter_map(|text| wanted.remove(text));
+    Ok((wanted.collect(), unusable))
+}
+
+struct Found<'a> {
+    of: Of<'a>,
+    wanted: BTreeMap<String, Wanted>,
+    order: Vec<String>,
+    unusable: Vec<String>,
+}
+
+impl Found<'_> {
+    fn bundle(&mut self, package: &str, bundle: &Bundle<'_>) {
+        let (catalog, package) = (self.of.catalog.to_owned(), package.to_owned());
+        let name = bundle.name.to_owned();
+        let why = Why::Bundle {
+            catalog: catalog.clone(),
+            package: package.clone(),
+            bundle: name.clone(),
+        };
+        self.image(&bundle.image, why);
+        for related in bundle
+            .related_images
+            .iter()
+            .filter(|it| it.image != bundle.image)
+        {
+            let why = Why::Related {
+                catalog: catalog.clone(),
+                package: package.clone(),
+                bundle: name.clone(),
+            };
+            self.image(&related.image, why);
+        }
+    }
+
+    fn image(&mut self, text: &str, why: Why) {
+        // A bundle may carry its objects itself, and some authors leave entries empty.
+        if text.is_empty() {
+            return;
+        }
+        match self.wanted.entry(text.to_owned()) {
+            Entry::Occupied(mut known) => {
+                let known = &mut known.get_mut().why;
+                if !known.contains(&why) {
+                    known.push(why);
+                }
+            }
+            Entry::Vacant(free) => match names::reference(text) {
+                Ok(source) => {
+                    self.order.push(text.to_owned());
+                    free.insert(Wanted {
+                        repository: source.repository.clone(),
+                        tag: tag(&source, self.of.is_folder),
+                        source,
+                        kind: ImageType::OperatorBundle,
+                        why: vec![why],
+                        platforms: Vec::new(),
+                        may_be_missing: self.of.skip_missing,
+                    });
+                }
+                Err(error) => self.unusable.push(format!("{why}: {error}")),
+            },
+        }
+    }
+}
+
+fn tag(source: &Reference, is_folder: bool) -> oci::Tag {
+    match source.target() {
+        Target::Tag(tag) => tag,
+        Target::Digest(digest) if is_folder => names::tag_of_digest(&digest, FOLDER_TAG),
+        Target::Digest(_) => names::tag_of_pinned(source),
+    }
+}

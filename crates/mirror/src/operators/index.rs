@@ -1,0 +1,42 @@
+//! The smaller catalog, as one file.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use catalog::cache::Cache;
+use catalog::filter::{cut, pin};
+use catalog::write::{Format, document, in_order};
+use model::Error;
+
+use super::choose::Choice;
+
+/// Writes what was chosen of a catalog, one document after the other. An image that `pins` has is named as it says.
+///
+/// Blocking. Errors: Invalid – a package whose default channel is not chosen, and none takes its place; Internal – `out`
+/// cannot be written.
+pub fn write_index(
+    cache: &Cache,
+    choice: &Choice,
+    pins: &BTreeMap<String, String>,
+    out: &mut impl Write,
+) -> Result<(), Error> {
+    let unwritable = |e| Error::internal("writing a catalog", e);
+    for (name, part) in choice {
+        let default = part.default_channel.as_deref();
+        let cut = cache
+            .with_package(name, |package, documents| {
+                cut(package, documents, &part.channels, default)
+            })
+            .map_err(|e| Error::internal(format!("reading the package {name}"), e))?;
+        let Some(cut) = cut else {
+            continue;
+        };
+        let documents = cut.map_err(|e| Error::invalid("defaultChannel", e.to_string()))?;
+        let named = |image: &str| pins.get(image).cloned();
+        let documents: Vec<_> = documents.into_iter().map(|it| pin(it, named)).collect();
+        for it in in_order(&documents) {
+            document(&it.json, Format::Json, out).map_err(unwritable)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,14 @@
+//! Parts of operator catalogs: which bundles are carried, which images they need, and the smaller catalog that is served.
+
+mod choose;
+mod images;
+mod index;
+mod needs;
+mod open;
+mod rebuild;
+
+pub use choose::{Choice, Part, Reason, choose};
+pub use images::{Of, wanted};
+pub use index::write_index;
+pub use open::Opened;
+pub use rebuild::{Rebuilt, rebuild};

@@ -1,0 +1,73 @@
+//! Catalogs, wherever they are, opened to be read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use catalog::cache::{BuildError, Cache, prepare};
+use catalog::image::{BYTES_LIMIT, FILES_LIMIT, FOLDER_LABEL, folder};
+use model::Error;
+use oci::Digest;
+use oci::image::{FolderLimits, Place};
+
+/// A catalog that was read. What it lies in is removed with it.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where it came from.
+    pub place: Place,
+    /// What was there: an index, or one image.
+    pub digest: Digest,
+    pub cache: Arc<Cache>,
+    _folder: tempfile::TempDir,
+}
+
+impl Opened {
+    /// Takes the catalog's files out of its image, below `scratch`, and checks them.
+    ///
+    /// Errors: NotFound; Invalid – no catalog, or everything that is wrong with it; others as the client's.
+    pub async fn open(place: Place, scratch: &Path, now: i64) -> Result<Self, Error> {
+        let digest = place.digest().await?;
+        let image = place.image(&digest).await?;
+        let labels = image.labels().await?;
+        let wrong = |reason: &str| Error::invalid("catalog", format!("{place}: {reason}"));
+        let inside = folder(&labels).ok_or_else(|| {
+            wrong("it holds a database, not files: `atoll catalog render` turns it into files")
+        })?;
+        let temporary = tempfile::Builder::new()
+            .prefix("catalog-")
+            .tempdir_in(scratch)
+            .map_err(|e| Error::internal("making a folder for a catalog", e))?;
+        let make = |name: &str| {
+            let path = temporary.path().join(name);
+            std::fs::create_dir(&path)
+                .map(|()| path)
+                .map_err(|e| Error::internal("making a folder for a catalog", e))
+        };
+        let (unnamed, files) = (make("unnamed")?, make("files")?);
+        let limits = FolderLimits {
+            files: FILES_LIMIT,
+            bytes: BYTES_LIMIT,
+        };
+        if image.fetch_folder(inside, limits, &unnamed, &files).await? == 0 {
+            let reason =
+                format!("no files below {inside}: its label {FOLDER_LABEL} names their folder");
+            return Err(wrong(&reason));
+        }
+        let cache = temporary.path().join("cache");
+        let work = move || prepare(&files, &cache, catalog::cores(), now);
+        let prepared = tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|e| Error::internal("reading a catalog", e))?;
+        let prepared = prepared.map_err(|error| match error {
+            BuildError::Invalid(problems) => {
+                wrong(&format!("the catalog has problems\n{problems}"))
+            }
+            other => Error::internal("reading a catalog", other),
+        })?;
+        Ok(Self {
+            place,
+            digest,
+            cache: prepared.cache,
+            _folder: temporary,
+        })
+    }
+}

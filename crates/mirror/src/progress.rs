@@ -1,0 +1,81 @@
+//! How far a run is, for whoever looks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a run does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Catalogs and release images are read.
+    Selecting,
+    /// Registries are asked what the images consist of.
+    Surveying,
+    /// Blobs are written into archive files.
+    Packing,
+    /// Images are sent to the target.
+    Publishing,
+    /// Content is compared with its digests.
+    Verifying,
+}
+
+/// So much of something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Images, or files.
+    pub items: u64,
+    /// Units: bytes.
+    pub bytes: u64,
+}
+
+/// Counters that a run moves and others read. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    phase: Mutex<Option<(Phase, Amount)>>,
+    items: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Progress {
+    /// A phase begins, in which `whole` is to be done; nothing of it is done yet.
+    pub(crate) fn begin(&self, phase: Phase, whole: Amount) {
+        let mut now = self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = Some((phase, whole));
+        self.0.items.store(0, Ordering::Relaxed);
+        self.0.bytes.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_items(&self, count: u64) {
+        self.0.items.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn add_bytes(&self, count: u64) {
+        self.0.bytes.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The phase, all that is to be done in it, and what of it is done.
+    pub fn now(&self) -> Option<(Phase, Amount, Amount)> {
+        let phase = *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        let (phase, whole) = phase?;
+        let done = Amount {
+            items: self.0.items.load(Ordering::Relaxed),
+            bytes: self.0.bytes.load(Ordering::Relaxed),
+        };
+        Some((phase, whole, done))
+    }
+}
+
+impl Phase {
+    /// As people read it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Selecting => "selecting",
+            Self::Surveying => "surveying",
+            Self::Packing => "packing",
+            Self::Publishing => "publishing",
+            Self::Verifying => "verifying",
+        }
+    }
+}

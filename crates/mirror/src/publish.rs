@@ -1,0 +1,296 @@
+//! Images into the target registry: each blob once, found again in other repositories, each manifest after its content.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use model::Error;
+use oci::client::{BlobSource, Provided};
+use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
+use tokio::sync::{OnceCell, Semaphore};
+
+use crate::content::{Content, Image};
+use crate::names;
+use crate::progress::{Amount, Phase, Progress};
+
+/// Images that are begun at the same time: their blobs are sent one after the other, so that an archive is read from
+/// its beginning to its end.
+const IMAGES: usize = 8;
+/// Blobs of one image that are provided at the same time.
+const BLOBS: usize = 4;
+/// How often what is on its way is told.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Where the bytes of blobs are.
+pub trait Blobs: Sync {
+    /// The bytes of a blob; nothing where they are not at hand.
+    fn source(&self, digest: &Digest) -> Option<BlobSource>;
+}
+
+/// Where images go.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub client: Client,
+    /// Host with its port.
+    pub registry: String,
+    /// What all repositories begin with; may be empty.
+    pub namespace: String,
+    /// Most components of a repository's name; 0 for no limit.
+    pub max_components: usize,
+}
+
+/// How much was done.
+#[derive(Debug, Default)]
+pub struct Published {
+    /// Images that are in the target now, by place in the content.
+    pub images: BTreeSet<usize>,
+    /// Images that are not, and why, by place in the content.
+    pub failed: Vec<(usize, Error)>,
+    /// What was sent.
+    pub sent: Amount,
+}
+
+impl Target {
+    /// Where the repository lies in the target.
+    ///
+    /// Errors: Invalid – the name does not fit.
+    pub fn place(&self, repository: &Repository) -> Result<Reference, Error> {
+        Ok(Reference {
+            registry: self.registry.clone(),
+            repository: names::repository(&self.namespace, repository, self.max_components)?,
+            tag: None,
+            digest: None,
+        })
+    }
+}
+
+/// Sends the images to the target, with at most `parallel` transfers at a time. `held` says in which repositories of the
+/// target a blob is known to be. After a failure the other images are sent when `goes_on`, or else left.
+pub async fn publish(
+    content: &Content,
+    blobs: &dyn Blobs,
+    target: &Target,
+    held: BTreeMap<Digest, Repository>,
+    limits: Limits,
+    progress: &Progress,
+) -> Published {
+    let whole = Amount {
+        items: content.images.len() as u64,
+        bytes: content.blobs.values().map(|blob| blob.size).sum(),
+    };
+    progress.begin(Phase::Publishing, whole);
+    let sender = Sender {
+        content,
+        blobs,
+        target,
+        transfers: Semaphore::new(limits.parallel.max(1)),
+        places: Cells::default(),
+        tags: Cells::default(),
+        held,
+        sent_blobs: AtomicU64::default(),
+        sent_bytes: AtomicU64::default(),
+        progress,
+    };
+    let mut published = Published::default();
+    let mut images = stream::iter(content.images.iter().enumerate())
+        .map(|(index, image)| {
+            let sender = &sender;
+            async move { (index, sender.image(image).await) }
+        })
+        .buffer_unordered(IMAGES);
+    while let Some((index, outcome)) = images.next().await {
+        progress.add_items(1);
+        match outcome {
+            Ok(()) => {
+                published.images.insert(index);
+            }
+            Err(error) => published.failed.push((index, error)),
+        }
+        if !limits.goes_on && !published.failed.is_empty() {
+            break;
+        }
+    }
+    drop(images);
+    published.sent = Amount {
+        items: sender.sent_blobs.load(Ordering::Relaxed),
+        bytes: sender.sent_bytes.load(Ordering::Relaxed),
+    };
+    published
+}
+
+/// How hard a run tries.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Transfers at a time.
+    pub parallel: usize,
+    /// Whether other images are carried after one failed.
+    pub goes_on: bool,
+}
+
+/// One value for each key, made once.
+#[derive(Debug)]
+struct Cells<K, V>(Mutex<HashMap<K, Arc<V>>>);
+
+impl<K, V> Default for Cells<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Eq + Hash + Clone, V: Default> Cells<K, V> {
+    fn get(&self, key: &K) -> Arc<V> {
+        let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cells.entry(key.clone()).or_default())
+    }
+}
+
+struct Sender<'a> {
+    content: &'a Content,
+    blobs: &'a dyn Blobs,
+    target: &'a Target,
+    transfers: Semaphore,
+    /// In which repositories of the target a blob was put. Whoever holds the lock puts it into a further one.
+    places: Cells<Digest, tokio::sync::Mutex<BTreeSet<Repository>>>,
+    /// The tags that a repository had at first.
+    tags: Cells<Repository, OnceCell<BTreeSet<Tag>>>,
+    held: BTreeMap<Digest, Repository>,
+    sent_blobs: AtomicU64,
+    sent_bytes: AtomicU64,
+    progress: &'a Progress,
+}
+
+impl Sender<'_> {
+    async fn image(&self, image: &Image) -> Result<(), Error> {
+        let place = self.target.place(&image.wanted.repository)?;
+        let tagged = Reference {
+            tag: Some(image.wanted.tag.clone()),
+            ..place.clone()
+        };
+        if self.is_there(&tagged, &image.digest).await? {
+            return Ok(());
+        }
+        for manifest in self.content.manifests_of(&image.digest) {
+            self.content_of(manifest, &place).await?;
+            let is_part = manifest.digest != image.digest;
+            let name = if is_part {
+                place.with_digest(manifest.digest.clone())
+            } else {
+                tagged.clone()
+            };
+            let _turn = self.turn().await;
+            self.target.client.push_manifest(&name, manifest).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the target has the image under its tag. A repository's tags are asked for once: most often it has none.
+    async fn is_there(&self, tagged: &Reference, digest: &Digest) -> Result<bool, Error> {
+        let tags = self.tags.get(&tagged.repository);
+        let client = &self.target.client;
+        let tags = tags
+            .get_or_try_init(|| async {
+                let _turn = self.turn().await;
+                match client.tags(&tagged.registry, &tagged.repository).await {
+                    Ok(tags) => Ok(tags.into_iter().collect::<BTreeSet<_>>()),
+                    Err(Error::NotFound { .. }) => Ok(BTreeSet::new()),
+                    Err(error) => Err(error),
+                }
+            })
+            .await?;
+        if !tagged.tag.as_ref().is_some_and(|tag| tags.contains(tag)) {
+            return Ok(false);
+        }
+        let _turn = self.turn().await;
+        Ok(client.manifest_digest(tagged).await?.as_ref() == Some(digest))
+    }
+
+    /// Provides what a manifest needs in the repository of `place`.
+    async fn content_of(&self, manifest: &Manifest, place: &Reference) -> Result<(), Error> {
+        let needed: BTreeSet<&Digest> = manifest.required_blobs().collect();
+        stream::iter(needed.into_iter().map(Ok))
+            .try_for_each_concurrent(BLOBS, |digest| self.blob(digest, place))
+            .await
+    }
+
+    async fn blob(&self, digest: &Digest, place: &Reference) -> Result<(), Error> {
+        let places = self.places.get(digest);
+        let mut places = places.lock().await;
+        if places.contains(&place.repository) {
+            return Ok(());
+        }
+        let _turn = self.turn().await;
+        let from = places.first().or_else(|| self.held.get(digest));
+        if let Some(source) = self.blobs.source(digest) {
+            self.send(digest, &source, place, from).await?;
+        } else if !self.find(digest, place, from).await? {
+            let reason = format!(
+                "{digest} of {}/{} is not in this archive, and the target does not have it: an archive before this one \
+                 was not published here, or its images were removed since",
+                place.registry, place.repository
+            );
+            return Err(Error::not_found("blob", reason));
+        }
+        places.insert(place.repository.clone());
+        Ok(())
+    }
+
+    /// Sends a blob, or has the target find it.
+    async fn send(
+        &self,
+        digest: &Digest,
+        source: &BlobSource,
+        place: &Reference,
+        from: Option<&Repository>,
+    ) -> Result<(), Error> {
+        let sent = Arc::new(AtomicU64::new(0));
+        let client = &self.target.client;
+        let provide = client.provide_blob(place, digest, source, from, &sent);
+        let mut told = 0;
+        let mut tell = |now: u64| {
+            self.progress.add_bytes(now.saturating_sub(told));
+            told = told.max(now);
+        };
+        tokio::pin!(provide);
+        let provided = loop {
+            tokio::select! {
+                provided = &mut provide => break provided?,
+                () = tokio::time::sleep(TICK) => tell(sent.load(Ordering::Relaxed)),
+            }
+        };
+        let size = self.content.blobs.get(digest).map_or(0, |blob| blob.size);
+        if provided == Provided::Sent {
+            self.sent_blobs.fetch_add(1, Ordering::Relaxed);
+            self.sent_bytes.fetch_add(size, Ordering::Relaxed);
+        }
+        // What went into one repository was told; the others cost nothing.
+        if from.is_none() || provided == Provided::Sent {
+            tell(size);
+        }
+        Ok(())
+    }
+
+    /// Whether the target has a blob whose bytes are not at hand.
+    async fn find(
+        &self,
+        digest: &Digest,
+        place: &Reference,
+        from: Option<&Repository>,
+    ) -> Result<bool, Error> {
+        let client = &self.target.client;
+        if client.has_blob(place, digest).await? {
+            return Ok(true);
+        }
+        match from {
+            Some(from) => client.mount_blob(place, from, digest).await,
+            None => Ok(false),
+        }
+    }
+
+    async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // It is never closed.
+        self.transfers.acquire().await.ok()
+    }
+}

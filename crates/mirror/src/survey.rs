@@ -1,0 +1,148 @@
+//! What images consist of: their manifests are fetched, their blobs are not.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::stream::{self, StreamExt as _};
+use model::Error;
+use oci::{Client, Descriptor, Digest, Kind, Manifest, Reference, media_type};
+
+use crate::content::{Blob, Content, Image, Origin, Wanted};
+use crate::progress::{Amount, Phase, Progress};
+
+/// How deep indexes may lie in each other.
+const INDEX_DEPTH: usize = 4;
+
+/// What was found, and what was not.
+#[derive(Debug, Default)]
+pub struct Surveyed {
+    pub content: Content,
+    /// Images that are not carried, and why.
+    pub failed: Vec<(Wanted, Error)>,
+}
+
+/// Asks the registries what the images consist of, at most `parallel` at a time. All failures are told, those of images
+/// that may be missing too.
+pub async fn survey(
+    client: &Client,
+    wanted: Vec<Wanted>,
+    parallel: usize,
+    progress: &Progress,
+) -> Surveyed {
+    let items = wanted.len() as u64;
+    progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
+    let known = Known {
+        client,
+        manifests: Mutex::default(),
+    };
+    let mut looks = stream::iter(wanted)
+        .map(|wanted| async {
+            let found = known.image(&wanted).await;
+            progress.add_items(1);
+            (wanted, found)
+        })
+        .buffered(parallel.max(1));
+    let mut surveyed = Surveyed::default();
+    while let Some((wanted, found)) = looks.next().await {
+        match found {
+            Ok(manifests) => surveyed.content.add(wanted, manifests),
+            Err(error) => surveyed.failed.push((wanted, error)),
+        }
+    }
+    surveyed
+}
+
+/// Manifests that were fetched: those named by digest are not asked for again.
+struct Known<'a> {
+    client: &'a Client,
+    manifests: Mutex<BTreeMap<Digest, Manifest>>,
+}
+
+impl Known<'_> {
+    /// The manifest of an image, and after it those of its parts.
+    async fn image(&self, wanted: &Wanted) -> Result<Vec<Manifest>, Error> {
+        let mut found = vec![self.manifest(&wanted.source).await?];
+        let (mut next, mut end) = (0, 1);
+        for _ in 0..INDEX_DEPTH {
+            for index in next..end {
+                for part in parts(&found[index], wanted) {
+                    let part = wanted.source.with_digest(part);
+                    found.push(self.manifest(&part).await?);
+                }
+            }
+            (next, end) = (end, found.len());
+            if next == end {
+                return Ok(found);
+            }
+        }
+        let reason = format!("{}: indexes lie in each other too deep", wanted.source);
+        Err(Error::invalid("image", reason))
+    }
+
+    async fn manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
+        let known = |digest: &Digest| {
+            let manifests = self.manifests.lock();
+            let manifests = manifests.unwrap_or_else(PoisonError::into_inner);
+            manifests.get(digest).cloned()
+        };
+        if let Some(manifest) = reference.digest.as_ref().and_then(known) {
+            return Ok(manifest);
+        }
+        let manifest = self.client.pull_manifest(reference).await?;
+        let manifests = self.manifests.lock();
+        let mut manifests = manifests.unwrap_or_else(PoisonError::into_inner);
+        manifests.insert(manifest.digest.clone(), manifest.clone());
+        Ok(manifest)
+    }
+}
+
+/// The parts of an index that are wanted.
+fn parts(manifest: &Manifest, wanted: &Wanted) -> Vec<Digest> {
+    let Kind::Index { manifests } = &manifest.kind else {
+        return Vec::new();
+    };
+    let is_wanted = |part: &&Descriptor| {
+        let platforms = &wanted.platforms;
+        platforms.is_empty()
+            || part
+                .platform
+                .as_ref()
+                .is_none_or(|it| platforms.contains(it))
+    };
+    let parts = manifests.iter().filter(is_wanted);
+    parts.map(|part| part.digest.clone()).collect()
+}
+
+impl Content {
+    /// Adds an image with its manifests, the first of which is its own.
+    fn add(&mut self, wanted: Wanted, manifests: Vec<Manifest>) {
+        let origin = Origin {
+            registry: wanted.source.registry.clone(),
+            repository: wanted.source.repository.clone(),
+        };
+        let Some(digest) = manifests.first().map(|manifest| manifest.digest.clone()) else {
+            return;
+        };
+        for manifest in manifests {
+            for blob in manifest.blobs() {
+                if !media_type::is_nondistributable(&blob.media_type) {
+                    self.add_blob(blob, &origin);
+                }
+            }
+            self.manifests.insert(manifest.digest.clone(), manifest);
+        }
+        self.images.push(Image { wanted, digest });
+    }
+
+    fn add_blob(&mut self, blob: &Descriptor, origin: &Origin) {
+        let known = match self.blobs.entry(blob.digest.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(free) => free.insert(Blob {
+                size: blob.size,
+                sources: BTreeSet::new(),
+            }),
+        };
+        known.sources.insert(origin.clone());
+    }
+}

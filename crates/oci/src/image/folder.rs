@@ -1,0 +1,77 @@
+//! A folder out of an image, as a folder.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use model::Error;
+
+use super::{Image, Selection, Tree};
+
+/// How much a folder may have.
+#[derive(Debug, Clone, Copy)]
+pub struct FolderLimits {
+    /// Most files.
+    pub files: usize,
+    /// What they may have together. Units: bytes.
+    pub bytes: u64,
+}
+
+impl Image {
+    /// Takes what lies below `folder` (its path inside the image) into the folder `dest`, by way of `scratch`; both are
+    /// empty, and on the same file system. How many files there are.
+    ///
+    /// Errors: as [`Image::fetch_tree`]; Invalid – a link leads to no file in there, or a name is not possible here.
+    pub async fn fetch_folder(
+        &self,
+        folder: &str,
+        limits: FolderLimits,
+        scratch: &Path,
+        dest: &Path,
+    ) -> Result<usize, Error> {
+        let folder = folder.trim_matches('/').to_owned();
+        let prefix = match folder.as_str() {
+            "" => String::new(),
+            folder => format!("{folder}/"),
+        };
+        let selection = Selection {
+            is_wanted: Arc::new(move |path| path.starts_with(&prefix)),
+            limit_files: limits.files,
+            limit_bytes: limits.bytes,
+        };
+        let tree = self.fetch_tree(&selection, scratch).await?;
+        let (id, dest) = (self.place.to_string(), dest.to_owned());
+        let work = move || lay_out(&id, &tree, &folder, &dest);
+        tokio::task::spawn_blocking(work)
+            .await
+            .unwrap_or_else(|error| Err(Error::internal("laying out a folder", error)))
+    }
+}
+
+/// Gives the files below `folder` their names below `dest`. Those are relative and go up nowhere, and nothing but
+/// plain files and folders is made, so that none of them can lead out.
+fn lay_out(image: &str, tree: &Tree, folder: &str, dest: &Path) -> Result<usize, Error> {
+    let wrong = |path: &str, what: &str| {
+        Error::invalid("image", format!("{image}: /{folder}/{path} {what}"))
+    };
+    let mut count = 0;
+    for (path, file) in tree.below(folder) {
+        let file = file.ok_or_else(|| wrong(path, "is a link that leads to no file there"))?;
+        let target = dest.join(path);
+        let named = target
+            .parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            // Several names may lead to one file.
+            .and_then(|()| fs::hard_link(file, &target));
+        named.map_err(|error| match error.kind() {
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                wrong(path, "lies below what is no folder")
+            }
+            ErrorKind::InvalidFilename => wrong(path, "has a name that is too long"),
+            _ => Error::internal(format!("writing {}", target.display()), error),
+        })?;
+        count += 1;
+    }
+    Ok(count)
+}
