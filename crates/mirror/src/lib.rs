@@ -7,7 +7,6 @@ pub mod archive;
 pub mod config;
 pub mod content;
 pub mod names;
-mod nearest;
 pub mod operators;
 pub mod progress;
 pub mod publish;

@@ -10,8 +10,12 @@ use catalog::filter::{self, ChannelSelection, Channels, PackageSelection};
 use catalog::graph::Bounds;
 use model::Error;
 use model::image_set::{self, Operator, Versions};
+use model::nearest;
 
 use super::needs;
+
+/// Beyond so many wrong letters, another package was meant.
+const WRONG_LETTERS: usize = 3;
 
 /// What is taken of a catalog, by package.
 pub type Choice = BTreeMap<String, Part>;
@@ -224,7 +228,8 @@ fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {
 fn unknown_package(cache: &Arc<Cache>, catalog: &str, name: &str) -> Error {
     let groups = cache.groups();
     let known: Vec<&str> = groups.into_keys().filter(|it| !it.is_empty()).collect();
-    let hint = crate::nearest::nearest(name, known.iter().copied())
+    let limit = WRONG_LETTERS.min(name.len() / 2);
+    let hint = nearest(name, known.iter().copied(), limit)
         .map_or_else(String::new, |near| format!(", perhaps {near:?}?"));
     let id = format!(
         "{name:?} in {catalog}, which has {} packages{hint}",
