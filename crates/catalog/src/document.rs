@@ -43,6 +43,7 @@ impl Document {
 }
 
 impl Origin {
+    /// A line of a file inside the catalog.
     pub fn new(file: impl Into<PathBuf>, line: u64) -> Self {
         let file = Arc::from(file.into());
         Self { file, line }

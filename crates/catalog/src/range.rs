@@ -32,6 +32,7 @@ enum Operator {
 }
 
 impl Range {
+    /// Whether that version is meant.
     pub fn contains(&self, version: &Version) -> bool {
         self.alternatives
             .iter()

@@ -79,6 +79,7 @@ impl Ord for Version {
 pub struct Release(Option<semver::Prerelease>);
 
 impl Release {
+    /// Whether it is that of a version without releases.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }

@@ -20,6 +20,7 @@ impl Bounds {
         self.min.is_none() && self.max.is_none()
     }
 
+    /// Whether that version is wanted.
     pub fn contain(&self, version: &Version) -> bool {
         self.min.as_ref().is_none_or(|min| version >= min)
             && self.max.as_ref().is_none_or(|max| version <= max)
@@ -115,9 +116,10 @@ fn check(channel: &Channel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
 /// What each replaces, from the top down to the last that is wanted.
 fn way<'p>(channel: &'p Channel<'_>, top: &str, wanted: &HashSet<&str>) -> HashSet<&'p str> {
     let mut way: Vec<&str> = Vec::new();
+    let mut seen: HashSet<&str> = HashSet::new();
     let mut next = channel.entry(top);
     while let Some(entry) = next
-        && !way.contains(&&*entry.name)
+        && seen.insert(&entry.name)
     {
         way.push(&entry.name);
         next = channel.entry(&entry.replaces);

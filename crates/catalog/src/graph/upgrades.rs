@@ -39,6 +39,7 @@ pub enum Way {
 }
 
 impl<'p> Graph<'p> {
+    /// The graph of a channel, which is one of the package's.
     pub fn new(package: &'p Package<'p>, channel: &'p Channel<'p>) -> Self {
         let nodes: Vec<_> = channel
             .entries
@@ -128,11 +129,14 @@ impl<'p> Graph<'p> {
         let replaces = Some(&*entry.replaces).filter(|name| !name.is_empty());
         let replaces = replaces.map(|name| edge(name, Way::Replaces));
         let skips = entry.skips.iter().map(move |name| edge(name, Way::Skips));
-        let in_range = self.nodes.iter().filter(|other| {
-            let range = node.skip_range.as_ref();
-            other.entry.name != entry.name && range.is_some_and(|r| r.contains(other.version))
+        let in_range = node.skip_range.iter().flat_map(move |range| {
+            let others = self
+                .nodes
+                .iter()
+                .filter(|other| other.entry.name != entry.name);
+            let others = others.filter(|other| range.contains(other.version));
+            others.map(move |other| edge(&*other.entry.name, Way::SkipRange))
         });
-        let in_range = in_range.map(move |other| edge(&*other.entry.name, Way::SkipRange));
         replaces.into_iter().chain(skips).chain(in_range)
     }
 }
