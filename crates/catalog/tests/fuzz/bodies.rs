@@ -1,13 +1,17 @@
 //! What must hold for every input, whatever it is.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str;
 
+use catalog::content::Package;
+use catalog::diff::diff;
+use catalog::filter::{PackageSelection, filter};
 use catalog::normal::normalised;
 use catalog::range::Range;
-use catalog::{Document, Problems};
+use catalog::{Document, Problems, graph};
 
 /// How a file begins that is marked as UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -45,6 +49,34 @@ pub(crate) fn read(data: &[u8]) {
     let [documents, again] =
         [documents, again].map(|it| it.iter().map(content).collect::<Vec<_>>());
     assert_eq!(documents, again);
+}
+
+/// The packages of a catalog: what can be served of them, compared and kept.
+pub(crate) fn package(data: &[u8]) {
+    let mut groups: BTreeMap<String, Vec<Document>> = BTreeMap::new();
+    for document in read_file(data.to_vec()).0 {
+        let group = groups.entry(document.group().to_owned());
+        group.or_default().push(document);
+    }
+    for documents in groups.values() {
+        let Ok(package) = Package::assemble(documents) else {
+            continue;
+        };
+        assert_eq!(diff(documents, documents), Ok(Vec::new()));
+        let Some(package) = package else {
+            continue;
+        };
+        for bundle in &package.bundles {
+            bundle.contents(&package);
+        }
+        for channel in &package.channels {
+            assert!(graph::chain(&channel.entries).is_ok());
+            graph::mermaid(&package, channel);
+        }
+        let heads = filter(&package, documents, &PackageSelection::default(), false);
+        let heads = heads.expect("every channel has a head").documents;
+        assert!(matches!(Package::assemble(&heads), Ok(Some(_))));
+    }
 }
 
 /// A text of JSON, or of YAML.

@@ -169,6 +169,7 @@ macro_rules! targets {
 
 targets! {
     read = broken_files_end_well, very_many_broken_files_end_well;
+    package = broken_packages_end_well, very_many_broken_packages_end_well;
     normal = broken_texts_end_well, very_many_broken_texts_end_well;
     range = broken_ranges_end_well, very_many_broken_ranges_end_well;
 }
