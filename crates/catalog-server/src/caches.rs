@@ -8,10 +8,10 @@ use std::thread;
 
 use catalog::cache::{BuildError, Cache, Key, Refused, prepare, rebuild};
 use model::Error;
-use oci::{Client, ClientOptions};
+use oci::Client;
 
 use crate::Settings;
-use crate::source::{Revision, Source, Staging};
+use crate::source::{CACHE_SUFFIX, Revision, Source, Staging};
 
 /// Held by the process whose temporary folders are beside it.
 const LOCK: &str = ".lock";
@@ -25,7 +25,6 @@ pub(crate) struct Caches {
     _own: Option<Staging>,
     /// Tells others that temporary folders are in use.
     _lock: Option<File>,
-    client: Client,
     workers: NonZeroUsize,
     /// A cache that is missing or stale is an error.
     is_enforced: bool,
@@ -47,12 +46,11 @@ pub(crate) enum Failure {
 }
 
 impl Caches {
-    /// Errors: a folder, a file of logins or certificates that cannot be used.
+    /// Errors: there is no folder that can be used.
     pub(crate) fn open(settings: &Settings) -> Result<Self, service::Error> {
-        let client = client(settings)?;
         let mut folders = Vec::from_iter(settings.catalog_cache_dir.clone());
         let is_enforced = settings.catalog_cache_enforced;
-        let lock = folders.first().and_then(|folder| tidy(folder));
+        let lock = folders.first().and_then(|folder| tidy(folder, settings));
         // The root of a pod may be read-only, and what is there another program's.
         let is_open = |folder: &PathBuf| {
             let tried = Staging::new(folder);
@@ -74,14 +72,9 @@ impl Caches {
             folders,
             _own: own,
             _lock: lock,
-            client,
             workers: NonZeroUsize::new(settings.catalog_workers).unwrap_or(cores),
             is_enforced,
         })
-    }
-
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
     }
 
     /// The cache of `revision`, which is what is at `source`, by the name of `file`. An image is pulled only when there
@@ -90,6 +83,7 @@ impl Caches {
     /// Errors: it can neither be had nor made.
     pub(crate) async fn of(
         self: &Arc<Self>,
+        client: &Client,
         source: &Source,
         revision: &Revision,
         file: &str,
@@ -109,9 +103,7 @@ impl Caches {
             Err(refused) if self.is_enforced => return Err(Failure::Enforced(refused)),
             Err(_) => {}
         }
-        let content = source
-            .content(&self.client, revision, self.written())
-            .await?;
+        let content = source.content(client, revision, self.written()).await?;
         let work = move || {
             let path = caches.written().join(file);
             Ok(rebuild(content.folder(), &path, &key, caches.workers)?)
@@ -172,22 +164,9 @@ impl Caches {
     }
 }
 
-fn client(settings: &Settings) -> Result<Client, service::Error> {
-    let reading = |e| service::Error::new("reading CATALOG_CA_FILE", e);
-    let ca_file = settings.catalog_ca_file.as_ref();
-    let options = ClientOptions {
-        credentials: service::registry_logins(settings.registry_auth_file.as_deref())?,
-        ca_pem: ca_file.map(fs::read).transpose().map_err(reading)?,
-        insecure: settings.catalog_insecure,
-        ..ClientOptions::default()
-    };
-    let made = Client::new(options);
-    made.map_err(|e| service::Error::new("preparing the client for registries", e))
-}
-
-/// Removes what killed processes left, unless another one works here. A folder that cannot be written may hold caches
-/// all the same.
-fn tidy(folder: &Path) -> Option<File> {
+/// Removes what killed processes left, and what is of no use any more, unless another one works here. A folder that cannot
+/// be written may hold caches all the same.
+fn tidy(folder: &Path, settings: &Settings) -> Option<File> {
     fs::create_dir_all(folder).ok()?;
     let options = File::options()
         .create(true)
@@ -197,7 +176,29 @@ fn tidy(folder: &Path) -> Option<File> {
     let lock = options.open(folder.join(LOCK)).ok()?;
     lock.try_lock().ok()?;
     Staging::clear(folder);
+    let catalogs = &settings.catalogs.0;
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_kept = catalogs
+            .iter()
+            .any(|it| name.starts_with(&it.source.cache_file(&it.name)));
+        if !is_kept && catalogs.iter().any(|it| is_cache_of(&it.name, &name)) {
+            tracing::info!(file = &*name, "removing the cache of an earlier source");
+            fs::remove_file(entry.path()).ok();
+        }
+    }
     Some(lock)
+}
+
+/// Whether `file`, or the one beside which it lies, is a cache of `catalog`, whatever its source.
+fn is_cache_of(catalog: &str, file: &str) -> bool {
+    let rest = file.strip_prefix(catalog);
+    let Some((source, _)) = rest.and_then(|rest| rest.split_once(CACHE_SUFFIX)) else {
+        return false;
+    };
+    let is_digest = |text: &str| text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    source.is_empty() || source.strip_prefix('-').is_some_and(is_digest)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -206,4 +207,26 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| Err(Error::internal("reading a catalog", error).into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_are_known_by_their_names() {
+        for (file, is_one) in [
+            ("red.cache", true),
+            ("red-0123456789abcdef.cache", true),
+            ("red-0123456789abcdef.cache.building", true),
+            ("red.cache.seen", true),
+            ("red-hat.cache", false),
+            ("redder.cache", false),
+            ("red", false),
+            ("red.txt", false),
+            ("digest", false),
+        ] {
+            assert_eq!(is_cache_of("red", file), is_one, "{file}");
+        }
+    }
 }

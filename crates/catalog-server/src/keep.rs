@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use catalog::cache::{BuildError, Cache};
 use model::Error;
+use oci::Client;
 use service::health::Health;
 
-use crate::Catalog;
 use crate::caches::{Caches, Failure};
 use crate::http::Shelf;
 use crate::numbers::Numbers;
 use crate::settings::CatalogConfig;
-use crate::source::Revision;
+use crate::source::{self, Revision, Source};
+use crate::{Catalog, Settings};
 
 /// How soon a source is looked at again while nothing of it is served.
 const RETRY: Duration = Duration::from_secs(2);
@@ -28,8 +29,8 @@ const TOLD_LIMIT: usize = 20;
 pub(crate) struct Keeper {
     config: CatalogConfig,
     catalog: Catalog,
-    caches: Arc<Caches>,
-    health: Health,
+    shared: Arc<Shared>,
+    client: Client,
     numbers: Numbers,
     /// What is served.
     served: Option<Revision>,
@@ -41,15 +42,23 @@ pub(crate) struct Keeper {
     told: Option<String>,
 }
 
+/// What all keepers use.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) caches: Arc<Caches>,
+    pub(crate) health: Health,
+}
+
 impl Keeper {
-    pub(crate) fn new(config: CatalogConfig, caches: Arc<Caches>, health: Health) -> Self {
-        health.unready(&*config.name, "not read yet");
+    pub(crate) fn new(config: CatalogConfig, client: Client, shared: Arc<Shared>) -> Self {
+        shared.health.unready(&*config.name, "not read yet");
         Self {
             numbers: Numbers::of(&config.name),
             config,
             catalog: Catalog::new(),
-            caches,
-            health,
+            shared,
+            client,
             served: None,
             refused: None,
             failures: 0,
@@ -141,7 +150,7 @@ impl Keeper {
         if self.served.is_some() {
             return;
         }
-        if let Some(cache) = self.caches.left(&self.file()).await {
+        if let Some(cache) = self.shared.caches.left(&self.file()).await {
             let catalog = &self.config.name;
             tracing::warn!(
                 catalog,
@@ -150,7 +159,7 @@ impl Keeper {
             self.catalog.replace(cache);
             self.served = Some(Revision::unknown());
             self.numbers.served();
-            self.health.ready(catalog);
+            self.shared.health.ready(catalog);
         }
     }
 
@@ -158,7 +167,12 @@ impl Keeper {
     async fn news(&mut self) -> Result<Option<(Revision, Arc<Cache>)>, Failure> {
         self.part_with_damaged();
         let source = &self.config.source;
-        let revision = source.revision(self.caches.client()).await?;
+        if self.told.is_some() && matches!(source, Source::Registry(_)) {
+            // Somebody may have logged in, or a login was renewed.
+            let client = source::client(&self.shared.settings);
+            self.client = client.map_err(|e| Error::internal("asking the registry", e))?;
+        }
+        let revision = source.revision(&self.client).await?;
         if self.served.as_ref() == Some(&revision) {
             self.refused = None;
             return Ok(None);
@@ -166,7 +180,8 @@ impl Keeper {
         if self.refused.as_ref() == Some(&revision) {
             return Err(Failure::Known);
         }
-        let made = self.caches.of(source, &revision, &self.file()).await;
+        let (caches, client) = (&self.shared.caches, &self.client);
+        let made = caches.of(client, source, &revision, &self.file()).await;
         match made {
             Ok(cache) => {
                 self.refused = None;
@@ -190,7 +205,7 @@ impl Keeper {
         if self.served.is_some() && self.is_damaged() {
             let catalog = &self.config.name;
             tracing::error!(catalog, "the cache is damaged: it is made anew");
-            self.caches.discard(&self.file());
+            self.shared.caches.discard(&self.file());
             self.served = None;
         }
     }
@@ -209,8 +224,8 @@ impl Keeper {
         self.failures = 0;
         self.told = None;
         self.numbers.stale(false);
-        self.health.ready(&self.config.name);
-        self.health.ails(&*self.config.name, None);
+        self.shared.health.ready(&self.config.name);
+        self.shared.health.ails(&*self.config.name, None);
     }
 
     /// Tells what has failed, in the log once for as long as it stays the same.
@@ -232,12 +247,12 @@ impl Keeper {
             }
             self.numbers.stale(true);
             let ailing = format!("an older state is served, since {source} cannot be: {why}");
-            self.health.ails(&**catalog, Some(ailing));
+            self.shared.health.ails(&**catalog, Some(ailing));
         } else {
             if is_news {
                 tracing::error!(catalog, %source, why, "the catalog cannot be served");
             }
-            self.health.unready(&**catalog, &*why);
+            self.shared.health.unready(&**catalog, &*why);
         }
         self.told = Some(why);
     }

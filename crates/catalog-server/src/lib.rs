@@ -23,7 +23,7 @@ use service::{CancellationToken, Error};
 
 use caches::Caches;
 use http::App;
-use keep::Keeper;
+use keep::{Keeper, Shared};
 
 pub use compat::main;
 pub use served::Catalog;
@@ -68,10 +68,15 @@ pub async fn prepare(settings: Settings, _: CancellationToken) -> Result<(), Err
 
 /// One for each catalog.
 fn keepers(settings: &Settings, health: &Health) -> Result<Vec<Keeper>, Error> {
-    let caches = Arc::new(Caches::open(settings)?);
+    let client = source::client(settings)?;
+    let shared = Arc::new(Shared {
+        settings: settings.clone(),
+        caches: Arc::new(Caches::open(settings)?),
+        health: health.clone(),
+    });
     let catalogs = settings.catalogs.0.iter();
     let keeper =
-        |config: &CatalogConfig| Keeper::new(config.clone(), Arc::clone(&caches), health.clone());
+        |config: &CatalogConfig| Keeper::new(config.clone(), client.clone(), Arc::clone(&shared));
     Ok(catalogs.map(keeper).collect())
 }
 

@@ -10,6 +10,8 @@ use clap::Parser;
 use service::program::{self, Arguments};
 use service::settings::Setting as _;
 
+use crate::settings::UNNAMED;
+
 /// What separates catalogs in the setting.
 const SEPARATOR: char = ',';
 
@@ -74,7 +76,8 @@ impl Flags {
         // What the peer makes is none of ours, so that a missing cache is no reason to refuse unless somebody says so.
         let is_enforced = self.cache_enforce_integrity.unwrap_or(false) && !self.cache_only;
         let mut overrides = vec![
-            ("catalogs", folder.to_owned()),
+            // With its name, since that of the folder may look like one.
+            ("catalogs", format!("{UNNAMED}={folder}")),
             ("catalog_port", self.port.to_string()),
             ("catalog_cache_dir", self.cache_dir.clone()),
             ("catalog_cache_enforced", is_enforced.to_string()),
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn flags_become_settings() {
         let plain = overrides("/configs --cache-dir=/tmp/cache").unwrap();
-        assert_eq!(value(&plain, "catalogs"), Some("/configs"));
+        assert_eq!(value(&plain, "catalogs"), Some("catalog=/configs"));
         assert_eq!(value(&plain, "catalog_port"), Some("50051"));
         assert_eq!(value(&plain, "catalog_cache_dir"), Some("/tmp/cache"));
         assert_eq!(value(&plain, "catalog_cache_enforced"), Some("false"));
@@ -144,7 +147,7 @@ mod tests {
         let relative = overrides("a.b/c").unwrap();
         let folder = value(&relative, "catalogs").unwrap();
         assert!(
-            folder.starts_with('/') && folder.ends_with("/a.b/c"),
+            folder.starts_with("catalog=/") && folder.ends_with("/a.b/c"),
             "{folder}"
         );
     }

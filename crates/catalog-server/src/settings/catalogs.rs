@@ -13,7 +13,7 @@ const NAME_LIMIT: usize = 253;
 /// Characters between the dots of a name.
 const LABEL_LIMIT: usize = 63;
 /// What a catalog is called that has no name.
-const UNNAMED: &str = "catalog";
+pub(crate) const UNNAMED: &str = "catalog";
 
 /// One catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]

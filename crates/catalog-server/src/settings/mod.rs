@@ -11,8 +11,8 @@ use service::server::{Http2, Listen};
 use service::settings::Problem;
 use service::tls;
 
-pub(crate) use catalogs::check_name;
 pub use catalogs::{CatalogConfig, CatalogList};
+pub(crate) use catalogs::{UNNAMED, check_name};
 
 service::settings! {
     /// Settings of the catalog server.

@@ -15,7 +15,9 @@ use std::str::FromStr;
 use catalog::cache::Look;
 use model::Error;
 use oci::image::{Layout, Place};
-use oci::{Client, Digest, Reference};
+use oci::{Client, ClientOptions, Digest, Reference};
+
+use crate::Settings;
 
 pub use staging::Staging;
 
@@ -24,6 +26,8 @@ const LAYOUT: &str = "oci:";
 /// Before an image, as some tools write it.
 const REGISTRY: &str = "docker://";
 
+/// How names of caches end.
+pub(crate) const CACHE_SUFFIX: &str = ".cache";
 /// Units: characters. As many of a digest as tell a few images from each other.
 const NAME_LENGTH: usize = 16;
 
@@ -88,10 +92,10 @@ impl Source {
     /// moved; that of an image tells by its name alone which image it is of.
     pub fn cache_file(&self, name: &str) -> String {
         if matches!(self, Self::Folder(_)) {
-            return format!("{name}.cache");
+            return format!("{name}{CACHE_SUFFIX}");
         }
         let digest = Digest::sha256(self.to_string().as_bytes());
-        format!("{name}-{}.cache", &digest.hex()[..NAME_LENGTH])
+        format!("{name}-{}{CACHE_SUFFIX}", &digest.hex()[..NAME_LENGTH])
     }
 
     /// Whether what is there can ever be something else.
@@ -116,6 +120,22 @@ impl Source {
             Self::Registry(_) => Path::new(""),
         }
     }
+}
+
+/// Asks registries, with the logins and the trust that the files of this moment give.
+///
+/// Errors: a file that cannot be used.
+pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
+    let reading = |e| service::Error::new("reading CATALOG_CA_FILE", e);
+    let ca_file = settings.catalog_ca_file.as_ref();
+    let options = ClientOptions {
+        credentials: service::registry_logins(settings.registry_auth_file.as_deref())?,
+        ca_pem: ca_file.map(fs::read).transpose().map_err(reading)?,
+        insecure: settings.catalog_insecure,
+        ..ClientOptions::default()
+    };
+    let made = Client::new(options);
+    made.map_err(|e| service::Error::new("preparing the client for registries", e))
 }
 
 /// Whoever looks every few seconds reads no file: what the file system says of them is enough.
@@ -222,8 +242,6 @@ impl fmt::Display for Revision {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
-
-    use oci::ClientOptions;
 
     use super::*;
 

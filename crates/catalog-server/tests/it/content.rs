@@ -86,6 +86,8 @@ pub(crate) enum Mood {
     BreaksOff(u32),
     /// Blobs have other bytes.
     Lies,
+    /// Who does not say this as `Authorization` is refused.
+    Demands(&'static str),
 }
 
 /// A registry with one image under one tag.
@@ -157,7 +159,15 @@ impl Registry {
 async fn answer(State(registry): State<Registry>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let mut inner = registry.inner.lock().unwrap();
-    if let Mood::Refuses(status) = inner.mood {
+    let login = request.headers().get(header::AUTHORIZATION);
+    let refused = match inner.mood {
+        Mood::Refuses(status) => Some(status),
+        Mood::Demands(wanted) if login.is_none_or(|login| login != wanted) => {
+            Some(StatusCode::UNAUTHORIZED)
+        }
+        _ => None,
+    };
+    if let Some(status) = refused {
         let demand = [(header::WWW_AUTHENTICATE, "Basic realm=\"x\"")];
         return (status, demand).into_response();
     }

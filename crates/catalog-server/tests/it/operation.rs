@@ -23,6 +23,7 @@ pub(crate) const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct World {
     pub(crate) folder: TempDir,
     running: Running,
+    shutdown: CancellationToken,
     client: Client,
 }
 
@@ -62,12 +63,22 @@ impl World {
             values.set(name, &within(text));
         }
         let settings = Settings::from_values(&values).unwrap();
-        let running = catalog_server::start(settings, CancellationToken::new()).await;
+        let shutdown = CancellationToken::new();
+        let running = catalog_server::start(settings, shutdown.clone()).await;
         Self {
             folder,
             running: running.unwrap(),
+            shutdown,
             client: service::http_client(None, true).unwrap(),
         }
+    }
+
+    /// Ends in order; its folder stays.
+    pub(crate) async fn stop(self) -> TempDir {
+        drop(self.client);
+        self.shutdown.cancel();
+        self.running.wait().await.unwrap();
+        self.folder
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {

@@ -76,6 +76,44 @@ async fn why_there_is_no_catalog_is_told_until_there_is_one() {
 }
 
 #[tokio::test]
+async fn the_cache_of_an_earlier_source_goes() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    let caches = |world: &World| {
+        let files = fs::read_dir(world.path("cache")).unwrap();
+        let paths = files.map(|file| file.unwrap().path());
+        let caches = paths.filter(|path| path.extension().is_some_and(|it| it == "cache"));
+        caches.collect::<Vec<_>>()
+    };
+    let world = World::start(&format!("a={}", registry.image())).await;
+    world.until_head("a", "a.v1.0.0").await;
+    let [first] = caches(&world).try_into().unwrap();
+    let folder = world.stop().await;
+    // Of others, whoever they are.
+    fs::write(folder.path().join("cache/b.cache"), "").unwrap();
+    let other = registry.image().replace("v1", "v2");
+    let world = World::start_in(folder, &format!("a={other}")).await;
+    world.until_head("a", "a.v1.0.0").await;
+    let now = caches(&world);
+    assert!(now.len() == 2 && !now.contains(&first), "{now:?}");
+}
+
+#[tokio::test]
+async fn a_login_that_comes_later_is_taken() {
+    let registry = Registry::start().await;
+    registry.push(&[configs(&package("a", "1.0.0"))]);
+    // Of u with the password p.
+    registry.feel(Mood::Demands("Basic dTpw"));
+    let world = World::start(&registry.image()).await;
+    world
+        .until("/readyz", |text| text.contains("demands a login"))
+        .await;
+    let logins = json!({ "auths": { registry.address.to_string(): { "auth": "dTpw" } } });
+    fs::write(world.path("auth.json"), logins.to_string()).unwrap();
+    world.until_head("catalog", "a.v1.0.0").await;
+}
+
+#[tokio::test]
 async fn images_that_lead_out_are_refused_and_write_nothing() {
     let registry = Registry::start().await;
     let good = package("a", "1.0.0");
@@ -140,7 +178,7 @@ async fn what_was_pulled_is_served_while_the_registry_is_away() {
     registry.push(&[configs(&package("a", "1.0.0"))]);
     let world = World::start(&registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
-    let folder = world.folder;
+    let folder = world.stop().await;
     registry.feel(Mood::Refuses(StatusCode::SERVICE_UNAVAILABLE));
     let world = World::start_in(folder, &registry.image()).await;
     world.until_head("catalog", "a.v1.0.0").await;
