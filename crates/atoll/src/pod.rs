@@ -18,7 +18,7 @@ const SETTINGS: &str = ".env";
 /// What can be done for the pod.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Verb {
-    /// Write compose.yaml, pod.yml, .env and secrets into a folder; settings and secrets that are there stay
+    /// Write compose.yaml, pod.yml, catalog.yml, .env and secrets into a folder; settings and secrets that are there stay
     Init(init::Arguments),
     /// Print .env as the ConfigMap that `podman play kube pod.yml --configmap FILE` takes
     Configmap {

@@ -39,8 +39,8 @@ pub const SERVICES: [&str; 6] = [
     "webui",
     "proxy",
 ];
-/// Ports that a pod publishes.
-pub const PORTS: u16 = 6;
+/// Ports that a pod publishes, catalogs included.
+pub const PORTS: u16 = 7;
 /// Variable that names another database.
 pub const POSTGRES_IMAGE: &str = "POSTGRES_IMAGE";
 /// Lines of each log that a failure shows.

@@ -21,16 +21,20 @@ const SCALED: [(&str, &str); 3] = [
     ("image-service", "IMAGE_SERVICE_REPLICAS"),
     ("webui", "WEBUI_REPLICAS"),
 ];
-/// What is published: the variable, and the port that pod.yml has; those that answer `/ready` without TLS first.
-const PUBLISHED: [(&str, u16); 6] = [
+/// What is published: the variable, and the port that a file of Kubernetes has; those that answer `/ready` without TLS
+/// first.
+const PUBLISHED: [(&str, u16); 7] = [
     ("PUBLISH_API", 8090),
     ("PUBLISH_IMAGES", 8888),
     ("PUBLISH_WEBUI", 8080),
     ("PUBLISH_WEBUI_STATIC", 8989),
     ("PUBLISH_REGISTRY", 5000),
     ("PUBLISH_DB", 5432),
+    ("PUBLISH_CATALOG", 50051),
 ];
 const ASKED: u16 = 3;
+/// The files of `podman play kube`.
+const KUBE_FILES: [&str; 2] = ["pod.yml", "catalog.yml"];
 
 pub(crate) fn add(trials: &mut Trials) {
     trials.add_long(
@@ -116,6 +120,11 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
     let kept = sql("select number from kept")?;
     ensure!(kept.trim() == "7", "{kept:?}");
     pod.exec("registry", &["/registry", "health", "--ready"])?;
+    until("catalogs are served", READY_LIMIT, async || {
+        let asked = pod.exec("catalog-catalog", &["/catalog-server", "health", "--ready"]);
+        Ok(asked.ok())
+    })
+    .await?;
     Ok(())
 }
 
@@ -231,7 +240,7 @@ impl Drop for Project {
     }
 }
 
-/// A pod of `podman play kube`; it goes with this value.
+/// The pods of `podman play kube`; they go with this value.
 struct Kube {
     place: Place,
 }
@@ -239,14 +248,16 @@ struct Kube {
 impl Kube {
     fn new() -> Result<Self> {
         let place = Place::new("kube")?;
-        let path = place.folder.path().join("pod.yml");
-        let mut text = fs::read_to_string(&path)?
-            .replace("\n  name: atoll\n", &format!("\n  name: {}\n", place.name))
-            .replace("claimName: atoll_", &format!("claimName: {}_", place.name));
-        for ((_, usual), port) in place.ports() {
-            text = text.replace(&format!("hostPort: {usual}"), &format!("hostPort: {port}"));
+        for file in KUBE_FILES {
+            let path = place.folder.path().join(file);
+            let mut text = fs::read_to_string(&path)?
+                .replace("\n  name: atoll", &format!("\n  name: {}", place.name))
+                .replace("claimName: atoll_", &format!("claimName: {}_", place.name));
+            for ((_, usual), port) in place.ports() {
+                text = text.replace(&format!("hostPort: {usual}"), &format!("hostPort: {port}"));
+            }
+            fs::write(&path, text)?;
         }
-        fs::write(&path, text)?;
         Ok(Self { place })
     }
 
@@ -254,13 +265,17 @@ impl Kube {
         let mut configmap = self.place.command(system_tests::process::program("atoll")?);
         let config = succeed(configmap.args(["pod", "configmap"]))?;
         fs::write(self.place.folder.path().join("config.yml"), config)?;
-        let mut play = self.place.command("podman");
-        succeed(play.args(["play", "kube", "--configmap", "config.yml", "pod.yml"])).map(drop)
+        KUBE_FILES.iter().try_for_each(|file| {
+            let mut play = self.place.command("podman");
+            succeed(play.args(["play", "kube", "--configmap", "config.yml", file])).map(drop)
+        })
     }
 
     fn stop(&self) -> Result<()> {
-        let mut stop = self.place.command("podman");
-        succeed(stop.args(["play", "kube", "--down", "pod.yml"])).map(drop)
+        KUBE_FILES.iter().try_for_each(|file| {
+            let mut stop = self.place.command("podman");
+            succeed(stop.args(["play", "kube", "--down", file])).map(drop)
+        })
     }
 
     fn exec(&self, service: &str, command: &[&str]) -> Result<String> {
@@ -272,7 +287,7 @@ impl Kube {
 impl Drop for Kube {
     fn drop(&mut self) {
         self.stop().ok();
-        for volume in ["db", "registry", "api", "image"] {
+        for volume in ["db", "registry", "api", "image", "catalog"] {
             let name = format!("{}_{volume}", self.place.name);
             if let Err(error) = podman(&["volume", "rm", &name]) {
                 say(&format!("{name} stays: {error:#}"));

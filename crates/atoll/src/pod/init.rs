@@ -3,6 +3,9 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, json};
 use service::Error;
 
 use super::SETTINGS;
@@ -14,6 +17,9 @@ use crate::terminal;
 const HOST: &str = "<host>";
 /// The registry's name among the containers.
 const REGISTRY: &str = "registry";
+const REGISTRY_PORT: u16 = 5000;
+/// Logins for registries, as tools for containers read them.
+const LOGINS: &str = "registry-logins.json";
 /// Who may enter a folder may read its files: containers run as other users than the one who made them.
 const ENGINE_ONLY: u32 = 0o700;
 /// Settings may hold a password; only the engine's user reads them.
@@ -26,9 +32,13 @@ const DIR: &str = "<dir>";
 
 const TEMPLATE_OF_SETTINGS: &str = include_str!("../../../../deploy/atoll.env");
 /// What names the images of this version, and what it is made from.
-const OF_VERSION: [(&str, &str); 2] = [
+const OF_VERSION: [(&str, &str); 3] = [
     ("compose.yaml", include_str!("../../../../compose.yaml")),
     ("pod.yml", include_str!("../../../../deploy/pod.yml")),
+    (
+        "catalog.yml",
+        include_str!("../../../../deploy/catalog.yml"),
+    ),
 ];
 
 /// Arguments of `atoll pod init`.
@@ -61,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     }
     let secrets = secrets(dir, &arguments.host)?;
     terminal::say(&format!(
-        "Registry: {}:5000, user {REGISTRY_USER}, password in {}, certificate {}.\n\
+        "Registry: {}:{REGISTRY_PORT}, user {REGISTRY_USER}, password in {}, certificate {}.\n\
          Next: put boot images into {}, name them and the releases in {}, then `podman-compose up -d`.",
         in_url(&arguments.host),
         secrets.registry_password.display(),
@@ -77,11 +87,29 @@ fn secrets(dir: &Path, host: &str) -> Result<Secrets, Error> {
     folder(&folder_of_secrets, ENGINE_ONLY)?;
     set_mode(&folder_of_secrets, ENGINE_ONLY)?;
     let secrets = Secrets::within(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
-    secrets.ensure(
-        &registry_names(&[host.to_owned(), REGISTRY.to_owned()]),
-        READABLE,
-    )?;
+    let names = registry_names(&[host.to_owned(), REGISTRY.to_owned()]);
+    secrets.ensure(&names, READABLE)?;
+    write_logins(&folder_of_secrets.join(LOGINS), &secrets, &names)?;
     Ok(secrets)
+}
+
+/// Logins for the registry by each of its `names`. The file stays as it is when it is there: others may stand in it, too.
+fn write_logins(path: &Path, secrets: &Secrets, names: &[String]) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let password = &secrets.registry_password;
+    let password = std::fs::read_to_string(password)
+        .map_err(|e| Error::new(format!("reading {}", password.display()), e))?;
+    let login = STANDARD.encode(format!("{REGISTRY_USER}:{}", password.trim_end()));
+    let login = json!({ "auth": login });
+    let address = |name: &String| format!("{}:{REGISTRY_PORT}", in_url(name));
+    let logins: Map<_, _> = names
+        .iter()
+        .map(|name| (address(name), login.clone()))
+        .collect();
+    let text = format!("{:#}\n", json!({ "auths": logins }));
+    write_whole(path, text.as_bytes(), READABLE)
 }
 
 /// What somebody may have changed is kept beside the new one.
@@ -186,13 +214,30 @@ mod tests {
         init(dir.path(), "fd00::1");
         let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
         assert!(settings.contains("SERVICE_BASE_URL=http://[fd00::1]:8090\n"));
-        for name in ["compose.yaml", "pod.yml", SETTINGS] {
+        for name in ["compose.yaml", "pod.yml", "catalog.yml", SETTINGS] {
             let text = fs::read_to_string(dir.path().join(name)).unwrap();
             assert!(!text.contains(HOST) && !text.contains(DIR), "{text}");
         }
-        for name in ["secrets/registry.crt", "images"] {
+        for name in ["secrets/registry.crt", "images", "catalogs"] {
             assert!(dir.path().join(name).exists(), "{name}");
         }
+    }
+
+    #[test]
+    fn whoever_pulls_from_the_registry_has_a_login() {
+        let dir = tempfile::tempdir().unwrap();
+        init(dir.path(), "fd00::1");
+        let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+        let logins: serde_json::Value =
+            serde_json::from_str(&read("secrets/registry-logins.json")).unwrap();
+        let login = format!("{REGISTRY_USER}:{}", read("secrets/registry-password"));
+        for address in ["[fd00::1]:5000", "registry:5000", "127.0.0.1:5000"] {
+            let found = &logins["auths"][address]["auth"];
+            assert_eq!(*found, STANDARD.encode(&login), "{address}");
+        }
+        fs::write(dir.path().join("secrets/registry-logins.json"), "{}").unwrap();
+        init(dir.path(), "fd00::1");
+        assert_eq!(read("secrets/registry-logins.json"), "{}");
     }
 
     #[test]
@@ -240,8 +285,13 @@ mod tests {
 
     #[test]
     fn the_images_are_of_this_version() {
-        let [compose, pod] = OF_VERSION.map(|(_, text)| text);
-        for (text, least) in [(compose, 6), (pod, 5), (TEMPLATE_OF_SETTINGS, 1)] {
+        let [compose, pod, catalog] = OF_VERSION.map(|(_, text)| text);
+        for (text, least) in [
+            (compose, 7),
+            (pod, 5),
+            (catalog, 1),
+            (TEMPLATE_OF_SETTINGS, 1),
+        ] {
             let images: Vec<&str> = text
                 .split("localhost/atoll/")
                 .skip(1)
