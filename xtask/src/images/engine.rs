@@ -11,8 +11,8 @@ use crate::apt;
 use crate::command::{output, run, shown};
 
 /// How each image is packed, so that only its content decides what its digest is: nothing of a layer cache, no
-/// date, no version or steps of the engine.
-pub(super) const FLAGS: [&str; 9] = [
+/// date, no version of the engine. Without the history of its steps, engines could not build other images upon it.
+pub(super) const FLAGS: [&str; 8] = [
     "build",
     "--quiet",
     "--format=oci",
@@ -21,7 +21,6 @@ pub(super) const FLAGS: [&str; 9] = [
     "--pull=never",
     "--timestamp=0",
     "--identity-label=false",
-    "--omit-history",
 ];
 
 const VERSION_LABEL: &str = "org.opencontainers.image.version";
