@@ -15,7 +15,7 @@ use self::content::Drafts;
 use super::header::{self, END_BYTES};
 use super::index::{self, Index};
 use super::name::{self, INDEX, METADATA, SIGNATURE};
-use super::read::metadata_of;
+use super::read::{Hashed, metadata_of};
 use super::signature::{SIGNATURE_BYTES, Signer};
 use crate::content::Content;
 
@@ -126,8 +126,7 @@ impl Extra {
     /// Blocking: it is read. Errors: Internal – it cannot be read.
     pub fn local(path: impl Into<String>, file: PathBuf) -> Result<Self, Error> {
         let hashed = || {
-            let mut reader =
-                super::read::Hashed::new(fs::File::open(&file)?, Hasher::new(Algorithm::Sha256));
+            let mut reader = Hashed::new(fs::File::open(&file)?, Hasher::new(Algorithm::Sha256));
             let size = io::copy(&mut reader, &mut io::sink())?;
             Ok((size, reader.finish()))
         };

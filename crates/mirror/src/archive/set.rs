@@ -45,7 +45,7 @@ impl Set {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let located = Located::find(path)?;
         located.check_numbers()?;
-        let (first, head) = head(&located)?;
+        let head = head(&located)?;
         let stored = head.metadata.read(METADATA_LIMIT_BYTES)?;
         let metadata = metadata_of(&stored)?;
         located.check_sequence(metadata.past_mirror.sequence)?;
@@ -59,9 +59,6 @@ impl Set {
             Some(place) => {
                 let index = Index::parse(&place.read(index::LIMIT_BYTES)?)?;
                 set.take_index(&index, &located)?;
-                for (path, place) in [(METADATA, &head.metadata), (INDEX, &place)] {
-                    set.insert(first, path.to_owned(), place.offset, place.size, false);
-                }
             }
             None => set.take_headers(&located)?,
         }
@@ -198,7 +195,7 @@ impl Set {
 /// Blocking. Errors: as [`Set::open`], but for what lies behind it.
 pub fn describe(path: &Path) -> Result<Metadata, Error> {
     let located = Located::find(path)?;
-    let (_, head) = head(&located)?;
+    let head = head(&located)?;
     metadata_of(&head.metadata.read(METADATA_LIMIT_BYTES)?)
 }
 
@@ -208,9 +205,8 @@ struct Head {
     index: Option<Place>,
 }
 
-/// The head, and in which file it is.
-fn head(located: &Located) -> Result<(usize, Head), Error> {
-    for (number, path) in located.paths().enumerate() {
+fn head(located: &Located) -> Result<Head, Error> {
+    for path in located.paths() {
         let (mut metadata, mut index) = (None, None);
         walk(path, |found| {
             match found.path.as_str() {
@@ -222,7 +218,7 @@ fn head(located: &Located) -> Result<(usize, Head), Error> {
             Ok(metadata.is_none() || name::is_head(&found.path))
         })?;
         if let Some(metadata) = metadata {
-            return Ok((number, Head { metadata, index }));
+            return Ok(Head { metadata, index });
         }
     }
     let files = located.paths().map(|path| path.display().to_string());

@@ -22,13 +22,17 @@ pub(super) fn check(folder: &Path, needed: u64) -> Result<(), Error> {
 
 /// Why writing to `folder` failed, where `needed` bytes were still to be written.
 pub(super) fn failed(folder: &Path, needed: u64, error: io::Error) -> Error {
-    let is_full =
-        [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
-    if is_full {
-        let free = free(folder).unwrap_or_default();
-        return full(folder, needed, needed.saturating_sub(free));
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            let free = free(folder).unwrap_or_default();
+            full(folder, needed, needed.saturating_sub(free))
+        }
+        io::ErrorKind::FileTooLarge => {
+            let reason = "files of that size are not possible there: choose a smaller archiveSize";
+            Error::conflict(format!("{}: {reason}", folder.display()))
+        }
+        _ => Error::internal(format!("writing to {}", folder.display()), error),
     }
-    Error::internal(format!("writing to {}", folder.display()), error)
 }
 
 fn full(folder: &Path, needed: u64, missing: u64) -> Error {
@@ -55,6 +59,8 @@ mod tests {
         );
         let full = failed(dir.path(), needed, io::ErrorKind::StorageFull.into()).to_string();
         assert!(full.contains("bytes more"), "{full}");
+        let large = failed(dir.path(), needed, io::ErrorKind::FileTooLarge.into()).to_string();
+        assert!(large.contains("archiveSize"), "{large}");
         let other = failed(dir.path(), needed, io::ErrorKind::PermissionDenied.into()).to_string();
         assert!(!other.contains("is full"), "{other}");
     }

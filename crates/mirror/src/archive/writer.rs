@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -348,10 +348,8 @@ fn wanted(plan: &Plan, records: &Records) -> BTreeMap<Digest, Wanted> {
 }
 
 /// Answers whether the file is still what was planned.
-fn copy_local(from: &Path, member: &Member, into: File) -> io::Result<bool> {
-    use std::io::{Read as _, Seek as _};
-    let mut into = into;
-    into.seek(io::SeekFrom::Start(member.offset))?;
+fn copy_local(from: &Path, member: &Member, mut into: File) -> io::Result<bool> {
+    into.seek(SeekFrom::Start(member.offset))?;
     let mut source = Hashed::new(File::open(from)?, Hasher::new(Algorithm::Sha256));
     let count = io::copy(&mut source.by_ref().take(member.size), &mut into)?;
     Ok(count == member.size && Some(source.finish()) == member.digest)
