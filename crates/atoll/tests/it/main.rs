@@ -4,6 +4,7 @@
 
 mod catalog;
 mod installation;
+mod mirror_archive;
 mod registry;
 mod terminal;
 mod up;

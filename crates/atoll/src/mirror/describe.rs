@@ -1,0 +1,147 @@
+//! What an archive carries.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use ::mirror::archive;
+use clap::Args;
+use model::image_set::{Channel, Package};
+use model::mirror_metadata::{Association, CatalogStart, ChannelStart, Metadata};
+use serde::Serialize as _;
+use serde_json::ser::{PrettyFormatter, Serializer};
+use service::Error;
+
+use crate::terminal;
+
+/// What is described, and for whom.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// A file of an archive set, or the folder that has it
+    #[arg(value_name = "ARCHIVE_OR_DIR")]
+    archive: PathBuf,
+    /// For people, rather than the whole metadata
+    #[arg(long)]
+    summary: bool,
+}
+
+/// Reads the metadata and prints it.
+///
+/// Errors: there is no archive, or it cannot be read.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let Arguments { archive, summary } = arguments;
+    let failed = |reason: String| {
+        Error::new(
+            format!("retrieving metadata from {:?}", archive.display()),
+            reason,
+        )
+    };
+    let metadata = archive::describe(archive).map_err(|e| failed(e.chain()))?;
+    let text = if *summary {
+        lines(&metadata).join("\n")
+    } else {
+        json(&metadata).map_err(|e| failed(e.to_string()))?
+    };
+    terminal::say(&text);
+    Ok(())
+}
+
+/// As the peer prints it: indented by one blank, and safe in a page.
+fn json(metadata: &Metadata) -> serde_json::Result<String> {
+    let mut bytes = Vec::new();
+    let form = PrettyFormatter::with_indent(b" ");
+    metadata.serialize(&mut Serializer::with_formatter(&mut bytes, form))?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    for (character, escaped) in [
+        ("<", "\\u003c"),
+        (">", "\\u003e"),
+        ("&", "\\u0026"),
+        ("\u{2028}", "\\u2028"),
+        ("\u{2029}", "\\u2029"),
+    ] {
+        // None of them stands outside of strings.
+        text = text.replace(character, escaped);
+    }
+    Ok(text)
+}
+
+fn lines(metadata: &Metadata) -> Vec<String> {
+    let run = &metadata.past_mirror;
+    let which = if metadata.single_use {
+        "carried once".to_owned()
+    } else {
+        format!("sequence {}", run.sequence)
+    };
+    let mut lines = vec![format!("set {}", metadata.uid), which];
+    lines.push(format!("made at {}", time(run.timestamp)));
+    for CatalogStart {
+        catalog, packages, ..
+    } in &run.operators
+    {
+        lines.push(format!(
+            "- operators of {catalog}: {}",
+            of_packages(packages)
+        ));
+    }
+    for ChannelStart {
+        channel,
+        min_version,
+    } in &run.platforms
+    {
+        lines.push(format!("- releases of {channel} from {min_version}"));
+    }
+    for image in &run.mirror.additional_images {
+        lines.push(format!("- image {}", image.name));
+    }
+    lines.push(format!("images of this run: {}", counts(&run.associations)));
+    if !metadata.past_associations.is_empty() {
+        lines.push(format!(
+            "images of all runs: {}",
+            counts(&metadata.past_associations)
+        ));
+    }
+    lines
+}
+
+fn of_packages(packages: &[Package]) -> String {
+    if packages.is_empty() {
+        return "all packages".to_owned();
+    }
+    let all: Vec<_> = packages.iter().map(of_package).collect();
+    all.join(", ")
+}
+
+fn of_package(package: &Package) -> String {
+    let of_channel = |Channel { name, versions }: &Channel| match versions.min_version.as_str() {
+        "" => name.clone(),
+        version => format!("{name} from {version}"),
+    };
+    let channels: Vec<_> = package.channels.iter().map(of_channel).collect();
+    match channels.as_slice() {
+        [] => package.name.clone(),
+        some => format!("{} ({})", package.name, some.join(", ")),
+    }
+}
+
+/// Parts of an index are not counted.
+fn counts(associations: &[Association]) -> String {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for association in associations.iter().filter(|it| it.name != it.id) {
+        *counts.entry(association.kind.as_str()).or_default() += 1;
+    }
+    let all: Vec<_> = counts
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect();
+    if all.is_empty() {
+        "none".to_owned()
+    } else {
+        all.join(", ")
+    }
+}
+
+fn time(seconds: i64) -> String {
+    match chrono::DateTime::from_timestamp(seconds, 0) {
+        Some(time) => time.to_rfc3339(),
+        None => seconds.to_string(),
+    }
+}

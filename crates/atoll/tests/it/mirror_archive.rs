@@ -1,0 +1,142 @@
+//! `atoll mirror describe` and `verify`: what people are told of archives.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use mirror::archive::{Contents, Extra, Plan, Signer, Writer};
+use mirror::content::Content;
+use serde_json::{Value, json};
+
+/// Made by `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`.
+const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIClrhw32fLDg6HwgWcy3x/EeeMnOpNXIDWBWEwq2WsUg\n-----END PRIVATE KEY-----\n";
+const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAFnCGWGB6kWWR4jfQOV/FOPl5U2rhDs/K+TnZY/OhdlU=\n-----END PUBLIC KEY-----\n";
+/// As `describe` prints it.
+const METADATA: &str = r#"{
+ "kind": "Metadata",
+ "apiVersion": "mirror.openshift.io/v1alpha2",
+ "uid": "2f484100-4d01-4656-a45c-9333e9e47121",
+ "singleUse": false,
+ "pastMirror": {
+  "timestamp": 1795241937,
+  "sequence": 1,
+  "mirror": {
+   "platform": {},
+   "operators": [
+    {
+     "packages": null,
+     "catalog": "r:5000/acme/index:v1"
+    }
+   ],
+   "helm": {},
+   "blockedImages": [
+    {
+     "name": "a\u003cb\u0026c"
+    }
+   ]
+  },
+  "operators": [
+   {
+    "catalog": "r:5000/acme/index:v1",
+    "imagePin": "",
+    "packages": [
+     {
+      "name": "op",
+      "channels": [
+       {
+        "name": "stable",
+        "minVersion": "1.9.0"
+       }
+      ]
+     }
+    ]
+   }
+  ]
+ }
+}
+"#;
+
+fn atoll(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .arg("mirror")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = atoll(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A set without images in `folder`; its files.
+fn write(folder: &Path) -> Vec<PathBuf> {
+    let metadata: Value = serde_json::from_str(METADATA).unwrap();
+    let contents = Contents {
+        metadata: metadata.to_string().into(),
+        extras: vec![Extra::inline("charts/op-1.9.0.tgz", "a chart")],
+        content: &Content::default(),
+        carried: &BTreeSet::new(),
+    };
+    let signer = Signer::from_pem(PRIVATE.as_bytes()).unwrap();
+    let plan = Plan::new(contents, 1 << 30, Some(&signer)).unwrap();
+    Writer::open(folder, plan).unwrap().finish().unwrap()
+}
+
+#[test]
+fn describe_prints_the_metadata() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = write(dir.path()).remove(0);
+    for path in [dir.path(), &file] {
+        let output = atoll(&["describe", path.to_str().unwrap()]);
+        assert_eq!(said(&output), METADATA);
+    }
+    let output = atoll(&["describe", "--summary", file.to_str().unwrap()]);
+    assert_eq!(
+        said(&output),
+        "set 2f484100-4d01-4656-a45c-9333e9e47121\nsequence 1\nmade at 2026-11-21T06:18:57+00:00\n\
+         - operators of r:5000/acme/index:v1: op (stable from 1.9.0)\nimages of this run: none\n"
+    );
+    let empty = dir.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let error = refused(&["describe", empty.to_str().unwrap()]);
+    assert!(
+        error.contains("retrieving metadata from")
+            && error.contains("no archives found in directory"),
+        "{error}"
+    );
+}
+
+#[test]
+fn verify_tells_what_is_wrong() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("set");
+    let file = write(&folder).remove(0);
+    let (folder, key) = (folder.to_str().unwrap(), dir.path().join("key.pem"));
+    fs::write(&key, PUBLIC).unwrap();
+    let key = key.to_str().unwrap();
+    let told = said(&atoll(&["verify", folder, "--key", key]));
+    assert!(
+        told.contains("whole: 1 files") && told.contains("signed with that key"),
+        "{told}"
+    );
+    let told: Value = serde_json::from_str(&said(&atoll(&["verify", folder, "--json"]))).unwrap();
+    assert_eq!(told["faults"], json!([]));
+    let bytes = fs::read(&file).unwrap();
+    let at = bytes.windows(7).position(|it| it == b"a chart").unwrap();
+    let mut damaged = bytes.clone();
+    damaged[at] ^= 1;
+    fs::write(&file, damaged).unwrap();
+    let output = atoll(&["verify", folder]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = said(&output);
+    assert!(told.contains("charts/op-1.9.0.tgz is damaged"), "{told}");
+    fs::write(&file, &bytes[..bytes.len() - 512]).unwrap();
+    assert!(refused(&["verify", folder]).contains("faults were found"));
+}
