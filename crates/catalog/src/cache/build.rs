@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 
 use prost::Message as _;
 
-use super::encode::{Encoded, frame};
+use super::encode::frame;
 use super::file::{Writer, read};
+use super::group::Group;
 use super::header::{Header, TABLES};
 use super::key::Key;
 use super::order::in_order;
+use super::part::Part;
 use super::record::Span;
 use super::spool::{READING, Spool, WRITING};
 use super::tables::Tables;
@@ -88,36 +90,26 @@ impl Builder {
                 && !files
                     .any(|file| folders.contains(&Path::new(file).parent().map(Path::to_owned)))
         });
-        let mut problems = unread;
-        let spool = &self.spool;
-        let make = |index: usize| {
-            let documents = spool.read(&groups[index], &source)?;
-            let encoded = Encoded::new(&documents).map_err(BuildError::Invalid)?;
-            let package = documents
-                .first()
-                .map(|document| document.group().to_owned());
-            Ok((package.unwrap_or_default(), encoded))
-        };
+        let (spool, parts) = (&self.spool, Part::all(&groups));
+        let make = |index: usize| parts[index].make(spool, &source);
         // The texts of the tables are added to those of the documents only when nobody reads these any more.
         let mut texts = spool.texts.clone();
+        let mut group = Group::default();
+        let mut problems = unread;
+        let mut ended = parts.iter().map(|part| part.is_last);
         let (file, tables) = (&mut self.file, &mut self.tables);
-        in_order(groups.len(), workers, make, |made| {
-            let (package, encoded) = match made {
-                Ok(made) => made,
+        in_order(parts.len(), workers, make, |parted| {
+            group.add(parted?, file)?;
+            if ended.next() != Some(true) {
+                return Ok(());
+            }
+            match std::mem::take(&mut group).finish(file, tables, &mut texts) {
                 Err(BuildError::Invalid(found)) => {
                     problems.0.extend(found.0);
-                    return Ok(());
+                    Ok(())
                 }
-                Err(error) => return Err(error),
-            };
-            let base = file.write(&encoded.bytes).map_err(io(WRITING))?.offset;
-            if let Some(package) = &encoded.package {
-                tables.package(package, base, &mut texts)?;
+                finished => finished,
             }
-            for (schema, reply) in &encoded.customs {
-                tables.custom(schema, &package, reply.behind(base), &mut texts)?;
-            }
-            Ok(())
         })?;
         self.spool.texts = texts;
         self.file.flush().map_err(io(WRITING))?;
@@ -131,8 +123,9 @@ impl Builder {
             let name = api::PackageName {
                 name: name.to_owned(),
             };
-            let message = [&frame(name.encoded_len())[..], &name.encode_to_vec()].concat();
-            file.write(&message).map_err(io(WRITING))?;
+            file.write(&frame(name.encoded_len() as u64))
+                .and_then(|_| file.write(&name.encode_to_vec()))
+                .map_err(io(WRITING))?;
         }
         Ok(self.file.since(first))
     }
@@ -144,8 +137,7 @@ impl Builder {
         let mut part = Vec::new();
         for one in &self.tables.listed {
             let length = one.parts.iter().map(|span| span.length()).sum::<u64>();
-            let frame = frame(usize::try_from(length).unwrap_or(usize::MAX));
-            self.file.write(&frame).map_err(io(WRITING))?;
+            self.file.write(&frame(length)).map_err(io(WRITING))?;
             for span in one.parts {
                 read(&source, span, &mut part).map_err(io(READING))?;
                 self.file.write(&part).map_err(io(WRITING))?;

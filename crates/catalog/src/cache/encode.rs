@@ -1,26 +1,26 @@
 //! Replies about one package, as they will be sent.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint};
 
-use super::custom;
 use super::record::Span;
 use crate::api::{self, GroupVersionKind};
-use crate::content::{Bundle, Channel, Package};
-use crate::schema::{Entry, Gvk, is_core};
-use crate::{Document, Problems};
+use crate::content::{Bundle, Channel, Contents, Csv, Package};
+use crate::schema::{Entry, Gvk};
 
 /// Units: bytes. What stands before each message on the wire: whether it is compressed, and its length.
 pub(super) const FRAME: usize = 5;
+/// The fields of a `Bundle` with what it installs.
+const CSV_JSON: u32 = 4;
+const OBJECT: u32 = 5;
 
-/// A group of documents, encoded. Places are from the beginning of `bytes`.
+/// Bytes on their way to the file. Places are as if they lay there behind `base`.
 #[derive(Debug, Default)]
-pub(super) struct Encoded {
+pub(super) struct Output {
     pub(super) bytes: Vec<u8>,
-    pub(super) package: Option<EncodedPackage>,
-    /// Messages of each schema, in the order of the files.
-    pub(super) customs: Vec<(String, Span)>,
+    base: u64,
 }
 
 #[derive(Debug)]
@@ -48,53 +48,51 @@ pub(super) struct EncodedEntry {
     /// The number of the bundle.
     pub(super) bundle: usize,
     pub(super) own: Span,
-    pub(super) common: Span,
+    pub(super) common: [Span; 2],
     /// What it takes in lists: what the channel says of it, and what of `common` is listed.
-    pub(super) listed: [Span; 2],
+    pub(super) listed: [Span; 3],
     pub(super) provides: Span,
     pub(super) itself: u64,
     pub(super) latest: Span,
 }
 
-/// Where a bundle lies.
-#[derive(Clone, Copy)]
-struct Common {
-    whole: Span,
+/// Where a bundle lies, as it is in all channels.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Common {
+    /// The text of its ClusterServiceVersion is sent twice and lies here once: the second part is in the first.
+    whole: [Span; 2],
     /// Without what it installs, where clients can pull that.
-    listed: Span,
+    listed: [Span; 2],
 }
 
-impl Encoded {
-    /// Checks and encodes the documents of one group.
-    ///
-    /// Errors: everything that is wrong with them.
-    pub(super) fn new(documents: &[Document]) -> Result<Self, Problems> {
-        let package = Package::assemble(documents)?;
-        let mut encoded = Self::default();
-        encoded.package = package.map(|package| encoded.package(&package));
-        encoded.customs(documents);
-        Ok(encoded)
+impl Common {
+    pub(super) fn behind(self, base: u64) -> Self {
+        Self {
+            whole: self.whole.map(|span| span.behind(base)),
+            listed: self.listed.map(|span| span.behind(base)),
+        }
+    }
+}
+
+impl Output {
+    /// For bytes that will lie at `base`.
+    pub(super) fn at(base: u64) -> Self {
+        let bytes = Vec::new();
+        Self { bytes, base }
     }
 
-    fn package(&mut self, package: &Package<'_>) -> EncodedPackage {
-        let reply = self.framed(&reply(package));
-        let commons: Vec<_> = package
-            .bundles
-            .iter()
-            .map(|bundle| self.common(bundle, package))
-            .collect();
-        let numbers: HashMap<&str, usize> = package
-            .bundles
-            .iter()
-            .enumerate()
-            .map(|(number, bundle)| (bundle.name, number))
-            .collect();
+    /// Appends the replies about a package, whose bundles lie where `commons` say.
+    pub(super) fn package(
+        &mut self,
+        package: &Package<'_>,
+        commons: &HashMap<String, Common>,
+    ) -> EncodedPackage {
+        let reply = self.framed(&reply(package).encode_to_vec());
         let mut channels = Vec::with_capacity(package.channels.len());
         for channel in &package.channels {
             let mut entries = Vec::with_capacity(channel.entries.len());
             for entry in &channel.entries {
-                let number = numbers[&*entry.name];
-                entries.push(self.entry(package.name, channel, entry, (number, commons[number])));
+                entries.push(self.entry(package, channel, entry, commons[&*entry.name]));
             }
             let head = &channel.head().name;
             channels.push(EncodedChannel {
@@ -115,38 +113,48 @@ impl Encoded {
         }
     }
 
-    /// What a bundle is, whatever the channel: first what it installs, then what lists have of it, too.
-    fn common(&mut self, bundle: &Bundle<'_>, package: &Package<'_>) -> Common {
-        let contents = bundle.contents(package);
-        let installed = self.add(&api::Bundle {
-            csv_json: contents.csv_json().to_owned(),
-            object: contents.objects().to_vec(),
-            ..api::Bundle::default()
-        });
-        drop(contents);
-        let described = self.add(&described(bundle, package.name));
-        let whole = Span {
-            length: installed.length + described.length,
-            ..installed
-        };
+    /// Appends what a bundle is, whatever the channel: first what lists have of it, then what it installs.
+    pub(super) fn common(&mut self, bundle: &Bundle<'_>, contents: &Contents) -> Common {
+        let described = self.add(&described(bundle));
+        let mut whole = described;
+        let mut again = Span::default();
+        for (index, object) in contents.objects.iter().enumerate() {
+            let (field, text) = self.text(OBJECT, object);
+            whole = whole.with(field);
+            if contents.csv == Csv::Object(index) {
+                again = text;
+            }
+        }
+        match &contents.csv {
+            Csv::Nowhere => {}
+            Csv::Object(_) => whole = whole.with(self.field(CSV_JSON, again.length())),
+            Csv::Beside(csv) => whole = whole.with(self.text(CSV_JSON, csv).0),
+        }
+        let whole = [whole, again];
         let listed = if bundle.image.is_empty() {
             whole
         } else {
-            described
+            [described, Span::default()]
         };
         Common { whole, listed }
     }
 
     fn entry(
         &mut self,
-        package: &str,
+        package: &Package<'_>,
         channel: &Channel<'_>,
         entry: &Entry<'_>,
-        (number, common): (usize, Common),
+        common: Common,
     ) -> EncodedEntry {
+        let bundle = package
+            .bundles
+            .binary_search_by(|bundle| bundle.name.cmp(&entry.name));
+        let bundle = bundle.unwrap_or_default();
+        let deprecation_of = |bundle: &Bundle<'_>| deprecation(bundle.deprecation.as_deref());
         let placed = api::Bundle {
             channel_name: channel.name.to_owned(),
             skip_range: entry.skip_range.to_string(),
+            deprecation: package.bundles.get(bundle).and_then(deprecation_of),
             ..api::Bundle::default()
         };
         let skips: Vec<String> = entry.skips.iter().map(ToString::to_string).collect();
@@ -155,18 +163,23 @@ impl Encoded {
             skips: skips.clone(),
             ..api::Bundle::default()
         };
-        let length = placed.encoded_len() + span_length(common.whole);
+        let [whole, again] = common.whole;
+        let length = placed.encoded_len() as u64 + whole.length() + again.length();
         let frame = self.add_bytes(&frame(length));
         let placed = self.add(&placed);
         let own = frame.with(placed);
         let followed = self.add(&followed);
-        let listed = [placed.with(followed), common.listed];
+        let [described, installed] = common.listed;
+        let listed = [placed.with(followed), described, installed];
 
-        let link = |replaces: &str| api::ChannelEntry {
-            package_name: package.to_owned(),
-            channel_name: channel.name.to_owned(),
-            bundle_name: entry.name.to_string(),
-            replaces: replaces.to_owned(),
+        let link = |replaces: &str| {
+            let link = api::ChannelEntry {
+                package_name: package.name.to_owned(),
+                channel_name: channel.name.to_owned(),
+                bundle_name: entry.name.to_string(),
+                replaces: replaces.to_owned(),
+            };
+            link.encode_to_vec()
         };
         let itself = self.framed(&link(&entry.replaces));
         let others = || skips.iter().filter(|skip| **skip != *entry.replaces);
@@ -182,7 +195,7 @@ impl Encoded {
             name: entry.name.to_string(),
             replaces: entry.replaces.to_string(),
             skips,
-            bundle: number,
+            bundle,
             own,
             common: common.whole,
             listed,
@@ -192,48 +205,48 @@ impl Encoded {
         }
     }
 
-    fn customs(&mut self, documents: &[Document]) {
-        let mut customs: BTreeMap<&str, Vec<&Document>> = BTreeMap::new();
-        for document in documents
-            .iter()
-            .filter(|document| !is_core(&document.schema))
-        {
-            customs.entry(&document.schema).or_default().push(document);
-        }
-        for (schema, documents) in customs {
-            let mut all = self.add_bytes(&[]);
-            for document in documents {
-                let message = custom::encode(&document.json);
-                let frame = self.add_bytes(&frame(message.len()));
-                all = all.with(frame.with(self.add_bytes(&message)));
-            }
-            self.customs.push((schema.to_owned(), all));
-        }
-    }
-
-    fn framed(&mut self, message: &impl Message) -> Span {
-        let frame = self.add_bytes(&frame(message.encoded_len()));
-        frame.with(self.add(message))
+    /// Appends a message and its frame.
+    pub(super) fn framed(&mut self, message: &[u8]) -> Span {
+        let frame = self.add_bytes(&frame(message.len() as u64));
+        frame.with(self.add_bytes(message))
     }
 
     fn add(&mut self, message: &impl Message) -> Span {
-        let offset = self.bytes.len() as u64;
-        message.encode(&mut self.bytes).expect("a vector grows");
-        let length = self.bytes.len() as u64 - offset;
-        Span { offset, length }
+        self.add_by(|out| message.encode(out).expect("a vector grows"))
     }
 
     fn add_bytes(&mut self, bytes: &[u8]) -> Span {
-        let offset = self.bytes.len() as u64;
-        self.bytes.extend_from_slice(bytes);
-        let length = bytes.len() as u64;
-        Span { offset, length }
+        self.add_by(|out| out.extend_from_slice(bytes))
+    }
+
+    /// Appends a field, and tells where its text is.
+    fn text(&mut self, number: u32, text: &str) -> (Span, Span) {
+        let begun = self.field(number, text.len() as u64);
+        let text = self.add_bytes(text.as_bytes());
+        (begun.with(text), text)
+    }
+
+    /// Appends what stands before a text of that length.
+    fn field(&mut self, number: u32, length: u64) -> Span {
+        self.add_by(|out| {
+            encode_key(number, WireType::LengthDelimited, out);
+            encode_varint(length, out);
+        })
+    }
+
+    fn add_by(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Span {
+        let before = self.bytes.len() as u64;
+        write(&mut self.bytes);
+        Span {
+            offset: self.base + before,
+            length: self.bytes.len() as u64 - before,
+        }
     }
 }
 
 impl Span {
     /// Both, where `next` begins where this one ends.
-    fn with(self, next: Self) -> Self {
+    pub(super) fn with(self, next: Self) -> Self {
         Self {
             length: self.length + next.length,
             ..self
@@ -242,14 +255,10 @@ impl Span {
 }
 
 /// What stands before a message of `length` that is not compressed.
-pub(super) fn frame(length: usize) -> [u8; FRAME] {
+pub(super) fn frame(length: u64) -> [u8; FRAME] {
     // No message of 4 GiB can be made: its document would be longer than any that is read.
     let length = u32::try_from(length).unwrap_or(u32::MAX).to_be_bytes();
     [0, length[0], length[1], length[2], length[3]]
-}
-
-fn span_length(span: Span) -> usize {
-    usize::try_from(span.length).unwrap_or(usize::MAX)
 }
 
 fn reply(package: &Package<'_>) -> api::Package {
@@ -266,7 +275,7 @@ fn reply(package: &Package<'_>) -> api::Package {
     }
 }
 
-fn described(bundle: &Bundle<'_>, package: &str) -> api::Bundle {
+fn described(bundle: &Bundle<'_>) -> api::Bundle {
     let dependencies = bundle.dependencies.iter().map(|one| api::Dependency {
         r#type: one.kind.to_owned(),
         value: one.value.to_string(),
@@ -277,14 +286,13 @@ fn described(bundle: &Bundle<'_>, package: &str) -> api::Bundle {
     });
     api::Bundle {
         csv_name: bundle.name.to_owned(),
-        package_name: package.to_owned(),
+        package_name: bundle.package.to_owned(),
         bundle_path: bundle.image.to_string(),
         provided_apis: bundle.provided_apis.iter().map(api).collect(),
         required_apis: bundle.required_apis.iter().map(api).collect(),
         version: bundle.version_text.to_string(),
         dependencies: dependencies.collect(),
         properties: properties.collect(),
-        deprecation: deprecation(bundle.deprecation.as_deref()),
         ..api::Bundle::default()
     }
 }

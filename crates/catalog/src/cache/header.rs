@@ -5,7 +5,7 @@ use super::record::{Row as _, Span};
 
 const MAGIC: [u8; 8] = *b"atollcat";
 /// To be raised whenever anything in the file means something else than before, also what replies say.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Units: bytes. Of the header, so that what follows begins with a page.
 pub(super) const LENGTH: usize = 4096;
 /// Tables, in the order of [`Table`].

@@ -296,8 +296,8 @@ impl<'a> Channel<'a> {
 impl Entry<'_> {
     /// The whole bundle, framed.
     pub fn reply(&self) -> Slices {
-        let spans = Spans::Two([Some(self.row.own), Some(self.row.common)]);
-        Slices::new(self.cache, spans)
+        let spans = [self.row.own, self.row.common, self.row.csv];
+        Slices::new(self.cache, Spans::Three(spans))
     }
 
     fn is_in_default_channel(&self) -> bool {

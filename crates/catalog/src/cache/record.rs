@@ -120,8 +120,10 @@ rows! {
         channel: u32,
         /// The frame of a `Bundle` and what the channel says of it; `common` completes it.
         own: Span,
-        /// What the bundle is in all channels.
+        /// What the bundle is in all channels, but for the text of its ClusterServiceVersion at the end.
         common: Span,
+        /// That text, which lies in `common`.
+        csv: Span,
         /// Framed `ChannelEntry`s: the entry itself, then one for each skip.
         provides: Span,
         /// Of that: the entry itself.

@@ -27,7 +27,7 @@ pub struct Slices {
 #[derive(Debug, Clone)]
 pub(super) enum Spans {
     One(Option<Span>),
-    Two([Option<Span>; 2]),
+    Three([Span; 3]),
     /// Of each entry in a stretch of the lists.
     Entries(Rows, Which),
 }
@@ -105,7 +105,10 @@ impl Spans {
     fn next(&mut self, cache: &Cache) -> Result<Option<Span>, Damaged> {
         Ok(match self {
             Self::One(span) => span.take(),
-            Self::Two([first, second]) => first.take().or_else(|| second.take()),
+            Self::Three(spans) => {
+                let next = spans.iter_mut().find(|span| span.length > 0);
+                next.map(std::mem::take)
+            }
             Self::Entries(Rows { count: 0, .. }, _) => None,
             Self::Entries(rows, which) => {
                 let number = cache.row(Table::Lists, rows.first).ok_or(Damaged)?;

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
-use std::sync::Arc;
 
 use super::file::{Writer, read};
 use super::record::{Line, Text};
 use super::texts::Texts;
 use super::{BuildError, io};
+use crate::schema::is_core;
 use crate::{Document, Origin, PACKAGE, Problem, Rule};
 
 /// What the documents are called and where they lie.
@@ -34,7 +33,8 @@ impl Spool {
         Ok(())
     }
 
-    /// The documents of each package, by the packages' names.
+    /// The documents of each package, by the packages' names: first the package's own, last those of schemas of their
+    /// authors' own, schema by schema.
     pub(super) fn groups(&self) -> Vec<Vec<Line>> {
         let mut groups: HashMap<Text, Vec<Line>> = HashMap::new();
         for line in &self.lines {
@@ -42,7 +42,14 @@ impl Spool {
         }
         let mut groups: Vec<_> = groups.into_iter().collect();
         groups.sort_unstable_by_key(|(name, _)| self.texts.get(*name));
-        groups.into_iter().map(|(_, lines)| lines).collect()
+        let sorted = groups.into_iter().map(|(_, mut lines)| {
+            lines.sort_by_key(|line| {
+                let schema = self.texts.get(line.schema);
+                (schema != PACKAGE, (!is_core(schema)).then_some(schema))
+            });
+            lines
+        });
+        sorted.collect()
     }
 
     fn group(&self, line: &Line) -> Text {
@@ -53,33 +60,20 @@ impl Spool {
         }
     }
 
-    /// The documents at `lines` again.
+    /// The document at `line` again.
     ///
     /// Errors: the file cannot be read.
-    pub(super) fn read(&self, lines: &[Line], file: &File) -> Result<Vec<Document>, BuildError> {
+    pub(super) fn read(&self, line: &Line, file: &File) -> Result<Document, BuildError> {
         let get = |text| self.texts.get(text).to_owned();
-        let mut last: Option<(Text, Arc<Path>)> = None;
-        let documents = lines.iter().map(|line| {
-            let path = match &last {
-                Some((text, path)) if *text == line.file => Arc::clone(path),
-                _ => Arc::from(Path::new(self.texts.get(line.file))),
-            };
-            last = Some((line.file, Arc::clone(&path)));
-            let mut json = Vec::new();
-            read(file, line.json, &mut json).map_err(io(READING))?;
-            let json = String::from_utf8(json).map_err(|_| self.unreadable(line))?;
-            Ok(Document {
-                schema: get(line.schema),
-                package: get(line.package),
-                name: get(line.name),
-                json,
-                origin: Origin {
-                    file: path,
-                    line: line.number,
-                },
-            })
-        });
-        documents.collect()
+        let mut json = Vec::new();
+        read(file, line.json, &mut json).map_err(io(READING))?;
+        Ok(Document {
+            schema: get(line.schema),
+            package: get(line.package),
+            name: get(line.name),
+            json: String::from_utf8(json).map_err(|_| self.unreadable(line))?,
+            origin: Origin::new(self.texts.get(line.file), line.number),
+        })
     }
 
     /// For a file that somebody else writes to.

@@ -16,7 +16,7 @@ pub(super) struct Listed {
     channel: Text,
     package: Text,
     bundle: Text,
-    pub(super) parts: [Span; 2],
+    pub(super) parts: [Span; 3],
 }
 
 #[derive(Debug, Default)]
@@ -37,13 +37,12 @@ struct Providers {
 }
 
 impl Tables {
-    /// Takes the next package, whose bytes lie behind `base`. Packages come sorted by name.
+    /// Takes the next package. Packages come sorted by name.
     ///
     /// Errors: there is too much of something.
     pub(super) fn package(
         &mut self,
         package: &EncodedPackage,
-        base: u64,
         texts: &mut Texts,
     ) -> Result<(), BuildError> {
         let number = row(&self.packages)?;
@@ -57,13 +56,13 @@ impl Tables {
         let apis = apis.collect::<Result<Vec<_>, _>>()?;
         let first = row(&self.channels)?;
         for channel in &package.channels {
-            self.channel(channel, (number, name), &apis, base, texts)?;
+            self.channel(channel, (number, name), &apis, texts)?;
         }
         self.packages.push(Package {
             name,
             channels: rows(first, package.channels.len())?,
             default_channel: texts.add(&package.default_channel)?,
-            reply: package.reply.behind(base),
+            reply: package.reply,
         });
         Ok(())
     }
@@ -73,7 +72,6 @@ impl Tables {
         channel: &EncodedChannel,
         (package, package_name): (u32, Text),
         apis: &[Vec<[Text; 3]>],
-        base: u64,
         texts: &mut Texts,
     ) -> Result<(), BuildError> {
         let number = row(&self.channels)?;
@@ -94,16 +92,17 @@ impl Tables {
                 channel: name,
                 package: package_name,
                 bundle,
-                parts: entry.listed.map(|span| span.behind(base)),
+                parts: entry.listed,
             });
             self.entries.push(Entry {
                 bundle,
                 channel: number,
-                own: entry.own.behind(base),
-                common: entry.common.behind(base),
-                provides: entry.provides.behind(base),
+                own: entry.own,
+                common: entry.common[0],
+                csv: entry.common[1],
+                provides: entry.provides,
                 itself: entry.itself,
-                latest: entry.latest.behind(base),
+                latest: entry.latest,
             });
         }
         self.channels.push(Channel {

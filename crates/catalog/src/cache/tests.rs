@@ -6,6 +6,8 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use prost::Message;
 use tempfile::TempDir;
 
@@ -256,6 +258,60 @@ fn documents_of_other_schemas_are_found_by_package() {
     assert_eq!(names("").len(), 1);
     assert!(cache.customs("example", "a").is_none());
     assert!(cache.customs("olm.bundle", "a").is_none());
+}
+
+/// A catalog with lists so deep in each other at every place that holds any value.
+fn deep(depth: usize) -> String {
+    // How deep the place itself is.
+    let lists = |around: usize| {
+        let count = depth - around;
+        "[".repeat(count) + &"]".repeat(count)
+    };
+    let csv = format!(r#"{{"kind":"ClusterServiceVersion","deep":{}}}"#, lists(1));
+    let csv = BASE64_STANDARD.encode(csv);
+    CATALOG
+        .replace(r#""n":1}"#, &format!(r#""n":{}}}"#, lists(1)))
+        .replace(
+            r#"{"type":"olm.package","value":{"packageName":"a","version":"1.0.0"}}"#,
+            &format!(
+                r#"{{"type":"olm.package","value":{{"packageName":"a","version":"1.0.0","x":{}}}}},
+                {{"type":"olm.csv.metadata","value":{{"unknown":{},"crdDescriptions":{{"owned":[
+                {{"specDescriptors":[{{"path":"p","value":{}}}]}}]}}}}}},
+                {{"type":"deep","value":{}}}"#,
+                lists(4),
+                lists(4),
+                lists(9),
+                lists(3)
+            ),
+        )
+        .replace(
+            r#""entries":[{"name":"a.v1"}]"#,
+            &format!(r#""entries":[{{"name":"a.v1"}}],"x":{}"#, lists(1)),
+        )
+        .replace("eyJraW5kIjoiQ2x1c3RlclNlcnZpY2VWZXJzaW9uIn0=", &csv)
+}
+
+#[test]
+fn deep_documents_are_served_up_to_the_limit() {
+    for depth in [129, MAX_DEPTH] {
+        let scene = Scene::new(&deep(depth));
+        let (cache, _) = scene.prepare();
+        let a = bundle(&cache, ["a", "stable", "a.v1"]);
+        let property = a.properties.iter().find(|one| one.r#type == "deep");
+        assert_eq!(property.unwrap().value.len(), 2 * (depth - 3));
+        assert!(a.csv_json.contains(&"[".repeat(depth - 9)));
+        assert_eq!(a.object, [&*a.csv_json]);
+        let b = bundle(&cache, ["b", "fast", "b.v2"]);
+        assert!(b.csv_json.contains(&"[".repeat(depth - 1)));
+        let custom: Vec<_> = cache.customs("example", "b").unwrap().collect();
+        assert!(custom[0].as_ref().unwrap().len() > 2 * depth);
+    }
+    let scene = Scene::new(&deep(MAX_DEPTH + 1));
+    let error = prepare(&scene.configs(), &scene.path(), TWO, LATER).unwrap_err();
+    assert!(
+        error.to_string().contains("more than 10000 deep"),
+        "{error}"
+    );
 }
 
 #[test]

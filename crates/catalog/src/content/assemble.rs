@@ -43,6 +43,7 @@ fn assemble<'a>(
         .bundles
         .into_iter()
         .filter_map(|(name, found)| Bundle::read(name, found.origin, found.content?, report))
+        .map(|(bundle, _)| bundle)
         .collect();
     let mut channels: Vec<_> = documents
         .channels

@@ -2,22 +2,23 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::Package;
+use super::contents::{Load, object};
 use crate::check::{Report, pull_spec_flaw};
-use crate::csv::{self, Metadata, to_json};
+use crate::csv::to_json;
 use crate::schema::decode::decode;
 use crate::schema::{
     BundleDocument, BundleObject, ChannelProperty, Gvk, PackageProperty, Property, RelatedImage,
     RequiredPackage, kind,
 };
 use crate::version::{Release, Version};
-use crate::{Origin, Rule, yaml_to_json};
+use crate::{Origin, Rule};
 
-/// A bundle. It borrows from its document; what it installs is made when it is asked for.
+/// A bundle. It borrows from its document.
 #[derive(Debug)]
 pub struct Bundle<'a> {
+    pub package: &'a str,
     pub name: &'a str,
     pub origin: &'a Origin,
     /// Where it can be pulled; empty when it carries its objects itself.
@@ -46,40 +47,6 @@ pub struct Dependency<'a> {
     pub value: Cow<'a, str>,
 }
 
-/// What a bundle installs.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents {
-    objects: Vec<String>,
-    csv: Csv,
-}
-
-/// Where the ClusterServiceVersion is.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Csv {
-    #[default]
-    Nowhere,
-    /// It is one of the objects.
-    Object(usize),
-    /// It was made from the metadata and is no object.
-    Beside(String),
-}
-
-impl Contents {
-    /// In the order of the document.
-    pub fn objects(&self) -> &[String] {
-        &self.objects
-    }
-
-    /// The ClusterServiceVersion; empty where there is none.
-    pub fn csv_json(&self) -> &str {
-        match &self.csv {
-            Csv::Nowhere => "",
-            Csv::Object(index) => &self.objects[*index],
-            Csv::Beside(json) => json,
-        }
-    }
-}
-
 impl<'a> Bundle<'a> {
     /// Types the properties and checks all that can be said of a bundle alone.
     pub(super) fn read(
@@ -87,7 +54,7 @@ impl<'a> Bundle<'a> {
         origin: &'a Origin,
         document: BundleDocument<'a>,
         report: &mut Report<'a>,
-    ) -> Option<Self> {
+    ) -> Option<(Self, Load<'a>)> {
         let mut reading = Reading {
             name,
             origin,
@@ -100,7 +67,8 @@ impl<'a> Bundle<'a> {
         let release = reading.release(&package);
         let (version, release) = (version?, release?);
         reading.check_release(&version, &release);
-        Some(Self {
+        let bundle = Self {
+            package: reading.report.package(),
             name,
             origin,
             image: document.image,
@@ -113,7 +81,8 @@ impl<'a> Bundle<'a> {
             dependencies: typed.dependencies,
             related_images: document.related_images,
             deprecation: None,
-        })
+        };
+        Some((bundle, typed.load))
     }
 
     /// The properties that clients of the service get: the others would be too long for what they do with them.
@@ -126,46 +95,6 @@ impl<'a> Bundle<'a> {
     /// Version and release together. No two bundles of a package have the same.
     pub fn full_version(&self) -> String {
         full_version(&self.version, &self.release)
-    }
-
-    /// Makes what it installs: the objects that it carries, or a ClusterServiceVersion of its metadata.
-    pub fn contents(&self, package: &Package<'a>) -> Contents {
-        let of_kind = |kind: &'static str| {
-            self.properties
-                .iter()
-                .filter(move |property| property.kind == kind)
-        };
-        let mut objects: Vec<String> = of_kind(kind::BUNDLE_OBJECT)
-            .map(|property| object(property.value()).expect("read before, when it was checked"))
-            .collect();
-        if let Some(index) = objects.iter().position(|object| is_csv(object)) {
-            let csv = Csv::Object(index);
-            return Contents { objects, csv };
-        }
-        let Some(metadata) = of_kind(kind::CSV_METADATA).next() else {
-            let csv = Csv::Nowhere;
-            return Contents { objects, csv };
-        };
-        let metadata = decode(metadata.value()).expect("read before, when it was checked");
-        let json = self.csv(&metadata, package);
-        let csv = if objects.is_empty() {
-            objects.push(json);
-            Csv::Object(0)
-        } else {
-            Csv::Beside(json)
-        };
-        Contents { objects, csv }
-    }
-
-    fn csv(&self, metadata: &Metadata<'_>, package: &Package<'_>) -> String {
-        let around = csv::Around {
-            bundle: self.name,
-            version: &self.version,
-            related_images: &self.related_images,
-            description: &package.description,
-            icon: package.icon.as_ref(),
-        };
-        csv::write(metadata, &around)
     }
 }
 
@@ -183,14 +112,29 @@ struct Typed<'a> {
     provided: Vec<Gvk<'a>>,
     required: Vec<Gvk<'a>>,
     dependencies: Vec<Dependency<'a>>,
-    csv_metadata: usize,
+    load: Load<'a>,
+}
+
+/// What is wrong with a property.
+enum Flaw {
+    Value(String),
+    /// The value is as it should be, but not the object in it.
+    Object(String),
+}
+
+impl From<String> for Flaw {
+    fn from(text: String) -> Self {
+        Self::Value(text)
+    }
 }
 
 impl<'a> Typed<'a> {
-    fn add(&mut self, property: &Property<'a>) -> Result<(), String> {
+    fn add(&mut self, property: &Property<'a>) -> Result<(), Flaw> {
         let value = property.value();
         match &*property.kind {
-            _ if value.is_empty() => return Err("unexpected end of JSON input".to_owned()),
+            _ if value.is_empty() => {
+                return Err(Flaw::Value("unexpected end of JSON input".to_owned()));
+            }
             kind::PACKAGE => self.packages.push(decode(value)?),
             kind::GVK => self.provided.push(decode(value)?),
             kind::GVK_REQUIRED => {
@@ -201,12 +145,13 @@ impl<'a> Typed<'a> {
                 let required: RequiredPackage<'_> = decode(value)?;
                 self.depend(kind::PACKAGE, range_property(&required));
             }
-            kind::CSV_METADATA => {
-                decode::<Metadata<'_>>(value)?;
-                self.csv_metadata += 1;
-            }
+            kind::CSV_METADATA => self.load.metadata.push(decode(value)?),
             kind::CHANNEL => drop(decode::<ChannelProperty<'_>>(value)?),
-            kind::BUNDLE_OBJECT => drop(decode::<BundleObject>(value)?),
+            kind::BUNDLE_OBJECT => {
+                let BundleObject { data } = decode(value)?;
+                let object = object(data).map_err(Flaw::Object)?;
+                self.load.objects.push(object);
+            }
             _ => {}
         }
         Ok(())
@@ -271,24 +216,26 @@ impl<'a> Reading<'_, 'a> {
         let mut typed = Typed::default();
         for (index, property) in properties.iter().enumerate() {
             let kind = &property.kind;
-            if let Err(e) = typed.add(property) {
-                let text = format!(
-                    "parse properties for bundle {name:?}: parse property[{index}] of type {kind:?}: {e}"
-                );
-                self.add(Rule::Property, text);
-            } else if kind == kind::BUNDLE_OBJECT
-                && let Err(e) = object(property.value())
-            {
-                let text = format!(
-                    "bundle {name:?}: convert bundle object property at index {index} to JSON: {e}"
-                );
-                self.add(Rule::BundleObject, text);
+            match typed.add(property) {
+                Ok(()) => {}
+                Err(Flaw::Value(e)) => {
+                    let text = format!(
+                        "parse properties for bundle {name:?}: parse property[{index}] of type {kind:?}: {e}"
+                    );
+                    self.add(Rule::Property, text);
+                }
+                Err(Flaw::Object(e)) => {
+                    let text = format!(
+                        "bundle {name:?}: convert bundle object property at index {index} to JSON: {e}"
+                    );
+                    self.add(Rule::BundleObject, text);
+                }
             }
         }
-        if typed.csv_metadata > 1 {
+        let metadata = typed.load.metadata.len();
+        if metadata > 1 {
             let text = format!(
-                "bundle {name:?}: expected at most 1 property of type \"olm.csv.metadata\", found {}",
-                typed.csv_metadata
+                "bundle {name:?}: expected at most 1 property of type \"olm.csv.metadata\", found {metadata}"
             );
             self.add(Rule::CsvMetadata, text);
         }
@@ -354,28 +301,4 @@ impl<'a> Reading<'_, 'a> {
             self.add(Rule::ReleaseBuild, text);
         }
     }
-}
-
-/// The object in a property: JSON as it is, anything else is read as YAML.
-fn object(value: &str) -> Result<String, String> {
-    let BundleObject { data } = decode(value)?;
-    let text = String::from_utf8(data).map_err(|e| format!("it is not UTF-8: {e}"))?;
-    if text.trim_start().starts_with('{') {
-        return Ok(text);
-    }
-    yaml_to_json(&text).map_err(|e| e.to_string())
-}
-
-fn is_csv(object: &str) -> bool {
-    #[derive(Deserialize)]
-    struct Object<'a> {
-        #[serde(borrow)]
-        kind: Cow<'a, str>,
-    }
-    let is_csv = |json: &str| {
-        serde_json::from_str(json)
-            .is_ok_and(|object: Object<'_>| object.kind == "ClusterServiceVersion")
-    };
-    // What begins like JSON may be YAML all the same.
-    is_csv(object) || yaml_to_json(object).is_ok_and(|json| is_csv(&json))
 }

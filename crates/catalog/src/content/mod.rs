@@ -2,6 +2,7 @@
 
 mod assemble;
 mod bundle;
+mod contents;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -11,7 +12,8 @@ use std::borrow::Cow;
 use crate::Origin;
 use crate::schema::{Entry, Icon, Property};
 
-pub use bundle::{Bundle, Contents, Dependency};
+pub use bundle::{Bundle, Dependency};
+pub(crate) use contents::{Contents, Csv, Unpacked};
 
 /// A package. It borrows from its documents.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::csv::Face;
 use crate::testing::documents;
 use crate::{Problems, Rule};
 
@@ -455,8 +456,9 @@ fn contents(properties: &[Value]) -> Contents {
     let all = values[3]["properties"].as_array_mut().unwrap();
     all.extend_from_slice(properties);
     let documents = documents(&values);
-    let package = Package::assemble(&documents).unwrap().unwrap();
-    package.bundle("etcd.v1.0.0").unwrap().contents(&package)
+    assert!(Package::assemble(&documents).is_ok());
+    let face = Face::new(&documents[0]);
+    Unpacked::new(&documents[3], &face).unwrap().contents
 }
 
 fn object(text: &str) -> Value {
@@ -472,29 +474,32 @@ fn metadata() -> Value {
 fn objects_are_served_as_they_are_unless_they_are_yaml() {
     let csv = " { \"spec\": 1.50,\n\"kind\": \"ClusterServiceVersion\" }";
     let contents = contents(&[object("kind: Service\na: 1.50\n"), object(csv), metadata()]);
-    assert_eq!(contents.objects(), [r#"{"a":1.5,"kind":"Service"}"#, csv]);
-    assert_eq!(contents.csv_json(), csv);
+    assert_eq!(contents.objects, [r#"{"a":1.5,"kind":"Service"}"#, csv]);
+    assert_eq!(contents.csv, Csv::Object(1));
 }
 
 #[test]
 fn an_object_without_data_is_null() {
     let nothing = json!({"type": "olm.bundle.object", "value": {}});
     let contents = contents(&[nothing]);
-    assert_eq!(contents.objects(), ["null"]);
-    assert_eq!(contents.csv_json(), "");
+    assert_eq!(contents.objects, ["null"]);
+    assert_eq!(contents.csv, Csv::Nowhere);
 }
 
 #[test]
 fn a_csv_is_made_beside_other_objects() {
     let contents = contents(&[object("{}"), metadata()]);
-    assert_eq!(contents.objects(), ["{}"]);
-    assert!(contents.csv_json().contains(r#""displayName":"Etcd""#));
+    assert_eq!(contents.objects, ["{}"]);
+    let Csv::Beside(csv) = contents.csv else {
+        panic!("{contents:?}")
+    };
+    assert!(csv.contains(r#""displayName":"Etcd""#));
 }
 
 #[test]
 fn yaml_that_begins_like_json_is_a_csv_too() {
     let contents = contents(&[object("{kind: ClusterServiceVersion}")]);
-    assert_eq!(contents.csv_json(), "{kind: ClusterServiceVersion}");
+    assert_eq!(contents.csv, Csv::Object(0));
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! The ClusterServiceVersion that is served for a bundle which carries only what its pages show.
 
+mod face;
 mod json;
 mod metadata;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub(crate) use face::Face;
 pub(crate) use json::to_json;
 pub(crate) use metadata::Metadata;
-pub(crate) use write::{Around, write};
+pub(crate) use write::write;

@@ -3,43 +3,31 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
 
+use super::face::Picture;
+use super::json::to_html_safe_json;
 use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer};
-use super::{Metadata, to_json};
-use crate::normal::html_escaped;
-use crate::schema::{Gvk, Icon, RelatedImage};
-use crate::version::Version;
+use super::{Face, Metadata};
+use crate::content::Bundle;
+use crate::schema::{Gvk, RelatedImage};
 
-/// What the served text takes from elsewhere.
-pub(crate) struct Around<'a> {
-    pub(crate) bundle: &'a str,
-    pub(crate) version: &'a Version,
-    pub(crate) related_images: &'a [RelatedImage<'a>],
-    /// Of the package.
-    pub(crate) description: &'a str,
-    /// Of the package.
-    pub(crate) icon: Option<&'a Icon<'a>>,
-}
-
-/// The text that is served.
-pub(crate) fn write(metadata: &Metadata<'_>, around: &Around<'_>) -> String {
+/// The text that is served for a bundle of a package with that `face`.
+pub(crate) fn write(metadata: &Metadata<'_>, bundle: &Bundle<'_>, face: &Face) -> String {
     let csv = Csv {
         kind: "ClusterServiceVersion",
         api_version: "operators.coreos.com/v1alpha1",
         metadata: Meta {
-            name: around.bundle,
+            name: bundle.name,
             labels: &metadata.labels,
             annotations: &metadata.annotations,
         },
-        spec: Spec::new(metadata, around),
+        spec: Spec::new(metadata, bundle, face),
         status: Status {
             cleanup: Nothing {},
         },
     };
-    html_escaped(&to_json(&csv)).into_owned()
+    to_html_safe_json(&csv)
 }
 
 type Texts<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
@@ -86,8 +74,8 @@ struct Spec<'a> {
     provider: &'a Link<'a>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     links: &'a [Link<'a>],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    icon: Vec<Picture<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    icon: &'a [Picture],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     install_modes: &'a [InstallMode<'a>],
     cleanup: Cleanup,
@@ -108,12 +96,6 @@ struct Deployments {
 }
 
 #[derive(Serialize)]
-struct Picture<'a> {
-    base64data: String,
-    mediatype: &'a str,
-}
-
-#[derive(Serialize)]
 struct Cleanup {
     enabled: bool,
 }
@@ -127,22 +109,18 @@ struct Status {
 struct Nothing {}
 
 impl<'a> Spec<'a> {
-    fn new(metadata: &'a Metadata<'a>, around: &Around<'a>) -> Self {
+    fn new(metadata: &'a Metadata<'a>, bundle: &'a Bundle<'a>, face: &'a Face) -> Self {
         let description = if metadata.description.is_empty() {
-            around.description
+            &face.description
         } else {
-            &metadata.description
-        };
-        let picture = |icon: &'a Icon<'a>| Picture {
-            base64data: BASE64_STANDARD.encode(&icon.data),
-            mediatype: &icon.media_type,
+            &*metadata.description
         };
         Self {
             install: Install {
                 strategy: "deployment",
                 spec: Deployments { deployments: () },
             },
-            version: around.version.to_string(),
+            version: bundle.version.to_string(),
             maturity: &metadata.maturity,
             customresourcedefinitions: &metadata.crd_descriptions,
             apiservicedefinitions: &metadata.api_service_definitions,
@@ -154,10 +132,10 @@ impl<'a> Spec<'a> {
             maintainers: &metadata.maintainers,
             provider: &metadata.provider,
             links: &metadata.links,
-            icon: around.icon.map(picture).into_iter().collect(),
+            icon: &face.icon,
             install_modes: &metadata.install_modes,
             cleanup: Cleanup { enabled: false },
-            related_images: around.related_images,
+            related_images: &bundle.related_images,
         }
     }
 }

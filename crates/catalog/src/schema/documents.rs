@@ -1,10 +1,12 @@
 //! The four kinds of documents.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Property;
@@ -66,7 +68,7 @@ pub struct Entry<'a> {
     pub skip_range: Cow<'a, str>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct BundleDocument<'a> {
     #[serde(borrow)]
@@ -116,13 +118,26 @@ pub(crate) struct Reference<'a> {
 
 /// Bytes written in base64, with line breaks wherever somebody likes them.
 pub(super) fn bytes<'de, D: Deserializer<'de>>(value: D) -> Result<Vec<u8>, D::Error> {
-    let text = Cow::<'de, str>::deserialize(value)?;
-    let text = if text.contains(['\r', '\n']) {
-        Cow::Owned(text.replace(['\r', '\n'], ""))
-    } else {
-        text
-    };
-    BASE64
-        .decode(text.as_bytes())
-        .map_err(|e| serde::de::Error::custom(format_args!("illegal base64 data: {e}")))
+    value.deserialize_str(Base64)
+}
+
+struct Base64;
+
+impl Visitor<'_> for Base64 {
+    type Value = Vec<u8>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<u8>, E> {
+        let text = if memchr::memchr2(b'\r', b'\n', text.as_bytes()).is_some() {
+            Cow::Owned(text.replace(['\r', '\n'], ""))
+        } else {
+            Cow::Borrowed(text)
+        };
+        BASE64
+            .decode(text.as_bytes())
+            .map_err(|e| E::custom(format_args!("illegal base64 data: {e}")))
+    }
 }

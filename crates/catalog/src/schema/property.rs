@@ -17,12 +17,16 @@ pub(crate) mod kind {
 }
 
 /// One statement.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Property<'a> {
     #[serde(rename = "type", borrow)]
     pub kind: Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "text")]
+    #[serde(
+        borrow,
+        deserialize_with = "text",
+        skip_serializing_if = "Option::is_none"
+    )]
     value: Option<&'a RawValue>,
 }
 
@@ -30,6 +34,14 @@ impl<'a> Property<'a> {
     /// Its value in the normal form; empty where there is none, which no checked bundle has.
     pub fn value(&self) -> &'a str {
         self.value.map_or("", RawValue::get)
+    }
+
+    /// With an object without members for its value.
+    pub(crate) fn emptied(&self) -> Self {
+        Self {
+            kind: self.kind.clone(),
+            value: serde_json::from_str("{}").ok(),
+        }
     }
 }
 

@@ -1,0 +1,67 @@
+//! Parts of one group of documents, put together.
+
+use std::collections::HashMap;
+
+use super::encode::{Common, Output};
+use super::file::Writer;
+use super::part::Parted;
+use super::record::Span;
+use super::spool::WRITING;
+use super::tables::Tables;
+use super::texts::Texts;
+use super::{BuildError, io};
+use crate::Document;
+use crate::content::Package;
+
+/// What is known of a group so far. Places are those in the file.
+#[derive(Default)]
+pub(super) struct Group {
+    /// What their package has to know of them.
+    documents: Vec<Document>,
+    bundles: HashMap<String, Common>,
+    customs: Vec<(String, Span)>,
+}
+
+impl Group {
+    /// Takes the next part and writes what it has made.
+    ///
+    /// Errors: the file cannot be written.
+    pub(super) fn add(&mut self, part: Parted, file: &mut Writer) -> Result<(), BuildError> {
+        let written = file.write(&part.output.bytes).map_err(io(WRITING))?;
+        let base = written.offset;
+        self.documents.extend(part.documents);
+        let bundles = part.bundles.into_iter();
+        self.bundles
+            .extend(bundles.map(|(name, common)| (name, common.behind(base))));
+        for (schema, place) in part.customs {
+            let place = place.behind(base);
+            match self.customs.last_mut() {
+                Some((last, all)) if *last == schema => *all = all.with(place),
+                _ => self.customs.push((schema, place)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the whole package and writes what is told of it.
+    ///
+    /// Errors: everything that is wrong with it; the file cannot be written.
+    pub(super) fn finish(
+        self,
+        file: &mut Writer,
+        tables: &mut Tables,
+        texts: &mut Texts,
+    ) -> Result<(), BuildError> {
+        if let Some(package) = Package::assemble(&self.documents)? {
+            let mut output = Output::at(file.position());
+            let encoded = output.package(&package, &self.bundles);
+            file.write(&output.bytes).map_err(io(WRITING))?;
+            tables.package(&encoded, texts)?;
+        }
+        let name = self.documents.first().map_or("", Document::group);
+        for (schema, reply) in self.customs {
+            tables.custom(&schema, name, reply, texts)?;
+        }
+        Ok(())
+    }
+}

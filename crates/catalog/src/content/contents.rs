@@ -1,0 +1,134 @@
+//! What bundles install.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::Bundle;
+use crate::check::Report;
+use crate::csv::{self, Face, Metadata, to_json};
+use crate::schema::decode::decode;
+use crate::schema::{BundleDocument, kind};
+use crate::{Document, yaml_to_json};
+
+/// What properties say of it.
+#[derive(Default)]
+pub(super) struct Load<'a> {
+    /// JSON as it is in the properties; what was YAML there is JSON, too.
+    pub(super) objects: Vec<String>,
+    /// One at most, where nothing is wrong.
+    pub(super) metadata: Vec<Metadata<'a>>,
+}
+
+/// What a bundle installs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Contents {
+    pub(crate) objects: Vec<String>,
+    pub(crate) csv: Csv,
+}
+
+/// Where the ClusterServiceVersion is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Csv {
+    #[default]
+    Nowhere,
+    /// It is one of the objects.
+    Object(usize),
+    /// It was made from the metadata and is no object.
+    Beside(String),
+}
+
+/// A bundle by itself.
+pub(crate) struct Unpacked<'a> {
+    pub(crate) bundle: Bundle<'a>,
+    pub(crate) contents: Contents,
+    /// What its package has to know of it: its document, where what it installs is empty.
+    pub(crate) rest: Document,
+}
+
+impl<'a> Unpacked<'a> {
+    /// Reads the document of a bundle whose package has that `face`. Nothing where something is wrong with it, as will
+    /// be told when its package is assembled.
+    pub(crate) fn new(document: &'a Document, face: &Face) -> Option<Self> {
+        let mut report = Report::new(&document.package);
+        let typed: BundleDocument<'_> = decode(&document.json).ok()?;
+        let rest = Document {
+            json: rest(&typed),
+            schema: document.schema.clone(),
+            package: document.package.clone(),
+            name: document.name.clone(),
+            origin: document.origin.clone(),
+        };
+        let (bundle, load) = Bundle::read(&document.name, &document.origin, typed, &mut report)?;
+        report.into_result().ok()?;
+        let contents = load.contents(&bundle, face);
+        Some(Self {
+            bundle,
+            contents,
+            rest,
+        })
+    }
+}
+
+fn rest(document: &BundleDocument<'_>) -> String {
+    let properties = document.properties.iter().map(|property| {
+        if [kind::BUNDLE_OBJECT, kind::CSV_METADATA].contains(&&*property.kind) {
+            property.emptied()
+        } else {
+            property.clone()
+        }
+    });
+    to_json(&BundleDocument {
+        image: document.image.clone(),
+        properties: properties.collect(),
+        related_images: Vec::new(),
+    })
+}
+
+impl Load<'_> {
+    fn contents(self, bundle: &Bundle<'_>, face: &Face) -> Contents {
+        let mut objects = self.objects;
+        if let Some(index) = objects.iter().position(|object| is_csv(object)) {
+            let csv = Csv::Object(index);
+            return Contents { objects, csv };
+        }
+        let Some(metadata) = self.metadata.first() else {
+            let csv = Csv::Nowhere;
+            return Contents { objects, csv };
+        };
+        let json = csv::write(metadata, bundle, face);
+        let csv = if objects.is_empty() {
+            objects.push(json);
+            Csv::Object(0)
+        } else {
+            Csv::Beside(json)
+        };
+        Contents { objects, csv }
+    }
+}
+
+/// The object in a property: JSON as it is, anything else is read as YAML.
+pub(super) fn object(data: Vec<u8>) -> Result<String, String> {
+    let text = String::from_utf8(data).map_err(|e| format!("it is not UTF-8: {e}"))?;
+    if text.trim_start().starts_with('{') {
+        return Ok(text);
+    }
+    yaml_to_json(&text).map_err(|e| e.to_string())
+}
+
+fn is_csv(object: &str) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        kind: Cow<'a, str>,
+    }
+    let kind = |json: &str| {
+        let object = serde_json::from_str::<Object<'_>>(json);
+        object.map(|object| object.kind == "ClusterServiceVersion")
+    };
+    // What begins like JSON may be YAML all the same.
+    kind(object).unwrap_or_else(|_| {
+        yaml_to_json(object).is_ok_and(|json| kind(&json).is_ok_and(|is_csv| is_csv))
+    })
+}

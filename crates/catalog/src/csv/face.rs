@@ -1,0 +1,38 @@
+//! What a package shows of itself.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::Serialize;
+
+use crate::Document;
+use crate::schema::PackageDocument;
+use crate::schema::decode::decode;
+
+/// What the ClusterServiceVersions of all its bundles have.
+#[derive(Default)]
+pub(crate) struct Face {
+    pub(super) description: String,
+    /// One at most.
+    pub(super) icon: Vec<Picture>,
+}
+
+#[derive(Serialize)]
+pub(super) struct Picture {
+    base64data: String,
+    mediatype: String,
+}
+
+impl Face {
+    /// Of a package's document; nothing is shown where it cannot be read, as will be told when the package is assembled.
+    pub(crate) fn new(document: &Document) -> Self {
+        let document: PackageDocument<'_> = decode(&document.json).unwrap_or_default();
+        let icon = document.icon.into_iter().map(|icon| Picture {
+            base64data: BASE64_STANDARD.encode(icon.data),
+            mediatype: icon.media_type.into_owned(),
+        });
+        Self {
+            description: document.description.into_owned(),
+            icon: icon.collect(),
+        }
+    }
+}
