@@ -115,6 +115,8 @@ impl Output {
 
     /// Appends what a bundle is, whatever the channel: first what lists have of it, then what it installs.
     pub(super) fn common(&mut self, bundle: &Bundle<'_>, contents: &Contents) -> Common {
+        let texts = contents.objects.iter().map(String::len).sum::<usize>();
+        self.bytes.reserve(texts);
         let described = self.add(&described(bundle));
         let mut whole = described;
         let mut again = Span::default();

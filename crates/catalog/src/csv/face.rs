@@ -3,7 +3,9 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
+use super::{Quoted, to_json};
 use crate::Document;
 use crate::schema::PackageDocument;
 use crate::schema::decode::decode;
@@ -11,7 +13,7 @@ use crate::schema::decode::decode;
 /// What the ClusterServiceVersions of all its bundles have.
 #[derive(Default)]
 pub(crate) struct Face {
-    pub(super) description: String,
+    description: Option<Box<RawValue>>,
     /// One at most.
     pub(super) icon: Vec<Picture>,
 }
@@ -31,8 +33,15 @@ impl Face {
             mediatype: icon.media_type.into_owned(),
         });
         Self {
-            description: document.description.into_owned(),
+            description: RawValue::from_string(to_json(&document.description)).ok(),
             icon: icon.collect(),
         }
+    }
+
+    pub(super) fn description(&self) -> Quoted<'_> {
+        self.description
+            .as_deref()
+            .map(Quoted::new)
+            .unwrap_or_default()
     }
 }

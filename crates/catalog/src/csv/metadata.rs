@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::Quoted;
 use crate::schema::{Gvk, text};
 
-type Texts<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
+pub(super) type Texts<'a> = BTreeMap<Cow<'a, str>, Quoted<'a>>;
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -19,21 +20,21 @@ pub(crate) struct Metadata<'a> {
     #[serde(borrow)]
     pub(super) crd_descriptions: Apis<Crd<'a>>,
     #[serde(borrow)]
-    pub(super) description: Cow<'a, str>,
+    pub(super) description: Quoted<'a>,
     #[serde(borrow)]
-    pub(super) display_name: Cow<'a, str>,
+    pub(super) display_name: Quoted<'a>,
     #[serde(borrow)]
     pub(super) install_modes: Vec<InstallMode<'a>>,
-    pub(super) keywords: Vec<Cow<'a, str>>,
+    pub(super) keywords: Vec<Quoted<'a>>,
     pub(super) labels: Texts<'a>,
     #[serde(borrow)]
     pub(super) links: Vec<Link<'a>>,
     #[serde(borrow)]
     pub(super) maintainers: Vec<Maintainer<'a>>,
     #[serde(borrow)]
-    pub(super) maturity: Cow<'a, str>,
+    pub(super) maturity: Quoted<'a>,
     #[serde(borrow)]
-    pub(super) min_kube_version: Cow<'a, str>,
+    pub(super) min_kube_version: Quoted<'a>,
     #[serde(borrow, rename = "nativeAPIs")]
     pub(super) native_apis: Vec<Gvk<'a>>,
     #[serde(borrow)]
@@ -62,15 +63,15 @@ impl<T> Default for Apis<T> {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Crd<'a> {
     #[serde(borrow)]
-    name: Cow<'a, str>,
+    name: Quoted<'a>,
     #[serde(borrow)]
-    version: Cow<'a, str>,
+    version: Quoted<'a>,
     #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    display_name: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    description: Cow<'a, str>,
+    kind: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    display_name: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    description: Quoted<'a>,
     #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     resources: Vec<Resource<'a>>,
     #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
@@ -85,21 +86,21 @@ pub(super) struct Crd<'a> {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ApiService<'a> {
     #[serde(borrow)]
-    name: Cow<'a, str>,
+    name: Quoted<'a>,
     #[serde(borrow)]
-    group: Cow<'a, str>,
+    group: Quoted<'a>,
     #[serde(borrow)]
-    version: Cow<'a, str>,
+    version: Quoted<'a>,
     #[serde(borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    deployment_name: Cow<'a, str>,
+    kind: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    deployment_name: Quoted<'a>,
     #[serde(skip_serializing_if = "is_zero")]
     container_port: i32,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    display_name: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    description: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    display_name: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    description: Quoted<'a>,
     #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
     resources: Vec<Resource<'a>>,
     #[serde(borrow, skip_serializing_if = "Vec::is_empty")]
@@ -119,24 +120,24 @@ fn is_zero(number: &i32) -> bool {
 #[serde(default)]
 struct Resource<'a> {
     #[serde(borrow)]
-    name: Cow<'a, str>,
+    name: Quoted<'a>,
     #[serde(borrow)]
-    kind: Cow<'a, str>,
+    kind: Quoted<'a>,
     #[serde(borrow)]
-    version: Cow<'a, str>,
+    version: Quoted<'a>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Descriptor<'a> {
     #[serde(borrow)]
-    path: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    display_name: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    description: Cow<'a, str>,
+    path: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    display_name: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    description: Quoted<'a>,
     #[serde(rename = "x-descriptors", skip_serializing_if = "Vec::is_empty")]
-    x_descriptors: Vec<Cow<'a, str>>,
+    x_descriptors: Vec<Quoted<'a>>,
     #[serde(
         borrow,
         deserialize_with = "text",
@@ -149,24 +150,24 @@ struct Descriptor<'a> {
 #[serde(default)]
 pub(super) struct InstallMode<'a> {
     #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
+    kind: Quoted<'a>,
     supported: bool,
 }
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Maintainer<'a> {
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    name: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    email: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    name: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    email: Quoted<'a>,
 }
 
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(super) struct Link<'a> {
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    name: Cow<'a, str>,
-    #[serde(borrow, skip_serializing_if = "str::is_empty")]
-    url: Cow<'a, str>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    name: Quoted<'a>,
+    #[serde(borrow, skip_serializing_if = "Quoted::is_empty")]
+    url: Quoted<'a>,
 }

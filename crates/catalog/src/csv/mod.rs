@@ -3,6 +3,7 @@
 mod face;
 mod json;
 mod metadata;
+mod quoted;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -10,4 +11,5 @@ mod write;
 pub(crate) use face::Face;
 pub(crate) use json::to_json;
 pub(crate) use metadata::Metadata;
+use quoted::Quoted;
 pub(crate) use write::write;

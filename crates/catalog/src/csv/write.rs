@@ -1,14 +1,13 @@
 //! What is written: the members in the order of the peer's records.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::face::Picture;
 use super::json::to_html_safe_json;
-use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer};
-use super::{Face, Metadata};
+use super::metadata::{ApiService, Apis, Crd, InstallMode, Link, Maintainer, Texts};
+use super::{Face, Metadata, Quoted};
 use crate::content::Bundle;
 use crate::schema::{Gvk, RelatedImage};
 
@@ -29,8 +28,6 @@ pub(crate) fn write(metadata: &Metadata<'_>, bundle: &Bundle<'_>, face: &Face) -
     };
     to_html_safe_json(&csv)
 }
-
-type Texts<'a> = BTreeMap<Cow<'a, str>, Cow<'a, str>>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -56,19 +53,19 @@ struct Meta<'a> {
 struct Spec<'a> {
     install: Install,
     version: String,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    maturity: &'a str,
+    #[serde(skip_serializing_if = "Quoted::is_empty")]
+    maturity: Quoted<'a>,
     customresourcedefinitions: &'a Apis<Crd<'a>>,
     apiservicedefinitions: &'a Apis<ApiService<'a>>,
     #[serde(rename = "nativeAPIs", skip_serializing_if = "<[_]>::is_empty")]
     native_apis: &'a [Gvk<'a>],
-    #[serde(skip_serializing_if = "str::is_empty")]
-    min_kube_version: &'a str,
-    display_name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
+    #[serde(skip_serializing_if = "Quoted::is_empty")]
+    min_kube_version: Quoted<'a>,
+    display_name: Quoted<'a>,
+    #[serde(skip_serializing_if = "Quoted::is_empty")]
+    description: Quoted<'a>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    keywords: &'a [Cow<'a, str>],
+    keywords: &'a [Quoted<'a>],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     maintainers: &'a [Maintainer<'a>],
     provider: &'a Link<'a>,
@@ -110,24 +107,19 @@ struct Nothing {}
 
 impl<'a> Spec<'a> {
     fn new(metadata: &'a Metadata<'a>, bundle: &'a Bundle<'a>, face: &'a Face) -> Self {
-        let description = if metadata.description.is_empty() {
-            &face.description
-        } else {
-            &*metadata.description
-        };
         Self {
             install: Install {
                 strategy: "deployment",
                 spec: Deployments { deployments: () },
             },
             version: bundle.version.to_string(),
-            maturity: &metadata.maturity,
+            maturity: metadata.maturity,
             customresourcedefinitions: &metadata.crd_descriptions,
             apiservicedefinitions: &metadata.api_service_definitions,
             native_apis: &metadata.native_apis,
-            min_kube_version: &metadata.min_kube_version,
-            display_name: &metadata.display_name,
-            description,
+            min_kube_version: metadata.min_kube_version,
+            display_name: metadata.display_name,
+            description: metadata.description.or(face.description()),
             keywords: &metadata.keywords,
             maintainers: &metadata.maintainers,
             provider: &metadata.provider,

@@ -36,7 +36,7 @@ pub struct Malformed {
 pub fn normalised(json: &str) -> Result<String, Malformed> {
     let mut writer = Writer::default();
     writer.json(json)?;
-    Ok(writer.text().to_owned())
+    Ok(writer.into_text())
 }
 
 impl Malformed {

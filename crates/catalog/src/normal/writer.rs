@@ -72,6 +72,11 @@ impl Writer {
         str::from_utf8(&self.out).expect("only whole characters are written")
     }
 
+    /// The same, when nothing is written any more.
+    pub(crate) fn into_text(self) -> String {
+        String::from_utf8(self.out).expect("only whole characters are written")
+    }
+
     /// How long that is. Units: bytes.
     pub(crate) fn text_length(&self) -> usize {
         self.out.len()
@@ -193,10 +198,10 @@ impl Writer {
         if self.style == Style::Go
             && memchr::memchr3(b'<', b'>', b'&', &self.out[start..]).is_some()
         {
-            let printed = str::from_utf8(&self.out[start..]).expect("it was printed just now");
-            let escaped = text::html_escaped(printed).into_owned();
-            self.out.truncate(start);
-            self.out.extend_from_slice(escaped.as_bytes());
+            let printed = self.out.split_off(start);
+            let printed = str::from_utf8(&printed).expect("it was printed just now");
+            self.out
+                .extend_from_slice(text::html_escaped(printed).as_bytes());
         }
     }
 

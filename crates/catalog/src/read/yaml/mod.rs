@@ -94,7 +94,7 @@ pub fn to_json(text: &str) -> Result<String, Malformed> {
         Malformed::new(before.map(str::len).sum(), wrong.why)
     };
     match read(text, &mut writer).map_err(at_line)? {
-        Some(_) => Ok(writer.text().to_owned()),
+        Some(_) => Ok(writer.into_text()),
         None => Ok("null".to_owned()),
     }
 }

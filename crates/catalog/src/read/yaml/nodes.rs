@@ -95,6 +95,9 @@ pub(super) fn read<'a>(text: &'a str, beyond: &'static str) -> Result<Nodes<'a>,
         beyond,
         ..Reader::default()
     };
+    // Mostly a name and a value stand in each line.
+    let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    reader.nodes.nodes.reserve(2 * (lines + 1));
     for event in Parser::new_from_str_with_options(text, options) {
         let (event, span) = event.map_err(|error| reader.unreadable(&error))?;
         reader.event(event, span)?;
