@@ -9,7 +9,7 @@
 //! is noticed, and opening takes no longer for a large catalog.
 //!
 //! A bundle lies once in the file however many channels it is in: a message of protobuf may come in parts, and the part
-//! that differs stands aside.
+//! that differs stands aside. So does its ClusterServiceVersion, though it is sent both as such and as an object.
 
 mod build;
 mod custom;

@@ -15,7 +15,7 @@ use crate::schema::{BUNDLE, PACKAGE, is_core};
 
 /// Units: bytes. Of documents that are in memory together, for each thread: enough for threads not to wait for each
 /// other all the time. One larger document is a part of its own.
-const PART: u64 = 1 << 20;
+pub(super) const PART: u64 = 1 << 20;
 
 /// Consecutive documents of a group.
 #[derive(Debug, Clone, Copy)]

@@ -12,6 +12,7 @@ use prost::Message;
 use tempfile::TempDir;
 
 use super::encode::FRAME;
+use super::part::PART;
 use super::{BuildError, Cache, Key, Refused, Slices, prepare, rebuild};
 use crate::normal::MAX_DEPTH;
 use crate::{Rule, api};
@@ -312,6 +313,26 @@ fn deep_documents_are_served_up_to_the_limit() {
         error.to_string().contains("more than 10000 deep"),
         "{error}"
     );
+}
+
+#[test]
+fn a_package_may_be_longer_than_what_is_encoded_at_once() {
+    let filling = "x".repeat(usize::try_from(PART).unwrap());
+    let own = r#"{"type":"olm.package","value":{"packageName":"b""#;
+    let property = format!(r#"{{"type":"long","value":"{filling}"}},{own}"#);
+    let text = format!(r#","text":"{filling}"}}"#);
+    let catalog = CATALOG.replace(own, &property);
+    let scene = Scene::new(&catalog.replace(r#","n":1}"#, &text));
+    let (cache, _) = scene.prepare();
+    for name in ["b.v1", "b.v2"] {
+        let bundle = bundle(&cache, ["b", "all", name]);
+        assert_eq!(bundle.csv_name, name);
+        assert_eq!(bundle.properties[0].value.len(), filling.len() + 2);
+    }
+    let customs = messages::<prost_types::Struct>(cache.customs("example", "b").unwrap());
+    assert!(customs[0].fields.contains_key("text"));
+    assert!(customs[1].fields.contains_key("n"));
+    assert_eq!(messages::<api::Bundle>(cache.list_bundles()).len(), 5);
 }
 
 #[test]
