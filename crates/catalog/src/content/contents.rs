@@ -22,14 +22,17 @@ pub(super) struct Load<'a> {
 
 /// What a bundle installs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Contents {
-    pub(crate) objects: Vec<String>,
-    pub(crate) csv: Csv,
+pub struct Contents {
+    /// In the order of the document.
+    pub objects: Vec<String>,
+    /// The one that shows what the bundle is.
+    pub csv: Csv,
 }
 
 /// Where the ClusterServiceVersion is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Csv {
+pub enum Csv {
+    /// There is none.
     #[default]
     Nowhere,
     /// It is one of the objects.
@@ -39,17 +42,20 @@ pub(crate) enum Csv {
 }
 
 /// A bundle by itself.
-pub(crate) struct Unpacked<'a> {
-    pub(crate) bundle: Bundle<'a>,
-    pub(crate) contents: Contents,
+#[derive(Debug)]
+pub struct Unpacked<'a> {
+    /// What it is.
+    pub bundle: Bundle<'a>,
+    /// What it installs.
+    pub contents: Contents,
     /// What its package has to know of it: its document, where what it installs is empty.
-    pub(crate) rest: Document,
+    pub rest: Document,
 }
 
 impl<'a> Unpacked<'a> {
     /// Reads the document of a bundle whose package has that `face`. Nothing where something is wrong with it, as will
     /// be told when its package is assembled.
-    pub(crate) fn new(document: &'a Document, face: &Face) -> Option<Self> {
+    pub fn new(document: &'a Document, face: &Face) -> Option<Self> {
         let mut report = Report::new(&document.package);
         let typed: BundleDocument<'_> = decode(&document.json).ok()?;
         let rest = Document {

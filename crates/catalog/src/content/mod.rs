@@ -12,8 +12,9 @@ use std::borrow::Cow;
 use crate::Origin;
 use crate::schema::{Entry, Icon, Property};
 
+pub use crate::csv::Face;
 pub use bundle::{Bundle, Dependency};
-pub(crate) use contents::{Contents, Csv, Unpacked};
+pub use contents::{Contents, Csv, Unpacked};
 
 /// A package. It borrows from its documents.
 #[derive(Debug)]

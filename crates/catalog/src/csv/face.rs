@@ -10,15 +10,15 @@ use crate::Document;
 use crate::schema::PackageDocument;
 use crate::schema::decode::decode;
 
-/// What the ClusterServiceVersions of all its bundles have.
-#[derive(Default)]
-pub(crate) struct Face {
+/// What a package shows of itself with each of its bundles.
+#[derive(Debug, Default)]
+pub struct Face {
     description: Option<Box<RawValue>>,
     /// One at most.
     pub(super) icon: Vec<Picture>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Picture {
     base64data: String,
     mediatype: String,
@@ -26,7 +26,7 @@ pub(super) struct Picture {
 
 impl Face {
     /// Of a package's document; nothing is shown where it cannot be read, as will be told when the package is assembled.
-    pub(crate) fn new(document: &Document) -> Self {
+    pub fn new(document: &Document) -> Self {
         let document: PackageDocument<'_> = decode(&document.json).unwrap_or_default();
         let icon = document.icon.into_iter().map(|icon| Picture {
             base64data: BASE64_STANDARD.encode(icon.data),

@@ -8,7 +8,7 @@ mod quoted;
 mod tests;
 mod write;
 
-pub(crate) use face::Face;
+pub use face::Face;
 pub(crate) use json::to_json;
 pub(crate) use metadata::Metadata;
 use quoted::Quoted;

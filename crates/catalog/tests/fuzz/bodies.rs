@@ -6,12 +6,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str;
 
-use catalog::content::Package;
+use catalog::content::{Face, Package, Unpacked};
 use catalog::diff::diff;
 use catalog::filter::{PackageSelection, filter};
 use catalog::normal::normalised;
 use catalog::range::Range;
-use catalog::{Document, Problems, graph};
+use catalog::schema::BUNDLE;
+use catalog::{Document, PACKAGE, Problems, graph};
 
 /// How a file begins that is marked as UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
@@ -66,9 +67,7 @@ pub(crate) fn package(data: &[u8]) {
         let Some(package) = package else {
             continue;
         };
-        for bundle in &package.bundles {
-            bundle.contents(&package);
-        }
+        unpacked(documents);
         for channel in &package.channels {
             assert!(graph::chain(&channel.entries).is_ok());
             graph::mermaid(&package, channel);
@@ -77,6 +76,21 @@ pub(crate) fn package(data: &[u8]) {
         let heads = heads.expect("every channel has a head").documents;
         assert!(matches!(Package::assemble(&heads), Ok(Some(_))));
     }
+}
+
+/// What is left of sound bundles is sound as well.
+fn unpacked(documents: &[Document]) {
+    let package = documents.iter().find(|it| it.schema == PACKAGE);
+    let face = package.map(Face::new).unwrap_or_default();
+    let rest = documents.iter().map(|document| {
+        if document.schema != BUNDLE {
+            return document.clone();
+        }
+        let unpacked = Unpacked::new(document, &face);
+        unpacked.expect("its package was assembled").rest
+    });
+    let rest: Vec<_> = rest.collect();
+    assert!(matches!(Package::assemble(&rest), Ok(Some(_))));
 }
 
 /// A text of JSON, or of YAML.
