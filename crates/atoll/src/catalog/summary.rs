@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::catalog::Document;
-use ::catalog::cache::{Cache, Damaged};
+use ::catalog::cache::Cache;
 use ::catalog::content::Package;
 use serde::Serialize;
 use service::Error;
@@ -50,7 +50,11 @@ pub(super) fn each_package(
     mut work: impl FnMut(&Package<'_>, &[Document]) -> Result<(), Error>,
 ) -> Result<(), Error> {
     for (name, lines) in cache.groups() {
-        assembled(name, cache.read(lines), &mut work)?;
+        let documents = cache.read(lines).map_err(|e| unusable(name, e))?;
+        let package = Package::assemble(&documents).map_err(|e| unusable(name, e))?;
+        if let Some(package) = package {
+            work(&package, &documents)?;
+        }
     }
     Ok(())
 }
@@ -61,21 +65,14 @@ pub(super) fn each_package(
 pub(super) fn with_package<T>(
     cache: &Arc<Cache>,
     name: &str,
-    work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
+    work: impl FnOnce(&Package<'_>) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
-    assembled(name, cache.documents(name), work)
+    let worked = cache.with_package(name, |package, _| work(package));
+    worked.map_err(|e| unusable(name, e))?.transpose()
 }
 
-fn assembled<T>(
-    name: &str,
-    documents: Result<Vec<Document>, Damaged>,
-    work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
-) -> Result<Option<T>, Error> {
-    let doing = || format!("reading the package {name}");
-    let documents = documents.map_err(|e| Error::new(doing(), e))?;
-    let package = Package::assemble(&documents).map_err(|e| Error::new(doing(), e))?;
-    let worked = package.map(|package| work(&package, &documents));
-    worked.transpose()
+fn unusable(package: &str, e: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::new(format!("reading the package {package}"), e)
 }
 
 impl Summary {
