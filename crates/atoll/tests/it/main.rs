@@ -4,6 +4,7 @@
 
 mod catalog;
 mod installation;
+mod mirror;
 mod mirror_archive;
 mod registry;
 mod terminal;

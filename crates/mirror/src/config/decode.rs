@@ -75,15 +75,12 @@ impl<'a> Decoder<'a> {
             (Kind::Object(record), Value::Object(members)) => {
                 return Some(self.object(members, record, found.place, path));
             }
-            (
-                Kind::Object(Record {
-                    alone: Some(name), ..
-                }),
-                Value::Text(_),
-            ) => {
-                return self.alone(found, name, kind, path);
-            }
             _ => {}
+        }
+        if let (Kind::Object(record), Value::Text(_)) = (kind, &found.value)
+            && let Some(name) = record.alone
+        {
+            return self.alone(found, name, kind, path);
         }
         let text = self.otherwise(found, kind);
         self.problem(path, text);
@@ -138,7 +135,7 @@ impl<'a> Decoder<'a> {
         let mut object = Map::new();
         let mut given: BTreeMap<&str, Place> = BTreeMap::new();
         for member in members {
-            let below = join(path, &member.name);
+            let below = join(path, &named(&member.name));
             let Some(field) = self.field(record, &member.name) else {
                 let why = self.unknown(record, &member.name);
                 self.problems.push(member.place, &below, why);
@@ -209,6 +206,10 @@ impl<'a> Decoder<'a> {
 
     /// What is there instead of what was expected.
     fn otherwise(&self, found: &Located, kind: &Kind) -> String {
+        // The place is looked up in the text, each time anew.
+        if self.problems.is_full() {
+            return String::new();
+        }
         let expected = expected(kind);
         let written = written(self.text, found.place);
         let (found, hint) = match (&found.value, kind) {
@@ -226,11 +227,14 @@ impl<'a> Decoder<'a> {
                 (format!("the number {written}"), String::new())
             }
             (Value::Text(text), kind) => {
-                let is_quoted = written.starts_with(['"', '\'']);
-                let hint = if is_quoted && fits_unquoted(text, kind) {
-                    ": leave the quotes out".to_owned()
-                } else {
-                    String::new()
+                let hint = match kind {
+                    Kind::Object(record) => only_required(record).map_or(String::new(), |name| {
+                        format!(": write it as `{name}: {written}`")
+                    }),
+                    _ if written.starts_with(['"', '\'']) && fits_unquoted(text, kind) => {
+                        ": leave the quotes out".to_owned()
+                    }
+                    _ => String::new(),
                 };
                 (format!("the text {}", shown(text)), hint)
             }
@@ -261,6 +265,15 @@ fn expected(kind: &Kind) -> &'static str {
     }
 }
 
+/// The one member that has to be there.
+fn only_required(record: &Record) -> Option<&'static str> {
+    let mut required = record.fields.iter().filter(|field| field.is_required);
+    match (required.next(), required.next()) {
+        (Some(field), None) => Some(field.name),
+        _ => None,
+    }
+}
+
 fn fits_unquoted(text: &str, kind: &Kind) -> bool {
     let plain = catalog::located::read(text).map(|it| it.value);
     match kind {
@@ -274,6 +287,16 @@ fn join(path: &str, name: &str) -> String {
     match path {
         "" => name.to_owned(),
         path => format!("{path}.{name}"),
+    }
+}
+
+/// A name as it is, or in quotes where it is none.
+fn named(name: &str) -> String {
+    let of_name = |it: char| it.is_alphanumeric() || "-_".contains(it);
+    if name.chars().all(of_name) && name.len() <= SHOWN {
+        name.to_owned()
+    } else {
+        shown(name)
     }
 }
 

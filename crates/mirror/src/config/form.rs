@@ -33,9 +33,9 @@ pub(super) static ANY: Form = Form {
 
 pub(super) static NAME: Form = Form {
     is: "a name",
-    check: |text, _| match text.trim().len() {
-        length if length < text.len() => Err(format!("{text:?} begins or ends with a blank")),
-        _ => Ok(()),
+    check: |text, _| {
+        let why = || format!("{text:?} begins or ends with a blank");
+        (text.trim() == text).then_some(()).ok_or_else(why)
     },
 };
 
@@ -59,7 +59,7 @@ pub(super) static KIND: Form = Form {
 
 pub(super) static IMAGE: Form = Form {
     is: "an image, as in registry.example.org/tools/tool:1.0",
-    check: |text, _| is::<Reference>(text.strip_prefix("docker://").unwrap_or(text)),
+    check: |text, _| is::<Reference>(text),
 };
 
 pub(super) static SOURCE: Form = Form {
@@ -157,7 +157,13 @@ pub fn bundle_version(text: &str) -> Result<BundleVersion, String> {
 ///
 /// Errors: what is wrong with it.
 pub fn expression(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|error| format!("{text:?} is no regular expression: {error}"))
+    Regex::new(text).map_err(|error| {
+        // The lines before the last one draw where it is.
+        let error = error.to_string();
+        let why = error.lines().last().unwrap_or_default();
+        let why = why.strip_prefix("error: ").unwrap_or(why);
+        format!("{text:?} is no regular expression: {why}")
+    })
 }
 
 fn plain(version: &str) -> &str {

@@ -6,6 +6,8 @@ use catalog::located::Place;
 
 /// Problems that are kept: more than anybody reads.
 const MAX_PROBLEMS: usize = 1000;
+/// What is told of one. Units: characters.
+const MAX_LENGTH: usize = 500;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +34,22 @@ impl Problems {
     }
 
     pub(super) fn push(&mut self, place: Place, path: &str, text: impl Into<String>) {
-        if self.list.len() == MAX_PROBLEMS {
+        if self.is_full() {
             self.left_out += 1;
             return;
         }
-        self.list.push(Problem {
-            place,
-            path: path.to_owned(),
-            text: text.into(),
-        });
+        let mut text = text.into();
+        if let Some((end, _)) = text.char_indices().nth(MAX_LENGTH) {
+            text.truncate(end);
+            text.push('…');
+        }
+        let path = path.to_owned();
+        self.list.push(Problem { place, path, text });
+    }
+
+    /// Whether more are only counted.
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() == MAX_PROBLEMS
     }
 
     pub(super) fn one(place: Place, text: impl Into<String>) -> Self {

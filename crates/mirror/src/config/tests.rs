@@ -1,4 +1,23 @@
+use std::collections::BTreeSet;
+
+use model::image_set::Instance;
+use proptest::prelude::*;
+
+use super::schema::{Kind, Record};
 use super::*;
+
+/// Texts, and behind `=>` all that is wrong with each.
+const WRONG: &str = include_str!("wrong.txt");
+/// Every setting of each version.
+const V1: &str = include_str!("v1alpha2.yaml");
+const V2: &str = include_str!("v2alpha1.yaml");
+
+fn set(text: &str) -> ImageSet {
+    match parse(text.as_bytes()) {
+        Ok(Configuration::Mirror(set)) => set,
+        other => panic!("{text}\n{other:?}"),
+    }
+}
 
 /// What is wrong, one a line.
 fn wrong(text: &str) -> String {
@@ -8,12 +27,321 @@ fn wrong(text: &str) -> String {
     }
 }
 
+fn v1(mirror: &str) -> String {
+    format!("{}mirror:\n{mirror}", begin("v1alpha2"))
+}
+
+/// What a text of this section of the table begins with.
+fn begin(section: &str) -> &'static str {
+    match section {
+        "v1alpha2" => "apiVersion: mirror.openshift.io/v1alpha2\nkind: ImageSetConfiguration\n",
+        "v2alpha1" => "apiVersion: mirror.openshift.io/v2alpha1\nkind: ImageSetConfiguration\n",
+        "delete" => "apiVersion: mirror.openshift.io/v2alpha1\nkind: DeleteImageSetConfiguration\n",
+        _ => "",
+    }
+}
+
+/// The members that this version may have, without numbers of elements.
+fn paths(record: &Record, version: Version, above: &str, found: &mut BTreeSet<String>) {
+    let fields = record.fields.iter();
+    for field in fields.filter(|it| it.only.is_none_or(|only| only == version)) {
+        let path = format!("{above}.{}", field.name);
+        let path = path.trim_start_matches('.');
+        found.insert(path.to_owned());
+        if let Kind::Object(record) | Kind::List(Kind::Object(record)) = &field.kind {
+            paths(record, version, path, found);
+        }
+    }
+}
+
+fn all_paths(version: Version) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    paths(&schema::IMAGE_SET, version, "", &mut found);
+    found
+}
+
+#[test]
+fn everything_that_is_wrong_is_told() {
+    let mut section = "";
+    for case in WRONG.split("\n\n") {
+        let case = match case.split_once('\n') {
+            Some((head, rest)) if head.starts_with("# ") => {
+                section = &head[2..];
+                rest
+            }
+            _ => case,
+        };
+        let (text, expected) = case.split_once("=> ").unwrap();
+        let told = wrong(&format!("{}{text}", begin(section))).replace('\n', "\n=> ");
+        assert_eq!(told, expected.trim_end(), "{text}");
+    }
+}
+
+#[test]
+fn every_field_is_wrong_once() {
+    let told: BTreeSet<_> = WRONG
+        .lines()
+        .filter_map(|line| line.strip_prefix("=> "))
+        .filter_map(|line| line.split(": ").nth(1))
+        .map(|path| {
+            let parts = path.split(['[', ']']).step_by(2);
+            parts.collect::<String>()
+        })
+        .collect();
+    for version in Version::ALL {
+        let all = all_paths(*version);
+        let missing: Vec<_> = all.difference(&told).collect();
+        assert!(missing.is_empty(), "{version:?}: {missing:?}");
+    }
+}
+
+/// The members that a text has, without numbers of elements.
+fn written(value: &Json, above: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Json::Object(members) => {
+            for (name, value) in members {
+                let path = format!("{above}.{name}");
+                let path = path.trim_start_matches('.');
+                found.insert(path.to_owned());
+                written(value, path, found);
+            }
+        }
+        Json::Array(list) => list.iter().for_each(|it| written(it, above, found)),
+        _ => {}
+    }
+}
+
+fn json(yaml: &str) -> Json {
+    serde_json::from_str(&::catalog::yaml_to_json(yaml).unwrap()).unwrap()
+}
+
+#[test]
+fn the_examples_have_every_field() {
+    for (version, yaml) in [(Version::V1Alpha2, V1), (Version::V2Alpha1, V2)] {
+        let mut all = all_paths(version);
+        // It excludes the other storage, which the example has.
+        all.retain(|path| !path.starts_with("storageConfig.local"));
+        if version == Version::V2Alpha1 {
+            all.remove("mirror.platform.architectures");
+        }
+        let mut found = BTreeSet::new();
+        written(&json(yaml), "", &mut found);
+        assert_eq!(found, all, "{version:?}");
+    }
+}
+
+#[test]
+fn every_field_is_read() {
+    let read = set(V1);
+    assert_eq!(read.archive_size, Some(4));
+    let image = "registry.example.org/mirror/metadata".to_owned();
+    let skip_tls = true;
+    assert_eq!(read.storage, Some(Storage::Registry { image, skip_tls }));
+    let written = serde_json::to_value(&read.mirror).unwrap();
+    assert_eq!(written, json(V1)["mirror"]);
+    assert_eq!(set(&json(V1).to_string()), read);
+}
+
+#[test]
+fn every_field_of_the_later_version_is_read() {
+    let read = set(V2);
+    let mirror = &read.mirror;
+    let on = |os: &str, architecture: &str| {
+        let (os, architecture) = (os.to_owned(), architecture.to_owned());
+        vec![Instance { os, architecture }]
+    };
+    let release = "registry.example.org/openshift/release:4.20.1";
+    assert_eq!(mirror.platform.release.as_deref(), Some(release));
+    assert!(mirror.platform.kube_virt_container);
+    assert_eq!(mirror.platform.platforms, on("linux", "amd64"));
+    let operator = &mirror.operators[0];
+    let template = operator.target_catalog_source_template.as_deref();
+    assert_eq!(template, Some("./template.yaml"));
+    assert_eq!(operator.platforms, on("linux", "arm64"));
+    let image = &mirror.additional_images[0];
+    assert_eq!(
+        (&*image.target_repo, &*image.target_tag),
+        ("tools/own", "own")
+    );
+    assert_eq!(image.platforms, on("linux", "s390x"));
+    let helm = &mirror.helm;
+    assert_eq!(
+        helm.repositories[0].charts[0].platforms,
+        on("linux", "ppc64le")
+    );
+    assert_eq!(helm.local[0].platforms, on("windows", "amd64"));
+    // What is left is as in the version before.
+    let mut written = serde_json::to_value(mirror).unwrap();
+    let mut expected = json(V2)["mirror"].clone();
+    forget(&mut written);
+    forget(&mut expected);
+    assert_eq!(written, expected);
+    let delete = V2.replacen("\nmirror:", "\ndelete:", 1);
+    let delete = delete.replace("archiveSize: 8\n", "");
+    let (delete, _) = delete.split_once("  blockedImages").unwrap();
+    let delete = delete.replacen("kind: Image", "kind: DeleteImage", 1);
+    let mut expected = read.mirror;
+    expected.blocked_images.clear();
+    expected.samples.clear();
+    assert_eq!(
+        parse(delete.as_bytes()),
+        Ok(Configuration::Delete(expected))
+    );
+}
+
+/// Takes out what only the later version has.
+fn forget(value: &mut Json) {
+    const LATER: [&str; 6] = [
+        "release",
+        "kubeVirtContainer",
+        "platforms",
+        "targetRepo",
+        "targetCatalogSourceTemplate",
+        "targetTag",
+    ];
+    match value {
+        Json::Object(members) => {
+            members.retain(|name, _| !LATER.contains(&name.as_str()));
+            members.values_mut().for_each(forget);
+        }
+        Json::Array(list) => list.iter_mut().for_each(forget),
+        _ => {}
+    }
+}
+
+#[test]
+fn names_may_have_any_case() {
+    let text = V1
+        .replace("additionalImages", "additionalimages")
+        .replace("minVersion", "MINVERSION")
+        .replace("apiVersion", "ApiVersion");
+    assert_eq!(set(&text), set(V1));
+}
+
+#[test]
+fn the_group_may_be_any() {
+    for group in ["mirror.example.org/", ""] {
+        let text = V1.replace("mirror.openshift.io/", group);
+        assert_eq!(set(&text), set(V1), "{group:?}");
+    }
+}
+
+#[test]
+fn a_catalog_may_stand_alone() {
+    let whole = v1("  operators:\n  - catalog: registry.example.org/a:1\n");
+    let alone = v1("  operators:\n  - registry.example.org/a:1\n");
+    assert_eq!(set(&alone), set(&whole));
+}
+
+#[test]
+fn what_is_null_or_empty_is_not_set() {
+    let text = v1("  platform:\n  operators: ~\n  additionalImages: []\n  helm: {local: null}\n");
+    assert_eq!(set(&text), ImageSet::default());
+    let text = format!(
+        "{}storageConfig: {{}}\narchiveSize: 0\nmirror: {{}}\n",
+        begin("v1alpha2")
+    );
+    assert_eq!(set(&text), ImageSet::default());
+}
+
+#[test]
+fn yaml_is_that_of_the_peer() {
+    let text = v1("  platform: {graph: yes}\n  samples: [&a {name: x}, *a, {<<: *a}]\n");
+    let read = set(&format!("\u{feff}{text}archiveSize: 0x10\n"));
+    assert!(read.mirror.platform.graph);
+    assert_eq!(read.mirror.samples.len(), 3);
+    assert_eq!(read.archive_size, Some(16));
+    let tabbed = "{\n\t\"apiVersion\": \"x/v1alpha2\",\n\t\"kind\": \"ImageSetConfiguration\",\n\t\"mirror\": {}\n}\n";
+    assert_eq!(set(tabbed), ImageSet::default());
+}
+
+#[test]
+fn a_file_that_is_no_configuration() {
+    let problems = parse(b"apiVersion: x\nkind: \xff\n").unwrap_err();
+    assert_eq!(problems.to_string(), "2:1: not UTF-8");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.yaml");
+    let refused = |path: &Path| model::error::chain(&load(path).unwrap_err());
+    assert!(
+        refused(&path).contains("No such file"),
+        "{}",
+        refused(&path)
+    );
+    std::fs::write(&path, vec![b'#'; usize::try_from(MAX_BYTES).unwrap() + 1]).unwrap();
+    assert!(refused(&path).contains("longer than"), "{}", refused(&path));
+    std::fs::write(&path, "kind: x\nmirror: []\n").unwrap();
+    let shown = path.display().to_string();
+    let refused = refused(&path);
+    assert!(
+        refused.lines().all(|line| line.starts_with(&shown)),
+        "{refused}"
+    );
+    assert_eq!(refused.lines().count(), 3, "{refused}");
+    std::fs::write(&path, V1).unwrap();
+    assert_eq!(load(&path).unwrap(), Configuration::Mirror(set(V1)));
+}
+
+#[test]
+fn a_problem_is_one_short_line() {
+    let long = "x".repeat(5000);
+    for (text, begin) in [
+        (
+            "  \"a\\nb\": 1\n".to_owned(),
+            "4:3: mirror.\"a\\nb\": not known: expected one of",
+        ),
+        (format!("  {}: 1\n", &long[..900]), "4:3: mirror.\"xxx"),
+        (
+            format!("  samples: [{long}]\n"),
+            "4:13: mirror.samples[0]: expected an object, found the text \"xxx",
+        ),
+        (
+            format!("  samples: [\"a\\n{long}\"]\n"),
+            "4:13: mirror.samples[0]: expected an object",
+        ),
+        (
+            format!("  additionalImages: [{{name: {long}}}]\n"),
+            "4:29: mirror.additionalImages[0].name: image reference: \"xxx",
+        ),
+    ] {
+        let told = wrong(&v1(&text));
+        assert!(told.starts_with(begin), "{told}");
+        assert!(told.lines().count() == 1 && told.len() < 600, "{told}");
+    }
+}
+
+#[test]
+fn problems_that_nobody_reads_are_only_counted() {
+    let text = v1("  samples: [") + &"1, ".repeat(2000) + "]\n";
+    let problems = parse(text.as_bytes()).unwrap_err();
+    assert_eq!(problems.count(), 2000);
+    let told = problems.to_string();
+    assert_eq!(told.lines().count(), 1001);
+    assert!(told.ends_with("\n1000 more problems follow"), "{told}");
+}
+
+#[test]
+fn versions_of_bundles() {
+    let version = |text| bundle_version(text).map(|it| it.to_string());
+    for (text, expected) in [
+        ("1.2.3", "1.2.3"),
+        ("v1.2.3", "1.2.3"),
+        ("1", "1.0.0"),
+        ("v1.2-rc.1+b.2", "1.2.0-rc.1+b.2"),
+    ] {
+        assert_eq!(version(text).as_deref(), Ok(expected));
+    }
+    for text in ["", "v", "vv1.2.3", "1.2.3.4", "1..2", "1.2.x", "-1"] {
+        assert!(version(text).is_err(), "{text}");
+    }
+}
+
 #[test]
 fn the_starting_file_is_right() {
     let registry = "registry.example.org/mirror/metadata:v1".parse().ok();
     for registry in [None, registry.as_ref()] {
-        let read = parse(starting_file(registry).as_bytes());
-        assert!(matches!(read, Ok(Configuration::Mirror(_))), "{read:?}");
+        let read = set(&starting_file(registry));
+        let is_in_registry = matches!(read.storage, Some(Storage::Registry { .. }));
+        assert_eq!(is_in_registry, registry.is_some());
     }
 }
 
@@ -28,4 +356,36 @@ fn every_setting_of_the_starting_file_fits_where_it_stands() {
     };
     let everything: String = yaml.lines().map(set).collect();
     insta::assert_snapshot!(wrong(&everything), @"15:5: storageConfig.registry: excludes storageConfig.local: leave one of them out");
+}
+
+/// What is read, or wrong somewhere in the text.
+fn is_read_or_refused(text: &str) {
+    if let Err(problems) = parse(text.as_bytes()) {
+        let lines = text.split(['\r', '\n']).count();
+        let mut problems = problems.list.iter();
+        assert!(problems.len() > 0);
+        assert!(problems.all(|it| (1..=lines).contains(&it.place.line)));
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}") {
+        is_read_or_refused(&text);
+        is_read_or_refused(&format!("{}{text}", begin("v1alpha2")));
+        is_read_or_refused(&v1(&text));
+    }
+
+    #[test]
+    fn any_change_is_read_or_refused(
+        later: bool,
+        at in 0..1500_usize,
+        length in 0..40_usize,
+        put in "[a-zA-Z0-9.:,'\"#&*<~ \n\\[\\]{}-]{0,12}",
+    ) {
+        let text = if later { V2 } else { V1 };
+        let at = at.min(text.len());
+        let end = (at + length).min(text.len());
+        is_read_or_refused(&format!("{}{put}{}", &text[..at], &text[end..]));
+    }
 }

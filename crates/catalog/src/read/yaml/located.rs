@@ -187,3 +187,88 @@ impl From<&Scalar<'_>> for Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `line:column` and the value, of each member below the whole.
+    fn members(text: &str) -> Vec<String> {
+        let Value::Object(members) = read(text).unwrap().value else {
+            panic!("{text} is no object");
+        };
+        let each = members.iter().map(|it| {
+            let at = |place: Place| format!("{}:{}", place.line, place.column);
+            let (name, value) = (at(it.place), at(it.value.place));
+            format!("{name} {} {value} {:?}", it.name, it.value.value)
+        });
+        each.collect()
+    }
+
+    fn refused(text: &str) -> (usize, usize, String) {
+        let Wrong { place, why } = read(text).unwrap_err();
+        (place.line, place.column, why)
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let text = "a: 4.10\n\"b\":   ~\n1: &x 'ä'\nä: *x\na: on\n";
+        assert_eq!(
+            members(text),
+            [
+                "1:1 a 1:4 Float(4.1)",
+                "2:1 b 2:8 Null",
+                "3:1 1 3:7 Text(\"ä\")",
+                "4:1 ä 4:4 Text(\"ä\")",
+                "5:1 a 5:4 Bool(true)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_taken_over_comes_last_and_replaces_nothing() {
+        let text = "x: &x {a: 1, b: 2}\n'y': {<<: [*x, {b: 3, c: 4}], a: 0}";
+        let Value::Object(whole) = read(text).unwrap().value else {
+            panic!("an object");
+        };
+        let Value::Object(y) = &whole[1].value.value else {
+            panic!("an object");
+        };
+        let of = |it: &Member| (it.name.clone(), it.value.value.clone());
+        let expected = [("a", 0), ("b", 2), ("c", 4)];
+        let expected = expected.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
+        assert_eq!(y.iter().map(of).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn an_empty_text_is_null() {
+        for text in ["", "# nothing\n", "---\n", "~"] {
+            assert_eq!(read(text).unwrap().value, Value::Null, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_with_its_place() {
+        let (line, column, why) = refused("a: 1\n---\nb: 2\n");
+        assert_eq!((line, column), (2, 1), "{why}");
+        let (line, column, why) = refused("a: 1\nb: {<<: 5}\n");
+        assert_eq!((line, column), (2, 9), "{why}");
+        let (line, column, why) = refused("a: 1\n? [b]\n: c\n");
+        assert_eq!((line, column), (2, 3), "{why}");
+    }
+
+    #[test]
+    fn a_text_without_end_is_refused() {
+        let deep = "[".repeat(MAX_DEPTH + 2) + &"]".repeat(MAX_DEPTH + 2);
+        let (line, _, why) = refused(&deep);
+        assert!(line == 1 && why.contains("deep"), "{why}");
+        let mut large = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for n in 1..7 {
+            let alias = format!("*a{}, ", n - 1).repeat(10);
+            large.extend(["a", &n.to_string(), ": &a", &n.to_string()]);
+            large.extend([" [", alias.trim_end_matches(", "), "]\n"]);
+        }
+        let (_, _, why) = refused(&large);
+        assert!(why.contains("more than"), "{why}");
+    }
+}

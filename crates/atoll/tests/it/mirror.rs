@@ -1,0 +1,78 @@
+//! `atoll mirror`: what people are told of their configurations.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+fn atoll(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_atoll"))
+        .arg("mirror")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// What is printed when everything is right.
+fn said(arguments: &[&str]) -> String {
+    let output = atoll(arguments);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_init_prints_is_a_configuration() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("config");
+    let path = path.to_str().unwrap();
+    let registry = ["--registry", "registry.example.org/mirror/metadata:v1"];
+    for (arguments, kept) in [
+        (vec!["init"], "metadata: in the folder ./metadata"),
+        (
+            [&["init", "--output", "json"], registry.as_slice()].concat(),
+            "metadata: in the image registry.example.org/mirror/metadata:v1",
+        ),
+    ] {
+        fs::write(path, said(&arguments)).unwrap();
+        let told = said(&["check", path]);
+        assert!(
+            told.contains("releases of stable-4.20: the newest release"),
+            "{told}"
+        );
+        assert!(told.lines().any(|line| line == kept), "{told}");
+    }
+}
+
+#[test]
+fn every_problem_is_told_with_its_place() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("config.yaml");
+    let text = "apiVersion: mirror.openshift.io/v1alpha2\nkind: ImageSetConfiguration\nmirror:\n  \
+        operatorz: []\n  additionalImages: [{name: 5}]\n";
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    let output = atoll(&["check", path]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stdout).unwrap();
+    let expected = [
+        "4:3: mirror.operatorz: not known: operators may be meant",
+        "5:29: mirror.additionalImages[0].name: expected an image, as in registry.example.org/tools/tool:1.0, \
+         found the number 5: put it in quotes, as \"5\"",
+    ];
+    let expected = expected.map(|line| format!("{path}:{line}"));
+    assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+    let counted = String::from_utf8(output.stderr).unwrap();
+    assert!(counted.contains("2 problems"), "{counted}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let output = atoll(&["check", "/nowhere/config.yaml"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        told.contains("/nowhere/config.yaml") && told.contains("No such file"),
+        "{told}"
+    );
+}
