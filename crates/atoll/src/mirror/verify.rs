@@ -2,17 +2,20 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use ::mirror::archive::{self, Report, Verifier};
+use ::mirror::progress::Progress;
 use clap::Args;
 use serde_json::{Value, json};
 use service::Error;
 
 use crate::terminal;
 
-/// How much is read between two looks at the terminal. Units: bytes.
-const PROGRESS_BYTES: u64 = 64 << 20;
+/// How often the terminal tells how far it is.
+const TICK: Duration = Duration::from_millis(250);
 
 /// What is verified.
 #[derive(Debug, Clone, Args)]
@@ -35,16 +38,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let Arguments { archive, key, json } = arguments;
     let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let key = key.as_deref().map(key_of).transpose()?;
-    let read = AtomicU64::new(0);
-    let progress = |bytes: u64| {
-        let before = read.fetch_add(bytes, Ordering::Relaxed);
-        if before / PROGRESS_BYTES < (before + bytes) / PROGRESS_BYTES {
-            terminal::progress(&format!("read: {}", terminal::mib(before + bytes)));
-        }
-    };
-    let report =
-        archive::verify(archive, key.as_ref(), &progress).map_err(|e| failed(e.chain()))?;
-    terminal::progress("");
+    let verified = watched(|progress| archive::verify(archive, key.as_ref(), progress));
+    let report = verified.map_err(|e| failed(e.chain()))?;
     if *json {
         terminal::say(&document(&report).to_string());
     } else {
@@ -56,6 +51,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         0 => Ok(()),
         count => Err(failed(format!("{count} faults were found"))),
     }
+}
+
+/// Tells how far `work` is while it runs.
+fn watched<T: Send>(work: impl FnOnce(&Progress) -> T + Send) -> T {
+    let progress = Progress::default();
+    let seen = progress.clone();
+    let (ended, end) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                if let Some((phase, whole, done)) = seen.now() {
+                    let (done, whole) = (terminal::mib(done.bytes), terminal::mib(whole.bytes));
+                    terminal::progress(&format!("{}: {done} of {whole}", phase.as_str()));
+                }
+            }
+            terminal::progress("");
+        });
+        let made = work(&progress);
+        drop(ended);
+        made
+    })
 }
 
 fn key_of(path: &Path) -> Result<Verifier, Error> {

@@ -9,12 +9,14 @@ use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::Metadata;
 use oci::Digest;
+use oci::client::BlobSource;
 
 use self::locate::Located;
 use super::index::{self, Index};
 use super::name::{self, INDEX, METADATA};
 use super::read::{METADATA_LIMIT_BYTES, Place, metadata_of, unreadable};
 use super::walk::{self, Found, walk};
+use crate::publish::Blobs;
 
 mod content;
 pub(super) mod locate;
@@ -187,6 +189,17 @@ impl Set {
             self.metadata.past_mirror.sequence
         );
         Err(Error::invalid(file.to_string(), reason))
+    }
+}
+
+impl Blobs for Set {
+    fn source(&self, digest: &Digest) -> Option<BlobSource> {
+        let Place { file, offset, size } = self.blob(digest)?;
+        Some(BlobSource::Part {
+            path: file,
+            offset,
+            size,
+        })
     }
 }
 

@@ -17,6 +17,7 @@ use super::set::locate::Located;
 use super::set::{self, Set};
 use super::signature::{SIGNATURE_BYTES, Verifier};
 use super::walk::{Found, walk};
+use crate::progress::{Amount, Phase, Progress};
 
 /// Threads that hash: one disk is not faster with more.
 const HASHERS: usize = 4;
@@ -45,13 +46,8 @@ struct Check {
 
 /// Looks at a set without its index's word for anything: members are found by their headers.
 ///
-/// `hashed` is called with the bytes that were read since it was called before, from several threads. Blocking.
-/// Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
-pub fn verify(
-    path: &Path,
-    key: Option<&Verifier>,
-    hashed: &(dyn Fn(u64) + Sync),
-) -> Result<Report, Error> {
+/// Blocking. Errors: NotFound, Invalid – there is no set at all; Internal – it cannot be read.
+pub fn verify(path: &Path, key: Option<&Verifier>, progress: &Progress) -> Result<Report, Error> {
     let located = Located::find(path)?;
     let mut report = Report::default();
     report.note(located.check_numbers());
@@ -70,7 +66,7 @@ pub fn verify(
     let index = report.index(&files, key);
     let digests = index.map(|index| report.compare(&index, &located, &files));
     let checks = checks(&files, digests.unwrap_or_default());
-    report.hash(&checks, hashed);
+    report.hash(&checks, progress);
     if let Some(set) = report.note(Set::open(path)) {
         set.gather(&mut report.faults);
     }
@@ -176,7 +172,12 @@ impl Report {
         digests
     }
 
-    fn hash(&mut self, checks: &[Check], hashed: &(dyn Fn(u64) + Sync)) {
+    fn hash(&mut self, checks: &[Check], progress: &Progress) {
+        let whole = Amount {
+            items: checks.len() as u64,
+            bytes: checks.iter().map(|check| check.place.size).sum(),
+        };
+        progress.begin(Phase::Verifying, whole);
         let next = AtomicUsize::new(0);
         let faults = Mutex::new(BTreeMap::new());
         let work = || {
@@ -189,7 +190,8 @@ impl Report {
                     let mut faults = faults.lock().unwrap_or_else(PoisonError::into_inner);
                     faults.insert(number, fault);
                 }
-                hashed(check.place.size);
+                progress.add_items(1);
+                progress.add_bytes(check.place.size);
             }
         };
         let threads = thread::available_parallelism().map_or(1, |it| it.get().min(HASHERS));
@@ -200,7 +202,7 @@ impl Report {
         });
         let faults = faults.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.faults.extend(faults.into_values());
-        self.hashed_bytes = checks.iter().map(|check| check.place.size).sum();
+        self.hashed_bytes = whole.bytes;
     }
 
     fn fault(&mut self, path: &Path, reason: &str) {

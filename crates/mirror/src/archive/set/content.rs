@@ -11,8 +11,8 @@ use crate::archive::name;
 use crate::content::{Blob, Content, Image, Origin, Wanted, Why};
 
 impl Set {
-    /// The images of the run in the order of its metadata. Blobs that [`Self::blob`] does not find were carried by former
-    /// runs.
+    /// The images of the run in the order in which they are read from front to back. Blobs that [`Self::blob`] does not
+    /// find were carried by former runs.
     ///
     /// Blocking: manifests are read and compared with their digests. Errors: Invalid – a manifest, tag or blob is missing
     /// or damaged; Internal – a file cannot be read.
@@ -54,7 +54,18 @@ impl Set {
             }
         }
         content.blobs = blobs;
+        let mut images = std::mem::take(&mut content.images);
+        images.sort_by_cached_key(|image| self.end(image, &content));
+        content.images = images;
         content
+    }
+
+    /// Where the last of an image's blobs lies.
+    fn end(&self, image: &Image, content: &Content) -> Option<(usize, u64)> {
+        let manifests = content.manifests_of(&image.digest);
+        let blobs = manifests.iter().flat_map(|manifest| manifest.blobs());
+        let spots = blobs.filter_map(|blob| self.members.get(&name::blob(&blob.digest)));
+        spots.map(|spot| (spot.file, spot.offset)).max()
     }
 
     fn add(&self, association: &Association, content: &mut Content) -> Result<(), Error> {

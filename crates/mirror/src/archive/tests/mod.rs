@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::{Contents, Extra, Plan, Signer, Verifier, Writer};
 use crate::content::{Blob, Content, Image, Origin, Wanted, Why};
+use crate::progress::Progress;
 
 mod kill;
 mod plan;

@@ -83,6 +83,16 @@ fn archives_of_others_are_opened() {
 }
 
 #[test]
+fn images_come_as_they_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sample = Sample::of(5, 3000);
+    // The peer tells them in any order.
+    sample.metadata.past_mirror.associations.reverse();
+    sample.write(dir.path(), 14_000);
+    check(&Set::open(dir.path()).unwrap(), &sample);
+}
+
+#[test]
 fn what_is_no_set_is_told() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
@@ -316,7 +326,7 @@ fn manifests_of_schema_1_keep_their_signatures() {
     sample.write(dir.path(), WIDE);
     let content = Set::open(dir.path()).unwrap().content().unwrap();
     assert_eq!(content.manifests[&manifest.digest], manifest);
-    let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
 }
 
@@ -335,7 +345,7 @@ proptest! {
             bytes[at % length] = byte;
         }
         fs::write(&file, bytes).unwrap();
-        let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+        let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
         if let Ok(content) = Set::open(dir.path()).and_then(|set| set.content()) {
             prop_assert_eq!(content.manifests, sample.content.manifests);
         } else {

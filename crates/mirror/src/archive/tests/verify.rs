@@ -4,7 +4,7 @@ use super::*;
 use crate::archive::{Report, verify};
 
 fn check(folder: &Path, key: Option<&Verifier>) -> Report {
-    verify(folder, key, &|_| ()).unwrap()
+    verify(folder, key, &Progress::default()).unwrap()
 }
 
 fn told(report: &Report) -> String {
@@ -18,11 +18,8 @@ fn whole_sets_have_no_faults() {
     let mut sample = Sample::of(4, 3000);
     sample.list("misc/multi");
     let files = sample.write(dir.path(), 14_000);
-    let counted = std::sync::atomic::AtomicU64::new(0);
-    let count = |bytes| {
-        counted.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
-    };
-    let report = verify(dir.path(), None, &count).unwrap();
+    let progress = Progress::default();
+    let report = verify(dir.path(), None, &progress).unwrap();
     assert_eq!(told(&report), "");
     assert_eq!(
         (report.files, report.has_index, report.is_signed),
@@ -30,7 +27,8 @@ fn whole_sets_have_no_faults() {
     );
     let blobs: usize = sample.blobs.values().map(Bytes::len).sum();
     assert!(report.hashed_bytes > blobs as u64);
-    assert_eq!(counted.into_inner(), report.hashed_bytes);
+    let (_, whole, done) = progress.now().unwrap();
+    assert_eq!((whole, whole.bytes), (done, report.hashed_bytes));
 }
 
 #[test]

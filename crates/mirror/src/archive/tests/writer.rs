@@ -68,7 +68,7 @@ fn several_write_at_once() {
         }
     });
     writer.finish().unwrap();
-    let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
 }
 
@@ -175,7 +175,7 @@ fn other_plans_take_over_what_is_there() {
     assert!(rest.iter().any(|it| still.contains(&it.digest)) && !still.contains(&shared));
     other.fetch_all(&writer);
     writer.finish().unwrap();
-    let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
     let set = crate::archive::Set::open(dir.path()).unwrap();
     let copy = set.place("catalogs/r/c/layout/blobs/sha256/x").unwrap();
@@ -265,7 +265,7 @@ fn lost_files_are_fetched_again() {
     let writer = Writer::open(dir.path(), plan).unwrap();
     sample.fetch_all(&writer);
     writer.finish().unwrap();
-    let report = crate::archive::verify(dir.path(), None, &|_| ()).unwrap();
+    let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
     assert_eq!(report.faults.len(), 0, "{:?}", report.faults);
 }
 
