@@ -107,6 +107,19 @@ impl Content {
         found
     }
 
+    /// Drops manifests and blobs that no image needs any more.
+    pub(crate) fn forget_unused(&mut self) {
+        let images = self.images.iter();
+        let manifests = images.flat_map(|image| self.manifests_of(&image.digest));
+        let (mut used, mut blobs) = (BTreeSet::new(), BTreeSet::new());
+        for manifest in manifests {
+            used.insert(manifest.digest.clone());
+            blobs.extend(manifest.blobs().map(|blob| blob.digest.clone()));
+        }
+        self.manifests.retain(|digest, _| used.contains(digest));
+        self.blobs.retain(|digest, _| blobs.contains(digest));
+    }
+
     fn collect<'a>(
         &'a self,
         digest: &Digest,

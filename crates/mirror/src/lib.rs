@@ -6,10 +6,13 @@
 pub mod archive;
 pub mod config;
 pub mod content;
+pub mod history;
 pub mod names;
 pub mod operators;
 pub mod progress;
 pub mod publish;
+pub mod results;
+pub mod section;
 pub mod survey;
 
 pub use model::Error;

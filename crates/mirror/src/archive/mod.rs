@@ -25,6 +25,7 @@ mod writer;
 pub use name::{METADATA, file_name};
 pub use plan::{Contents, Extra, File, Kind, Member, Plan, size_limit};
 pub use read::Place;
+pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};
 pub use set::{Set, describe};
 pub use signature::{Signer, Verifier};
 pub use verify::{Report, verify};

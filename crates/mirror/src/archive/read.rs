@@ -13,7 +13,7 @@ use oci::{Digest, Hasher};
 use super::name::METADATA;
 
 /// Largest metadata: some 200 000 images. Units: bytes.
-pub(super) const METADATA_LIMIT_BYTES: u64 = 256 << 20;
+pub(crate) const METADATA_LIMIT_BYTES: u64 = 256 << 20;
 
 /// Where content lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Place {
 /// The metadata in those bytes: the peer leaves the end of an older one behind it.
 ///
 /// Errors: Invalid.
-pub(super) fn metadata_of(bytes: &[u8]) -> Result<Metadata, Error> {
+pub(crate) fn metadata_of(bytes: &[u8]) -> Result<Metadata, Error> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter();
     match values.next() {
         Some(Ok(metadata)) => Ok(metadata),

@@ -1,0 +1,141 @@
+//! Images as metadata has them.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+use model::mirror_metadata::Association;
+use oci::{Digest, Kind, Manifest, Reference, Repository};
+
+use crate::content::{Content, Image};
+use crate::publish::Target;
+use crate::section::Section;
+
+/// What tells associations of images from each other: source, place and tag.
+pub(super) type Key = (String, String, String);
+
+/// The associations of all images and of their parts. Catalogs and the upgrade graph have none: each run makes them anew.
+///
+/// Errors: NotFound – an image has no manifest; Invalid – a name does not fit into the target.
+pub(super) fn associations(
+    content: &Content,
+    target: Option<&Target>,
+) -> Result<Vec<Association>, Error> {
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    for image in content.images.iter().filter(|image| is_remembered(image)) {
+        let path = path(image, target)?;
+        let manifests = content.manifests_of(&image.digest);
+        if manifests.is_empty() {
+            return Err(Error::not_found("manifest", image.pinned()));
+        }
+        for manifest in manifests.into_iter().rev() {
+            let is_image = manifest.digest == image.digest;
+            let (name, tag) = if is_image {
+                (image.pinned().to_string(), image.wanted.tag.to_string())
+            } else {
+                (manifest.digest.to_string(), String::new())
+            };
+            if !seen.insert((name.clone(), path.clone(), tag.clone())) {
+                continue;
+            }
+            found.push(Association {
+                name,
+                path: path.clone(),
+                id: manifest.digest.to_string(),
+                tag_symlink: tag,
+                kind: image.wanted.kind,
+                manifest_digests: parts(manifest, content),
+                layer_digests: layers(manifest),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether metadata tells of the image.
+pub(super) fn is_remembered(image: &Image) -> bool {
+    Section::of(image.wanted.kind).is_some()
+}
+
+/// By which an image is found again.
+pub(super) fn key(image: &Image, target: Option<&Target>) -> Result<Key, Error> {
+    let place = place(&image.wanted.repository, target)?;
+    let tag = image.wanted.tag.to_string();
+    Ok((image.pinned().to_string(), place, tag))
+}
+
+/// The key of an association.
+pub(super) fn key_of(association: &Association) -> Key {
+    let Association {
+        name, tag_symlink, ..
+    } = association;
+    (
+        name.clone(),
+        place_of(association).to_owned(),
+        tag_symlink.clone(),
+    )
+}
+
+/// Where images of that repository go: into an archive, or to a target.
+pub(super) fn place(repository: &Repository, target: Option<&Target>) -> Result<String, Error> {
+    match target {
+        None => Ok(repository.to_string()),
+        Some(target) => target.place(repository).map(|place| place.to_string()),
+    }
+}
+
+/// Where an association's image went, without its digest.
+pub(super) fn place_of(association: &Association) -> &str {
+    let path = &association.path;
+    path.split_once('@').map_or(path, |(place, _)| place)
+}
+
+/// Whether it is a part of an index, and no image with a name.
+pub(super) fn is_part(association: &Association) -> bool {
+    association.name.parse::<Digest>().is_ok()
+}
+
+/// The repository in the target; what was copied there directly has its host in the path.
+///
+/// Errors: Invalid – the path is none, or does not fit into the target.
+pub(super) fn repository_in(
+    association: &Association,
+    target: &Target,
+) -> Result<Repository, Error> {
+    let wrong = |e: Error| {
+        let field = format!("path of {} in the metadata", association.name);
+        Error::invalid(field, e.to_string())
+    };
+    let path = &association.path;
+    match path.parse::<Repository>() {
+        Ok(repository) => target.place(&repository).map(|place| place.repository),
+        Err(_) => path.parse::<Reference>().map(|it| it.repository),
+    }
+    .map_err(wrong)
+}
+
+fn path(image: &Image, target: Option<&Target>) -> Result<String, Error> {
+    let place = place(&image.wanted.repository, target)?;
+    Ok(match target {
+        None => place,
+        Some(_) => format!("{place}@{}", image.digest),
+    })
+}
+
+/// Of an index, those parts that are carried.
+fn parts(manifest: &Manifest, content: &Content) -> Vec<String> {
+    let parts = manifest.required_manifests();
+    let carried = parts.filter(|part| content.manifests.contains_key(*part));
+    carried.map(Digest::to_string).collect()
+}
+
+/// Of an image: its layers, and its configuration at the end.
+fn layers(manifest: &Manifest) -> Vec<String> {
+    let (layers, config) = match &manifest.kind {
+        Kind::Image { config, layers } => (layers.as_slice(), Some(config)),
+        Kind::Schema1 { layers, .. } => (layers.as_slice(), None),
+        Kind::Index { .. } => (&[][..], None),
+    };
+    let all = layers.iter().chain(config);
+    all.map(|blob| blob.digest.to_string()).collect()
+}

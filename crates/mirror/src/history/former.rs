@@ -1,0 +1,248 @@
+//! From one run to the next.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+use model::image_set::Mirror;
+use model::mirror_metadata::{Association, CatalogStart, ChannelStart, Metadata, PastMirror};
+use oci::Digest;
+use uuid::Uuid;
+
+use super::association::{self, Key};
+use crate::content::{Content, Image, Wanted};
+use crate::publish::Target;
+
+/// What the peer says of runs that bring no image.
+const NO_IMAGES: &str = "No new images detected, process stopping";
+/// What the peer says of runs that bring images of which all blobs are known.
+const NO_BLOBS: &str = "No updates detected, process stopping";
+
+/// What the runs before this one have carried.
+#[derive(Debug, Default)]
+pub struct Former {
+    metadata: Option<Metadata>,
+    /// Of the images that are still remembered.
+    keys: BTreeSet<Key>,
+}
+
+/// A run that is planned.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// Of a set without former runs.
+    pub uid: Uuid,
+    /// Whether nothing is remembered after it.
+    pub is_single_use: bool,
+    /// Units: seconds since 1970.
+    pub timestamp: i64,
+    /// What is wanted, with the versions that were chosen.
+    pub mirror: Mirror,
+    pub operators: Vec<CatalogStart>,
+    pub platforms: Vec<ChannelStart>,
+    /// What it carries.
+    pub content: &'a Content,
+    /// What it does not, because former runs did.
+    pub known: &'a [Image],
+    /// What could not be had. What former runs carried of it stays: nobody has said that it is not wanted any more.
+    pub failed: &'a [Wanted],
+    /// Where it goes; nothing for an archive.
+    pub target: Option<&'a Target>,
+}
+
+/// What a run leaves to the next one.
+#[derive(Debug)]
+pub struct Next {
+    pub metadata: Metadata,
+    /// What former runs have carried for images that are still wanted: archives need not have it.
+    pub carried: BTreeSet<Digest>,
+}
+
+impl Former {
+    pub fn new(metadata: Option<Metadata>) -> Self {
+        let past = metadata.iter().flat_map(|it| &it.past_associations);
+        let keys = past.map(association::key_of).collect();
+        Self { metadata, keys }
+    }
+
+    /// What the last run has stored.
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
+    }
+
+    /// Those that former runs carried, and the others. Which image a tag means is not known yet: it is among the others.
+    ///
+    /// Errors: Invalid – a name does not fit into the target.
+    pub fn divide(
+        &self,
+        wanted: Vec<Wanted>,
+        target: Option<&Target>,
+    ) -> Result<(Vec<Image>, Vec<Wanted>), Error> {
+        let (mut known, mut others) = (Vec::new(), Vec::new());
+        for wanted in wanted {
+            let Some(digest) = wanted.source.digest.clone() else {
+                others.push(wanted);
+                continue;
+            };
+            let image = Image { wanted, digest };
+            if self.knows(&image, target)? {
+                known.push(image);
+            } else {
+                others.push(image.wanted);
+            }
+        }
+        Ok((known, others))
+    }
+
+    /// Takes those out of the content that former runs carried.
+    ///
+    /// Errors: Invalid – a name does not fit into the target.
+    pub fn take_known(
+        &self,
+        content: &mut Content,
+        target: Option<&Target>,
+    ) -> Result<Vec<Image>, Error> {
+        let (mut known, mut others) = (Vec::new(), Vec::new());
+        for image in std::mem::take(&mut content.images) {
+            if self.knows(&image, target)? {
+                known.push(image);
+            } else {
+                others.push(image);
+            }
+        }
+        content.images = others;
+        if !known.is_empty() {
+            content.forget_unused();
+        }
+        Ok(known)
+    }
+
+    /// What is remembered after a run.
+    ///
+    /// Errors: NotFound – an image has no manifest; Invalid – a name does not fit into the target.
+    pub fn next(&self, run: Run<'_>) -> Result<Next, Error> {
+        let associations = association::associations(run.content, run.target)?;
+        let kept = self.kept(&run, &associations)?;
+        let carried = carried(&kept);
+        let past_associations = kept.into_iter().chain(&associations).cloned().collect();
+        let mut metadata = match &self.metadata {
+            Some(former) => Metadata::new(former.uid, run.is_single_use),
+            None => Metadata::new(run.uid, run.is_single_use),
+        };
+        let former = self.metadata.as_ref();
+        metadata.past_mirror = PastMirror {
+            timestamp: run.timestamp,
+            sequence: former
+                .map_or(0, |it| it.past_mirror.sequence)
+                .saturating_add(1),
+            mirror: run.mirror,
+            operators: run.operators,
+            platforms: run.platforms,
+            associations,
+        };
+        metadata.past_associations = past_associations;
+        Ok(Next { metadata, carried })
+    }
+
+    fn knows(&self, image: &Image, target: Option<&Target>) -> Result<bool, Error> {
+        Ok(association::is_remembered(image)
+            && self.keys.contains(&association::key(image, target)?))
+    }
+
+    /// What former runs carried and is still wanted, with its parts. What is carried again is not among it.
+    fn kept(&self, run: &Run<'_>, new: &[Association]) -> Result<Vec<&Association>, Error> {
+        let mut keys = BTreeSet::new();
+        for image in run.known {
+            keys.insert(association::key(image, run.target)?);
+        }
+        let mut sources = BTreeSet::new();
+        for wanted in run.failed {
+            let place = association::place(&wanted.repository, run.target)?;
+            sources.insert((
+                repository(&wanted.source.to_string()),
+                place,
+                wanted.tag.to_string(),
+            ));
+        }
+        let is_wanted = |it: &&Association| {
+            let key = association::key_of(it);
+            keys.contains(&key) || sources.contains(&(repository(&key.0), key.1, key.2))
+        };
+        let past: Vec<&Association> = self
+            .metadata
+            .iter()
+            .flat_map(|it| &it.past_associations)
+            .collect();
+        let (images, parts): (Vec<&Association>, Vec<_>) =
+            past.into_iter().partition(|it| !association::is_part(it));
+        let kept = with_parts(images.into_iter().filter(is_wanted).collect(), parts);
+        let own: BTreeSet<(&str, &str)> = new.iter().map(name_and_path).collect();
+        Ok(kept
+            .into_iter()
+            .filter(|it| !own.contains(&name_and_path(it)))
+            .collect())
+    }
+}
+
+impl Next {
+    /// Why there is nothing to be done, in the peer's words.
+    pub fn reason_to_stop(&self, content: &Content) -> Option<&'static str> {
+        if self.metadata.past_mirror.associations.is_empty() {
+            return Some(NO_IMAGES);
+        }
+        let mut blobs = content.blobs.keys();
+        let has_news = blobs.any(|digest| !self.carried.contains(digest));
+        (!has_news).then_some(NO_BLOBS)
+    }
+}
+
+/// The images, and the parts of those that are indexes.
+fn with_parts<'a>(
+    mut kept: Vec<&'a Association>,
+    mut parts: Vec<&'a Association>,
+) -> Vec<&'a Association> {
+    let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut end = 0;
+    // An index may be a part as well.
+    while end < kept.len() {
+        for index in &kept[end..] {
+            let path = index.path.as_str();
+            wanted.extend(
+                index
+                    .manifest_digests
+                    .iter()
+                    .map(|digest| (digest.as_str(), path)),
+            );
+        }
+        end = kept.len();
+        let (found, others) = parts
+            .into_iter()
+            .partition(|it| wanted.contains(&name_and_path(it)));
+        let found: Vec<&Association> = found;
+        kept.extend(found);
+        parts = others;
+    }
+    kept
+}
+
+/// What readers of archives tell this run's associations by. Source: `archive::Set::content`.
+fn name_and_path(association: &Association) -> (&str, &str) {
+    (&association.name, &association.path)
+}
+
+/// All that the images consist of.
+fn carried(kept: &[&Association]) -> BTreeSet<Digest> {
+    let digests = kept.iter().flat_map(|it| {
+        let own = std::iter::once(&it.id);
+        own.chain(&it.manifest_digests).chain(&it.layer_digests)
+    });
+    // What is no digest names nothing that could be left out.
+    digests.filter_map(|digest| digest.parse().ok()).collect()
+}
+
+/// Of a reference, without tag and digest.
+fn repository(reference: &str) -> String {
+    let named = reference
+        .split_once('@')
+        .map_or(reference, |(named, _)| named);
+    let tag = named.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'));
+    tag.map_or(named, |(repository, _)| repository).to_owned()
+}

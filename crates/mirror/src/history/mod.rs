@@ -1,0 +1,21 @@
+//! What was carried before: which images a run leaves out, what it remembers for the next one, and what it may do in a target
+//! that others have filled.
+//!
+//! Metadata is kept by whoever runs (in a folder or in an image), in each archive, and in each target. The one invariant: it is
+//! written after what it tells of.
+//!
+//! Source: the peer's v1, whose sets are continued here, and ours there.
+
+mod association;
+mod former;
+mod prune;
+mod sequence;
+mod store;
+
+pub use former::{Former, Next, Run};
+pub use prune::{Pruning, prune};
+pub use sequence::{SAME_SEQUENCE, Step, step};
+pub use store::Store;
+
+#[cfg(test)]
+mod tests;

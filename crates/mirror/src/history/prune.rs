@@ -1,0 +1,134 @@
+//! What leaves a target because nobody wants it any more.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::stream::{self, StreamExt as _};
+use model::Error;
+use model::mirror_metadata::Association;
+use oci::{Digest, Repository};
+use serde::Serialize;
+
+use super::association;
+use crate::publish::Target;
+use crate::section::Section;
+
+/// More images do not go unless somebody says so.
+const IMAGES_WITHOUT_CONSENT: usize = 25;
+
+/// What is to be deleted in a target.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruning {
+    /// Manifests by their repositories.
+    pub deletions: BTreeMap<Repository, BTreeSet<Digest>>,
+    /// How many images go; their parts are not counted.
+    pub images: usize,
+    /// Parts of the configuration of which nothing stays.
+    pub emptied: Vec<Section>,
+}
+
+/// A plan in the peer's form.
+#[derive(Serialize)]
+struct Plan<'a> {
+    registry: &'a str,
+    repositories: Vec<Leaving<'a>>,
+}
+
+/// What leaves a repository.
+#[derive(Serialize)]
+struct Leaving<'a> {
+    name: &'a Repository,
+    manifests: &'a BTreeSet<Digest>,
+}
+
+impl Pruning {
+    /// What was wanted by the metadata that is in the target, and is not by that which comes.
+    ///
+    /// Errors: Invalid – metadata with a path or digest that is none.
+    pub fn new(
+        there: &[Association],
+        coming: &[Association],
+        target: &Target,
+    ) -> Result<Self, Error> {
+        let place = |it: &Association| {
+            let digest: Digest = it.id.parse()?;
+            Ok((association::repository_in(it, target)?, digest))
+        };
+        let staying = coming
+            .iter()
+            .map(place)
+            .collect::<Result<BTreeSet<_>, Error>>()?;
+        let mut pruning = Self::default();
+        for old in there {
+            let gone = place(old)?;
+            if staying.contains(&gone) {
+                continue;
+            }
+            pruning.images += usize::from(!association::is_part(old));
+            let (repository, digest) = gone;
+            pruning
+                .deletions
+                .entry(repository)
+                .or_default()
+                .insert(digest);
+        }
+        let (before, after) = (sections(there), sections(coming));
+        pruning.emptied = before.difference(&after).copied().collect();
+        Ok(pruning)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.deletions.is_empty()
+    }
+
+    /// Whether it looks like a mistake in the configuration, so that somebody has to say that it is meant.
+    pub fn needs_consent(&self) -> bool {
+        self.images > IMAGES_WITHOUT_CONSENT || !self.emptied.is_empty()
+    }
+
+    /// The plan as the peer's dry runs write it, in `pruning-plan.json`.
+    ///
+    /// Errors: Internal.
+    pub fn to_json(&self, target: &Target) -> Result<String, Error> {
+        let repositories = self.deletions.iter();
+        let plan = Plan {
+            registry: &target.registry,
+            repositories: repositories
+                .map(|(name, manifests)| Leaving { name, manifests })
+                .collect(),
+        };
+        let mut text = Vec::new();
+        let formatter = serde_json::ser::PrettyFormatter::with_indent(b" ");
+        let mut serializer = serde_json::Serializer::with_formatter(&mut text, formatter);
+        plan.serialize(&mut serializer)
+            .map_err(|e| Error::internal("writing the pruning plan", e))?;
+        String::from_utf8(text).map_err(|e| Error::internal("writing the pruning plan", e))
+    }
+}
+
+/// Deletes it, at most `parallel` manifests at a time, and tells what could not be deleted. What is not there has gone.
+pub async fn prune(pruning: &Pruning, target: &Target, parallel: usize) -> Vec<Error> {
+    let manifests = pruning.deletions.iter().flat_map(|(repository, digests)| {
+        digests.iter().map(move |digest| oci::Reference {
+            registry: target.registry.clone(),
+            repository: repository.clone(),
+            tag: None,
+            digest: Some(digest.clone()),
+        })
+    });
+    stream::iter(manifests)
+        .map(|manifest| async move {
+            match target.client.delete_manifest(&manifest).await {
+                Ok(()) | Err(Error::NotFound { .. }) => None,
+                Err(error) => Some(error),
+            }
+        })
+        .buffer_unordered(parallel.max(1))
+        .filter_map(std::future::ready)
+        .collect()
+        .await
+}
+
+fn sections(associations: &[Association]) -> BTreeSet<Section> {
+    let sections = associations.iter().filter_map(|it| Section::of(it.kind));
+    sections.collect()
+}

@@ -1,0 +1,47 @@
+//! The order of a set's archives.
+
+use model::Error;
+use model::mirror_metadata::Metadata;
+
+/// What the peer says of an archive that was published before.
+pub const SAME_SEQUENCE: &str =
+    "No diff from previous mirror (sequence is the same), nothing to do";
+
+/// What is done with an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Publish,
+    /// The target has it.
+    Nothing,
+}
+
+/// What is done with the archive of that metadata in a target with the metadata `there`.
+///
+/// Errors: Conflict – archives before it are missing in the target, or it is older than what is there.
+pub fn step(there: Option<&Metadata>, archive: &Metadata) -> Result<Step, Error> {
+    if archive.single_use {
+        return Ok(Step::Publish);
+    }
+    if let Some(there) = there.filter(|there| there.uid != archive.uid) {
+        return Err(Error::conflict(format!(
+            "the metadata of set {} in the target belongs to set {}",
+            archive.uid, there.uid
+        )));
+    }
+    let has = there.map_or(0, |there| there.past_mirror.sequence);
+    let (next, own) = (has.saturating_add(1), archive.past_mirror.sequence);
+    if there.is_some() && own == has {
+        return Ok(Step::Nothing);
+    }
+    if own == next {
+        return Ok(Step::Publish);
+    }
+    let remedy = match own.saturating_sub(1) {
+        last if last > next => format!("publish the archives of sequences {next} to {last} first"),
+        last if last == next => format!("publish the archive of sequence {next} first"),
+        _ => format!("the target has sequence {has} already"),
+    };
+    Err(Error::conflict(format!(
+        "expecting imageset with prefix mirror_seq{next}: invalid mirror sequence order, want {next}, got {own}: {remedy}"
+    )))
+}

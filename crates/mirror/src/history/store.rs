@@ -1,0 +1,211 @@
+//! Where metadata is kept: in a folder, or in an image with that one file.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use model::Error;
+use model::image_set::Storage;
+use model::mirror_metadata::Metadata;
+use oci::{Client, Digest, Manifest, Platform, Reference, Tag, media_type};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::archive::{METADATA, METADATA_LIMIT_BYTES, metadata_of};
+use crate::names;
+use crate::publish::Target;
+
+/// The image of a target, below its namespace. Source: the peer.
+const REPOSITORY: &str = "oc-mirror";
+/// The peer's mode of the file.
+const FILE_MODE: u32 = 0o640;
+const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+/// What the peer's tools say of an image that nobody has made a time for.
+const NO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// Where metadata is kept.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// Below this folder.
+    Folder(PathBuf),
+    /// In this image.
+    Image {
+        client: Client,
+        reference: Reference,
+    },
+}
+
+impl Store {
+    /// What a configuration names; `client` is for an image, and takes any certificate where the configuration says so.
+    ///
+    /// Errors: Invalid – the image's name is no reference.
+    pub fn new(storage: &Storage, client: &Client) -> Result<Self, Error> {
+        match storage {
+            Storage::Local { path } => Ok(Self::Folder(path.into())),
+            Storage::Registry { image, .. } => Ok(Self::Image {
+                client: client.clone(),
+                reference: names::reference(image)?,
+            }),
+        }
+    }
+
+    /// What the target knows of the set.
+    ///
+    /// Errors: Invalid – its name does not fit into the target.
+    pub fn in_target(target: &Target, uid: Uuid) -> Result<Self, Error> {
+        let place = target.place(&REPOSITORY.parse()?)?;
+        Ok(Self::Image {
+            client: target.client.clone(),
+            reference: Reference {
+                tag: Some(uid.to_string().parse::<Tag>()?),
+                ..place
+            },
+        })
+    }
+
+    /// What is there; nothing before the first run.
+    ///
+    /// Errors: Invalid – it is no metadata; TooLarge; Internal – the disk; those of the registry.
+    pub async fn read(&self) -> Result<Option<Metadata>, Error> {
+        match self {
+            Self::Folder(folder) => {
+                let file = folder.join(METADATA);
+                blocking(move || read_file(&file)).await
+            }
+            Self::Image { client, reference } => read_image(client, reference).await,
+        }
+    }
+
+    /// Replaces what is there.
+    ///
+    /// Errors: Internal – the disk does not take it; those of the registry.
+    pub async fn write(&self, metadata: Bytes) -> Result<(), Error> {
+        match self {
+            Self::Folder(folder) => {
+                let file = folder.join(METADATA);
+                let write = move || {
+                    write_file(&file, &metadata)
+                        .map_err(|e| Error::internal(format!("writing {}", file.display()), e))
+                };
+                blocking(write).await
+            }
+            Self::Image { client, reference } => write_image(client, reference, metadata).await,
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|e| Err(Error::internal("keeping metadata", e)))
+}
+
+fn read_file(path: &Path) -> Result<Option<Metadata>, Error> {
+    let failed = |e| Error::internal(format!("reading {}", path.display()), e);
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed(e)),
+    };
+    let mut bytes = Vec::new();
+    let mut limited = file.take(METADATA_LIMIT_BYTES + 1);
+    limited.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > METADATA_LIMIT_BYTES {
+        return Err(Error::TooLarge {
+            what: "metadata",
+            limit: METADATA_LIMIT_BYTES,
+        });
+    }
+    let wrong = |e: Error| Error::invalid(path.display().to_string(), e.to_string());
+    metadata_of(&bytes).map(Some).map_err(wrong)
+}
+
+fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut part = tempfile::Builder::new()
+        .prefix(".metadata-")
+        .permissions(Permissions::from_mode(FILE_MODE))
+        .tempfile_in(folder)?;
+    part.write_all(metadata)?;
+    part.as_file().sync_all()?;
+    part.persist(path)?;
+    File::open(folder)?.sync_all()
+}
+
+async fn read_image(client: &Client, reference: &Reference) -> Result<Option<Metadata>, Error> {
+    let Some(digest) = client.manifest_digest(reference).await? else {
+        return Ok(None);
+    };
+    let made = || tempfile::tempdir().map_err(|e| Error::internal("making a folder", e));
+    let folder = blocking(made).await?;
+    let file = folder.path().join("metadata.json");
+    let pinned = reference.with_digest(digest);
+    oci::image::fetch_file(client, &pinned, &Platform::linux(""), METADATA, &file)
+        .await
+        .map_err(|e| match e {
+            // That the image is there was seen.
+            Error::NotFound { .. } => Error::invalid(
+                reference.to_string(),
+                "the image has no metadata of a set in it",
+            ),
+            other => other,
+        })?;
+    blocking(move || {
+        // In the image nobody may read it.
+        let readable = fs::set_permissions(&file, Permissions::from_mode(FILE_MODE));
+        readable.map_err(|e| Error::internal("reading metadata", e))?;
+        let metadata = read_file(&file);
+        drop(folder);
+        metadata
+    })
+    .await
+}
+
+async fn write_image(client: &Client, reference: &Reference, metadata: Bytes) -> Result<(), Error> {
+    let made = move || layer(&metadata).map_err(|e| Error::internal("packing metadata", e));
+    let (tar, gzip) = blocking(made).await?;
+    let config = json!({
+        "architecture": "",
+        "config": {},
+        "created": NO_TIME,
+        "history": [{ "created": NO_TIME }],
+        "os": "",
+        "rootfs": { "diff_ids": [tar], "type": "layers" },
+    });
+    let layer = client
+        .push_blob_bytes(reference, media_type::DOCKER_LAYER_GZIP, gzip)
+        .await?;
+    let config = client
+        .push_blob_bytes(reference, DOCKER_CONFIG, config.to_string().into())
+        .await?;
+    let manifest = json!({
+        "config": config,
+        "layers": [layer],
+        "mediaType": media_type::DOCKER_MANIFEST,
+        "schemaVersion": 2,
+    });
+    let manifest = Manifest::parse(manifest.to_string().into(), None)?;
+    client.push_manifest(reference, &manifest).await
+}
+
+/// The digest of a layer with the metadata, and that layer compressed. The same metadata always makes the same image.
+fn layer(metadata: &[u8]) -> io::Result<(Digest, Bytes)> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(metadata.len() as u64);
+    header.set_mode(0);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_data(&mut header, METADATA, metadata)?;
+    let tar = tar.into_inner()?;
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(&tar)?;
+    Ok((Digest::sha256(&tar), gzip.finish()?.into()))
+}

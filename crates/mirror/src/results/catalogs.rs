@@ -1,0 +1,132 @@
+//! Catalogs, as clusters are told of them.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+use serde_json::{Value, json};
+
+use super::{Catalog, File, Outcome, yaml};
+
+/// Longest name of an object that becomes a host name. Source: RFC 1035, label.
+const NAME_LIMIT: usize = 63;
+/// How much of a tag stands in a name. Source: the peer's v2.
+const TAG_LIMIT: usize = 12;
+const API_VERSION: &str = "operators.coreos.com/v1alpha1";
+const KIND: &str = "CatalogSource";
+const SOURCE_TYPE: &str = "grpc";
+
+/// A CatalogSource for each catalog.
+///
+/// Errors: Invalid – a template is no CatalogSource of that kind.
+pub(super) fn sources(outcome: &Outcome) -> Result<Vec<File>, Error> {
+    let mut taken = BTreeSet::new();
+    let file = |catalog: &Catalog| {
+        let path = catalog.repository.as_str();
+        let below = path.split_once('/').map_or(path, |(_, below)| below);
+        let name = free(&mut taken, &label(&format!("cs-{below}")));
+        let source = source(catalog, &name)?;
+        let path = format!("catalogSource-{name}.yaml");
+        Ok(File::new(path, yaml::document(&source)?))
+    };
+    outcome.catalogs.iter().map(file).collect()
+}
+
+/// A ClusterCatalog for each catalog.
+pub(super) fn cluster_catalogs(outcome: &Outcome) -> Result<Vec<File>, Error> {
+    let mut taken = BTreeSet::new();
+    let file = |catalog: &Catalog| {
+        let path = catalog.repository.as_str();
+        let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
+        let tag = catalog.destination.target().to_string();
+        let tag: String = tag.chars().take(TAG_LIMIT).collect();
+        let name = free(&mut taken, &label(&format!("cc-{last}-{tag}")));
+        let object = json!({
+            "apiVersion": "olm.operatorframework.io/v1",
+            "kind": "ClusterCatalog",
+            "metadata": { "name": name },
+            "spec": {
+                "priority": 0,
+                "source": { "image": { "ref": catalog.destination }, "type": "Image" },
+            },
+        });
+        Ok(File::new(format!("{name}.yaml"), yaml::document(&object)?))
+    };
+    outcome.catalogs.iter().map(file).collect()
+}
+
+fn source(catalog: &Catalog, name: &str) -> Result<Value, Error> {
+    let mut source = match &catalog.template {
+        Some(template) => checked(template, &catalog.name)?,
+        None => json!({ "apiVersion": API_VERSION, "kind": KIND }),
+    };
+    source["metadata"]["name"] = json!(name);
+    source["metadata"]["namespace"] = json!("openshift-marketplace");
+    source["spec"]["sourceType"] = json!(SOURCE_TYPE);
+    // By tag, so that later runs bring their catalogs to the cluster.
+    source["spec"]["image"] = json!(catalog.destination);
+    Ok(source)
+}
+
+/// A template whose members can be set.
+fn checked(template: &Value, catalog: &str) -> Result<Value, Error> {
+    let wrong = |what: &str| {
+        let reason = format!("the template for {catalog} {what}");
+        Err(Error::invalid("targetCatalogSourceTemplate", reason))
+    };
+    let is_map = |member: &str| matches!(template.get(member), None | Some(Value::Object(_)));
+    if template["apiVersion"] != API_VERSION || template["kind"] != KIND {
+        return wrong("is no CatalogSource of operators.coreos.com/v1alpha1");
+    }
+    if !is_map("metadata") || !is_map("spec") {
+        return wrong("has a metadata or spec that is no map");
+    }
+    let spec = &template["spec"];
+    if !spec["configMap"].is_null() {
+        return wrong("names a configMap, which a catalog in an image does not have");
+    }
+    if !spec["sourceType"].is_null() && spec["sourceType"] != SOURCE_TYPE {
+        return wrong("has another sourceType than grpc");
+    }
+    Ok(template.clone())
+}
+
+/// As a label of host names: what cannot stand there becomes a dash, of several one is left, and none is the end.
+fn label(text: &str) -> String {
+    let mut label = String::new();
+    for c in text.chars().flat_map(char::to_lowercase) {
+        let c = if c.is_ascii_lowercase() || c.is_ascii_digit() {
+            c
+        } else {
+            '-'
+        };
+        if c != '-' || !label.ends_with('-') {
+            label.push(c);
+        }
+    }
+    shortened(label, NAME_LIMIT)
+}
+
+/// Without a dash at the end.
+fn shortened(mut label: String, limit: usize) -> String {
+    label.truncate(limit);
+    if label.ends_with('-') {
+        label.truncate(limit - 2);
+        let end = if label.ends_with('-') { "0" } else { "-0" };
+        label.push_str(end);
+    }
+    label
+}
+
+/// The name itself, or the first of those with a number behind it that nobody has.
+fn free(taken: &mut BTreeSet<String>, name: &str) -> String {
+    let mut free = name.to_owned();
+    let mut number = 0;
+    while taken.contains(&free) {
+        number += 1;
+        let end = format!("-{number}");
+        free = shortened(name.to_owned(), NAME_LIMIT - end.len());
+        free.push_str(&end);
+    }
+    taken.insert(free.clone());
+    free
+}

@@ -1,0 +1,92 @@
+//! Which names of the target stand for which names of sources.
+//!
+//! A group, which is a host and the first component, stands for all that lies below it, as far as everything below it has
+//! kept its path. The longest name that fits wins, so that single repositories are told besides.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use oci::Reference;
+use serde::Serialize;
+
+use super::{Mirrored, Outcome};
+use crate::section::Section;
+
+/// A name of a source, and where its content is found instead. Members are in the order in which the peer prints them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Mirrors {
+    pub(super) mirrors: Vec<String>,
+    pub(super) source: String,
+}
+
+/// Which images are told by group, and which by repository.
+pub(super) struct Scopes<'a> {
+    outcome: &'a Outcome,
+    /// Repositories of sources that have another path in the target.
+    moved: BTreeSet<String>,
+}
+
+impl<'a> Scopes<'a> {
+    pub(super) fn new(outcome: &'a Outcome) -> Self {
+        let images = outcome.images.iter();
+        let moved = images.filter(|image| group(image).is_none());
+        Self {
+            outcome,
+            moved: moved.map(|image| repository(&image.source)).collect(),
+        }
+    }
+
+    /// The names of those images that are chosen, by their sources.
+    pub(super) fn of(&self, is_chosen: impl Fn(Section, &Mirrored) -> bool) -> Vec<Mirrors> {
+        let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for image in &self.outcome.images {
+            let Some(section) = Section::of(image.kind) else {
+                continue;
+            };
+            if is_chosen(section, image) {
+                let (source, mirror) = self.names(section, image);
+                names.entry(source).or_default().insert(mirror);
+            }
+        }
+        let mirrors = names.into_iter().map(|(source, mirrors)| Mirrors {
+            mirrors: mirrors.into_iter().collect(),
+            source,
+        });
+        mirrors.collect()
+    }
+
+    fn names(&self, section: Section, image: &Mirrored) -> (String, String) {
+        let is_single = match section {
+            Section::Generic => false,
+            Section::Operator => self.outcome.is_flattened,
+            Section::Release => true,
+        };
+        let source = repository(&image.source);
+        match group(image) {
+            Some(group) if !is_single && !self.is_below_moved(&source) => group,
+            _ => (source, repository(&image.destination)),
+        }
+    }
+
+    /// What fits what was moved fits what lies below it as well, which was not moved with it.
+    fn is_below_moved(&self, source: &str) -> bool {
+        let ends = source.match_indices('/').map(|(end, _)| end);
+        let mut above = ends.map(|end| &source[..end]).chain([source]);
+        above.any(|name| self.moved.contains(name))
+    }
+}
+
+/// The group of the source and that of the target; none where the path of the image was changed, or has no group.
+fn group(image: &Mirrored) -> Option<(String, String)> {
+    let (group, rest) = image.source.repository.as_str().split_once('/')?;
+    let target = repository(&image.destination);
+    let above = target.strip_suffix(rest)?.strip_suffix('/')?;
+    let whole = above.strip_suffix(group)?;
+    whole.ends_with('/').then(|| {
+        let source = format!("{}/{group}", image.source.registry);
+        (source, above.to_owned())
+    })
+}
+
+fn repository(reference: &Reference) -> String {
+    format!("{}/{}", reference.registry, reference.repository)
+}

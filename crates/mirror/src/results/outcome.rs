@@ -1,0 +1,112 @@
+//! What is in a target.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+use model::image_set::Mirror;
+use model::mirror_metadata::ImageType;
+use oci::{Reference, Repository};
+use serde_json::Value;
+
+use crate::content::Content;
+use crate::names;
+use crate::publish::{Published, Target};
+
+/// What a run has put into a target.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    pub images: Vec<Mirrored>,
+    pub catalogs: Vec<Catalog>,
+    /// The image with the data of the upgrade graph in the target, by digest.
+    pub graph: Option<Reference>,
+    /// Whether the target limits how many components its names have, and has joined the last ones of some.
+    pub is_flattened: bool,
+}
+
+/// An image in the target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mirrored {
+    /// The source by digest.
+    pub source: Reference,
+    /// Its name in the target, with its tag.
+    pub destination: Reference,
+    pub kind: ImageType,
+    /// Whether it is known by a tag, which the target has as well.
+    pub is_tagged: bool,
+}
+
+/// A catalog in the target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Catalog {
+    /// Its [unique name](names::catalog::unique_name).
+    pub name: String,
+    /// Its repository below the target's namespace.
+    pub repository: Repository,
+    /// Its name in the target, with its tag.
+    pub destination: Reference,
+    /// A CatalogSource to take the rest from.
+    pub template: Option<Value>,
+}
+
+impl Outcome {
+    /// The images of `content` that are in the target now, without catalogs. What `mirror` names by tag is known by it.
+    ///
+    /// Errors: Invalid – a name does not fit into the target.
+    pub fn new(
+        content: &Content,
+        published: &Published,
+        target: &Target,
+        mirror: &Mirror,
+    ) -> Result<Self, Error> {
+        let tagged = tagged(mirror);
+        let mut outcome = Self {
+            is_flattened: target.max_components > 0,
+            ..Self::default()
+        };
+        for &index in &published.images {
+            let Some(image) = content.images.get(index) else {
+                continue;
+            };
+            let wanted = &image.wanted;
+            let place = target.place(&wanted.repository)?;
+            match wanted.kind {
+                ImageType::OperatorCatalog => continue,
+                ImageType::CincinnatiGraph => {
+                    outcome.graph = Some(place.with_digest(image.digest.clone()));
+                }
+                _ => {}
+            }
+            let by_tag = Reference {
+                tag: Some(wanted.tag.clone()),
+                digest: None,
+                ..wanted.source.clone()
+            };
+            outcome.images.push(Mirrored {
+                source: image.pinned(),
+                destination: Reference {
+                    tag: Some(wanted.tag.clone()),
+                    ..place
+                },
+                kind: wanted.kind,
+                is_tagged: tagged.contains(&by_tag),
+            });
+        }
+        Ok(outcome)
+    }
+}
+
+/// Additional images that are named by tag: metadata has them by digest only.
+fn tagged(mirror: &Mirror) -> BTreeSet<Reference> {
+    let named = mirror.additional_images.iter();
+    let named = named.filter_map(|image| names::reference(&image.name).ok());
+    named
+        .filter(|reference| reference.digest.is_none())
+        .map(|reference| match reference.target() {
+            oci::Target::Tag(tag) => Reference {
+                tag: Some(tag),
+                ..reference
+            },
+            oci::Target::Digest(_) => reference,
+        })
+        .collect()
+}

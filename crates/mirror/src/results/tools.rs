@@ -1,0 +1,53 @@
+//! The same for scripts and container tools.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use super::Outcome;
+use super::mirrors::{Mirrors, Scopes};
+use crate::content::{Content, Wanted};
+
+/// Which source becomes which name of the target, one a line: also for a run that is only planned.
+pub fn mapping(outcome: &Outcome) -> String {
+    let images = outcome.images.iter();
+    let images = images.map(|image| format!("{}={}\n", image.source, image.destination));
+    let catalogs = outcome.catalogs.iter();
+    let catalogs = catalogs.map(|catalog| format!("{}={}\n", catalog.name, catalog.destination));
+    let lines: BTreeSet<String> = images.chain(catalogs).collect();
+    lines.into_iter().collect()
+}
+
+/// The same for a run into an archive, which has no host yet.
+pub fn archive_mapping(content: &Content) -> String {
+    let lines = content.images.iter().map(|image| {
+        let Wanted {
+            repository, tag, ..
+        } = &image.wanted;
+        format!("{}=file://{repository}:{tag}\n", image.pinned())
+    });
+    let lines: BTreeSet<String> = lines.collect();
+    lines.into_iter().collect()
+}
+
+/// The policies for podman, buildah, skopeo and CRI-O. Names have no characters that TOML takes for something else.
+pub(super) fn registries_conf(outcome: &Outcome) -> String {
+    let scopes = Scopes::new(outcome);
+    let by_tag = scopes.of(|_, image| image.is_tagged);
+    let has_tags = |source: &str, mirror: &String| {
+        let mut names = by_tag.iter();
+        names.any(|names| names.source == source && names.mirrors.contains(mirror))
+    };
+    let mut text = String::new();
+    for Mirrors { mirrors, source } in scopes.of(|_, _| true) {
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "[[registry]]\nlocation = \"{source}\"\n");
+        for mirror in mirrors {
+            let _ = writeln!(text, "[[registry.mirror]]\nlocation = \"{mirror}\"");
+            if !has_tags(&source, &mirror) {
+                text.push_str("pull-from-mirror = \"digest-only\"\n");
+            }
+            text.push('\n');
+        }
+    }
+    text
+}

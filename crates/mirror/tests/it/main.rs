@@ -1,0 +1,9 @@
+//! The mirroring tool against our own registry, over real HTTP.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where it fails, also in the functions beside the tests"
+)]
+
+mod history;
+mod server;

@@ -1,0 +1,56 @@
+//! A registry on a free port, without TLS and logins.
+
+use mirror::publish::Target;
+use oci::{Client, ClientOptions};
+use registry::{HttpAddr, Settings};
+use service::CancellationToken;
+use service::server::Running;
+use tempfile::TempDir;
+
+pub(crate) struct Server {
+    pub(crate) address: String,
+    pub(crate) client: Client,
+    shutdown: CancellationToken,
+    _running: Running,
+    _folder: TempDir,
+}
+
+impl Server {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            registry_http_addr: HttpAddr("127.0.0.1:0".parse().unwrap()),
+            registry_storage_filesystem_rootdirectory: folder.path().to_owned(),
+            ..Settings::default()
+        };
+        let shutdown = CancellationToken::new();
+        let running = registry::start(settings, shutdown.clone()).await.unwrap();
+        let options = ClientOptions {
+            plain_http: true,
+            ..ClientOptions::default()
+        };
+        Self {
+            address: running.address().to_string(),
+            client: Client::new(options).unwrap(),
+            shutdown,
+            _running: running,
+            _folder: folder,
+        }
+    }
+
+    /// The registry as a target, below a namespace.
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            client: self.client.clone(),
+            registry: self.address.clone(),
+            namespace: "ns".into(),
+            max_components: 0,
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+    }
+}
