@@ -1,6 +1,6 @@
 //! Images as metadata has them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::mirror_metadata::Association;
@@ -112,6 +112,23 @@ pub(super) fn repository_in(
         Err(_) => path.parse::<Reference>().map(|it| it.repository),
     }
     .map_err(wrong)
+}
+
+/// In which repository of the target each blob lies, as the metadata there says: archives after the first have only what
+/// came since.
+///
+/// Errors: Invalid – metadata with a path that is none.
+pub fn held(there: &[Association], target: &Target) -> Result<BTreeMap<Digest, Repository>, Error> {
+    let mut held = BTreeMap::new();
+    for association in there {
+        let repository = repository_in(association, target)?;
+        // What is no digest is not asked for.
+        let blobs = association.layer_digests.iter();
+        for digest in blobs.filter_map(|it| it.parse().ok()) {
+            held.entry(digest).or_insert_with(|| repository.clone());
+        }
+    }
+    Ok(held)
 }
 
 fn path(image: &Image, target: Option<&Target>) -> Result<String, Error> {

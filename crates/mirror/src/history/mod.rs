@@ -12,6 +12,7 @@ mod prune;
 mod sequence;
 mod store;
 
+pub use association::held;
 pub use former::{Former, Next, Run};
 pub use prune::{Pruning, prune};
 pub use sequence::{SAME_SEQUENCE, Step, step};

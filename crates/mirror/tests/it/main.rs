@@ -7,3 +7,4 @@
 
 mod history;
 mod server;
+mod sets;

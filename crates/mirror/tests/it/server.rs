@@ -21,6 +21,7 @@ impl Server {
         let settings = Settings {
             registry_http_addr: HttpAddr("127.0.0.1:0".parse().unwrap()),
             registry_storage_filesystem_rootdirectory: folder.path().to_owned(),
+            registry_log_accesslog_disabled: true,
             ..Settings::default()
         };
         let shutdown = CancellationToken::new();
