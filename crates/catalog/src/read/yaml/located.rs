@@ -1,7 +1,7 @@
 //! One document of YAML or JSON with the place of everything in it: for files that people write, whose mistakes are
 //! shown to them where they are.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::expand::name;
 use super::nodes::{Kind, Nodes};
@@ -32,7 +32,7 @@ pub enum Value {
     Float(f64),
     Text(String),
     List(Vec<Located>),
-    /// In the order in which they stand, also those of the same name; what `<<` takes over comes last.
+    /// In the order in which they stand, also those of the same name; what `<<` takes over stands in its place.
     Object(Vec<Member>),
 }
 
@@ -116,46 +116,39 @@ impl Builder<'_> {
 
     fn object(&mut self, from: usize, end: usize, depth: usize) -> Result<Vec<Member>, Wrong> {
         let mut members = Vec::new();
-        let mut taken_over = Vec::new();
         let mut key = from;
         while key < end {
             let at = self.nodes.after(key);
-            match self.nodes.get(key).kind {
-                Kind::Merge => self.take_over(at, depth, &mut taken_over)?,
-                _ => members.push(Member {
+            if let Kind::Merge = self.nodes.get(key).kind {
+                let taken_over = self.taken_over(at, depth)?;
+                members.extend(taken_over.into_iter().map(|it| (it, Origin::TakenOver)));
+            } else {
+                let member = Member {
                     name: self.name(key)?,
                     place: self.nodes.get(key).place,
                     value: self.located(at, depth)?,
-                }),
+                };
+                members.push((member, Origin::Own));
             }
             key = self.nodes.after(at);
         }
-        if !taken_over.is_empty() {
-            let mut names: HashSet<String> = members.iter().map(|it| it.name.clone()).collect();
-            taken_over.retain(|it: &Member| names.insert(it.name.clone()));
-            members.append(&mut taken_over);
-        }
-        Ok(members)
+        Ok(effective(members))
     }
 
-    /// The members of an object, or of several in a list.
-    fn take_over(
-        &mut self,
-        at: usize,
-        depth: usize,
-        members: &mut Vec<Member>,
-    ) -> Result<(), Wrong> {
+    /// The members of an object, or of several in a list: of the same name, those of the first.
+    fn taken_over(&mut self, at: usize, depth: usize) -> Result<Vec<Member>, Wrong> {
         let objects = match self.value(at, depth)? {
             Value::List(list) => list.into_iter().map(|it| it.value).collect(),
             value => vec![value],
         };
-        for object in objects {
+        let mut members = Vec::new();
+        for object in objects.into_iter().rev() {
             let Value::Object(object) = object else {
                 return Err(self.wrong(at, "`<<` takes over the members of objects only"));
             };
             members.extend(object);
         }
-        Ok(())
+        Ok(members)
     }
 
     fn name(&self, at: usize) -> Result<String, Wrong> {
@@ -176,6 +169,31 @@ impl Builder<'_> {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Own,
+    TakenOver,
+}
+
+/// Leaves out what is taken over and given again behind, and what stands before something of the same name that is taken
+/// over, as the peer's library does.
+fn effective(members: Vec<(Member, Origin)>) -> Vec<Member> {
+    let mut behind: HashMap<String, Origin> = HashMap::new();
+    let mut kept = Vec::new();
+    for (member, origin) in members.into_iter().rev() {
+        let is_kept = match behind.get(&member.name) {
+            None => true,
+            Some(behind) => *behind == Origin::Own && origin == Origin::Own,
+        };
+        if is_kept {
+            behind.insert(member.name.clone(), origin);
+            kept.push(member);
+        }
+    }
+    kept.reverse();
+    kept
+}
+
 impl From<&Scalar<'_>> for Value {
     fn from(scalar: &Scalar<'_>) -> Self {
         match scalar {
@@ -190,7 +208,13 @@ impl From<&Scalar<'_>> for Value {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use serde_json::{Value as Json, json};
+
     use super::*;
+    use crate::yaml_to_json;
 
     /// `line:column` and the value, of each member below the whole.
     fn members(text: &str) -> Vec<String> {
@@ -226,18 +250,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_over_comes_last_and_replaces_nothing() {
-        let text = "x: &x {a: 1, b: 2}\n'y': {<<: [*x, {b: 3, c: 4}], a: 0}";
-        let Value::Object(whole) = read(text).unwrap().value else {
-            panic!("an object");
+    fn what_is_taken_over_stands_in_its_place() {
+        let members = |text: &str| {
+            let whole = format!("x: &x {{a: 1, b: 2}}\ny: {{{text}}}");
+            let Value::Object(mut whole) = read(&whole).unwrap().value else {
+                panic!("an object");
+            };
+            let Some(Value::Object(y)) = whole.pop().map(|it| it.value.value) else {
+                panic!("an object");
+            };
+            let each = y.iter().map(|it| match it.value.value {
+                Value::Integer(value) => format!("{}{value}", it.name),
+                ref other => panic!("{other:?}"),
+            });
+            each.collect::<Vec<_>>().join(" ")
         };
-        let Value::Object(y) = &whole[1].value.value else {
-            panic!("an object");
-        };
-        let of = |it: &Member| (it.name.clone(), it.value.value.clone());
-        let expected = [("a", 0), ("b", 2), ("c", 4)];
-        let expected = expected.map(|(name, value)| (name.to_owned(), Value::Integer(value)));
-        assert_eq!(y.iter().map(of).collect::<Vec<_>>(), expected);
+        for (text, expected) in [
+            ("<<: *x, a: 0", "b2 a0"),
+            ("a: 0, <<: *x, c: 3", "a1 b2 c3"),
+            ("<<: [*x, {b: 3, c: 4}]", "c4 a1 b2"),
+            ("a: 0, a: 5", "a0 a5"),
+            ("a: 0, <<: *x, a: 5", "a0 b2 a5"),
+        ] {
+            assert_eq!(members(text), expected, "{text}");
+        }
     }
 
     #[test]
@@ -270,5 +306,72 @@ mod tests {
         }
         let (_, _, why) = refused(&large);
         assert!(why.contains("more than"), "{why}");
+    }
+
+    /// As JSON, with all numbers as floats; nothing where it has none for them.
+    fn as_json(located: &Located) -> Option<Json> {
+        Some(match &located.value {
+            Value::Null => Json::Null,
+            Value::Bool(value) => json!(value),
+            #[expect(clippy::cast_precision_loss, reason = "the others are floats, too")]
+            Value::Integer(value) => json!(*value as f64),
+            Value::Float(value) if value.is_finite() => json!(value),
+            Value::Float(_) => return None,
+            Value::Text(text) => json!(text),
+            Value::List(list) => list.iter().map(as_json).collect::<Option<_>>()?,
+            Value::Object(members) => {
+                let member = |it: &Member| Some((it.name.clone(), as_json(&it.value)?));
+                let members: Option<BTreeMap<_, _>> = members.iter().map(member).collect();
+                json!(members?)
+            }
+        })
+    }
+
+    fn with_floats(json: Json) -> Json {
+        match json {
+            Json::Number(number) => json!(number.as_f64()),
+            Json::Array(list) => list.into_iter().map(with_floats).collect(),
+            Json::Object(members) => {
+                let members = members.into_iter();
+                members.map(|(name, it)| (name, with_floats(it))).collect()
+            }
+            other => other,
+        }
+    }
+
+    fn agree(text: &str) -> Result<(), TestCaseError> {
+        let located = read(text);
+        let Ok(json) = yaml_to_json(text) else {
+            prop_assert!(
+                located.map_or(None, |it| as_json(&it)).is_none(),
+                "{}",
+                text
+            );
+            return Ok(());
+        };
+        let json: Json = serde_json::from_str(&json).unwrap();
+        let found = located.ok().and_then(|it| as_json(&it));
+        prop_assert_eq!(found, Some(with_floats(json)), "{}", text);
+        Ok(())
+    }
+
+    #[test]
+    fn both_ways_of_reading_agree() {
+        for text in [
+            "a: &x {b: 1, c: 0x10}\nd: {<<: *x, b: 2}\ne: {b: 3, <<: [*x, {f: 1e3}]}\n",
+            "? a\n: |\n  text\n  more\nb: 'it''s\n  long'\n",
+            "[1, -1, .5, ~, yes, 1_000, 010, 2001-01-01, !!str 5, \"\\u00e4\"]",
+        ] {
+            agree(text).unwrap();
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_ways_of_reading_agree_about_any_text(
+            text in "(a|b|<<|~|[0-9.]{1,4}|yes|\"x\"|'|: |, |- |\\[|\\]|\\{|\\}|&c |\\*c|\n {0,4}|!!str |#){0,24}"
+        ) {
+            agree(&text)?;
+        }
     }
 }
