@@ -13,6 +13,7 @@ use model::image_set::{self, Operator, Versions};
 use model::nearest;
 
 use super::needs;
+use crate::config::bundle_version;
 
 /// Beyond so many wrong letters, another package was meant.
 const WRONG_LETTERS: usize = 3;
@@ -202,8 +203,7 @@ fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {
         if text.is_empty() {
             return Ok(None);
         }
-        let parsed = text.strip_prefix('v').unwrap_or(text).parse();
-        parsed.map(Some).map_err(|e| {
+        bundle_version(text).map(Some).map_err(|e| {
             let reason = format!("{text:?} of package {}: {e}", package.name);
             Error::invalid(field, reason)
         })
