@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use model::image_set::Mirror;
@@ -498,9 +498,13 @@ fn large_policies_are_numbered() {
     assert_eq!(policies.len(), text.len().div_ceil(250_000));
 }
 
+fn repository(reference: &Reference) -> String {
+    format!("{}/{}", reference.registry, reference.repository)
+}
+
 /// Where container tools look for an image: the longest location that it lies in, replaced by the mirrors'.
 fn resolved(conf: &str, reference: &Reference) -> Vec<String> {
-    let name = format!("{}/{}", reference.registry, reference.repository);
+    let name = repository(reference);
     let conf: toml::Table = conf.parse().unwrap();
     let registries = conf["registry"].as_array().unwrap().iter();
     let by_location: BTreeMap<usize, &toml::Value> = registries
@@ -525,38 +529,38 @@ fn resolved(conf: &str, reference: &Reference) -> Vec<String> {
 
 #[test]
 fn every_image_is_found_under_its_own_name() {
-    let mut outcome = sample();
-    // What lies below an image that was moved was not moved with it, nor was the same image moved everywhere.
-    outcome
+    use ImageType::{Generic, OperatorBundle};
+    // What lies below an image that was moved was not moved with it.
+    let mut below = sample();
+    let source = "src.io/acme/renamed/below";
+    below.images.push(kept(source, OperatorBundle));
+    // It was not moved by all who want it.
+    let mut twice = sample();
+    twice
         .images
-        .push(kept("src.io/acme/renamed/below", ImageType::OperatorBundle));
-    outcome
+        .push(kept("src.io/acme/renamed", OperatorBundle));
+    // A group is a whole component.
+    let mut alike = sample();
+    alike
         .images
-        .push(kept("src.io/acme/renamed", ImageType::OperatorBundle));
-    let mut flattened = outcome.clone();
+        .push(image("src.io/acme/alike", "xacme/alike", Generic));
+    let mut flattened = sample();
     flattened.is_flattened = true;
-    flattened.images.push(image(
-        "src.io/far/down/x",
-        "far-down-x",
-        ImageType::OperatorBundle,
-    ));
-    flattened
-        .images
-        .push(image("src.io/far/down/y", "far-down-y", ImageType::Generic));
-    for outcome in [outcome, flattened] {
+    for (name, kind) in [("x", OperatorBundle), ("y", Generic)] {
+        let [source, to] = [
+            format!("src.io/far/down/{name}"),
+            format!("far-down-{name}"),
+        ];
+        flattened.images.push(image(&source, &to, kind));
+    }
+    for outcome in [below, twice, alike, flattened] {
         let conf = text(&outcome, everything(), "registries.conf");
         for image in &outcome.images {
-            let Reference {
-                registry,
-                repository,
-                ..
-            } = &image.destination;
-            let found = resolved(&conf, &image.source);
-            assert!(
-                found.contains(&format!("{registry}/{repository}")),
-                "{}: {found:?}",
-                image.source
-            );
+            let images = outcome.images.iter();
+            let same = images.filter(|it| repository(&it.source) == repository(&image.source));
+            let expected: BTreeSet<String> = same.map(|it| repository(&it.destination)).collect();
+            let found: BTreeSet<String> = resolved(&conf, &image.source).into_iter().collect();
+            assert_eq!(found, expected, "{}", image.source);
         }
         let by_tag: Reference = "src.io/misc/tool:1".parse().unwrap();
         assert_eq!(resolved(&conf, &by_tag), [format!("{TARGET}/misc/tool")]);
@@ -564,6 +568,18 @@ fn every_image_is_found_under_its_own_name() {
         let by_tag: Reference = "src.io/acme/op-bundle:1".parse().unwrap();
         assert_eq!(resolved(&conf, &by_tag), [""; 0]);
     }
+}
+
+#[test]
+fn targets_without_groups_get_policies_by_repository() {
+    let mut outcome = sample();
+    outcome.is_flattened = true;
+    let policies = text(&outcome, Forms::default(), "imageContentSourcePolicy.yaml");
+    assert!(
+        policies.contains("source: src.io/acme/deep/operand\n"),
+        "{policies}"
+    );
+    assert!(!policies.contains("source: src.io/acme\n"), "{policies}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use mirror::history::{Pruning, Store, prune};
 use model::Error;
 use model::image_set::Storage;
 use model::mirror_metadata::Metadata;
-use oci::{Descriptor, Kind, Manifest, Reference, media_type};
+use oci::{Client, ClientOptions, Descriptor, Kind, Manifest, Reference, media_type};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -94,6 +94,49 @@ async fn another_image_is_no_metadata() {
     };
     let refused = store.read().await.unwrap_err();
     assert!(matches!(refused, Error::Invalid { .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_registry_that_is_away_is_no_first_run() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let options = ClientOptions {
+        plain_http: true,
+        attempts: Some(1),
+        ..ClientOptions::default()
+    };
+    let store = Store::Image {
+        client: Client::new(options).unwrap(),
+        reference: format!("{address}/own/state:latest").parse().unwrap(),
+    };
+    let failed = [
+        store.read().await.map(drop),
+        store.write(metadata(1).1).await,
+    ];
+    for failed in failed {
+        assert!(
+            matches!(failed, Err(Error::Unavailable { .. })),
+            "{failed:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_deleted_is_told() {
+    let server = Server::with(|settings| settings.registry_storage_delete_enabled = false).await;
+    let reference: Reference = format!("{}/ns/a:1", server.address).parse().unwrap();
+    let there = push(&server, &reference, "x").await;
+    let pruning = Pruning {
+        deletions: BTreeMap::from([("ns/a".parse().unwrap(), BTreeSet::from([there]))]),
+        images: 1,
+        emptied: Vec::new(),
+    };
+    let failed = prune(&pruning, &server.target(), 1).await;
+    assert!(
+        matches!(failed.as_slice(), [Error::Conflict { .. }]),
+        "{failed:?}"
+    );
 }
 
 #[tokio::test]

@@ -17,13 +17,19 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// With settings of its own.
+    pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = Settings {
+        let mut settings = Settings {
             registry_http_addr: HttpAddr("127.0.0.1:0".parse().unwrap()),
             registry_storage_filesystem_rootdirectory: folder.path().to_owned(),
             registry_log_accesslog_disabled: true,
             ..Settings::default()
         };
+        change(&mut settings);
         let shutdown = CancellationToken::new();
         let running = registry::start(settings, shutdown.clone()).await.unwrap();
         let options = ClientOptions {
