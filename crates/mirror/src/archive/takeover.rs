@@ -107,3 +107,58 @@ pub(super) fn hashed(
     let count = io::copy(&mut piece, &mut io::sink())?;
     Ok((count == size).then(|| piece.into_hasher()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_was_given_up_is_not_offered_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mirror_seq1_000000.tar.part");
+        let content = vec![1; 8192];
+        fs::write(&file, [&[0; 512], &content[..]].concat()).unwrap();
+        let digest = Digest::sha256(&content);
+        let entry = |written| Entry {
+            digest: digest.clone(),
+            size: 8192,
+            written,
+        };
+        let (_, mut journal) = Journal::open(dir.path()).unwrap();
+        journal.note_boot().unwrap();
+        journal.note((0, 512), &entry(8192)).unwrap();
+        journal.note((0, 9000), &entry(5)).unwrap();
+        let mut offered = offers(dir.path()).unwrap();
+        let offer = offered.pop().unwrap();
+        assert_eq!(
+            (offer.digest(), offer.size(), offered.len()),
+            (&digest, 8192, 0)
+        );
+        let copy = dir.path().join("copy");
+        assert!(offer.copy(File::create(&copy).unwrap(), 100).unwrap());
+        assert_eq!(fs::read(&copy).unwrap()[100..], content);
+        offer.give_up().unwrap();
+        assert_eq!(offers(dir.path()).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn what_may_be_lost_is_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mirror_seq1_000000.tar.part");
+        let (_, mut journal) = Journal::open(dir.path()).unwrap();
+        let entry = Entry {
+            digest: Digest::sha256(b"whole"),
+            size: 5,
+            written: 5,
+        };
+        journal.note((0, 0), &entry).unwrap();
+        for (content, is_there) in [("whole", true), ("wrong", false), ("wh", false)] {
+            fs::write(&file, content).unwrap();
+            let offer = offers(dir.path()).unwrap().remove(0);
+            let into = File::create(dir.path().join("copy")).unwrap();
+            assert_eq!(offer.copy(into, 0).unwrap(), is_there, "{content}");
+        }
+    }
+}
