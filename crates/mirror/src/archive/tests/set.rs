@@ -346,10 +346,10 @@ proptest! {
         }
         fs::write(&file, bytes).unwrap();
         let report = crate::archive::verify(dir.path(), None, &Progress::default()).unwrap();
-        if let Ok(content) = Set::open(dir.path()).and_then(|set| set.content()) {
-            prop_assert_eq!(content.manifests, sample.content.manifests);
-        } else {
-            prop_assert!(!report.faults.is_empty());
+        let content = Set::open(dir.path()).and_then(|set| set.content());
+        // What lies between the members may be anything.
+        if report.faults.is_empty() {
+            prop_assert_eq!(content.unwrap().manifests, sample.content.manifests);
         }
     }
 }
