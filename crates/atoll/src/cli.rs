@@ -41,10 +41,7 @@ enum Verb {
         verb: catalog::Verb,
     },
     /// Carry releases, operators and images to where there is no internet
-    Mirror {
-        #[command(subcommand)]
-        verb: mirror::Verb,
-    },
+    Mirror(mirror::Arguments),
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -61,7 +58,7 @@ pub fn main() -> ExitCode {
         Verb::Pod { verb } => pod::run(&verb),
         Verb::Registry { verb } => registry::run(&verb),
         Verb::Catalog { verb } => catalog::run(&verb),
-        Verb::Mirror { verb } => mirror::run(&verb),
+        Verb::Mirror(arguments) => mirror::run(&arguments),
         Verb::Status { data } => status::run(data),
     };
     match result {

@@ -1,16 +1,28 @@
 //! `atoll mirror`: what an image set names is carried to where there is no internet.
 
+mod carry;
 mod check;
 mod describe;
 mod init;
 mod verify;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use service::Error;
+
+/// A run, or something else that can be done with image sets.
+#[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[group(skip)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    carry: carry::Arguments,
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
 
 /// What can be done with image sets.
 #[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Verb {
+enum Verb {
     /// Print a configuration to begin with
     Init(init::Arguments),
     /// Tell everything that is wrong with a configuration, with line and column, or what it asks for
@@ -23,12 +35,13 @@ pub(crate) enum Verb {
 
 /// Does what the command line says.
 ///
-/// Errors: a configuration or an archive that cannot be read, or is wrong.
-pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
-    match verb {
-        Verb::Init(arguments) => init::run(arguments),
-        Verb::Check(arguments) => check::run(arguments),
-        Verb::Describe(arguments) => describe::run(arguments),
-        Verb::Verify(arguments) => verify::run(arguments),
+/// Errors: a configuration or an archive that cannot be read, or is wrong; what a run could not carry.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    match &arguments.verb {
+        None => carry::run(&arguments.carry),
+        Some(Verb::Init(arguments)) => init::run(arguments),
+        Some(Verb::Check(arguments)) => check::run(arguments),
+        Some(Verb::Describe(arguments)) => describe::run(arguments),
+        Some(Verb::Verify(arguments)) => verify::run(arguments),
     }
 }

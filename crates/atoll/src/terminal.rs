@@ -8,6 +8,11 @@ pub(crate) fn say(text: &str) {
     writeln!(out, "{text}").and_then(|()| out.flush()).ok();
 }
 
+/// Whether somebody sees [`progress`].
+pub(crate) fn is_watched() -> bool {
+    std::io::stderr().is_terminal()
+}
+
 /// How far it is, in the same line of a terminal; nothing when nobody looks.
 pub(crate) fn progress(text: &str) {
     let mut out = std::io::stderr().lock();

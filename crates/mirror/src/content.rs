@@ -92,6 +92,23 @@ pub struct Content {
     pub blobs: BTreeMap<Digest, Blob>,
 }
 
+impl Wanted {
+    /// Takes over the reasons of the same image, and what they want of it.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.may_be_missing &= other.may_be_missing;
+        for why in other.why {
+            if !self.why.contains(&why) {
+                self.why.push(why);
+            }
+        }
+        if other.platforms.is_empty() {
+            self.platforms.clear();
+        } else if !self.platforms.is_empty() {
+            self.platforms.extend(other.platforms);
+        }
+    }
+}
+
 impl Image {
     /// The source by digest.
     pub fn pinned(&self) -> Reference {

@@ -4,14 +4,18 @@
 //! that others read before it is whole and has its digest.
 
 pub mod archive;
+pub mod blobs;
 pub mod config;
 pub mod content;
+pub mod fetch;
+pub mod gather;
 pub mod history;
 pub mod names;
 pub mod operators;
 pub mod progress;
 pub mod publish;
 pub mod results;
+pub mod run;
 pub mod section;
 pub mod survey;
 

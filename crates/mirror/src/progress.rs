@@ -27,6 +27,13 @@ pub struct Amount {
     pub bytes: u64,
 }
 
+impl Amount {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.items += other.items;
+        self.bytes += other.bytes;
+    }
+}
+
 /// Counters that a run moves and others read. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Progress(Arc<Counters>);

@@ -12,6 +12,7 @@ use oci::client::{BlobSource, Provided};
 use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
 use tokio::sync::{OnceCell, Semaphore};
 
+use crate::blobs::Blobs;
 use crate::content::{Content, Image};
 use crate::names;
 use crate::progress::{Amount, Phase, Progress};
@@ -23,12 +24,6 @@ const IMAGES: usize = 8;
 const BLOBS: usize = 4;
 /// How often what is on its way is told.
 const TICK: Duration = Duration::from_millis(250);
-
-/// Where the bytes of blobs are.
-pub trait Blobs: Sync {
-    /// The bytes of a blob; nothing where they are not at hand.
-    fn source(&self, digest: &Digest) -> Option<BlobSource>;
-}
 
 /// Where images go.
 #[derive(Debug, Clone)]

@@ -20,7 +20,7 @@ crate::settings! {
         xdg_runtime_dir: Option<PathBuf> = "",
         /// Folder of the user's settings.
         xdg_config_home: Option<PathBuf> = "",
-        /// Folder of docker's settings.
+        /// Folder of docker's settings, or the file itself.
         docker_config: Option<PathBuf> = "",
         /// Home directory of the user.
         home: Option<PathBuf> = "",
@@ -42,10 +42,15 @@ pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
     let below = |folder: Option<&PathBuf>, name: &str| folder.map(|folder| folder.join(name));
     let home = places.home.as_ref();
     let settings = places.xdg_config_home.or_else(|| below(home, ".config"));
+    // The folder that docker's tools mean, or the file itself.
+    let docker_config = match places.docker_config {
+        Some(path) if path.is_file() => Some(path),
+        folder => below(folder.as_ref(), "config.json"),
+    };
     let candidates = [
         below(places.xdg_runtime_dir.as_ref(), "containers/auth.json"),
         below(settings.as_ref(), "containers/auth.json"),
-        below(places.docker_config.as_ref(), "config.json"),
+        docker_config,
         below(home, ".docker/config.json"),
     ];
     for file in candidates.into_iter().flatten() {

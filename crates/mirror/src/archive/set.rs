@@ -16,7 +16,7 @@ use super::index::{self, Index};
 use super::name::{self, INDEX, METADATA};
 use super::read::{METADATA_LIMIT_BYTES, Place, metadata_of, unreadable};
 use super::walk::{self, Found, walk};
-use crate::publish::Blobs;
+use crate::blobs::Blobs;
 
 mod content;
 pub(super) mod locate;

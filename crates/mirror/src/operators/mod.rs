@@ -5,10 +5,12 @@ mod images;
 mod index;
 mod needs;
 mod open;
+mod original;
 mod rebuild;
 
 pub use choose::{Choice, Part, Reason, choose};
 pub use images::{Of, wanted};
 pub use index::write_index;
 pub use open::Opened;
+pub use original::{Original, folder_of, index_path};
 pub use rebuild::{Rebuilt, rebuild};

@@ -17,7 +17,7 @@ use oci::client::BlobSource;
 use oci::{Algorithm, Descriptor, Digest, Hasher, Kind, Manifest, Platform, media_type};
 use serde_json::{Map, Value, json};
 
-use crate::publish::Blobs;
+use crate::blobs::Blobs;
 
 /// Units: bytes. Largest image configuration.
 const CONFIG_LIMIT_BYTES: u64 = 4 << 20;

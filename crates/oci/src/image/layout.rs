@@ -99,7 +99,8 @@ impl Layout {
         made
     }
 
-    fn path(&self, digest: &Digest) -> PathBuf {
+    /// Where the bytes of a blob lie.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
         let algorithm = digest.algorithm().as_str();
         self.folder.join("blobs").join(algorithm).join(digest.hex())
     }

@@ -91,7 +91,10 @@ impl Place {
         })
     }
 
-    async fn manifest(&self, digest: &Digest) -> Result<Manifest, Error> {
+    /// The manifest or index under `digest`.
+    ///
+    /// Errors: as [`Self::image`].
+    pub async fn manifest(&self, digest: &Digest) -> Result<Manifest, Error> {
         match self {
             Self::Registry { client, reference } => {
                 let reference = reference.with_digest(digest.clone());

@@ -1,0 +1,71 @@
+//! Where the bytes of blobs are.
+
+use std::collections::BTreeMap;
+
+use oci::client::{BlobSource, Remote};
+use oci::{Client, Descriptor, Digest, Reference};
+
+use crate::content::{Blob, Origin};
+
+/// Where the bytes of blobs are.
+pub trait Blobs: Sync {
+    /// The bytes of a blob; nothing where they are not at hand.
+    fn source(&self, digest: &Digest) -> Option<BlobSource>;
+}
+
+/// In the registries where they were found.
+#[derive(Debug)]
+pub struct Registries<'a> {
+    pub client: &'a Client,
+    pub blobs: &'a BTreeMap<Digest, Blob>,
+}
+
+impl Blobs for Registries<'_> {
+    fn source(&self, digest: &Digest) -> Option<BlobSource> {
+        let blob = self.blobs.get(digest)?;
+        let origin = blob.sources.first()?;
+        Some(BlobSource::Remote(Box::new(Remote {
+            client: self.client.clone(),
+            reference: origin.reference(digest),
+            blob: blob.descriptor(digest),
+        })))
+    }
+}
+
+/// What was made, and then what is elsewhere.
+pub struct Made<'a> {
+    pub made: BTreeMap<Digest, BlobSource>,
+    pub elsewhere: &'a dyn Blobs,
+}
+
+impl Blobs for Made<'_> {
+    fn source(&self, digest: &Digest) -> Option<BlobSource> {
+        let made = self.made.get(digest).cloned();
+        made.or_else(|| self.elsewhere.source(digest))
+    }
+}
+
+impl Blob {
+    /// As manifests name it.
+    pub(crate) fn descriptor(&self, digest: &Digest) -> Descriptor {
+        Descriptor {
+            media_type: String::new(),
+            digest: digest.clone(),
+            size: self.size,
+            platform: None,
+            annotations: None,
+        }
+    }
+}
+
+impl Origin {
+    /// What is asked for there.
+    pub(crate) fn reference(&self, digest: &Digest) -> Reference {
+        Reference {
+            registry: self.registry.clone(),
+            repository: self.repository.clone(),
+            tag: None,
+            digest: Some(digest.clone()),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Blobs into archive files: from registries straight to their places, several at a time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use futures_util::stream::{self, StreamExt as _};
+use model::Error;
+use oci::{Client, Digest};
+
+use crate::archive::{BlobWriter, Missing, Writer};
+use crate::content::{Blob, Origin};
+use crate::progress::{Amount, Phase, Progress};
+use crate::publish::Limits;
+
+/// What is written at once, so that threads change seldom. Units: bytes.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// Fetches what an archive still misses, and gives its files their names. What cannot be had is tried in all its places;
+/// after the first failure nothing new is begun, and the next run goes on.
+///
+/// Errors: Invalid – what was sent has another digest; Conflict – the medium is full; those of the registries.
+pub async fn fetch(
+    client: &Client,
+    blobs: &BTreeMap<Digest, Blob>,
+    writer: Writer,
+    limits: Limits,
+    progress: &Progress,
+) -> Result<Vec<PathBuf>, Error> {
+    let missing = writer.missing();
+    let whole = Amount {
+        items: missing.len() as u64,
+        bytes: missing.iter().map(|blob| blob.size - blob.written).sum(),
+    };
+    progress.begin(Phase::Packing, whole);
+    let fetcher = Fetcher {
+        client,
+        blobs,
+        writer: &writer,
+        progress,
+    };
+    let mut fetches = stream::iter(&missing)
+        .map(|blob| fetcher.blob(blob))
+        .buffer_unordered(limits.parallel.max(1));
+    while let Some(fetched) = fetches.next().await {
+        fetched?;
+        progress.add_items(1);
+    }
+    drop(fetches);
+    blocking(move || writer.finish()).await
+}
+
+struct Fetcher<'a> {
+    client: &'a Client,
+    blobs: &'a BTreeMap<Digest, Blob>,
+    writer: &'a Writer,
+    progress: &'a Progress,
+}
+
+impl Fetcher<'_> {
+    async fn blob(&self, missing: &Missing) -> Result<(), Error> {
+        let digest = &missing.digest;
+        let blob = self.blobs.get(digest);
+        let blob = blob.ok_or_else(|| Error::not_found("blob", digest))?;
+        let mut failure = Error::not_found("blob", digest);
+        for origin in &blob.sources {
+            match self.from(origin, digest, blob).await {
+                Ok(()) => return Ok(()),
+                // Nobody else can help with the medium.
+                Err(error @ (Error::Internal { .. } | Error::Conflict { .. })) => {
+                    return Err(error);
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    async fn from(&self, origin: &Origin, digest: &Digest, blob: &Blob) -> Result<(), Error> {
+        let (writer, named) = (self.writer.clone(), digest.clone());
+        let Some(mut place) = blocking(move || writer.blob(&named)).await? else {
+            return Ok(());
+        };
+        let (there, hasher) = (place.written(), place.take_hasher());
+        let (reference, descriptor) = (origin.reference(digest), blob.descriptor(digest));
+        let client = self.client;
+        let stream = client.blob_stream_after(&reference, &descriptor, hasher, there);
+        let mut chunks = Box::pin(stream.await?);
+        let (mut batch, mut size) = (Vec::new(), 0);
+        loop {
+            let chunk = match chunks.next().await {
+                Some(Ok(chunk)) => Some(chunk),
+                None => None,
+                Some(Err(error)) => {
+                    // What came before is of use the next time, unless it was wrong.
+                    if matches!(error, Error::Invalid { .. }) {
+                        place.restart();
+                    } else {
+                        write(place, batch).await?;
+                    }
+                    return Err(error);
+                }
+            };
+            let is_end = chunk.is_none();
+            if let Some(chunk) = chunk {
+                size += chunk.len();
+                self.progress.add_bytes(chunk.len() as u64);
+                batch.push(chunk);
+            }
+            if size >= WRITE_BYTES || is_end {
+                place = write(place, std::mem::take(&mut batch)).await?;
+                size = 0;
+            }
+            if is_end {
+                return blocking(move || place.finish()).await;
+            }
+        }
+    }
+}
+
+async fn write(mut place: BlobWriter, batch: Vec<Bytes>) -> Result<BlobWriter, Error> {
+    blocking(move || {
+        for chunk in &batch {
+            place.write(chunk)?;
+        }
+        Ok(place)
+    })
+    .await
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("writing an archive", error)))
+}

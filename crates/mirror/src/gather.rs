@@ -1,0 +1,259 @@
+//! What an image set names: its catalogs are read, and all of it becomes images with their reasons.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use model::Error;
+use model::image_set::{self, Mirror, Operator};
+use model::mirror_metadata::{CatalogStart, ImageType};
+use oci::image::Place;
+use oci::{Client, Platform, Reference, Repository, Tag, Target};
+
+use crate::config::{Source, expression};
+use crate::content::{Wanted, Why};
+use crate::names;
+use crate::operators::{self, Choice, Of, Opened};
+use crate::progress::{Amount, Phase, Progress};
+
+/// How many hexadecimal digits of their digests tell images of one repository apart that have no tags.
+const DIGITS: usize = 8;
+
+/// A catalog of the set.
+#[derive(Debug)]
+pub struct Catalog {
+    pub operator: Operator,
+    pub opened: Opened,
+    /// What the smaller catalog has.
+    pub choice: Choice,
+    /// The name under which it is remembered.
+    pub name: String,
+    /// Where the smaller catalog goes, below the target's namespace.
+    pub repository: Repository,
+    pub tag: Tag,
+}
+
+/// What an image set names.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    pub catalogs: Vec<Catalog>,
+    /// Each image once, with all its reasons.
+    pub wanted: Vec<Wanted>,
+    /// What people should know: images that are blocked, entries that are no references, bundles that were left out.
+    pub notes: Vec<String>,
+}
+
+/// How it is gathered.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// For what is temporary.
+    pub scratch: &'a Path,
+    /// Whether images that catalogs name may be missing in their registries.
+    pub skip_missing: bool,
+    /// Units: seconds since 1970.
+    pub now: i64,
+}
+
+/// Reads the catalogs of the set and collects its images. `started` is from where former runs took the catalogs.
+///
+/// Errors: a catalog that cannot be read, or does not have what is wanted; Invalid – references that are none.
+pub async fn gather(
+    client: &Client,
+    mirror: &Mirror,
+    started: &[CatalogStart],
+    options: Options<'_>,
+    progress: &Progress,
+) -> Result<Gathered, Error> {
+    let items = mirror.operators.len() as u64;
+    progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
+    let mut gathered = Gathered::default();
+    for operator in &mirror.operators {
+        gathered.catalog(client, operator, started, options).await?;
+        progress.add_items(1);
+    }
+    gathered
+        .wanted
+        .extend(additional(&mirror.additional_images)?);
+    gathered.leave_out(&mirror.blocked_images)?;
+    gathered.wanted = merged(std::mem::take(&mut gathered.wanted));
+    Ok(gathered)
+}
+
+impl Gathered {
+    async fn catalog(
+        &mut self,
+        client: &Client,
+        operator: &Operator,
+        started: &[CatalogStart],
+        options: Options<'_>,
+    ) -> Result<(), Error> {
+        let place = place(client, &operator.catalog)?;
+        let is_folder = matches!(place, Place::Layout(_));
+        let opened = Opened::open(place, options.scratch, options.now).await?;
+        let name = names::catalog::unique_name(operator);
+        let start = started.iter().find(|it| it.catalog == name);
+        let start = start.map_or(&[][..], |start| &start.packages);
+        let (repository, tag) = names::catalog::rebuilt(operator, &opened.digest)?;
+        let choice = operators::choose(&opened.cache, operator, start)?;
+        let images = if operator.full && is_bounded(operator) {
+            // The catalog has the versions that are asked for, and the images of all others are carried, too.
+            operators::choose(&opened.cache, &unbounded(operator), &[])?
+        } else {
+            choice.clone()
+        };
+        let of = Of {
+            catalog: &operator.catalog,
+            is_folder,
+            skip_missing: options.skip_missing,
+        };
+        let platforms = platforms(&operator.platforms);
+        let (wanted, unusable) = operators::wanted(&opened.cache, &images, of)?;
+        self.notes.extend(unusable);
+        self.note_left_out(&operator.catalog, &choice);
+        let wanted = wanted.into_iter().map(|wanted| Wanted {
+            platforms: platforms.clone(),
+            ..wanted
+        });
+        self.wanted.extend(wanted);
+        self.catalogs.push(Catalog {
+            operator: operator.clone(),
+            opened,
+            choice,
+            name,
+            repository,
+            tag,
+        });
+        Ok(())
+    }
+
+    fn note_left_out(&mut self, catalog: &str, choice: &Choice) {
+        for (package, part) in choice {
+            for (channel, bundles) in &part.left_out {
+                let bundles: Vec<_> = bundles.iter().map(String::as_str).collect();
+                let bundles = bundles.join(", ");
+                self.notes.push(format!(
+                    "{catalog}: channel {channel} of package {package}: left out, since no upgrade leads to the others: {bundles}"
+                ));
+            }
+        }
+    }
+
+    fn leave_out(&mut self, blocked: &[image_set::Image]) -> Result<(), Error> {
+        for image in blocked {
+            let pattern = expression(&image.name).map_err(|reason| {
+                Error::invalid("blockedImages", format!("{:?}: {reason}", image.name))
+            })?;
+            self.wanted.retain(|wanted| {
+                let source = wanted.source.to_string();
+                let is_blocked = pattern.is_match(&source);
+                if is_blocked {
+                    self.notes
+                        .push(format!("{source}: blocked by {:?}", image.name));
+                }
+                !is_blocked
+            });
+        }
+        Ok(())
+    }
+}
+
+fn place(client: &Client, catalog: &str) -> Result<Place, Error> {
+    Ok(match catalog.parse()? {
+        Source::Layout(layout) => Place::Layout(layout),
+        Source::Registry(reference) => Place::Registry {
+            client: client.clone(),
+            reference,
+        },
+    })
+}
+
+fn is_bounded(operator: &Operator) -> bool {
+    let nothing = image_set::Versions::default();
+    operator.packages.iter().any(|package| {
+        let channels = package.channels.iter();
+        package.versions != nothing || channels.clone().any(|it| it.versions != nothing)
+    })
+}
+
+/// The same packages and channels, with all their versions.
+fn unbounded(operator: &Operator) -> Operator {
+    let mut operator = operator.clone();
+    for package in &mut operator.packages {
+        package.versions = image_set::Versions::default();
+        for channel in &mut package.channels {
+            channel.versions = image_set::Versions::default();
+        }
+    }
+    operator
+}
+
+fn platforms(instances: &[image_set::Instance]) -> Vec<Platform> {
+    let platforms = instances.iter().map(|it| Platform {
+        architecture: it.architecture.clone(),
+        os: it.os.clone(),
+    });
+    platforms.collect()
+}
+
+/// The images that the configuration names.
+fn additional(images: &[image_set::Image]) -> Result<Vec<Wanted>, Error> {
+    let mut wanted = Vec::new();
+    for image in images {
+        let source = names::reference(&image.name)?;
+        let repository = match image.target_repo.as_str() {
+            "" => source.repository.clone(),
+            other => other.parse()?,
+        };
+        let tag = match (image.target_tag.as_str(), source.target()) {
+            ("", Target::Tag(tag)) => tag,
+            ("", Target::Digest(_)) => match &source.tag {
+                Some(tag) => tag.clone(),
+                None => "latest".parse()?,
+            },
+            (other, _) => other.parse()?,
+        };
+        wanted.push(Wanted {
+            source,
+            repository,
+            tag,
+            kind: ImageType::Generic,
+            why: vec![Why::Additional],
+            platforms: platforms(&image.platforms),
+            may_be_missing: false,
+        });
+    }
+    tell_apart(&mut wanted);
+    Ok(wanted)
+}
+
+/// Where several images would have one name, those that are named by digest get tags of their own.
+fn tell_apart(wanted: &mut [Wanted]) {
+    let mut users: BTreeMap<(Repository, Tag), BTreeSet<Reference>> = BTreeMap::new();
+    for it in &*wanted {
+        let place = (it.repository.clone(), it.tag.clone());
+        users.entry(place).or_default().insert(it.source.clone());
+    }
+    for it in wanted {
+        let place = (it.repository.clone(), it.tag.clone());
+        if let Some(digest) = &it.source.digest
+            && users.get(&place).is_some_and(|users| users.len() > 1)
+        {
+            it.tag = names::tag_of_digest(digest, DIGITS);
+        }
+    }
+}
+
+/// Each image once, where it was named first, with the reasons of all.
+fn merged(wanted: Vec<Wanted>) -> Vec<Wanted> {
+    let mut places: BTreeMap<(Reference, Repository, Tag), usize> = BTreeMap::new();
+    let mut merged: Vec<Wanted> = Vec::new();
+    for it in wanted {
+        let key = (it.source.clone(), it.repository.clone(), it.tag.clone());
+        if let Some(index) = places.get(&key) {
+            merged[*index].join(it);
+        } else {
+            places.insert(key, merged.len());
+            merged.push(it);
+        }
+    }
+    merged
+}

@@ -1,0 +1,240 @@
+//! A catalog's image as its maker published it, wherever it is.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use model::Error;
+use oci::client::{BlobSource, Remote};
+use oci::image::Place;
+use oci::{Descriptor, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::archive::{Extra, Set};
+use crate::blobs::Blobs;
+use crate::content::{Blob, Origin};
+
+/// How deep indexes may lie in each other.
+const INDEX_DEPTH: usize = 4;
+/// What images of one manifest run on that do not say it.
+const DEFAULT_ARCHITECTURE: &str = "amd64";
+/// Where the layout lies below the catalog's folder in an archive, and the catalog itself. Source: the peer.
+const LAYOUT: &str = "layout";
+const INDEX: &str = "index/index.json";
+
+/// Such an image.
+#[derive(Debug)]
+pub struct Original {
+    /// The digest of its index, or of its only manifest.
+    pub root: Digest,
+    pub manifests: BTreeMap<Digest, Manifest>,
+    blobs: BTreeMap<Digest, (Descriptor, BlobSource)>,
+}
+
+#[derive(Deserialize)]
+struct Index {
+    manifests: Vec<Descriptor>,
+}
+
+impl Blobs for Original {
+    fn source(&self, digest: &Digest) -> Option<BlobSource> {
+        self.blobs.get(digest).map(|(_, source)| source.clone())
+    }
+}
+
+impl Original {
+    /// Asks where it is for its manifests.
+    ///
+    /// Errors: NotFound; Invalid – indexes that lie in each other without end; others as the client's.
+    pub async fn fetch(place: &Place, root: &Digest) -> Result<Self, Error> {
+        let mut original = Self::new(root);
+        let mut next = vec![root.clone()];
+        for _ in 0..INDEX_DEPTH {
+            let mut parts = Vec::new();
+            for digest in next {
+                let manifest = place.manifest(&digest).await?;
+                parts.extend(manifest.required_manifests().cloned());
+                original.add(manifest, |blob| Some(source(place, blob)));
+            }
+            next = parts;
+        }
+        original.whole(&next)
+    }
+
+    /// Finds it in an archive, below the catalog's folder there.
+    ///
+    /// Blocking. Errors: NotFound – something is missing; Invalid – something is damaged.
+    pub fn of_archive(set: &Set, folder: &str) -> Result<Self, Error> {
+        let read = |path: String| {
+            let place = set.place(&path);
+            let place = place.ok_or_else(|| Error::not_found("file of the archive", &path))?;
+            place.read(MANIFEST_LIMIT_BYTES as u64)
+        };
+        let layout = format!("{folder}/{LAYOUT}");
+        let index = read(format!("{layout}/index.json"))?;
+        let wrong = |reason: String| Error::invalid(format!("{layout}/index.json"), reason);
+        let root = match Manifest::parse(index.clone(), None) {
+            // The list itself stands there, or an index of what was one manifest.
+            Ok(list) if is_stored(set, &layout, &list.digest) => list.digest,
+            _ => {
+                let index: Index =
+                    serde_json::from_slice(&index).map_err(|e| wrong(e.to_string()))?;
+                match &index.manifests[..] {
+                    [only] => only.digest.clone(),
+                    _ => Digest::sha256(&read(format!("{layout}/index.json"))?),
+                }
+            }
+        };
+        let mut original = Self::new(&root);
+        let mut next = vec![root.clone()];
+        for _ in 0..INDEX_DEPTH {
+            let mut parts = Vec::new();
+            for digest in next {
+                let bytes = match read(blob_path(&layout, &digest)) {
+                    Err(_) if digest == root => index.clone(),
+                    bytes => bytes?,
+                };
+                let manifest = Manifest::parse(bytes, None)?;
+                if manifest.digest != digest {
+                    return Err(wrong(format!("{digest} is damaged")));
+                }
+                parts.extend(manifest.required_manifests().cloned());
+                original.add(manifest, |blob| {
+                    let place = set.place(&blob_path(&layout, &blob.digest));
+                    let place = place.or_else(|| set.blob(&blob.digest))?;
+                    Some(BlobSource::Part {
+                        path: place.file,
+                        offset: place.offset,
+                        size: place.size,
+                    })
+                });
+            }
+            next = parts;
+        }
+        original.whole(&next)
+    }
+
+    /// The files that carry it below the catalog's folder in an archive.
+    ///
+    /// Blocking. Errors: Internal – a file of a folder cannot be read.
+    pub fn extras(&self, folder: &str) -> Result<Vec<Extra>, Error> {
+        let layout = format!("{folder}/{LAYOUT}");
+        let version = Bytes::from_static(br#"{"imageLayoutVersion":"1.0.0"}"#);
+        let mut extras = vec![
+            Extra::inline(format!("{layout}/oci-layout"), version),
+            Extra::inline(format!("{layout}/index.json"), self.index()),
+        ];
+        for (digest, manifest) in &self.manifests {
+            extras.push(Extra::inline(
+                blob_path(&layout, digest),
+                manifest.bytes.clone(),
+            ));
+        }
+        for (digest, (blob, source)) in &self.blobs {
+            let path = blob_path(&layout, digest);
+            extras.push(match source {
+                BlobSource::File(file) => Extra::local(path, file.clone())?,
+                _ => Extra::blob(path, digest.clone(), blob.size),
+            });
+        }
+        Ok(extras)
+    }
+
+    /// What has to be fetched for it, and from where.
+    pub fn remote(&self) -> impl Iterator<Item = (Digest, Blob)> {
+        self.blobs.iter().filter_map(|(digest, (blob, source))| {
+            let BlobSource::Remote(remote) = source else {
+                return None;
+            };
+            let origin = Origin {
+                registry: remote.reference.registry.clone(),
+                repository: remote.reference.repository.clone(),
+            };
+            let sources = [origin].into();
+            let size = blob.size;
+            Some((digest.clone(), Blob { size, sources }))
+        })
+    }
+
+    fn new(root: &Digest) -> Self {
+        Self {
+            root: root.clone(),
+            manifests: BTreeMap::new(),
+            blobs: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, manifest: Manifest, source: impl Fn(&Descriptor) -> Option<BlobSource>) {
+        for blob in manifest.blobs() {
+            if let Some(source) = source(blob) {
+                self.blobs
+                    .insert(blob.digest.clone(), (blob.clone(), source));
+            }
+        }
+        self.manifests.insert(manifest.digest.clone(), manifest);
+    }
+
+    fn whole(self, rest: &[Digest]) -> Result<Self, Error> {
+        if rest.is_empty() {
+            return Ok(self);
+        }
+        let reason = format!("{}: indexes lie in each other too deep", self.root);
+        Err(Error::invalid("catalog", reason))
+    }
+
+    /// The list itself, or an index of the only manifest.
+    fn index(&self) -> Bytes {
+        let Some(root) = self.manifests.get(&self.root) else {
+            return Bytes::new();
+        };
+        if matches!(root.kind, Kind::Index { .. }) {
+            return root.bytes.clone();
+        }
+        let entry = Descriptor {
+            platform: Some(Platform::linux(DEFAULT_ARCHITECTURE)),
+            ..root.descriptor()
+        };
+        let index: Value = json!({"schemaVersion": 2, "manifests": [entry]});
+        index.to_string().into()
+    }
+}
+
+/// Where the smaller catalog lies in an archive, below the catalog's folder.
+pub fn index_path(folder: &str) -> String {
+    format!("{folder}/{INDEX}")
+}
+
+/// The folder of a catalog in an archive, by the name under which it is remembered. Source: the peer.
+pub fn folder_of(name: &str) -> String {
+    let path = match name.rsplit_once('@') {
+        Some((named, digest)) => format!("{named}/{digest}"),
+        None => match name.rsplit_once(':') {
+            Some((named, tag)) if !tag.contains('/') => format!("{named}/{tag}"),
+            _ => format!("{name}/latest"),
+        },
+    };
+    format!("catalogs/{}", path.trim_start_matches('/'))
+}
+
+fn is_stored(set: &Set, layout: &str, digest: &Digest) -> bool {
+    set.place(&blob_path(layout, digest)).is_some()
+}
+
+fn blob_path(layout: &str, digest: &Digest) -> String {
+    format!(
+        "{layout}/blobs/{}/{}",
+        digest.algorithm().as_str(),
+        digest.hex()
+    )
+}
+
+fn source(place: &Place, blob: &Descriptor) -> BlobSource {
+    match place {
+        Place::Registry { client, reference } => BlobSource::Remote(Box::new(Remote {
+            client: client.clone(),
+            reference: reference.with_digest(blob.digest.clone()),
+            blob: blob.clone(),
+        })),
+        Place::Layout(layout) => BlobSource::File(layout.path(&blob.digest)),
+    }
+}

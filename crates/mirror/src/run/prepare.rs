@@ -1,0 +1,153 @@
+//! Everything that is known before bytes move.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use catalog::cache::Cache;
+use model::Error;
+use model::mirror_metadata::CatalogStart;
+
+use super::Setup;
+use crate::content::{Content, Wanted};
+use crate::gather::{self, Catalog, gather};
+use crate::operators::{self, Choice, Original};
+use crate::survey::{Surveyed, survey};
+
+/// How many failures one error tells; the others are counted.
+const TOLD: usize = 20;
+
+/// What a run will carry.
+#[derive(Debug)]
+pub struct Prepared {
+    pub catalogs: Vec<PreparedCatalog>,
+    pub content: Content,
+    /// Images that are not carried, and why.
+    pub failed: Vec<(Wanted, Error)>,
+    /// What people should know.
+    pub notes: Vec<String>,
+    /// What is temporary lies there.
+    pub(super) scratch: tempfile::TempDir,
+}
+
+/// A catalog that will be carried.
+#[derive(Debug)]
+pub struct PreparedCatalog {
+    pub catalog: Catalog,
+    pub original: Original,
+    /// The file with the smaller catalog.
+    pub index: PathBuf,
+}
+
+/// Finds what the set names and what it consists of. `started` is from where former runs took the catalogs.
+///
+/// Errors: as [`gather`]; an image that cannot be had, unless the run goes on then.
+pub async fn prepare(setup: Setup<'_>, started: &[CatalogStart]) -> Result<Prepared, Error> {
+    let scratch = tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(setup.workspace)
+        .map_err(|e| Error::internal("making a temporary folder", e))?;
+    let options = gather::Options {
+        scratch: scratch.path(),
+        skip_missing: setup.skip_missing,
+        now: setup.now,
+    };
+    let Setup {
+        client, progress, ..
+    } = setup;
+    let gathered = gather(client, &setup.set.mirror, started, options, progress).await?;
+    let mut notes = gathered.notes;
+    let surveyed = survey(client, gathered.wanted, setup.limits.parallel, progress).await;
+    let Surveyed { content, failed } = surveyed;
+    let (missing, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(|(wanted, error)| {
+        wanted.may_be_missing && matches!(error, Error::NotFound { .. })
+    });
+    notes.extend(missing.iter().map(|(wanted, error)| failure(wanted, error)));
+    if !setup.limits.goes_on && !failed.is_empty() {
+        return Err(first_of(failed));
+    }
+    let pins = pins(&content);
+    let mut catalogs = Vec::new();
+    for (number, catalog) in gathered.catalogs.into_iter().enumerate() {
+        let opened = &catalog.opened;
+        let original = Original::fetch(&opened.place, &opened.digest).await?;
+        let index = scratch.path().join(format!("index-{number}.json"));
+        write_index(&opened.cache, &catalog.choice, &pins, &index).await?;
+        catalogs.push(PreparedCatalog {
+            catalog,
+            original,
+            index,
+        });
+    }
+    Ok(Prepared {
+        catalogs,
+        content,
+        failed,
+        notes,
+        scratch,
+    })
+}
+
+/// What is told of an image that cannot be had.
+pub(super) fn failure(wanted: &Wanted, error: &Error) -> String {
+    let why = wanted
+        .why
+        .first()
+        .map_or_else(String::new, |why| format!(" ({why})"));
+    format!("{}{why}: {}", wanted.source, model::error::chain(error))
+}
+
+/// One error that tells of all; it is of the first one's kind.
+fn first_of(failed: Vec<(Wanted, Error)>) -> Error {
+    let lines: Vec<_> = failed
+        .iter()
+        .take(TOLD)
+        .map(|(wanted, error)| failure(wanted, error))
+        .collect();
+    let others = failed.len().saturating_sub(lines.len());
+    let others = if others > 0 {
+        format!("\nand {others} others")
+    } else {
+        String::new()
+    };
+    let text = format!("{}{others}", lines.join("\n"));
+    match failed.into_iter().next() {
+        Some((_, Error::NotFound { .. })) => Error::not_found("image", text),
+        Some((_, Error::Unauthenticated { .. })) => Error::Unauthenticated { reason: text },
+        Some((_, Error::Forbidden { .. })) => Error::Forbidden { reason: text },
+        Some((_, Error::Unavailable { .. })) => Error::unavailable("a registry", text),
+        _ => Error::invalid("image", text),
+    }
+}
+
+/// Images that catalogs name by tag, by digest.
+fn pins(content: &Content) -> BTreeMap<String, String> {
+    let by_tag = content
+        .images
+        .iter()
+        .filter(|image| image.wanted.source.digest.is_none());
+    by_tag
+        .map(|image| (image.wanted.source.to_string(), image.pinned().to_string()))
+        .collect()
+}
+
+async fn write_index(
+    cache: &Arc<Cache>,
+    choice: &Choice,
+    pins: &BTreeMap<String, String>,
+    path: &Path,
+) -> Result<(), Error> {
+    let (cache, choice) = (Arc::clone(cache), choice.clone());
+    let (pins, path) = (pins.clone(), path.to_owned());
+    let work = move || {
+        let failed = |e| Error::internal(format!("writing {}", path.display()), e);
+        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
+        operators::write_index(&cache, &choice, &pins, &mut file)?;
+        file.flush().map_err(failed)
+    };
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("writing a catalog", error)))
+}
