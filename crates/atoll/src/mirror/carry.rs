@@ -1,15 +1,19 @@
-//! `atoll mirror --config FILE TARGET`: the run itself.
+//! `atoll mirror --config FILE TARGET` and `atoll mirror --from ARCHIVES TARGET`: the run itself.
 
 use std::convert::Infallible;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use ::mirror::archive::Set;
 use ::mirror::config::{self, Configuration};
+use ::mirror::content::Wanted;
+use ::mirror::history::{Former, Store};
 use ::mirror::progress::{Amount, Phase, Progress};
 use ::mirror::publish::{Limits, Target};
-use ::mirror::run::{self, Outcome, Setup};
+use ::mirror::results::{self, Forms};
+use ::mirror::run::{self, Outcome, Packed, Setup, Unpacked};
 use clap::Args;
 use model::image_set::ImageSet;
 use oci::{Client, ClientOptions};
@@ -25,14 +29,26 @@ const TICKS_A_LINE: u32 = 20;
 /// What is carried, from where, and how.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// docker://HOST[:PORT][/NAMESPACE]
+    /// file://FOLDER for archives, or docker://HOST[:PORT][/NAMESPACE]
     target: Option<Destination>,
+    /// An archive, or the folder with the archives of a run, instead of registries
+    #[arg(long, value_name = "PATH")]
+    from: Option<PathBuf>,
     /// The ImageSetConfiguration
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Folder for what is temporary
+    /// Folder for what is temporary, and for results
     #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
     dir: PathBuf,
+    /// Publish archives whatever the target has
+    #[arg(long)]
+    skip_metadata_check: bool,
+    /// Carry everything again that former runs have carried
+    #[arg(long)]
+    ignore_history: bool,
+    /// Write results for later clusters, too: ImageDigestMirrorSet, ImageTagMirrorSet, ClusterCatalog, registries.conf
+    #[arg(long)]
+    all_results: bool,
     /// Go on with other images when one cannot be carried
     #[arg(long)]
     continue_on_error: bool,
@@ -68,6 +84,7 @@ pub(crate) struct Arguments {
 /// Where the set goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Destination {
+    Folder(PathBuf),
     Registry { registry: String, namespace: String },
 }
 
@@ -80,10 +97,15 @@ impl FromStr for Destination {
                 "{text:?} does not say what it is: write docker://HOST[:PORT][/NAMESPACE]"
             ));
         };
-        if scheme != "docker" {
-            return Err(format!(
-                "unknown destination scheme {scheme:?}: it is docker"
-            ));
+        match scheme {
+            "docker" => {}
+            "file" if rest.is_empty() => return Err(format!("{text:?} names no folder")),
+            "file" => return Ok(Self::Folder(rest.into())),
+            _ => {
+                return Err(format!(
+                    "unknown destination scheme {scheme:?}: it is file or docker"
+                ));
+            }
         }
         let rest = rest.trim_end_matches('/');
         let (registry, namespace) = rest.split_once('/').unwrap_or((rest, ""));
@@ -109,21 +131,12 @@ impl FromStr for Destination {
 
 /// Carries the set.
 ///
-/// Errors: a configuration that is wrong, registries that do not answer, an image that cannot be carried.
+/// Errors: a configuration or an archive that is wrong, registries that do not answer, an image that cannot be carried.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let doing = "mirroring";
-    let (Some(target), Some(config)) = (&arguments.target, &arguments.config) else {
-        return Err(Error::new(
-            doing,
-            "name a configuration and where it goes: atoll mirror --config FILE docker://HOST[:PORT][/NAMESPACE]",
-        ));
-    };
-    let set = match config::load(config) {
-        Ok(Configuration::Mirror(set)) => set,
-        Ok(Configuration::Delete(_)) => {
-            return Err(Error::new(doing, "this configuration says what is deleted"));
-        }
-        Err(error) => return Err(Error::new(doing, model::error::chain(&error))),
+    let Some(target) = &arguments.target else {
+        let usage = "say where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
+        return Err(Error::new(doing, usage));
     };
     std::fs::create_dir_all(&arguments.dir)
         .map_err(|e| Error::new(format!("making {}", arguments.dir.display()), e))?;
@@ -131,36 +144,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|e| Error::new(doing, e))?;
-    let outcome = runtime
-        .block_on(arguments.mirror(&set, target))
-        .map_err(|e| Error::new(doing, e.chain()))?;
-    tell(&outcome);
-    if outcome.failed.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(
-        doing,
-        format!("{} images were not carried", outcome.failed.len()),
-    ))
+    let progress = Progress::default();
+    let work = async {
+        tokio::select! {
+            done = arguments.carry(target, &progress) => done,
+            never = watch(&progress) => match never {},
+        }
+    };
+    let done = runtime.block_on(work);
+    terminal::progress("");
+    done.map_err(|e| Error::new(doing, e.chain()))
 }
 
 impl Arguments {
-    async fn mirror(&self, set: &ImageSet, target: &Destination) -> Result<Outcome, model::Error> {
+    async fn carry(
+        &self,
+        destination: &Destination,
+        progress: &Progress,
+    ) -> Result<(), model::Error> {
         let source = self.client(self.source_use_http || self.source_skip_tls)?;
-        let Destination::Registry {
-            registry,
-            namespace,
-        } = target;
-        let target = Target {
-            client: self.client(self.dest_use_http || self.dest_skip_tls)?,
-            registry: registry.clone(),
-            namespace: namespace.clone(),
-            max_components: self.max_nested_paths,
+        let set = match (&self.config, &self.from) {
+            (Some(config), None) => configuration(config)?,
+            (None, Some(_)) => ImageSet::default(),
+            _ => {
+                let reason = "name a configuration with --config, or archives with --from";
+                return Err(model::Error::invalid("arguments", reason));
+            }
         };
-        let progress = Progress::default();
         let setup = Setup {
             client: &source,
-            set,
+            set: &set,
             limits: Limits {
                 parallel: self.max_per_registry.get(),
                 goes_on: self.continue_on_error,
@@ -168,16 +181,121 @@ impl Arguments {
             skip_missing: self.skip_missing,
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
-            progress: &progress,
+            progress,
         };
-        let work = async {
-            let prepared = run::prepare(setup, &[]).await?;
-            run::direct(setup, prepared, &target).await
-        };
-        tokio::select! {
-            outcome = work => outcome,
-            never = watch(&progress) => match never {},
+        match (destination, &self.from) {
+            (Destination::Folder(folder), None) => self.pack(setup, folder).await,
+            (Destination::Folder(_), Some(_)) => {
+                let reason =
+                    "archives are published in a registry: docker://HOST[:PORT][/NAMESPACE]";
+                Err(model::Error::invalid("--from", reason))
+            }
+            (
+                Destination::Registry {
+                    registry,
+                    namespace,
+                },
+                from,
+            ) => {
+                let target = Target {
+                    client: self.client(self.dest_use_http || self.dest_skip_tls)?,
+                    registry: registry.clone(),
+                    namespace: namespace.clone(),
+                    max_components: self.max_nested_paths,
+                };
+                match from {
+                    Some(from) => self.unpack(setup, from, &target).await,
+                    None => self.direct(setup, &target).await,
+                }
+            }
         }
+    }
+
+    async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), model::Error> {
+        let storage = setup.set.storage.as_ref();
+        let store = storage
+            .map(|storage| Store::new(storage, setup.client))
+            .transpose()?;
+        let stored = match &store {
+            Some(store) if !self.ignore_history => store.read().await?,
+            _ => None,
+        };
+        let former = Former::new(stored);
+        let started = former
+            .metadata()
+            .map_or(&[][..], |it| &it.past_mirror.operators);
+        let mut prepared = run::prepare(setup, started).await?;
+        let packed = run::pack(setup, &mut prepared, &former, store.as_ref(), folder, None).await?;
+        prepared
+            .notes
+            .iter()
+            .for_each(|note| terminal::problem(note));
+        match packed {
+            Packed::Nothing(reason) => terminal::say(reason),
+            Packed::Files {
+                paths,
+                sequence,
+                bytes,
+            } => {
+                for path in &paths {
+                    terminal::say(&path.display().to_string());
+                }
+                let (count, images) = (paths.len(), prepared.content.images.len());
+                let size = terminal::mib(bytes);
+                terminal::say(&format!(
+                    "sequence {sequence}: {images} images in {count} files with {size}"
+                ));
+            }
+        }
+        not_carried(&prepared.failed)
+    }
+
+    async fn unpack(
+        &self,
+        setup: Setup<'_>,
+        from: &Path,
+        target: &Target,
+    ) -> Result<(), model::Error> {
+        let from = from.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Set::open(&from)).await;
+        let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
+        match run::unpack(setup, set, target, !self.skip_metadata_check).await? {
+            Unpacked::Nothing(reason) => {
+                terminal::say(reason);
+                Ok(())
+            }
+            Unpacked::Published(outcome) => self.tell(setup, &outcome),
+        }
+    }
+
+    async fn direct(&self, setup: Setup<'_>, target: &Target) -> Result<(), model::Error> {
+        let prepared = run::prepare(setup, &[]).await?;
+        let outcome = run::direct(setup, prepared, target).await?;
+        self.tell(setup, &outcome)
+    }
+
+    fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
+        outcome
+            .notes
+            .iter()
+            .for_each(|note| terminal::problem(note));
+        let forms = Forms {
+            mirror_sets: self.all_results,
+            cluster_catalogs: self.all_results,
+            registries_conf: self.all_results,
+        };
+        let files = results::files(&outcome.results, forms)?;
+        let time = u64::try_from(setup.now).unwrap_or_default();
+        let folder = results::write(&self.dir, time, &files)?;
+        let Amount { items, bytes } = outcome.sent;
+        terminal::say(&format!(
+            "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",
+            outcome.results.images.len(),
+            outcome.results.catalogs.len(),
+            terminal::mib(bytes),
+            folder.display()
+        ));
+        not_carried(&outcome.failed)
     }
 
     fn client(&self, insecure: bool) -> Result<Client, model::Error> {
@@ -221,18 +339,28 @@ fn line(phase: Phase, whole: Amount, done: Amount) -> String {
     format!("{items}, {done} of {whole}")
 }
 
-fn tell(outcome: &Outcome) {
-    for note in &outcome.notes {
-        terminal::problem(note);
+fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
+    match config::load(path) {
+        Ok(Configuration::Mirror(set)) => Ok(set),
+        Ok(Configuration::Delete(_)) => {
+            let reason = "it says what is deleted, not what is mirrored";
+            Err(model::Error::invalid(path.display().to_string(), reason))
+        }
+        Err(error) => Err(model::Error::invalid(
+            "configuration",
+            model::error::chain(&error),
+        )),
     }
-    for (wanted, error) in &outcome.failed {
+}
+
+/// Tells what was not carried, which is a failure of the run.
+fn not_carried(failed: &[(Wanted, model::Error)]) -> Result<(), model::Error> {
+    for (wanted, error) in failed {
         terminal::problem(&format!("{}: {}", wanted.source, error.chain()));
     }
-    let Amount { items, bytes } = outcome.sent;
-    terminal::say(&format!(
-        "{} images and {} catalogs are there; {items} blobs with {} were sent",
-        outcome.images.len(),
-        outcome.catalogs.len(),
-        terminal::mib(bytes)
-    ));
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("{} were not carried", failed.len());
+    Err(model::Error::invalid("images", reason))
 }

@@ -7,12 +7,12 @@ use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
 
-use super::MirroredCatalog;
 use crate::blobs::Made;
 use crate::content::{Blob, Content, Image, Wanted, Why};
 use crate::operators::{self, Original};
 use crate::progress::{Amount, Progress};
 use crate::publish::{Limits, Target, publish};
+use crate::results;
 
 /// A catalog that is put into the target.
 pub(super) struct Item<'a> {
@@ -35,7 +35,7 @@ pub(super) async fn put(
     scratch: &Path,
     limits: Limits,
     progress: &Progress,
-) -> Result<(MirroredCatalog, Amount), Error> {
+) -> Result<(results::Catalog, Amount), Error> {
     let folder = tempfile::tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let Item { original, .. } = item;
@@ -91,9 +91,11 @@ pub(super) async fn put(
     match published.failed.into_iter().next() {
         Some((_, error)) => Err(error),
         None => Ok((
-            MirroredCatalog {
+            results::Catalog {
                 name: item.name.to_owned(),
-                target: place,
+                repository: item.repository.clone(),
+                destination: place,
+                template: None,
             },
             published.sent,
         )),

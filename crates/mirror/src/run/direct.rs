@@ -27,7 +27,7 @@ pub async fn direct(
     };
     let (limits, progress) = (setup.limits, setup.progress);
     let published = publish(content, &blobs, target, BTreeMap::new(), limits, progress).await;
-    let mut outcome = Outcome::of(content, published, target, limits)?;
+    let mut outcome = Outcome::of(content, published, target, &setup.set.mirror, limits)?;
     for prepared_catalog in catalogs {
         let item = Item {
             name: &prepared_catalog.catalog.name,
@@ -39,7 +39,7 @@ pub async fn direct(
         let scratch = prepared.scratch.path();
         let (catalog, sent) = catalogs::put(item, target, scratch, limits, progress).await?;
         outcome.sent.add(sent);
-        outcome.catalogs.push(catalog);
+        outcome.results.catalogs.push(catalog);
     }
     outcome.failed.extend(prepared.failed);
     outcome.notes = prepared.notes;

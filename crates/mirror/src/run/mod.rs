@@ -2,21 +2,25 @@
 
 mod catalogs;
 mod direct;
+mod pack;
 mod prepare;
+mod unpack;
 
 use std::path::Path;
 
 use model::Error;
-use model::image_set::ImageSet;
-use model::mirror_metadata::ImageType;
-use oci::{Client, Reference};
+use model::image_set::{ImageSet, Mirror};
+use oci::Client;
 
 use crate::content::{Content, Wanted};
 use crate::progress::{Amount, Progress};
 use crate::publish::{Limits, Published, Target};
+use crate::results;
 
 pub use direct::direct;
+pub use pack::{Packed, pack};
 pub use prepare::{Prepared, prepare};
+pub use unpack::{Unpacked, unpack};
 
 /// What a run is given.
 #[derive(Debug, Clone, Copy)]
@@ -34,30 +38,11 @@ pub struct Setup<'a> {
     pub progress: &'a Progress,
 }
 
-/// An image that is in the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
-    /// The source, by digest.
-    pub source: Reference,
-    /// Where it is now, by tag.
-    pub target: Reference,
-    pub kind: ImageType,
-}
-
-/// A catalog that is in the target.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirroredCatalog {
-    /// The name under which it is remembered.
-    pub name: String,
-    /// Where it is now, by tag.
-    pub target: Reference,
-}
-
 /// What a run did.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    pub images: Vec<Mirrored>,
-    pub catalogs: Vec<MirroredCatalog>,
+    /// What is in the target now.
+    pub results: results::Outcome,
     /// What is not there, and why.
     pub failed: Vec<(Wanted, Error)>,
     /// What people should know.
@@ -74,9 +59,11 @@ impl Outcome {
         content: &Content,
         published: Published,
         target: &Target,
+        mirror: &Mirror,
         limits: Limits,
     ) -> Result<Self, Error> {
         let mut outcome = Self {
+            results: results::Outcome::new(content, &published, target, mirror)?,
             sent: published.sent,
             ..Self::default()
         };
@@ -87,17 +74,14 @@ impl Outcome {
             let wanted = content.images[index].wanted.clone();
             outcome.failed.push((wanted, error));
         }
-        for index in published.images {
-            let image = &content.images[index];
-            outcome.images.push(Mirrored {
-                source: image.pinned(),
-                target: Reference {
-                    tag: Some(image.wanted.tag.clone()),
-                    ..target.place(&image.wanted.repository)?
-                },
-                kind: image.wanted.kind,
-            });
-        }
         Ok(outcome)
     }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("working with files", error)))
 }

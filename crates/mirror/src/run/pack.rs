@@ -1,0 +1,159 @@
+//! From registries into archives.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use model::Error;
+use model::image_set;
+use model::mirror_metadata::CatalogStart;
+use uuid::Uuid;
+
+use super::prepare::{Prepared, PreparedCatalog};
+use super::{Setup, blocking};
+use crate::archive::{Contents, Extra, Plan, Signer, Writer, size_limit};
+use crate::content::Blob;
+use crate::fetch::fetch;
+use crate::history::{Former, Next, Run, Store};
+use crate::operators::{folder_of, index_path};
+
+/// What a run to archives did.
+#[derive(Debug)]
+pub enum Packed {
+    /// These files have what is new.
+    Files {
+        paths: Vec<PathBuf>,
+        sequence: u64,
+        /// Units: bytes.
+        bytes: u64,
+    },
+    /// There is nothing that former runs did not carry.
+    Nothing(&'static str),
+}
+
+/// Writes what was prepared, and former runs did not carry, into archives in the folder `dest`.
+///
+/// Errors: Conflict – somebody else writes there, or there is not enough room; those of the registries and the store.
+pub async fn pack(
+    setup: Setup<'_>,
+    prepared: &mut Prepared,
+    former: &Former,
+    store: Option<&Store>,
+    dest: &Path,
+    signer: Option<&Signer>,
+) -> Result<Packed, Error> {
+    let known = former.take_known(&mut prepared.content, None)?;
+    let failed: Vec<_> = prepared
+        .failed
+        .iter()
+        .map(|(wanted, _)| wanted.clone())
+        .collect();
+    let next = former.next(Run {
+        uid: Uuid::new_v4(),
+        is_single_use: store.is_none(),
+        timestamp: setup.now,
+        mirror: setup.set.mirror.clone(),
+        operators: starts(&prepared.catalogs)?,
+        platforms: Vec::new(),
+        content: &prepared.content,
+        known: &known,
+        failed: &failed,
+        target: None,
+    })?;
+    if former.metadata().is_some()
+        && let Some(reason) = next.reason_to_stop(&prepared.content)
+    {
+        return Ok(Packed::Nothing(reason));
+    }
+    let Next { metadata, carried } = next;
+    let sequence = metadata.past_mirror.sequence;
+    let stored: Bytes = serde_json::to_vec(&metadata)
+        .map_err(|e| Error::internal("writing metadata", e))?
+        .into();
+    let mut extras = Vec::new();
+    let mut blobs: BTreeMap<_, Blob> = prepared.content.blobs.clone();
+    for PreparedCatalog {
+        catalog,
+        original,
+        index,
+    } in &prepared.catalogs
+    {
+        let folder = folder_of(&catalog.name);
+        extras.extend(original.extras(&folder)?);
+        extras.push(Extra::local(index_path(&folder), index.clone())?);
+        for (digest, blob) in original.remote() {
+            blobs.entry(digest).or_insert(blob);
+        }
+    }
+    let contents = Contents {
+        metadata: stored.clone(),
+        extras,
+        content: &prepared.content,
+        carried: &carried,
+    };
+    let plan = Plan::new(contents, size_limit(setup.set.archive_size), signer)?;
+    let (bytes, dest) = (plan.size(), dest.to_owned());
+    let writer = blocking(move || Writer::open(&dest, plan)).await?;
+    let paths = fetch(setup.client, &blobs, writer, setup.limits, setup.progress).await?;
+    if let Some(store) = store {
+        store.write(stored).await?;
+    }
+    Ok(Packed::Files {
+        paths,
+        sequence,
+        bytes,
+    })
+}
+
+/// What is remembered of the catalogs: from which versions later runs go on.
+fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
+    let start = |it: &PreparedCatalog| {
+        let catalog = &it.catalog;
+        let reference = match &catalog.opened.place {
+            oci::image::Place::Registry { reference, .. } if reference.digest.is_none() => {
+                reference
+                    .with_digest(catalog.opened.digest.clone())
+                    .to_string()
+            }
+            _ => String::new(),
+        };
+        Ok(CatalogStart {
+            catalog: catalog.name.clone(),
+            image_pin: reference,
+            packages: if catalog.operator.full {
+                Vec::new()
+            } else {
+                packages(catalog)?
+            },
+        })
+    };
+    catalogs.iter().map(start).collect()
+}
+
+fn packages(catalog: &crate::gather::Catalog) -> Result<Vec<image_set::Package>, Error> {
+    let mut packages = Vec::new();
+    for (name, part) in &catalog.choice {
+        let lowest = catalog.opened.cache.with_package(name, |package, _| {
+            let channels = part.channels.iter().filter_map(|(channel, bundles)| {
+                let bundles = bundles.iter().filter_map(|bundle| package.bundle(bundle));
+                let lowest = bundles.min_by_key(|bundle| bundle.version.clone())?;
+                Some(image_set::Channel {
+                    name: channel.clone(),
+                    versions: image_set::Versions {
+                        min_version: lowest.version_text.to_string(),
+                        ..image_set::Versions::default()
+                    },
+                })
+            });
+            channels.collect::<Vec<_>>()
+        });
+        let lowest =
+            lowest.map_err(|e| Error::internal(format!("reading the package {name}"), e))?;
+        packages.push(image_set::Package {
+            name: name.clone(),
+            channels: lowest.unwrap_or_default(),
+            ..image_set::Package::default()
+        });
+    }
+    Ok(packages)
+}
