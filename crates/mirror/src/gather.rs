@@ -55,7 +55,8 @@ pub struct Options<'a> {
 
 /// Reads the catalogs of the set and collects its images. `started` is from where former runs took the catalogs.
 ///
-/// Errors: a catalog that cannot be read, or does not have what is wanted; Invalid – references that are none.
+/// Errors: a catalog that cannot be read, or does not have what is wanted; Invalid – references that are none, or releases and
+/// charts.
 pub async fn gather(
     client: &Client,
     mirror: &Mirror,
@@ -63,6 +64,7 @@ pub async fn gather(
     options: Options<'_>,
     progress: &Progress,
 ) -> Result<Gathered, Error> {
+    refuse_others(mirror)?;
     let items = mirror.operators.len() as u64;
     progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
     let mut gathered = Gathered::default();

@@ -66,7 +66,7 @@ pub async fn prepare(setup: Setup<'_>, started: &[CatalogStart]) -> Result<Prepa
     });
     notes.extend(missing.iter().map(|(wanted, error)| failure(wanted, error)));
     if !setup.limits.goes_on && !failed.is_empty() {
-        return Err(first_of(failed));
+        return Err(all_of(&failed));
     }
     let pins = pins(&content);
     let mut catalogs = Vec::new();
@@ -99,27 +99,15 @@ pub(super) fn failure(wanted: &Wanted, error: &Error) -> String {
     format!("{}{why}: {}", wanted.source, model::error::chain(error))
 }
 
-/// One error that tells of all; it is of the first one's kind.
-fn first_of(failed: Vec<(Wanted, Error)>) -> Error {
-    let lines: Vec<_> = failed
-        .iter()
-        .take(TOLD)
-        .map(|(wanted, error)| failure(wanted, error))
-        .collect();
-    let others = failed.len().saturating_sub(lines.len());
-    let others = if others > 0 {
-        format!("\nand {others} others")
-    } else {
-        String::new()
-    };
-    let text = format!("{}{others}", lines.join("\n"));
-    match failed.into_iter().next() {
-        Some((_, Error::NotFound { .. })) => Error::not_found("image", text),
-        Some((_, Error::Unauthenticated { .. })) => Error::Unauthenticated { reason: text },
-        Some((_, Error::Forbidden { .. })) => Error::Forbidden { reason: text },
-        Some((_, Error::Unavailable { .. })) => Error::unavailable("a registry", text),
-        _ => Error::invalid("image", text),
+/// One error that tells of all.
+fn all_of(failed: &[(Wanted, Error)]) -> Error {
+    let told = failed.iter().take(TOLD);
+    let mut lines: Vec<_> = told.map(|(wanted, error)| failure(wanted, error)).collect();
+    let others = failed.len() - lines.len();
+    if others > 0 {
+        lines.push(format!("and {others} others"));
     }
+    Error::invalid("images that cannot be carried", lines.join("\n"))
 }
 
 /// Images that catalogs name by tag, by digest.

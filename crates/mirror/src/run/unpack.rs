@@ -1,18 +1,15 @@
 //! From archives to a registry.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use model::Error;
-use model::mirror_metadata::Metadata;
-use oci::{Digest, Repository};
 
 use super::catalogs::{self, Item};
 use super::{Outcome, Setup, blocking};
 use crate::archive::Set;
-use crate::history::{SAME_SEQUENCE, Step, Store, step};
+use crate::history::{SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, index_path};
 use crate::publish::{Target, publish};
@@ -45,7 +42,8 @@ pub async fn unpack(
         return Ok(Unpacked::Nothing(SAME_SEQUENCE));
     }
     let (content, set) = blocking(move || Ok((set.content()?, set))).await?;
-    let held = held(there.as_ref(), target)?;
+    let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
+    let held = held(past, target)?;
     let published = publish(&content, &set, target, held, setup.limits, setup.progress).await;
     let mirror = &archived.past_mirror.mirror;
     let mut outcome = Outcome::of(&content, published, target, mirror, setup.limits)?;
@@ -87,25 +85,6 @@ pub async fn unpack(
         store.write(set.stored_metadata().clone()).await?;
     }
     Ok(Unpacked::Published(Box::new(outcome)))
-}
-
-/// In which repositories of the target the blobs of former runs are.
-fn held(there: Option<&Metadata>, target: &Target) -> Result<BTreeMap<Digest, Repository>, Error> {
-    let mut held = BTreeMap::new();
-    for association in there.iter().flat_map(|it| &it.past_associations) {
-        let Ok(repository) = association.path.parse() else {
-            continue;
-        };
-        let repository = target.place(&repository)?.repository;
-        for digest in association
-            .layer_digests
-            .iter()
-            .filter_map(|it| it.parse().ok())
-        {
-            held.entry(digest).or_insert_with(|| repository.clone());
-        }
-    }
-    Ok(held)
 }
 
 /// Takes a file out of the archive.

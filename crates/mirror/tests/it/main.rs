@@ -6,5 +6,6 @@
 )]
 
 mod history;
+mod runs;
 mod server;
 mod sets;

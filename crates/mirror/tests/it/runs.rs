@@ -1,0 +1,257 @@
+//! Whole runs with a catalog: out of a registry, into archives or straight on, into another registry.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use bytes::Bytes;
+use mirror::archive::Set;
+use mirror::config::{self, Configuration};
+use mirror::history::{Former, Store};
+use mirror::operators::Opened;
+use mirror::progress::Progress;
+use mirror::publish::Limits;
+use mirror::run::{self, Packed, Setup, Unpacked};
+use model::image_set::ImageSet;
+use oci::image::Place;
+use oci::{Digest, Manifest, Reference, media_type};
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+/// Gives a registry an image with one layer.
+async fn push(server: &Server, name: &str, layer: Vec<u8>, config: Value) -> Digest {
+    let (client, reference) = (&server.client, reference(server, name));
+    let layer_type = media_type::OCI_LAYER;
+    let diff_id = Digest::sha256(&layer);
+    let layer = client
+        .push_blob_bytes(&reference, layer_type, layer.into())
+        .await
+        .unwrap();
+    let config = json!({
+        "architecture": "amd64", "os": "linux", "config": config,
+        "rootfs": {"type": "layers", "diff_ids": [diff_id]},
+    });
+    let config = Bytes::from(config.to_string());
+    let config = client
+        .push_blob_bytes(&reference, media_type::OCI_CONFIG, config)
+        .await
+        .unwrap();
+    let manifest = json!({"schemaVersion": 2, "config": config, "layers": [layer]});
+    let manifest = Manifest::parse(manifest.to_string().into(), None).unwrap();
+    client.push_manifest(&reference, &manifest).await.unwrap();
+    manifest.digest
+}
+
+fn reference(server: &Server, name: &str) -> Reference {
+    format!("{}/{name}", server.address).parse().unwrap()
+}
+
+/// Gives a registry a catalog of two packages, of which `thing` has so many versions and needs the last but one of `other`.
+async fn push_catalog(server: &Server, versions: usize) {
+    let mut documents = Vec::new();
+    for package in ["other", "thing"] {
+        documents
+            .push(json!({"schema": "olm.package", "name": package, "defaultChannel": "stable"}));
+        let mut entries = Vec::new();
+        for version in 0..versions {
+            let name = format!("{package}.v1.{version}.0");
+            let image = format!("acme/{package}-bundle:v{version}");
+            let digest = push(server, &image, name.clone().into_bytes(), json!({})).await;
+            let image = reference(server, &image).with_digest(digest);
+            let mut properties = vec![
+                json!({"type": "olm.package", "value": {"packageName": package, "version": format!("1.{version}.0")}}),
+            ];
+            if package == "thing" {
+                properties.push(json!({"type": "olm.package.required", "value": {"packageName": "other", "versionRange": "<1.2.0"}}));
+            }
+            let related =
+                [json!({"name": "tool", "image": reference(server, "acme/tool:v1").to_string()})];
+            documents.push(json!({"schema": "olm.bundle", "package": package, "name": name, "image": image.to_string(), "properties": properties, "relatedImages": related}));
+            let replaced = version
+                .checked_sub(1)
+                .map(|below| format!("{package}.v1.{below}.0"));
+            entries.push(json!({"name": name, "replaces": replaced.unwrap_or_default()}));
+        }
+        documents.push(json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}));
+    }
+    push(server, "acme/tool:v1", b"tool".to_vec(), json!({})).await;
+    let catalog: Vec<_> = documents.iter().map(Value::to_string).collect();
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    let content = catalog.join("\n");
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, "catalogs/all.json", content.as_bytes())
+        .unwrap();
+    let labels =
+        json!({"Labels": {"operators.operatorframework.io.index.configs.v1": "/catalogs"}});
+    push(server, "acme/index:v1", tar.into_inner().unwrap(), labels).await;
+}
+
+fn image_set(server: &Server) -> ImageSet {
+    let text = format!(
+        "kind: ImageSetConfiguration
+apiVersion: mirror.openshift.io/v1alpha2
+storageConfig: {{local: {{path: unused}}}}
+mirror:
+  operators:
+  - catalog: {0}/acme/index:v1
+    packages: [{{name: thing}}]
+  additionalImages:
+  - name: {0}/acme/tool:v1
+",
+        server.address
+    );
+    match config::parse(text.as_bytes()).unwrap() {
+        Configuration::Mirror(set) => set,
+        Configuration::Delete(_) => panic!("it says what is mirrored"),
+    }
+}
+
+fn setup<'a>(
+    source: &'a Server,
+    set: &'a ImageSet,
+    workspace: &'a Path,
+    progress: &'a Progress,
+) -> Setup<'a> {
+    Setup {
+        client: &source.client,
+        set,
+        limits: Limits {
+            parallel: 4,
+            goes_on: false,
+        },
+        skip_missing: false,
+        workspace,
+        now: 1_795_241_937,
+        progress,
+    }
+}
+
+/// The bundles of the smaller catalog in the target.
+async fn bundles(target: &Server, scratch: &Path) -> BTreeSet<String> {
+    let place = Place::Registry {
+        client: target.client.clone(),
+        reference: reference(target, "ns/acme/index:v1"),
+    };
+    let opened = Opened::open(place, scratch, 0).await.unwrap();
+    let lines = opened
+        .cache
+        .lines()
+        .filter(|line| line.schema == "olm.bundle");
+    lines.map(|line| line.name.to_owned()).collect()
+}
+
+fn names(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_catalog_is_carried_with_what_it_needs() {
+    let (source, target) = (Server::start().await, Server::start().await);
+    push_catalog(&source, 3).await;
+    let (set, progress) = (image_set(&source), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(&source, &set, folder.path(), &progress);
+    let prepared = run::prepare(setup, &[]).await.unwrap();
+    let outcome = run::direct(setup, prepared, &target.target())
+        .await
+        .unwrap();
+    // The head of what is wanted; of what it needs the newest that fits, and what leads to its head.
+    let expected = ["other.v1.1.0", "other.v1.2.0", "thing.v1.2.0"];
+    assert_eq!(bundles(&target, folder.path()).await, names(&expected));
+    assert_eq!(
+        outcome.results.images.len(),
+        4,
+        "three bundles and the tool"
+    );
+    assert_eq!(outcome.results.catalogs.len(), 1);
+    for image in &outcome.results.images {
+        let there = target
+            .client
+            .manifest_digest(&image.destination)
+            .await
+            .unwrap();
+        assert_eq!(there, image.source.digest, "{}", image.destination);
+    }
+}
+
+#[tokio::test]
+async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
+    let (source, target) = (Server::start().await, Server::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let (set, progress) = (image_set(&source), Progress::default());
+    let setup = setup(&source, &set, folder.path(), &progress);
+    let store = Store::Folder(folder.path().join("state"));
+    let pack = async |dest: &Path| {
+        let former = Former::new(store.read().await.unwrap());
+        let started = former
+            .metadata()
+            .map_or(&[][..], |it| &it.past_mirror.operators);
+        let mut prepared = run::prepare(setup, started).await.unwrap();
+        run::pack(setup, &mut prepared, &former, Some(&store), dest, None)
+            .await
+            .unwrap()
+    };
+    let publish = async |from: &Path| {
+        let set = Set::open(from).unwrap();
+        run::unpack(setup, set, &target.target(), true).await
+    };
+    push_catalog(&source, 2).await;
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    assert!(matches!(
+        pack(&first).await,
+        Packed::Files { sequence: 1, .. }
+    ));
+    assert!(matches!(pack(&second).await, Packed::Nothing(_)));
+    push_catalog(&source, 3).await;
+    assert!(matches!(
+        pack(&second).await,
+        Packed::Files { sequence: 2, .. }
+    ));
+    let early = publish(&second).await.unwrap_err();
+    assert!(matches!(early, mirror::Error::Conflict { .. }), "{early}");
+
+    let Unpacked::Published(outcome) = publish(&first).await.unwrap() else {
+        panic!("the target has nothing yet");
+    };
+    assert_eq!(outcome.results.images.len(), 3, "two bundles and the tool");
+    let expected = ["other.v1.1.0", "thing.v1.1.0"];
+    assert_eq!(bundles(&target, folder.path()).await, names(&expected));
+    assert!(matches!(
+        publish(&first).await.unwrap(),
+        Unpacked::Nothing(_)
+    ));
+    let Unpacked::Published(outcome) = publish(&second).await.unwrap() else {
+        panic!("the target has the first one only");
+    };
+    assert_eq!(
+        outcome.results.images.len(),
+        2,
+        "one new bundle of each package"
+    );
+    // What was the head when the first archive was made stays.
+    let expected = [
+        "other.v1.1.0",
+        "other.v1.2.0",
+        "thing.v1.1.0",
+        "thing.v1.2.0",
+    ];
+    assert_eq!(bundles(&target, folder.path()).await, names(&expected));
+}
+
+#[tokio::test]
+async fn what_is_missing_is_told_with_who_wants_it() {
+    let source = Server::start().await;
+    push_catalog(&source, 2).await;
+    let tool = reference(&source, "acme/tool:v1");
+    source.client.delete_manifest(&tool).await.unwrap();
+    let (set, progress) = (image_set(&source), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(&source, &set, folder.path(), &progress);
+    let refused = run::prepare(setup, &[]).await.unwrap_err();
+    let text = refused.to_string();
+    assert!(matches!(refused, mirror::Error::Invalid { .. }), "{text}");
+    let expected = format!("{tool} (needed by bundle other.v1.1.0 of package other in");
+    assert!(text.contains(&expected), "{text}");
+}
