@@ -158,6 +158,30 @@ impl Gathered {
     }
 }
 
+/// What is not known how to be carried is not passed by in silence.
+fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
+    let image_set::Platform {
+        graph,
+        channels,
+        release,
+        ..
+    } = &mirror.platform;
+    let has_releases = *graph || !channels.is_empty() || release.is_some();
+    let has_charts = mirror.helm != image_set::Helm::default();
+    let refused = [
+        ("mirror.platform", has_releases),
+        ("mirror.helm", has_charts),
+    ];
+    match refused.into_iter().find(|(_, is_asked)| *is_asked) {
+        Some((field, _)) => {
+            let reason =
+                "this version carries operators and additionalImages only: take it out of the set";
+            Err(Error::invalid(field, reason))
+        }
+        None => Ok(()),
+    }
+}
+
 fn place(client: &Client, catalog: &str) -> Result<Place, Error> {
     Ok(match catalog.parse()? {
         Source::Layout(layout) => Place::Layout(layout),
