@@ -43,16 +43,6 @@ pub enum Why {
     },
     /// It is a catalog of operators.
     Catalog { catalog: String },
-    /// It is that release.
-    Release { version: String },
-    /// It is a part of that release.
-    Component { version: String, name: String },
-    /// It serves the upgrade graph.
-    Graph,
-    /// A chart names it.
-    Chart { chart: String },
-    /// It is a signature of that image, or something else that is attached to it.
-    Attached { to: Digest },
     /// It is in an archive, which does not say why.
     Archive,
 }
@@ -178,11 +168,6 @@ impl fmt::Display for Why {
                 )
             }
             Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
-            Self::Release { version } => write!(f, "release {version}"),
-            Self::Component { version, name } => write!(f, "{name} of release {version}"),
-            Self::Graph => f.write_str("serves the upgrade graph"),
-            Self::Chart { chart } => write!(f, "named by chart {chart}"),
-            Self::Attached { to } => write!(f, "attached to {to}"),
             Self::Archive => f.write_str("in the archive"),
         }
     }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
+use catalog::cache::Cache;
 use model::Error;
 use model::image_set::{self, Mirror, Operator};
 use model::mirror_metadata::{CatalogStart, ImageType};
@@ -95,20 +97,18 @@ impl Gathered {
         let start = started.iter().find(|it| it.catalog == name);
         let start = start.map_or(&[][..], |start| &start.packages);
         let (repository, tag) = names::catalog::rebuilt(operator, &opened.digest)?;
-        let choice = operators::choose(&opened.cache, operator, start)?;
-        let images = if operator.full && is_bounded(operator) {
-            // The catalog has the versions that are asked for, and the images of all others are carried, too.
-            operators::choose(&opened.cache, &unbounded(operator), &[])?
-        } else {
-            choice.clone()
-        };
         let of = Of {
-            catalog: &operator.catalog,
+            catalog: operator.catalog.clone(),
             is_folder,
             skip_missing: options.skip_missing,
         };
+        let (cache, owned) = (Arc::clone(&opened.cache), operator.clone());
+        let start = start.to_vec();
+        let chosen = tokio::task::spawn_blocking(move || chosen(&cache, &owned, &start, &of));
+        let (choice, wanted, unusable) = chosen
+            .await
+            .map_err(|e| Error::internal("reading a catalog", e))??;
         let platforms = platforms(&operator.platforms);
-        let (wanted, unusable) = operators::wanted(&opened.cache, &images, of)?;
         self.notes.extend(unusable);
         self.note_left_out(&operator.catalog, &choice);
         let wanted = wanted.into_iter().map(|wanted| Wanted {
@@ -180,6 +180,24 @@ fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
         }
         None => Ok(()),
     }
+}
+
+/// What is taken of a catalog, the images of it, and what in it is no reference to an image.
+fn chosen(
+    cache: &Arc<Cache>,
+    operator: &Operator,
+    start: &[image_set::Package],
+    of: &Of,
+) -> Result<(Choice, Vec<Wanted>, Vec<String>), Error> {
+    let choice = operators::choose(cache, operator, start)?;
+    let (wanted, unusable) = if operator.full && is_bounded(operator) {
+        // The catalog has the versions that are asked for, and the images of all others are carried, too.
+        let all = operators::choose(cache, &unbounded(operator), &[])?;
+        operators::wanted(cache, &all, of)?
+    } else {
+        operators::wanted(cache, &choice, of)?
+    };
+    Ok((choice, wanted, unusable))
 }
 
 fn place(client: &Client, catalog: &str) -> Result<Place, Error> {

@@ -13,7 +13,7 @@ use ::mirror::history::{Former, Store};
 use ::mirror::progress::{Amount, Phase, Progress};
 use ::mirror::publish::{Limits, Target};
 use ::mirror::results::{self, Forms};
-use ::mirror::run::{self, Outcome, Packed, Setup, Unpacked};
+use ::mirror::run::{self, Archives, Outcome, Planned, Prepared, Setup, Unpacked};
 use clap::Args;
 use model::image_set::ImageSet;
 use oci::{Client, ClientOptions};
@@ -46,6 +46,12 @@ pub(crate) struct Arguments {
     /// Carry everything again that former runs have carried
     #[arg(long)]
     ignore_history: bool,
+    /// Tell what would be carried, and write mapping.txt
+    #[arg(long)]
+    dry_run: bool,
+    /// Tell why the bundles and images of that name are carried; a part of the name will do
+    #[arg(long, value_name = "NAME")]
+    why: Option<String>,
     /// Write results for later clusters, too: ImageDigestMirrorSet, ImageTagMirrorSet, ClusterCatalog, registries.conf
     #[arg(long)]
     all_results: bool,
@@ -217,34 +223,31 @@ impl Arguments {
             .map(|storage| Store::new(storage, setup.client))
             .transpose()?;
         let stored = match &store {
-            Some(store) if !self.ignore_history => store.read().await?,
-            _ => None,
+            Some(store) => store.read().await?,
+            None => None,
         };
         let former = Former::new(stored);
-        let started = former
-            .metadata()
-            .map_or(&[][..], |it| &it.past_mirror.operators);
-        let mut prepared = run::prepare(setup, started).await?;
-        let packed = run::pack(setup, &mut prepared, &former, store.as_ref(), folder, None).await?;
-        prepared
-            .notes
-            .iter()
-            .for_each(|note| terminal::problem(note));
-        match packed {
-            Packed::Nothing(reason) => terminal::say(reason),
-            Packed::Files {
-                paths,
-                sequence,
-                bytes,
-            } => {
-                for path in &paths {
-                    terminal::say(&path.display().to_string());
-                }
-                let (count, images) = (paths.len(), prepared.content.images.len());
-                let size = terminal::mib(bytes);
-                terminal::say(&format!(
-                    "sequence {sequence}: {images} images in {count} files with {size}"
-                ));
+        let former = if self.ignore_history {
+            former.forgotten()
+        } else {
+            former
+        };
+        let prepared = run::prepare(setup, &former).await?;
+        self.explain(&prepared);
+        let archives = match run::plan(setup, &prepared, &former, None)? {
+            Planned::Nothing(reason) => {
+                terminal::say(reason);
+                return not_carried(&prepared.failed);
+            }
+            Planned::Archives(archives) => *archives,
+        };
+        tell_plan(&prepared, &archives);
+        if self.dry_run {
+            let mapping = results::archive_mapping(&prepared.content);
+            self.write_mapping(&mapping)?;
+        } else {
+            for path in run::pack(setup, archives, store.as_ref(), folder).await? {
+                terminal::say(&path.display().to_string());
             }
         }
         not_carried(&prepared.failed)
@@ -269,16 +272,45 @@ impl Arguments {
     }
 
     async fn direct(&self, setup: Setup<'_>, target: &Target) -> Result<(), model::Error> {
-        let prepared = run::prepare(setup, &[]).await?;
+        let prepared = run::prepare(setup, &Former::default()).await?;
+        self.explain(&prepared);
+        if self.dry_run {
+            let mapping = run::mapping(&prepared, target)?;
+            self.write_mapping(&mapping)?;
+            return not_carried(&prepared.failed);
+        }
         let outcome = run::direct(setup, prepared, target).await?;
         self.tell(setup, &outcome)
     }
 
-    fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
-        outcome
+    /// Tells why what was asked about is carried, and what else people should know.
+    fn explain(&self, prepared: &Prepared) {
+        prepared
             .notes
             .iter()
             .for_each(|note| terminal::problem(note));
+        if let Some(name) = &self.why {
+            let reasons = run::reasons(prepared, name);
+            if reasons.is_empty() {
+                terminal::say(&format!("nothing that is carried is called {name}"));
+                return;
+            }
+            terminal::say(&reasons.join("\n"));
+        }
+    }
+
+    fn write_mapping(&self, mapping: &str) -> Result<(), model::Error> {
+        let path = self.dir.join("mapping.txt");
+        std::fs::write(&path, mapping)
+            .map_err(|e| model::Error::internal(format!("writing {}", path.display()), e))?;
+        terminal::say(&format!(
+            "nothing was carried; {} has the names",
+            path.display()
+        ));
+        Ok(())
+    }
+
+    fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
         let forms = Forms {
             mirror_sets: self.all_results,
             cluster_catalogs: self.all_results,
@@ -351,6 +383,18 @@ fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
             model::error::chain(&error),
         )),
     }
+}
+
+fn tell_plan(prepared: &Prepared, archives: &Archives) {
+    let plan = &archives.plan;
+    let Amount { items, bytes } = archives.fetched();
+    let (fetched, size) = (terminal::mib(bytes), terminal::mib(plan.size()));
+    terminal::say(&format!(
+        "sequence {}: {} images; {items} blobs with {fetched} are fetched, {} files take {size}",
+        plan.sequence,
+        prepared.content.images.len(),
+        plan.files.len()
+    ));
 }
 
 /// Tells what was not carried, which is a failure of the run.

@@ -63,6 +63,16 @@ impl Former {
         Self { metadata, keys }
     }
 
+    /// As if nothing had been carried yet; the run is the next one of the set all the same.
+    #[must_use]
+    pub fn forgotten(mut self) -> Self {
+        self.keys.clear();
+        if let Some(metadata) = &mut self.metadata {
+            metadata.past_associations.clear();
+        }
+        self
+    }
+
     /// What the last run has stored.
     pub fn metadata(&self) -> Option<&Metadata> {
         self.metadata.as_ref()

@@ -17,10 +17,10 @@ use crate::names;
 const FOLDER_TAG: usize = 6;
 
 /// Whose images are collected.
-#[derive(Debug, Clone, Copy)]
-pub struct Of<'a> {
+#[derive(Debug, Clone)]
+pub struct Of {
     /// The catalog's name for people.
-    pub catalog: &'a str,
+    pub catalog: String,
     /// Whether it comes from a folder rather than a registry.
     pub is_folder: bool,
     /// Whether what is not there is passed by.
@@ -33,7 +33,7 @@ pub struct Of<'a> {
 pub fn wanted(
     cache: &Cache,
     choice: &Choice,
-    of: Of<'_>,
+    of: &Of,
 ) -> Result<(Vec<Wanted>, Vec<String>), Error> {
     let mut found = Found {
         of,
@@ -60,7 +60,7 @@ pub fn wanted(
 }
 
 struct Found<'a> {
-    of: Of<'a>,
+    of: &'a Of,
     wanted: BTreeMap<String, Wanted>,
     order: Vec<String>,
     unusable: Vec<String>,
@@ -68,7 +68,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn bundle(&mut self, package: &str, bundle: &Bundle<'_>) {
-        let (catalog, package) = (self.of.catalog.to_owned(), package.to_owned());
+        let (catalog, package) = (self.of.catalog.clone(), package.to_owned());
         let name = bundle.name.to_owned();
         let why = Why::Bundle {
             catalog: catalog.clone(),

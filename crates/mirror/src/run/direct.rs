@@ -42,6 +42,5 @@ pub async fn direct(
         outcome.results.catalogs.push(catalog);
     }
     outcome.failed.extend(prepared.failed);
-    outcome.notes = prepared.notes;
     Ok(outcome)
 }

@@ -2,6 +2,7 @@
 
 mod catalogs;
 mod direct;
+mod explain;
 mod pack;
 mod prepare;
 mod unpack;
@@ -18,7 +19,8 @@ use crate::publish::{Limits, Published, Target};
 use crate::results;
 
 pub use direct::direct;
-pub use pack::{Packed, pack};
+pub use explain::{mapping, reasons};
+pub use pack::{Archives, Planned, pack, plan};
 pub use prepare::{Prepared, prepare};
 pub use unpack::{Unpacked, unpack};
 
@@ -45,8 +47,6 @@ pub struct Outcome {
     pub results: results::Outcome,
     /// What is not there, and why.
     pub failed: Vec<(Wanted, Error)>,
-    /// What people should know.
-    pub notes: Vec<String>,
     /// What was sent.
     pub sent: Amount,
 }

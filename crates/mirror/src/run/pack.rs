@@ -7,71 +7,70 @@ use bytes::Bytes;
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::CatalogStart;
+use oci::Digest;
 use uuid::Uuid;
 
 use super::prepare::{Prepared, PreparedCatalog};
 use super::{Setup, blocking};
-use crate::archive::{Contents, Extra, Plan, Signer, Writer, size_limit};
+use crate::archive::{Contents, Extra, Kind, Plan, Signer, Writer, size_limit};
 use crate::content::Blob;
 use crate::fetch::fetch;
 use crate::history::{Former, Next, Run, Store};
 use crate::operators::{folder_of, index_path};
+use crate::progress::Amount;
 
-/// What a run to archives did.
+/// What a run to archives will do.
 #[derive(Debug)]
-pub enum Packed {
-    /// These files have what is new.
-    Files {
-        paths: Vec<PathBuf>,
-        sequence: u64,
-        /// Units: bytes.
-        bytes: u64,
-    },
+pub enum Planned {
+    /// Write these.
+    Archives(Box<Archives>),
     /// There is nothing that former runs did not carry.
     Nothing(&'static str),
 }
 
-/// Writes what was prepared, and former runs did not carry, into archives in the folder `dest`.
+/// Archives that are planned to the byte.
+#[derive(Debug)]
+pub struct Archives {
+    pub plan: Plan,
+    /// The metadata that is stored once they are written.
+    stored: Bytes,
+    /// What has to be fetched for them, and from where.
+    blobs: BTreeMap<Digest, Blob>,
+}
+
+/// Plans archives of what was prepared, and former runs did not carry.
 ///
-/// Errors: Conflict – somebody else writes there, or there is not enough room; those of the registries and the store.
-pub async fn pack(
+/// Errors: Invalid – a member fits into no file; Internal – a file of a catalog cannot be read.
+pub fn plan(
     setup: Setup<'_>,
-    prepared: &mut Prepared,
+    prepared: &Prepared,
     former: &Former,
-    store: Option<&Store>,
-    dest: &Path,
     signer: Option<&Signer>,
-) -> Result<Packed, Error> {
-    let known = former.take_known(&mut prepared.content, None)?;
-    let failed: Vec<_> = prepared
-        .failed
-        .iter()
-        .map(|(wanted, _)| wanted.clone())
-        .collect();
+) -> Result<Planned, Error> {
+    let failed = prepared.failed.iter().map(|(wanted, _)| wanted.clone());
     let next = former.next(Run {
         uid: Uuid::new_v4(),
-        is_single_use: store.is_none(),
+        is_single_use: setup.set.storage.is_none(),
         timestamp: setup.now,
         mirror: setup.set.mirror.clone(),
         operators: starts(&prepared.catalogs)?,
         platforms: Vec::new(),
         content: &prepared.content,
-        known: &known,
-        failed: &failed,
+        known: &prepared.known,
+        failed: &failed.collect::<Vec<_>>(),
         target: None,
     })?;
     if former.metadata().is_some()
         && let Some(reason) = next.reason_to_stop(&prepared.content)
     {
-        return Ok(Packed::Nothing(reason));
+        return Ok(Planned::Nothing(reason));
     }
     let Next { metadata, carried } = next;
-    let sequence = metadata.past_mirror.sequence;
     let stored: Bytes = serde_json::to_vec(&metadata)
         .map_err(|e| Error::internal("writing metadata", e))?
         .into();
     let mut extras = Vec::new();
-    let mut blobs: BTreeMap<_, Blob> = prepared.content.blobs.clone();
+    let mut blobs = prepared.content.blobs.clone();
     for PreparedCatalog {
         catalog,
         original,
@@ -92,17 +91,50 @@ pub async fn pack(
         carried: &carried,
     };
     let plan = Plan::new(contents, size_limit(setup.set.archive_size), signer)?;
-    let (bytes, dest) = (plan.size(), dest.to_owned());
+    Ok(Planned::Archives(Box::new(Archives {
+        plan,
+        stored,
+        blobs,
+    })))
+}
+
+impl Archives {
+    /// What is fetched for them: blobs, and their bytes.
+    pub fn fetched(&self) -> Amount {
+        let members = self.plan.files.iter().flat_map(|file| &file.members);
+        let blobs = members.filter_map(|member| match &member.kind {
+            Kind::Blob(digest) => Some((digest, member.size)),
+            _ => None,
+        });
+        let blobs: BTreeMap<_, _> = blobs.collect();
+        Amount {
+            items: blobs.len() as u64,
+            bytes: blobs.values().sum(),
+        }
+    }
+}
+
+/// Writes archives into the folder `dest`, and remembers it in `store`.
+///
+/// Errors: Conflict – somebody else writes there, or there is not enough room; those of the registries and the store.
+pub async fn pack(
+    setup: Setup<'_>,
+    archives: Archives,
+    store: Option<&Store>,
+    dest: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    let Archives {
+        plan,
+        stored,
+        blobs,
+    } = archives;
+    let dest = dest.to_owned();
     let writer = blocking(move || Writer::open(&dest, plan)).await?;
     let paths = fetch(setup.client, &blobs, writer, setup.limits, setup.progress).await?;
     if let Some(store) = store {
         store.write(stored).await?;
     }
-    Ok(Packed::Files {
-        paths,
-        sequence,
-        bytes,
-    })
+    Ok(paths)
 }
 
 /// What is remembered of the catalogs: from which versions later runs go on.

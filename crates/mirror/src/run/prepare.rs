@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use catalog::cache::Cache;
 use model::Error;
-use model::mirror_metadata::CatalogStart;
 
 use super::Setup;
-use crate::content::{Content, Wanted};
+use crate::content::{Content, Image, Wanted};
 use crate::gather::{self, Catalog, gather};
+use crate::history::Former;
 use crate::operators::{self, Choice, Original};
 use crate::survey::{Surveyed, survey};
 
@@ -24,6 +24,8 @@ const TOLD: usize = 20;
 pub struct Prepared {
     pub catalogs: Vec<PreparedCatalog>,
     pub content: Content,
+    /// Images that former runs have carried.
+    pub known: Vec<Image>,
     /// Images that are not carried, and why.
     pub failed: Vec<(Wanted, Error)>,
     /// What people should know.
@@ -41,10 +43,10 @@ pub struct PreparedCatalog {
     pub index: PathBuf,
 }
 
-/// Finds what the set names and what it consists of. `started` is from where former runs took the catalogs.
+/// Finds what the set names and what of it former runs to archives did not carry.
 ///
 /// Errors: as [`gather`]; an image that cannot be had, unless the run goes on then.
-pub async fn prepare(setup: Setup<'_>, started: &[CatalogStart]) -> Result<Prepared, Error> {
+pub async fn prepare(setup: Setup<'_>, former: &Former) -> Result<Prepared, Error> {
     let scratch = tempfile::Builder::new()
         .prefix("run-")
         .tempdir_in(setup.workspace)
@@ -57,10 +59,17 @@ pub async fn prepare(setup: Setup<'_>, started: &[CatalogStart]) -> Result<Prepa
     let Setup {
         client, progress, ..
     } = setup;
+    let started = former.metadata();
+    let started = started.map_or(&[][..], |it| &it.past_mirror.operators);
     let gathered = gather(client, &setup.set.mirror, started, options, progress).await?;
     let mut notes = gathered.notes;
-    let surveyed = survey(client, gathered.wanted, setup.limits.parallel, progress).await;
-    let Surveyed { content, failed } = surveyed;
+    let (mut known, wanted) = former.divide(gathered.wanted, None)?;
+    let surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
+    let Surveyed {
+        mut content,
+        failed,
+    } = surveyed;
+    known.extend(former.take_known(&mut content, None)?);
     let (missing, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(|(wanted, error)| {
         wanted.may_be_missing && matches!(error, Error::NotFound { .. })
     });
@@ -68,7 +77,7 @@ pub async fn prepare(setup: Setup<'_>, started: &[CatalogStart]) -> Result<Prepa
     if !setup.limits.goes_on && !failed.is_empty() {
         return Err(all_of(&failed));
     }
-    let pins = pins(&content);
+    let pins = pins(content.images.iter().chain(&known));
     let mut catalogs = Vec::new();
     for (number, catalog) in gathered.catalogs.into_iter().enumerate() {
         let opened = &catalog.opened;
@@ -84,6 +93,7 @@ pub async fn prepare(setup: Setup<'_>, started: &[CatalogStart]) -> Result<Prepa
     Ok(Prepared {
         catalogs,
         content,
+        known,
         failed,
         notes,
         scratch,
@@ -111,13 +121,13 @@ fn all_of(failed: &[(Wanted, Error)]) -> Error {
 }
 
 /// Images that catalogs name by tag, by digest.
-fn pins(content: &Content) -> BTreeMap<String, String> {
-    let by_tag = content
-        .images
-        .iter()
-        .filter(|image| image.wanted.source.digest.is_none());
+fn pins<'a>(images: impl Iterator<Item = &'a Image>) -> BTreeMap<String, String> {
+    let by_tag = images.filter(|image| image.wanted.source.digest.is_none());
     by_tag
-        .map(|image| (image.wanted.source.to_string(), image.pinned().to_string()))
+        .map(|image| {
+            let source = image.wanted.source.to_string();
+            (source, image.pinned().to_string())
+        })
         .collect()
 }
 

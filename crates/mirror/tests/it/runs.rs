@@ -10,7 +10,7 @@ use mirror::history::{Former, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::Limits;
-use mirror::run::{self, Packed, Setup, Unpacked};
+use mirror::run::{self, Planned, Setup, Unpacked};
 use model::image_set::ImageSet;
 use oci::image::Place;
 use oci::{Digest, Manifest, Reference, media_type};
@@ -153,7 +153,7 @@ async fn a_catalog_is_carried_with_what_it_needs() {
     let (set, progress) = (image_set(&source), Progress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &[]).await.unwrap();
+    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
     let outcome = run::direct(setup, prepared, &target.target())
         .await
         .unwrap();
@@ -185,13 +185,16 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     let store = Store::Folder(folder.path().join("state"));
     let pack = async |dest: &Path| {
         let former = Former::new(store.read().await.unwrap());
-        let started = former
-            .metadata()
-            .map_or(&[][..], |it| &it.past_mirror.operators);
-        let mut prepared = run::prepare(setup, started).await.unwrap();
-        run::pack(setup, &mut prepared, &former, Some(&store), dest, None)
-            .await
-            .unwrap()
+        let prepared = run::prepare(setup, &former).await.unwrap();
+        match run::plan(setup, &prepared, &former, None).unwrap() {
+            Planned::Nothing(_) => None,
+            Planned::Archives(archives) => {
+                let sequence = archives.plan.sequence;
+                let packed = run::pack(setup, *archives, Some(&store), dest).await;
+                assert!(!packed.unwrap().is_empty());
+                Some(sequence)
+            }
+        }
     };
     let publish = async |from: &Path| {
         let set = Set::open(from).unwrap();
@@ -199,16 +202,10 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     };
     push_catalog(&source, 2).await;
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
-    assert!(matches!(
-        pack(&first).await,
-        Packed::Files { sequence: 1, .. }
-    ));
-    assert!(matches!(pack(&second).await, Packed::Nothing(_)));
+    assert_eq!(pack(&first).await, Some(1));
+    assert_eq!(pack(&second).await, None);
     push_catalog(&source, 3).await;
-    assert!(matches!(
-        pack(&second).await,
-        Packed::Files { sequence: 2, .. }
-    ));
+    assert_eq!(pack(&second).await, Some(2));
     let early = publish(&second).await.unwrap_err();
     assert!(matches!(early, mirror::Error::Conflict { .. }), "{early}");
 
@@ -249,7 +246,7 @@ async fn what_is_missing_is_told_with_who_wants_it() {
     let (set, progress) = (image_set(&source), Progress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup, &[]).await.unwrap_err();
+    let refused = run::prepare(setup, &Former::default()).await.unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, mirror::Error::Invalid { .. }), "{text}");
     let expected = format!("{tool} (needed by bundle other.v1.1.0 of package other in");
