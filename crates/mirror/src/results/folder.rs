@@ -12,10 +12,13 @@ use super::File;
 /// Everybody may read results.
 const FOLDER_MODE: u32 = 0o755;
 
-/// Writes the files into a new folder `results-<time>` of `workspace`, all or none. `time` is in seconds since 1970.
+/// How many runs may end in one second. Units: seconds that the names of later ones are ahead.
+const AHEAD: u64 = 60;
+
+/// Writes the files into a new folder `results-<time>` of `workspace`, all or none. `time` is in seconds since 1970; where
+/// there are results of that time, it is the next one without.
 ///
-/// Blocking. Errors: Invalid – a path that leads out of the folder; Conflict – there are results of that time; Internal –
-/// the disk does not take it.
+/// Blocking. Errors: Invalid – a path that leads out of the folder; Internal – the disk does not take it.
 pub fn write(workspace: &Path, time: u64, files: &[File]) -> Result<PathBuf, Error> {
     for file in files {
         let mut parts = Path::new(&file.path).components();
@@ -24,18 +27,11 @@ pub fn write(workspace: &Path, time: u64, files: &[File]) -> Result<PathBuf, Err
             return Err(Error::invalid("results", reason));
         }
     }
-    let folder = workspace.join(format!("results-{time}"));
-    match write_all(workspace, &folder, files) {
-        Ok(()) => Ok(folder),
-        Err(e) if is_there(&e) => {
-            let reason = format!("{} is there already: try again", folder.display());
-            Err(Error::conflict(reason))
-        }
-        Err(e) => Err(Error::internal(format!("writing {}", folder.display()), e)),
-    }
+    write_all(workspace, time, files)
+        .map_err(|e| Error::internal(format!("writing results to {}", workspace.display()), e))
 }
 
-fn write_all(workspace: &Path, folder: &Path, files: &[File]) -> io::Result<()> {
+fn write_all(workspace: &Path, time: u64, files: &[File]) -> io::Result<PathBuf> {
     fs::create_dir_all(workspace)?;
     let part = tempfile::Builder::new()
         .prefix(".results-")
@@ -50,10 +46,24 @@ fn write_all(workspace: &Path, folder: &Path, files: &[File]) -> io::Result<()> 
         io::Write::write_all(&mut out, &file.content)?;
         out.sync_all()?;
     }
-    fs::rename(part.path(), folder)?;
+    let folder = named(part.path(), workspace, time)?;
     // It has another name now, and stays.
     let _ = part.keep();
-    fs::File::open(workspace)?.sync_all()
+    fs::File::open(workspace)?.sync_all()?;
+    Ok(folder)
+}
+
+/// Gives what was written the first name that is free.
+fn named(part: &Path, workspace: &Path, time: u64) -> io::Result<PathBuf> {
+    for time in time..time.saturating_add(AHEAD) {
+        let folder = workspace.join(format!("results-{time}"));
+        match fs::rename(part, &folder) {
+            Ok(()) => return Ok(folder),
+            Err(e) if is_there(&e) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Err(ErrorKind::AlreadyExists.into())
 }
 
 fn is_there(error: &io::Error) -> bool {
