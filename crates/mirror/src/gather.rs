@@ -164,18 +164,21 @@ fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
         graph,
         channels,
         release,
+        kube_virt_container,
         ..
     } = &mirror.platform;
-    let has_releases = *graph || !channels.is_empty() || release.is_some();
+    let has_releases = *graph || *kube_virt_container || !channels.is_empty() || release.is_some();
     let has_charts = mirror.helm != image_set::Helm::default();
+    let mut operators = mirror.operators.iter();
+    let has_templates = operators.any(|it| it.target_catalog_source_template.is_some());
     let refused = [
         ("mirror.platform", has_releases),
         ("mirror.helm", has_charts),
+        ("targetCatalogSourceTemplate", has_templates),
     ];
     match refused.into_iter().find(|(_, is_asked)| *is_asked) {
         Some((field, _)) => {
-            let reason =
-                "this version carries operators and additionalImages only: take it out of the set";
+            let reason = "this version carries operators and additionalImages, without this: take it out of the set";
             Err(Error::invalid(field, reason))
         }
         None => Ok(()),

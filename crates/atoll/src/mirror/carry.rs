@@ -15,7 +15,7 @@ use ::mirror::publish::{Limits, Target};
 use ::mirror::results::{self, Forms};
 use ::mirror::run::{self, Archives, Outcome, Planned, Prepared, Setup, Unpacked};
 use clap::Args;
-use model::image_set::ImageSet;
+use model::image_set::{ImageSet, Storage};
 use oci::{Client, ClientOptions};
 use service::Error;
 
@@ -218,10 +218,13 @@ impl Arguments {
     }
 
     async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), model::Error> {
-        let storage = setup.set.storage.as_ref();
-        let store = storage
-            .map(|storage| Store::new(storage, setup.client))
-            .transpose()?;
+        let store = match &setup.set.storage {
+            Some(storage @ Storage::Registry { skip_tls: true, .. }) => {
+                Some(Store::new(storage, &self.client(true)?)?)
+            }
+            Some(storage) => Some(Store::new(storage, setup.client)?),
+            None => None,
+        };
         let stored = match &store {
             Some(store) => store.read().await?,
             None => None,
@@ -272,6 +275,9 @@ impl Arguments {
     }
 
     async fn direct(&self, setup: Setup<'_>, target: &Target) -> Result<(), model::Error> {
+        if setup.set.storage.is_some() {
+            terminal::problem("storageConfig is for archives: the target itself shows what it has");
+        }
         let prepared = run::prepare(setup, &Former::default()).await?;
         self.explain(&prepared);
         if self.dry_run {
