@@ -1,0 +1,52 @@
+//! Where a set goes.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// Where the set goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Destination {
+    Folder(PathBuf),
+    Registry { registry: String, namespace: String },
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(format!(
+                "{text:?} does not say what it is: write docker://HOST[:PORT][/NAMESPACE]"
+            ));
+        };
+        match scheme {
+            "docker" => {}
+            "file" if rest.is_empty() => return Err(format!("{text:?} names no folder")),
+            "file" => return Ok(Self::Folder(rest.into())),
+            _ => {
+                return Err(format!(
+                    "unknown destination scheme {scheme:?}: it is file or docker"
+                ));
+            }
+        }
+        let rest = rest.trim_end_matches('/');
+        let (registry, namespace) = rest.split_once('/').unwrap_or((rest, ""));
+        // A name of a repository behind the host finds out whether the host is one.
+        let probe = match namespace {
+            "" => format!("{registry}/a"),
+            namespace => format!("{registry}/{namespace}"),
+        };
+        match probe.parse::<oci::Reference>() {
+            Ok(reference) if reference.tag.is_none() && reference.digest.is_none() => {
+                Ok(Self::Registry {
+                    registry: registry.to_owned(),
+                    namespace: namespace.to_owned(),
+                })
+            }
+            Ok(_) => Err(format!(
+                "{text:?}: the target must not include an image tag or digest"
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What people are told of a run, and the files that it leaves.
+
+use ::mirror::content::Wanted;
+use ::mirror::progress::Amount;
+use ::mirror::results::{self, Forms};
+use ::mirror::run::{self, Outcome, Prepared, Setup};
+
+use super::flags::Arguments;
+use crate::terminal;
+
+impl Arguments {
+    /// Tells why what was asked about is carried, and what else people should know.
+    pub(super) fn explain(&self, prepared: &Prepared) {
+        prepared
+            .notes
+            .iter()
+            .for_each(|note| terminal::problem(note));
+        if let Some(name) = &self.why {
+            let reasons = run::reasons(prepared, name);
+            if reasons.is_empty() {
+                terminal::say(&format!("nothing that is carried is called {name}"));
+                return;
+            }
+            terminal::say(&reasons.join("\n"));
+        }
+    }
+
+    pub(super) fn write_mapping(&self, mapping: &str) -> Result<(), model::Error> {
+        let path = self.dir.join("mapping.txt");
+        std::fs::write(&path, mapping)
+            .map_err(|e| model::Error::internal(format!("writing {}", path.display()), e))?;
+        terminal::say(&format!(
+            "nothing was carried; {} has the names",
+            path.display()
+        ));
+        Ok(())
+    }
+
+    pub(super) fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
+        let forms = Forms {
+            mirror_sets: self.all_results,
+            cluster_catalogs: self.all_results,
+            registries_conf: self.all_results,
+        };
+        let files = results::files(&outcome.results, forms)?;
+        let time = u64::try_from(setup.now).unwrap_or_default();
+        let folder = results::write(&self.dir, time, &files)?;
+        let Amount { items, bytes } = outcome.sent;
+        terminal::say(&format!(
+            "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",
+            outcome.results.images.len(),
+            outcome.results.catalogs.len(),
+            terminal::mib(bytes),
+            folder.display()
+        ));
+        not_carried(&outcome.failed)
+    }
+}
+
+/// Tells what was not carried, which is a failure of the run.
+pub(super) fn not_carried(failed: &[(Wanted, model::Error)]) -> Result<(), model::Error> {
+    for (wanted, error) in failed {
+        terminal::problem(&format!("{}: {}", wanted.source, error.chain()));
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let reason = format!("{} were not carried", failed.len());
+    Err(model::Error::invalid("images", reason))
+}
