@@ -18,5 +18,6 @@ pub mod results;
 pub mod run;
 pub mod section;
 pub mod survey;
+pub mod web;
 
 pub use model::Error;
