@@ -19,6 +19,10 @@ use ::catalog::write::Format;
 use clap::{Subcommand, ValueEnum};
 use service::Error;
 
+pub(crate) use self::source::{Access, Opener};
+pub(crate) use self::summary::{each_package, with_package};
+pub(crate) use self::table::table;
+
 /// What can be done with catalogs.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Verb {

@@ -41,7 +41,7 @@ enum Verb {
         verb: catalog::Verb,
     },
     /// Carry releases, operators and images to where there is no internet
-    Mirror(mirror::Arguments),
+    Mirror(Box<mirror::Arguments>),
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -52,6 +52,9 @@ enum Verb {
 
 /// Parses the command line and does what it says; the value is the process's exit code.
 pub fn main() -> ExitCode {
+    if mirror::peer::is_meant(std::env::args_os().next().as_ref()) {
+        return mirror::peer::main(std::env::args_os());
+    }
     let result = match Arguments::parse().verb {
         Verb::Serve { service } => return serve::run(service),
         Verb::Up(arguments) => up::run(&arguments),

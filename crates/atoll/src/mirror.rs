@@ -4,7 +4,11 @@ mod carry;
 mod check;
 mod describe;
 mod init;
+mod list;
+mod list_operators;
+pub(crate) mod peer;
 mod verify;
+mod version;
 
 use clap::{Args, Subcommand};
 use service::Error;
@@ -29,8 +33,15 @@ enum Verb {
     Check(check::Arguments),
     /// Print what an archive carries
     Describe(describe::Arguments),
+    /// Show what can be carried
+    List {
+        #[command(subcommand)]
+        verb: list::Verb,
+    },
     /// Compare every byte of an archive set with its digests, and tell everything that is wrong
     Verify(verify::Arguments),
+    /// Print which version this is
+    Version(version::Arguments),
 }
 
 /// Does what the command line says.
@@ -42,6 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Some(Verb::Init(arguments)) => init::run(arguments),
         Some(Verb::Check(arguments)) => check::run(arguments),
         Some(Verb::Describe(arguments)) => describe::run(arguments),
+        Some(Verb::List { verb }) => list::run(verb),
         Some(Verb::Verify(arguments)) => verify::run(arguments),
+        Some(Verb::Version(arguments)) => version::run(arguments),
     }
 }

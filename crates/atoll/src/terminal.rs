@@ -28,6 +28,11 @@ pub(crate) fn problem(text: &str) {
     writeln!(std::io::stderr().lock(), "atoll: {}", text.trim_end()).ok();
 }
 
+/// Why the program ends, on standard error, where it is called by the name of another one.
+pub(crate) fn error(text: &str) {
+    writeln!(std::io::stderr().lock(), "error: {}", text.trim_end()).ok();
+}
+
 /// An amount of bytes, for the eye.
 pub(crate) fn mib(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "for the eye")]

@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     } = arguments;
     let doing = || format!("looking at {catalog}");
     let cache = access.open()?.cache(catalog)?;
-    let drawn = with_package(&cache, package, |package| {
+    let drawn = with_package(&cache, package, |package, _| {
         let name = channel.as_deref().unwrap_or(&package.default_channel);
         let channel = package.channel(name).ok_or_else(|| {
             let known: Vec<_> = package.channels.iter().map(|it| it.name).collect();

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         return print(*output, &all, packages);
     };
     let doing = || format!("looking at {catalog}");
-    let found = with_package(&cache, package, |package| Ok(Summary::of(package)))?;
+    let found = with_package(&cache, package, |package, _| Ok(Summary::of(package)))?;
     let package = found.ok_or_else(|| {
         let reason =
             format!("there is no package {package:?}: `atoll catalog list {catalog}` shows all");

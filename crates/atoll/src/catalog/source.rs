@@ -9,7 +9,7 @@ use ::catalog::write::{Format, Writer};
 use ::catalog::{Document, Problems, cores, sqlite};
 use catalog_server::{Content, Source, Staging};
 use clap::Args;
-use oci::{Client, ClientOptions};
+use oci::{Client, ClientOptions, Reference, Tag};
 use service::Error;
 use tokio::runtime::Runtime;
 
@@ -18,20 +18,20 @@ use crate::up::settings::Settings;
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Access {
+pub(crate) struct Access {
     /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
     #[arg(long, value_name = "FILE")]
-    pub(super) authfile: Option<PathBuf>,
+    pub(crate) authfile: Option<PathBuf>,
     /// Certificates (PEM) that are trusted besides the system's
     #[arg(long, value_name = "FILE")]
-    pub(super) ca: Option<PathBuf>,
+    pub(crate) ca: Option<PathBuf>,
     /// Accept any certificate, and registries without TLS
     #[arg(long)]
-    pub(super) insecure: bool,
+    pub(crate) insecure: bool,
 }
 
 /// Opens catalogs; what is temporary goes with it.
-pub(super) struct Opener {
+pub(crate) struct Opener {
     client: Client,
     runtime: Runtime,
     scratch: Staging,
@@ -46,7 +46,7 @@ pub(super) enum Failure {
 
 impl Access {
     /// Errors: files that cannot be used, no room for what is temporary.
-    pub(super) fn open(&self) -> Result<Opener, Error> {
+    pub(crate) fn open(&self) -> Result<Opener, Error> {
         let read = |path: &PathBuf| {
             fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
         };
@@ -101,6 +101,16 @@ impl Opener {
             .map_err(|e| Error::new(format!("opening {text}"), e.chain()))
     }
 
+    /// Every tag of an image's repository.
+    ///
+    /// Errors: those of the registry.
+    pub(crate) fn tags(&self, image: &Reference) -> Result<Vec<Tag>, Error> {
+        let tags = self.client.tags(&image.registry, &image.repository);
+        self.runtime
+            .block_on(tags)
+            .map_err(|e| Error::new(format!("asking for the tags of {image}"), e.chain()))
+    }
+
     /// A database, as the files that it would be today.
     fn imported(&self, text: &str) -> Result<Content, Error> {
         let doing = || format!("importing {text}");
@@ -139,7 +149,7 @@ impl Opener {
     /// As [`Self::checked`], for whoever cannot do without.
     ///
     /// Errors: the same, as text.
-    pub(super) fn cache(&self, text: &str) -> Result<Arc<Cache>, Error> {
+    pub(crate) fn cache(&self, text: &str) -> Result<Arc<Cache>, Error> {
         self.checked(text).map_err(|failure| match failure {
             Failure::Problems(problems) => {
                 let reason = format!("the catalog has problems\n{problems}");

@@ -45,7 +45,7 @@ pub(super) struct Entry {
 /// Does `work` with each package of `cache` in order, one after the other.
 ///
 /// Errors: those of `work`; the cache is damaged.
-pub(super) fn each_package(
+pub(crate) fn each_package(
     cache: &Arc<Cache>,
     mut work: impl FnMut(&Package<'_>, &[Document]) -> Result<(), Error>,
 ) -> Result<(), Error> {
@@ -62,12 +62,12 @@ pub(super) fn each_package(
 /// Does `work` with the package called `name`; nothing when there is none.
 ///
 /// Errors: as [`each_package`].
-pub(super) fn with_package<T>(
+pub(crate) fn with_package<T>(
     cache: &Arc<Cache>,
     name: &str,
-    work: impl FnOnce(&Package<'_>) -> Result<T, Error>,
+    work: impl FnOnce(&Package<'_>, &[Document]) -> Result<T, Error>,
 ) -> Result<Option<T>, Error> {
-    let worked = cache.with_package(name, |package, _| work(package));
+    let worked = cache.with_package(name, work);
     worked.map_err(|e| unusable(name, e))?.transpose()
 }
 

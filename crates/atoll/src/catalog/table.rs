@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const GAP: usize = 2;
 
 /// Lines of `rows` below `heads`, each column as wide as its widest text; the last one is not filled up.
-pub(super) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
+pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -29,7 +29,7 @@ pub(crate) use self::flags::Arguments;
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let doing = "mirroring";
     let Some(target) = &arguments.target else {
-        let usage = "say where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
+        let usage = "requires at least 1 arg(s), the place where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
         return Err(Error::new(doing, usage));
     };
     std::fs::create_dir_all(&arguments.dir)
@@ -60,8 +60,18 @@ impl Arguments {
         let set = match (&self.config, &self.from) {
             (Some(config), None) => configuration(config)?,
             (None, Some(_)) => ImageSet::default(),
-            _ => {
-                let reason = "name a configuration with --config, or archives with --from";
+            (given, _) => {
+                let reason = match (destination, given) {
+                    (_, Some(_)) => {
+                        "--config and --from exclude each other: archives have their configuration"
+                    }
+                    (Destination::Folder(_), None) => {
+                        "must specify a configuration file with --config"
+                    }
+                    (Destination::Registry { .. }, None) => {
+                        "must specify --config or --from with registry destination"
+                    }
+                };
                 return Err(model::Error::invalid("arguments", reason));
             }
         };
@@ -81,7 +91,7 @@ impl Arguments {
             (Destination::Folder(folder), None) => self.pack(setup, folder).await,
             (Destination::Folder(_), Some(_)) => {
                 let reason =
-                    "archives are published in a registry: docker://HOST[:PORT][/NAMESPACE]";
+                    "must specify a registry destination: docker://HOST[:PORT][/NAMESPACE]";
                 Err(model::Error::invalid("--from", reason))
             }
             (

@@ -6,6 +6,7 @@ mod catalog;
 mod installation;
 mod mirror;
 mod mirror_archive;
+mod mirror_list;
 mod registry;
 mod terminal;
 mod up;

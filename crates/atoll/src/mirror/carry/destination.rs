@@ -16,7 +16,7 @@ impl FromStr for Destination {
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(format!(
-                "{text:?} does not say what it is: write docker://HOST[:PORT][/NAMESPACE]"
+                "no scheme delimiter in destination argument {text:?}: write file://FOLDER or docker://HOST[:PORT][/NAMESPACE]"
             ));
         };
         match scheme {

@@ -1,0 +1,67 @@
+//! Which version this is, in the peer's members.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Map, Value, json};
+use service::Error;
+
+use crate::terminal;
+
+/// How it is printed.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Arguments {
+    /// How it is written; without it, in one line
+    #[arg(long, value_enum)]
+    output: Option<Output>,
+    /// Print the version alone, as is done without --output anyway
+    #[arg(long, conflicts_with = "output")]
+    short: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Yaml,
+    Json,
+}
+
+/// Prints it.
+///
+/// Errors: none that depend on what is asked.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Error> {
+    terminal::say(&match arguments.output {
+        None => format!("Client Version: v{}", env!("CARGO_PKG_VERSION")),
+        Some(Output::Json) => {
+            let document = json!({ "clientVersion": members() });
+            serde_json::to_string_pretty(&document).map_err(|e| Error::new("printing", e))?
+        }
+        Some(Output::Yaml) => {
+            let lines = members().into_iter();
+            // Texts of JSON are texts of YAML.
+            let lines = lines.map(|(name, value)| format!("  {name}: {value}"));
+            let head = std::iter::once("clientVersion:".to_owned());
+            head.chain(lines).collect::<Vec<_>>().join("\n")
+        }
+    });
+    Ok(())
+}
+
+fn members() -> Map<String, Value> {
+    let version = env!("CARGO_PKG_VERSION");
+    let members = [
+        ("major", env!("CARGO_PKG_VERSION_MAJOR").to_owned()),
+        ("minor", env!("CARGO_PKG_VERSION_MINOR").to_owned()),
+        ("gitVersion", format!("v{version}")),
+        ("gitCommit", String::new()),
+        ("gitTreeState", String::new()),
+        ("buildDate", String::new()),
+        ("goVersion", String::new()),
+        ("compiler", "rustc".to_owned()),
+        (
+            "platform",
+            format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+        ),
+    ];
+    let members = members.into_iter();
+    members
+        .map(|(name, value)| (name.to_owned(), Value::String(value)))
+        .collect()
+}

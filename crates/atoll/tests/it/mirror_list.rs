@@ -1,0 +1,146 @@
+//! `atoll mirror list operators`, and the tool under the name that the peer's users know.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Runs the tool as `mirror`.
+fn mirror(arguments: &[&str]) -> Output {
+    let dir = TempDir::new().unwrap();
+    let program = dir.path().join("mirror");
+    symlink(env!("CARGO_BIN_EXE_atoll"), &program).unwrap();
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(dir.path());
+    command.output().unwrap()
+}
+
+fn said(arguments: &[&str]) -> String {
+    let output = mirror(arguments);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = mirror(arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    let last = told.lines().find(|line| line.starts_with("error: "));
+    last.unwrap_or_else(|| panic!("{told}")).to_owned()
+}
+
+/// A catalog with one package that shows a name and one that does not.
+fn catalog(folder: &Path) {
+    let mut documents = Vec::new();
+    for (name, shown, versions) in [
+        ("etcd", Some("Etcd of many hosts"), ["0.9.0", "0.10.0"]),
+        ("plain", None, ["1.0.0", "1.1.0"]),
+    ] {
+        documents.push(json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"}));
+        let mut entries = Vec::new();
+        for version in versions {
+            let bundle = format!("{name}.v{version}");
+            let property = json!({"packageName": name, "version": version});
+            let mut properties = vec![json!({"type": "olm.package", "value": property})];
+            if let Some(shown) = shown {
+                let value = json!({"displayName": shown});
+                properties.push(json!({"type": "olm.csv.metadata", "value": value}));
+            }
+            documents.push(
+                json!({"schema": "olm.bundle", "package": name, "name": bundle,
+                "image": "quay.io/x/y:1", "properties": properties}),
+            );
+            entries.push(json!({"name": bundle, "replaces": ""}));
+        }
+        entries[1]["replaces"] = entries[0]["name"].clone();
+        documents.push(
+            json!({"schema": "olm.channel", "package": name, "name": "stable", "entries": entries}),
+        );
+        documents.push(json!({"schema": "olm.channel", "package": name, "name": "alpha", "entries": [entries[0]]}));
+    }
+    let lines: Vec<_> = documents.iter().map(Value::to_string).collect();
+    fs::write(folder.join("all.json"), lines.join("\n")).unwrap();
+}
+
+#[test]
+fn lists_have_the_columns_of_the_peer() {
+    let dir = TempDir::new().unwrap();
+    catalog(dir.path());
+    let catalog = dir.path().to_str().unwrap();
+    let of_catalog = ["list", "operators", "--catalog", catalog];
+    assert_eq!(
+        said(&of_catalog),
+        "NAME   DISPLAY NAME        DEFAULT CHANNEL\n\
+         etcd   Etcd of many hosts  stable\n\
+         plain                      stable\n"
+    );
+    let of_package = [&of_catalog[..], &["--package", "etcd"]].concat();
+    assert_eq!(
+        said(&of_package),
+        "NAME  DISPLAY NAME        DEFAULT CHANNEL\n\
+         etcd  Etcd of many hosts  stable\n\n\
+         PACKAGE  CHANNEL  HEAD\n\
+         etcd     alpha    etcd.v0.9.0\n\
+         etcd     stable   etcd.v0.10.0\n"
+    );
+    let of_channel = [&of_package[..], &["--channel", "stable"]].concat();
+    assert_eq!(said(&of_channel), "VERSIONS\n0.9.0\n0.10.0\n");
+    let unknown = [&of_catalog[..], &["--package", "etce"]].concat();
+    let error = refused(&unknown);
+    assert!(
+        error.contains("package \"etce\" not found; etcd may be meant"),
+        "{error}"
+    );
+    let unknown = [&of_package[..], &["--channel", "stabel"]].concat();
+    let error = refused(&unknown);
+    assert!(
+        error.contains("channel \"stabel\" not found; stable may be meant"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_command_line_is_that_of_the_peer() {
+    let version = said(&["--v1", "version", "--output", "json"]);
+    let version: Value = serde_json::from_str(&version).unwrap();
+    let own = format!("v{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(version["clientVersion"]["gitVersion"], own);
+    let short = said(&["version", "--short"]);
+    assert_eq!(short, format!("Client Version: {own}\n"));
+    assert!(said(&["init"]).contains("kind: ImageSetConfiguration"));
+    assert!(said(&["--help"]).contains("--config"));
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_told_as_the_peer_does() {
+    for (arguments, expected) in [
+        (&["--nonsense"][..], "unknown flag: --nonsense"),
+        (&["/tmp/x"], "no scheme delimiter in destination argument"),
+        (&["foo://x"], "unknown destination scheme \"foo\""),
+        (
+            &["file://x"],
+            "must specify a configuration file with --config",
+        ),
+        (
+            &["docker://h:5000"],
+            "must specify --config or --from with registry destination",
+        ),
+        (
+            &["--from", "x", "file://y"],
+            "must specify a registry destination",
+        ),
+        (
+            &["docker://h:5000/a:1", "--from", "x"],
+            "must not include an image tag",
+        ),
+        (&["-c", "none.yaml", "file://x"], "none.yaml"),
+        (&[], "requires at least 1 arg(s)"),
+    ] {
+        let error = refused(arguments);
+        assert!(error.contains(expected), "{arguments:?}: {error}");
+    }
+}
