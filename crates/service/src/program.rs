@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
@@ -14,6 +15,9 @@ use crate::{Error, logs, shutdown};
 
 /// Exit code for settings that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
+/// How long work on files may take to finish when all else has ended. What takes longer, as a catalog's cache that is
+/// being made, is written so that it may end at any time.
+const FILES_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the program needs to know of a server's settings.
 pub trait ServerSettings: FromValues {
@@ -154,6 +158,7 @@ where
         }
         runtime.block_on(serve(arguments.supervised, settings, run))
     };
+    runtime.shutdown_timeout(FILES_TIMEOUT);
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&format!("{name}: {}\n", model::error::chain(&error)), 1),

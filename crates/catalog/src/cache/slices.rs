@@ -11,8 +11,8 @@ use super::record::{Entry, Rows, Span};
 
 /// Units: bytes. Of the longest piece: what a connection gathers before it waits for its client.
 const PIECE: u64 = 64 << 10;
-/// Units: bytes. Shorter parts are copied together, as each piece costs the connection a frame.
-const SHORT: u64 = 2 << 10;
+/// Units: bytes. Shorter parts are copied together: each piece costs the connection more than to copy that much.
+const SHORT: u64 = 32 << 10;
 
 /// Bytes of a cache, in pieces: long ones lie in the mapping, short ones are copied together. It keeps the cache open.
 #[derive(Debug)]
@@ -75,12 +75,12 @@ impl Slices {
     fn piece(&mut self) -> Result<Option<Bytes>, Damaged> {
         let mut gathered = BytesMut::new();
         while let Some(span) = self.ahead()? {
-            let is_full = gathered.len() as u64 + SHORT > PIECE;
-            if is_full || span.length > SHORT && !gathered.is_empty() {
-                break;
-            }
-            if span.length > SHORT {
+            let is_short = span.length <= SHORT;
+            if gathered.is_empty() && !is_short {
                 return self.take(span.length.min(PIECE)).map(Some);
+            }
+            if !is_short || gathered.len() as u64 + span.length > PIECE {
+                break;
             }
             gathered.extend_from_slice(&self.take(span.length)?);
         }
