@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oci::client::{BlobSource, Remote};
-use oci::{Client, Descriptor, Digest, Reference};
+use oci::{Client, Descriptor, Digest, Reference, Tag};
 
 use crate::content::{Blob, Origin};
 
@@ -59,6 +59,24 @@ impl Blob {
 }
 
 impl Origin {
+    /// That of an image.
+    pub(crate) fn of(reference: &Reference) -> Self {
+        Self {
+            registry: reference.registry.clone(),
+            repository: reference.repository.clone(),
+        }
+    }
+
+    /// The image with that tag there.
+    pub(crate) fn tagged(&self, tag: &Tag) -> Reference {
+        Reference {
+            registry: self.registry.clone(),
+            repository: self.repository.clone(),
+            tag: Some(tag.clone()),
+            digest: None,
+        }
+    }
+
     /// What is asked for there.
     pub(crate) fn reference(&self, digest: &Digest) -> Reference {
         Reference {

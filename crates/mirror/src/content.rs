@@ -1,5 +1,6 @@
 //! What is carried: images with their reasons, and what registries have to send for them.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -43,6 +44,8 @@ pub enum Why {
     },
     /// It is a catalog of operators.
     Catalog { catalog: String },
+    /// It is attached to that image: a signature, an attestation, a list of components.
+    Attached { to: Reference },
     /// It is in an archive, which does not say why.
     Archive,
 }
@@ -114,6 +117,23 @@ impl Content {
         found
     }
 
+    /// Takes over what `other` has.
+    pub(crate) fn extend(&mut self, other: Self) {
+        let Self {
+            images,
+            manifests,
+            blobs,
+        } = other;
+        self.images.extend(images);
+        self.manifests.extend(manifests);
+        for (digest, blob) in blobs {
+            match self.blobs.entry(digest) {
+                Entry::Occupied(known) => known.into_mut().sources.extend(blob.sources),
+                Entry::Vacant(free) => drop(free.insert(blob)),
+            }
+        }
+    }
+
     /// Drops manifests and blobs that no image needs any more.
     pub(crate) fn forget_unused(&mut self) {
         let images = self.images.iter();
@@ -168,6 +188,7 @@ impl fmt::Display for Why {
                 )
             }
             Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
+            Self::Attached { to } => write!(f, "attached to {to}"),
             Self::Archive => f.write_str("in the archive"),
         }
     }

@@ -4,6 +4,7 @@
 //! that others read before it is whole and has its digest.
 
 pub mod archive;
+pub mod attached;
 pub mod blobs;
 pub mod config;
 pub mod content;

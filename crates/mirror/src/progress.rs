@@ -10,6 +10,8 @@ pub enum Phase {
     Selecting,
     /// Registries are asked what the images consist of.
     Surveying,
+    /// Registries are asked what is attached to the images.
+    Attaching,
     /// Blobs are written into archive files.
     Packing,
     /// Images are sent to the target.
@@ -80,6 +82,7 @@ impl Phase {
         match self {
             Self::Selecting => "selecting",
             Self::Surveying => "surveying",
+            Self::Attaching => "looking for signatures",
             Self::Packing => "packing",
             Self::Publishing => "publishing",
             Self::Verifying => "verifying",

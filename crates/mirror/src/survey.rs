@@ -30,11 +30,22 @@ pub async fn survey(
     parallel: usize,
     progress: &Progress,
 ) -> Surveyed {
+    survey_with(client, wanted, BTreeMap::new(), parallel, progress).await
+}
+
+/// As [`survey`], where some manifests are at hand.
+pub(crate) async fn survey_with(
+    client: &Client,
+    wanted: Vec<Wanted>,
+    manifests: BTreeMap<Digest, Manifest>,
+    parallel: usize,
+    progress: &Progress,
+) -> Surveyed {
     let items = wanted.len() as u64;
     progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
     let known = Known {
         client,
-        manifests: Mutex::default(),
+        manifests: Mutex::new(manifests),
     };
     let mut looks = stream::iter(wanted)
         .map(|wanted| async {

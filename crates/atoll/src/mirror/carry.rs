@@ -83,6 +83,7 @@ impl Arguments {
                 goes_on: self.continue_on_error,
             },
             skip_missing: self.skip_missing,
+            with_attached: !self.remove_signatures,
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress,

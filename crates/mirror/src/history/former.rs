@@ -9,6 +9,7 @@ use oci::Digest;
 use uuid::Uuid;
 
 use super::association::{self, Key};
+use crate::attached;
 use crate::content::{Content, Image, Wanted};
 use crate::publish::Target;
 
@@ -176,14 +177,10 @@ impl Former {
             let key = association::key_of(it);
             keys.contains(&key) || sources.contains(&(repository(&key.0), key.1, key.2))
         };
-        let past: Vec<&Association> = self
-            .metadata
-            .iter()
-            .flat_map(|it| &it.past_associations)
-            .collect();
-        let (images, parts): (Vec<&Association>, Vec<_>) =
-            past.into_iter().partition(|it| !association::is_part(it));
-        let kept = with_parts(images.into_iter().filter(is_wanted).collect(), parts);
+        let past = self.metadata.iter().flat_map(|it| &it.past_associations);
+        let (kept, others): (Vec<&Association>, Vec<_>) =
+            past.partition(|it| !association::is_part(it) && is_wanted(it));
+        let kept = with_belongings(kept, others);
         let own: BTreeSet<(&str, &str)> = new.iter().map(name_and_path).collect();
         Ok(kept
             .into_iter()
@@ -204,31 +201,29 @@ impl Next {
     }
 }
 
-/// The images, and the parts of those that are indexes.
-fn with_parts<'a>(
+/// The images with what belongs to them: the parts of indexes, and what is attached.
+fn with_belongings<'a>(
     mut kept: Vec<&'a Association>,
-    mut parts: Vec<&'a Association>,
+    mut others: Vec<&'a Association>,
 ) -> Vec<&'a Association> {
-    let mut wanted: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let (mut parts, mut subjects) = (BTreeSet::new(), BTreeSet::new());
     let mut end = 0;
-    // An index may be a part as well.
+    // An index may be a part as well, and something attached to what is attached.
     while end < kept.len() {
-        for index in &kept[end..] {
-            let path = index.path.as_str();
-            wanted.extend(
-                index
-                    .manifest_digests
-                    .iter()
-                    .map(|digest| (digest.as_str(), path)),
-            );
+        for it in &kept[end..] {
+            let digests = it.manifest_digests.iter();
+            parts.extend(digests.map(|digest| (digest.as_str(), it.path.as_str())));
+            subjects.insert((it.id.clone(), association::place_of(it)));
         }
         end = kept.len();
-        let (found, others) = parts
-            .into_iter()
-            .partition(|it| wanted.contains(&name_and_path(it)));
-        let found: Vec<&Association> = found;
+        let belongs = |it: &&Association| {
+            let subject = attached::subject(&it.tag_symlink).map(|it| it.to_string());
+            parts.contains(&name_and_path(it))
+                || subject.is_some_and(|id| subjects.contains(&(id, association::place_of(it))))
+        };
+        let (found, rest): (Vec<_>, Vec<_>) = others.into_iter().partition(belongs);
         kept.extend(found);
-        parts = others;
+        others = rest;
     }
     kept
 }

@@ -33,6 +33,8 @@ pub struct Setup<'a> {
     pub limits: Limits,
     /// Whether images that are found inside content may be missing in their registries.
     pub skip_missing: bool,
+    /// Whether what is attached to images is carried with them: signatures, attestations, lists of components.
+    pub with_attached: bool,
     /// For what is temporary; it exists.
     pub workspace: &'a Path,
     /// Units: seconds since 1970.

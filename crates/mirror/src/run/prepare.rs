@@ -10,6 +10,7 @@ use catalog::cache::Cache;
 use model::Error;
 
 use super::Setup;
+use crate::attached::attach;
 use crate::content::{Content, Image, Wanted};
 use crate::gather::{self, Catalog, gather};
 use crate::history::Former;
@@ -67,9 +68,15 @@ pub async fn prepare(setup: Setup<'_>, former: &Former) -> Result<Prepared, Erro
     let surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
     let Surveyed {
         mut content,
-        failed,
+        mut failed,
     } = surveyed;
     known.extend(former.take_known(&mut content, None)?);
+    if setup.with_attached {
+        let attached = attach(client, &mut content, setup.limits.parallel, progress).await;
+        failed.extend(attached.failed);
+        let refused = attached.refused.iter();
+        notes.extend(refused.map(|(wanted, error)| failure(wanted, error)));
+    }
     let (missing, failed): (Vec<_>, Vec<_>) = failed.into_iter().partition(|(wanted, error)| {
         wanted.may_be_missing && matches!(error, Error::NotFound { .. })
     });

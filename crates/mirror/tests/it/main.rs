@@ -5,6 +5,9 @@
     reason = "a test ends where it fails, also in the functions beside the tests"
 )]
 
+mod attached;
+mod faults;
+mod faulty;
 mod history;
 mod runs;
 mod server;

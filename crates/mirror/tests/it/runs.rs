@@ -11,7 +11,7 @@ use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::Limits;
 use mirror::run::{self, Planned, Setup, Unpacked};
-use model::image_set::ImageSet;
+use model::image_set::{self, ImageSet};
 use oci::image::Place;
 use oci::{Digest, Manifest, Reference, media_type};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::server::Server;
 
 /// Gives a registry an image with one layer.
-async fn push(server: &Server, name: &str, layer: Vec<u8>, config: Value) -> Digest {
+pub(crate) async fn push(server: &Server, name: &str, layer: Vec<u8>, config: Value) -> Digest {
     let (client, reference) = (&server.client, reference(server, name));
     let layer_type = media_type::OCI_LAYER;
     let diff_id = Digest::sha256(&layer);
@@ -42,7 +42,7 @@ async fn push(server: &Server, name: &str, layer: Vec<u8>, config: Value) -> Dig
     manifest.digest
 }
 
-fn reference(server: &Server, name: &str) -> Reference {
+pub(crate) fn reference(server: &Server, name: &str) -> Reference {
     format!("{}/{name}", server.address).parse().unwrap()
 }
 
@@ -88,6 +88,22 @@ async fn push_catalog(server: &Server, versions: usize) {
     push(server, "acme/index:v1", tar.into_inner().unwrap(), labels).await;
 }
 
+/// A set of single images.
+pub(crate) fn additional(server: &Server, names: &[&str]) -> ImageSet {
+    additional_at(&server.address, names)
+}
+
+/// A set of single images of a registry with that address.
+pub(crate) fn additional_at(address: &str, names: &[&str]) -> ImageSet {
+    let mut set = ImageSet::default();
+    let images = names.iter().map(|name| image_set::Image {
+        name: format!("{address}/{name}"),
+        ..image_set::Image::default()
+    });
+    set.mirror.additional_images = images.collect();
+    set
+}
+
 fn image_set(server: &Server) -> ImageSet {
     let text = format!(
         "kind: ImageSetConfiguration
@@ -108,7 +124,7 @@ mirror:
     }
 }
 
-fn setup<'a>(
+pub(crate) fn setup<'a>(
     source: &'a Server,
     set: &'a ImageSet,
     workspace: &'a Path,
@@ -122,6 +138,7 @@ fn setup<'a>(
             goes_on: false,
         },
         skip_missing: false,
+        with_attached: true,
         workspace,
         now: 1_795_241_937,
         progress,

@@ -55,6 +55,19 @@ impl Client {
     ///
     /// Errors: NotFound – no such repository; others as [`Self::pull_manifest`].
     pub async fn tags(&self, registry: &str, repository: &Repository) -> Result<Vec<Tag>, Error> {
+        let tags = self.tags_within(registry, repository, PAGES_LIMIT).await?;
+        tags.ok_or_else(|| error::strange(registry, "its list does not end"))
+    }
+
+    /// Every tag of a repository, or nothing where the registry needs more than `pages` answers to tell them.
+    ///
+    /// Errors: as [`Self::tags`].
+    pub async fn tags_within(
+        &self,
+        registry: &str,
+        repository: &Repository,
+        pages: usize,
+    ) -> Result<Option<Vec<Tag>>, Error> {
         let scope = Scope {
             registry: registry.to_owned(),
             repository: Some(repository.clone()),
@@ -62,9 +75,10 @@ impl Client {
         };
         let path = format!("/v2/{repository}/tags/list");
         let names = self
-            .pages::<Names>(&scope, path, "repository", repository.as_str())
+            .pages::<Names>(&scope, path, "repository", repository.as_str(), pages)
             .await?;
-        names.iter().map(|name| name.parse()).collect()
+        let parsed = |names: Vec<String>| names.iter().map(|name| name.parse()).collect();
+        names.map(parsed).transpose()
     }
 
     /// Every repository of a registry.
@@ -76,8 +90,11 @@ impl Client {
             repository: None,
             actions: "*",
         };
-        self.pages::<Names>(&scope, "/v2/_catalog".to_owned(), "catalog", registry)
-            .await
+        let path = "/v2/_catalog".to_owned();
+        let names = self
+            .pages::<Names>(&scope, path, "catalog", registry, PAGES_LIMIT)
+            .await?;
+        names.ok_or_else(|| error::strange(registry, "its list does not end"))
     }
 
     /// Takes a tag, or with a digest a manifest and its tags, out of the registry.
@@ -114,23 +131,11 @@ impl Client {
         reference: &Reference,
         subject: &Digest,
     ) -> Result<Vec<Referrer>, Error> {
-        let path = reference.path(&format!("referrers/{subject}"));
-        let listed = self
-            .pages::<Referrers>(
-                &reference.scope("pull"),
-                path,
-                "subject",
-                &subject.to_string(),
-            )
-            .await;
-        if !matches!(listed, Err(Error::NotFound { .. })) {
-            return listed;
+        if let Some(listed) = self.listed_referrers(reference, subject).await? {
+            return Ok(listed);
         }
-        let (algorithm, hex) = (subject.algorithm().as_str(), subject.hex());
-        // Source: distribution-spec, referrers tag schema.
-        let tag = format!("{algorithm}-{}", &hex[..hex.len().min(64)]);
         let index = Reference {
-            tag: Some(tag.parse()?),
+            tag: Some(referrers_tag(subject)?),
             digest: None,
             ..reference.clone()
         };
@@ -143,15 +148,38 @@ impl Client {
         }
     }
 
+    /// The registry's own list of what refers to `subject` in the repository of `reference`; nothing where it keeps none.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn listed_referrers(
+        &self,
+        reference: &Reference,
+        subject: &Digest,
+    ) -> Result<Option<Vec<Referrer>>, Error> {
+        let path = reference.path(&format!("referrers/{subject}"));
+        let (scope, id) = (reference.scope("pull"), subject.to_string());
+        let listed = self
+            .pages::<Referrers>(&scope, path, "subject", &id, PAGES_LIMIT)
+            .await;
+        match listed {
+            Ok(Some(listed)) => Ok(Some(listed)),
+            Ok(None) => Err(error::strange(&scope.registry, "its list does not end")),
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Nothing when there are more than `limit` pages.
     async fn pages<P: Page>(
         &self,
         scope: &Scope,
         first: String,
         kind: &'static str,
         id: &str,
-    ) -> Result<Vec<P::Entry>, Error> {
+        limit: usize,
+    ) -> Result<Option<Vec<P::Entry>>, Error> {
         let (mut found, mut path) = (Vec::new(), first);
-        for _ in 0..PAGES_LIMIT {
+        for _ in 0..limit {
             let response = self
                 .send(scope, Method::GET, &path, |request| request)
                 .await?;
@@ -165,11 +193,19 @@ impl Client {
             found.extend(page.entries());
             match next {
                 Some(next) => path = next,
-                None => return Ok(found),
+                None => return Ok(Some(found)),
             }
         }
-        Err(error::strange(&scope.registry, "its list does not end"))
+        Ok(None)
     }
+}
+
+/// The tag of the index that stands in for a registry's list of what refers to `subject`.
+///
+/// Errors: Invalid – the digest is of a kind that tags have no room for. Source: distribution-spec, referrers tag schema.
+pub fn referrers_tag(subject: &Digest) -> Result<Tag, Error> {
+    let (algorithm, hex) = (subject.algorithm().as_str(), subject.hex());
+    format!("{algorithm}-{}", &hex[..hex.len().min(64)]).parse()
 }
 
 fn unreadable(registry: &str, error: &serde_json::Error) -> Error {

@@ -21,6 +21,7 @@ use crate::resolve::Resolver;
 use crate::{Credentials, trust};
 use access::Access;
 
+pub use list::referrers_tag;
 pub use push::Provided;
 pub use source::{BlobSource, Remote};
 

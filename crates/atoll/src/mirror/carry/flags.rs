@@ -44,6 +44,9 @@ pub(crate) struct Arguments {
     /// Pass by images that are named by catalogs and missing in their registries
     #[arg(long)]
     pub(super) skip_missing: bool,
+    /// Leave behind what is attached to images: signatures, attestations, lists of components
+    #[arg(long)]
+    pub(super) remove_signatures: bool,
     /// Transfers at a time
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,

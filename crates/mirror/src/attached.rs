@@ -1,0 +1,262 @@
+//! What is attached to images: signatures, attestations, lists of components.
+//!
+//! It is found under the tags that cosign makes of an image's digest, and in the registry's list of what refers to the image.
+//! Such a list becomes an index under the tag that stands in for it, so that archives can carry it, and targets that keep no
+//! lists have it all the same.
+//!
+//! Source: cosign, `specs/SIGNATURE_SPEC.md`; distribution-spec, referrers tag schema.
+
+mod index;
+mod lists;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::stream::{self, StreamExt as _};
+use model::Error;
+use oci::client::referrers_tag;
+use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
+
+use self::lists::Lists;
+use crate::content::{Content, Image, Origin, Wanted, Why};
+use crate::progress::{Amount, Phase, Progress};
+use crate::survey::{Surveyed, survey_with};
+
+/// What cosign's tags end with: signatures, attestations, lists of components.
+const SUFFIXES: [&str; 3] = ["sig", "att", "sbom"];
+/// How far it goes: what is attached to images, and what is attached to that, as the signature of an attestation is.
+const DEPTH: usize = 2;
+
+/// What could not be looked for or had.
+#[derive(Debug, Default)]
+pub struct Attached {
+    /// What another run may find.
+    pub failed: Vec<(Wanted, Error)>,
+    /// What registries do not give, or have in a form that is not known; the first of each repository.
+    pub refused: Vec<(Wanted, Error)>,
+}
+
+/// Adds to `content` what is attached to its images and to their parts, with at most `parallel` requests at a time.
+///
+/// A source is asked for the tags of each repository once, and for each image only where it keeps lists of referrers, or its
+/// tags are too many.
+pub async fn attach(
+    client: &Client,
+    content: &mut Content,
+    parallel: usize,
+    progress: &Progress,
+) -> Attached {
+    let mut finder = Finder {
+        client,
+        parallel,
+        lists: Lists::default(),
+        taken: content.images.iter().map(place).collect(),
+    };
+    let mut attached = Attached::default();
+    let mut begin = 0;
+    for _ in 0..DEPTH {
+        let subjects = subjects(content, begin);
+        begin = content.images.len();
+        let found = finder.find(&subjects, content, progress).await;
+        attached.add(found.failed);
+        if found.wanted.is_empty() {
+            break;
+        }
+        let surveyed = survey_with(client, found.wanted, found.indexes, parallel, progress).await;
+        let Surveyed {
+            content: mut news,
+            failed,
+        } = surveyed;
+        attached.add(failed);
+        index::leave_out_others(&mut news);
+        content.extend(news);
+    }
+    attached
+}
+
+/// To what the image of that tag is attached; nothing for others.
+pub(crate) fn subject(tag: &str) -> Option<Digest> {
+    let (own, suffix) = tag.split_once('.').unwrap_or((tag, ""));
+    let is_attached = suffix.is_empty() || SUFFIXES.contains(&suffix);
+    let digest = own.replacen('-', ":", 1);
+    is_attached.then(|| digest.parse().ok()).flatten()
+}
+
+/// To what everything is attached that the index of that tag lists; nothing for other tags.
+fn stands_in_for(tag: &Tag) -> Option<Digest> {
+    let has_suffix = tag.as_str().contains('.');
+    subject(tag.as_str()).filter(|_| !has_suffix)
+}
+
+impl Attached {
+    fn add(&mut self, failed: Vec<(Wanted, Error)>) {
+        for (wanted, error) in failed {
+            let repository =
+                |it: &Wanted| (it.source.registry.clone(), it.source.repository.clone());
+            match error {
+                Error::Unavailable { .. } => self.failed.push((wanted, error)),
+                _ if self
+                    .refused
+                    .iter()
+                    .any(|(it, _)| repository(it) == repository(&wanted)) => {}
+                _ => self.refused.push((wanted, error)),
+            }
+        }
+    }
+}
+
+/// Manifests to which something may be attached, by where they are; with the images they belong to, by place in the content.
+type Subjects = BTreeMap<(Origin, Digest), Vec<usize>>;
+
+/// Those of all images from `begin` on.
+fn subjects(content: &Content, begin: usize) -> Subjects {
+    let mut subjects = Subjects::new();
+    for (number, image) in content.images.iter().enumerate().skip(begin) {
+        let origin = Origin::of(&image.wanted.source);
+        for manifest in content.manifests_of(&image.digest) {
+            // An index that stands in for a list is nothing by itself.
+            if manifest.digest == image.digest && stands_in_for(&image.wanted.tag).is_some() {
+                continue;
+            }
+            let subject = (origin.clone(), manifest.digest.clone());
+            subjects.entry(subject).or_default().push(number);
+        }
+    }
+    subjects
+}
+
+/// Where an image goes, below the target's namespace.
+fn place(image: &Image) -> (Repository, Tag) {
+    (image.wanted.repository.clone(), image.wanted.tag.clone())
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    wanted: Vec<Wanted>,
+    /// Those that stand in for lists of registries.
+    indexes: BTreeMap<Digest, Manifest>,
+    failed: Vec<(Wanted, Error)>,
+}
+
+struct Finder<'a> {
+    client: &'a Client,
+    parallel: usize,
+    lists: Lists,
+    /// What has a name in the target already.
+    taken: BTreeSet<(Repository, Tag)>,
+}
+
+/// A tag of what is attached, and whether it is there.
+type Looked = (Tag, Result<Option<There>, Error>);
+
+/// What is there.
+enum There {
+    Tagged,
+    Listed(Box<Manifest>),
+}
+
+impl Finder<'_> {
+    async fn find(&mut self, subjects: &Subjects, content: &Content, progress: &Progress) -> Found {
+        let items = subjects.len() as u64;
+        progress.begin(Phase::Attaching, Amount { items, bytes: 0 });
+        self.lists
+            .read(self.client, subjects.keys(), self.parallel)
+            .await;
+        let mut found = Found::default();
+        let this = &*self;
+        let looks: Vec<_> = stream::iter(subjects)
+            .map(|((origin, digest), images)| async move {
+                let looked = this.look(origin, digest).await;
+                progress.add_items(1);
+                (images, digest, looked)
+            })
+            .buffered(self.parallel.max(1))
+            .collect()
+            .await;
+        for (images, digest, looked) in looks {
+            for (tag, there) in looked {
+                let mut wanted = images
+                    .iter()
+                    .map(|number| wanted(&content.images[*number], digest, &tag))
+                    .filter(|it| self.taken.insert((it.repository.clone(), it.tag.clone())));
+                match there {
+                    Ok(None) => {}
+                    Ok(Some(There::Tagged)) => found.wanted.extend(wanted),
+                    Ok(Some(There::Listed(index))) => {
+                        let pinned = wanted.map(|it| Wanted {
+                            source: it.source.with_digest(index.digest.clone()),
+                            ..it
+                        });
+                        found.wanted.extend(pinned);
+                        found.indexes.insert(index.digest.clone(), *index);
+                    }
+                    Err(error) => {
+                        found
+                            .failed
+                            .extend(wanted.next().map(|wanted| (wanted, error)));
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// What is attached to a manifest.
+    async fn look(&self, origin: &Origin, subject: &Digest) -> Vec<Looked> {
+        let mut looked = Vec::new();
+        // Of a kind that tags have no room for.
+        let Ok(own) = referrers_tag(subject) else {
+            return looked;
+        };
+        let keeps_lists = self.lists.has_referrers(&origin.registry);
+        for tag in tags(&own, keeps_lists) {
+            let there = match self.lists.tags_of(origin) {
+                Some(tags) => Ok(tags.contains(&tag)),
+                None => self.has(origin, &tag).await,
+            };
+            let there = there.map(|is_there| is_there.then_some(There::Tagged));
+            looked.push((tag, there));
+        }
+        if keeps_lists {
+            let reference = origin.reference(subject);
+            let listed = self.client.listed_referrers(&reference, subject).await;
+            let listed = listed.and_then(|listed| index::of(listed.unwrap_or_default()));
+            let listed = listed.map(|index| index.map(|index| There::Listed(Box::new(index))));
+            looked.push((own, listed));
+        }
+        looked
+    }
+
+    async fn has(&self, origin: &Origin, tag: &Tag) -> Result<bool, Error> {
+        let tagged = origin.tagged(tag);
+        Ok(self.client.manifest_digest(&tagged).await?.is_some())
+    }
+}
+
+/// The tags of what is attached. Where lists are kept, none stands in for them.
+fn tags(own: &Tag, keeps_lists: bool) -> Vec<Tag> {
+    let suffixed = SUFFIXES
+        .iter()
+        .filter_map(|suffix| format!("{own}.{suffix}").parse().ok());
+    let stands_in = (!keeps_lists).then(|| own.clone());
+    suffixed.chain(stands_in).collect()
+}
+
+/// What has `tag` beside `image`, goes where the image goes, and counts among the same.
+fn wanted(image: &Image, subject: &Digest, tag: &Tag) -> Wanted {
+    let source = &image.wanted.source;
+    Wanted {
+        source: Reference {
+            tag: Some(tag.clone()),
+            digest: None,
+            ..source.clone()
+        },
+        repository: image.wanted.repository.clone(),
+        tag: tag.clone(),
+        kind: image.wanted.kind,
+        why: vec![Why::Attached {
+            to: source.with_digest(subject.clone()),
+        }],
+        platforms: Vec::new(),
+        may_be_missing: true,
+    }
+}

@@ -1,0 +1,58 @@
+//! Indexes that stand in for a registry's lists.
+
+use std::collections::BTreeMap;
+
+use model::Error;
+use oci::store::Referrer;
+use oci::{Digest, Kind, Manifest, media_type};
+use serde_json::json;
+
+use super::stands_in_for;
+use crate::content::{Content, Image};
+
+/// The index of what was listed; nothing for an empty list. The same list always makes the same index.
+///
+/// Errors: TooLarge.
+pub(super) fn of(listed: Vec<Referrer>) -> Result<Option<Manifest>, Error> {
+    let entries: BTreeMap<_, _> = listed
+        .into_iter()
+        .map(|it| (it.digest.clone(), it))
+        .collect();
+    if entries.is_empty() {
+        return Ok(None);
+    }
+    let index = json!({
+        "schemaVersion": 2,
+        "mediaType": media_type::OCI_INDEX,
+        "manifests": entries.into_values().collect::<Vec<_>>(),
+    });
+    Manifest::parse(index.to_string().into(), None).map(Some)
+}
+
+/// Drops images that are tagged as such an index and are none: other tools give images tags of their own digests.
+pub(super) fn leave_out_others(content: &mut Content) {
+    let images = std::mem::take(&mut content.images);
+    let (kept, others): (Vec<_>, Vec<_>) = images
+        .into_iter()
+        .partition(|image| is_meant(image, content));
+    content.images = kept;
+    if !others.is_empty() {
+        content.forget_unused();
+    }
+}
+
+fn is_meant(image: &Image, content: &Content) -> bool {
+    let Some(subject) = stands_in_for(&image.wanted.tag) else {
+        return true;
+    };
+    let index = content.manifests.get(&image.digest);
+    let Some(Kind::Index { manifests }) = index.map(|it| &it.kind) else {
+        return false;
+    };
+    let refers = |digest: &Digest| {
+        let part = content.manifests.get(digest);
+        part.and_then(|part| part.subject.as_ref())
+            .is_some_and(|it| it.digest == subject)
+    };
+    !manifests.is_empty() && manifests.iter().all(|entry| refers(&entry.digest))
+}

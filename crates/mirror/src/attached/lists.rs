@@ -1,0 +1,85 @@
+//! What registries list: the tags of repositories, and what refers to an image.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::stream::{self, StreamExt as _};
+use oci::{Client, Digest, Tag};
+
+use super::SUFFIXES;
+use crate::content::Origin;
+
+/// How many pages of a repository's tags are read at least, before its images are asked about one by one.
+const PAGES: usize = 4;
+
+/// What was listed so far.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    /// Those tags that may be of something attached; nothing where the registry does not list them, or too many.
+    tags: BTreeMap<Origin, Option<BTreeSet<Tag>>>,
+    /// Whether a registry lists what refers to an image.
+    referrers: BTreeMap<String, bool>,
+}
+
+impl Lists {
+    /// Asks for what is not known yet of the repositories of `subjects`.
+    pub(super) async fn read(
+        &mut self,
+        client: &Client,
+        subjects: impl Iterator<Item = &(Origin, Digest)>,
+        parallel: usize,
+    ) {
+        let (mut repositories, mut registries) = (BTreeMap::<_, usize>::new(), BTreeMap::new());
+        for (origin, digest) in subjects {
+            if !self.tags.contains_key(origin) {
+                *repositories.entry(origin.clone()).or_default() += 1;
+            }
+            if !self.referrers.contains_key(&origin.registry) {
+                let reference = origin.reference(digest);
+                registries
+                    .entry(origin.registry.clone())
+                    .or_insert((reference, digest.clone()));
+            }
+        }
+        let mut tags = stream::iter(repositories)
+            .map(|(origin, images)| async move {
+                // As soon as the list costs more than asking for each tag, it is left.
+                let pages = PAGES.max(images * SUFFIXES.len());
+                let Origin {
+                    registry,
+                    repository,
+                } = &origin;
+                let listed = client.tags_within(registry, repository, pages).await;
+                let tags = listed.ok().flatten().map(attached);
+                (origin, tags)
+            })
+            .buffer_unordered(parallel.max(1));
+        while let Some((origin, listed)) = tags.next().await {
+            self.tags.insert(origin, listed);
+        }
+        for (registry, (reference, digest)) in registries {
+            let listed = client.listed_referrers(&reference, &digest).await;
+            // What fails now is asked for again, and told then.
+            let has = match listed {
+                Ok(listed) => listed.is_some(),
+                Err(error) => matches!(error, model::Error::Unavailable { .. }),
+            };
+            self.referrers.insert(registry, has);
+        }
+    }
+
+    /// The tags of a repository; nothing where each has to be asked for.
+    pub(super) fn tags_of(&self, origin: &Origin) -> Option<&BTreeSet<Tag>> {
+        self.tags.get(origin)?.as_ref()
+    }
+
+    pub(super) fn has_referrers(&self, registry: &str) -> bool {
+        self.referrers.get(registry).is_some_and(|has| *has)
+    }
+}
+
+/// Those that begin as tags of digests do: a repository may have hundreds of thousands of others.
+fn attached(tags: Vec<Tag>) -> BTreeSet<Tag> {
+    let is_one =
+        |tag: &Tag| tag.as_str().starts_with("sha256-") || tag.as_str().starts_with("sha512-");
+    tags.into_iter().filter(is_one).collect()
+}

@@ -1,0 +1,202 @@
+//! A registry with faults: what stands between a client and a registry, and answers some requests by itself.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use mirror::publish::Target;
+use oci::{Client, ClientOptions};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::server::Server;
+
+/// What goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// That status is answered.
+    Status(u16),
+    /// Too many requests: come again after so many seconds.
+    Busy(u64),
+    /// The connection breaks in the middle of the answer.
+    Reset,
+    /// Half of the answer is sent as if it were all.
+    Short,
+    /// The last byte of the answer is another one.
+    Wrong,
+}
+
+/// Which requests meet a fault.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) method: &'static str,
+    /// What the path has in it.
+    pub(crate) path: String,
+    /// How many of them; later ones are answered by the registry.
+    pub(crate) times: usize,
+    pub(crate) fault: Fault,
+}
+
+pub(crate) struct Faulty {
+    pub(crate) address: String,
+    pub(crate) client: Client,
+    shared: Arc<Shared>,
+    serving: JoinHandle<()>,
+}
+
+struct Shared {
+    upstream: String,
+    http: reqwest::Client,
+    rules: Vec<(Rule, AtomicUsize)>,
+    requests: Mutex<Vec<String>>,
+}
+
+impl Faulty {
+    pub(crate) async fn start(upstream: &Server, rules: Vec<Rule>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let shared = Arc::new(Shared {
+            upstream: upstream.address.clone(),
+            http: service::http_client(None, false).unwrap(),
+            rules: rules
+                .into_iter()
+                .map(|rule| (rule, AtomicUsize::new(0)))
+                .collect(),
+            requests: Mutex::default(),
+        });
+        let router = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&shared));
+        let serving = tokio::spawn(async { axum::serve(listener, router).await.unwrap() });
+        let options = ClientOptions {
+            plain_http: true,
+            ..ClientOptions::default()
+        };
+        Self {
+            address,
+            client: Client::new(options).unwrap(),
+            shared,
+            serving,
+        }
+    }
+
+    /// As a target, below a namespace.
+    pub(crate) fn target(&self) -> Target {
+        Target {
+            client: self.client.clone(),
+            registry: self.address.clone(),
+            namespace: "ns".into(),
+            max_components: 0,
+        }
+    }
+
+    /// Method and path of all requests so far that have `part` in them.
+    pub(crate) fn requests(&self, part: &str) -> Vec<String> {
+        let requests = self.shared.requests.lock().unwrap();
+        requests
+            .iter()
+            .filter(|it| it.contains(part))
+            .cloned()
+            .collect()
+    }
+}
+
+impl Drop for Faulty {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl Shared {
+    fn fault(&self, method: &str, path: &str) -> Option<Fault> {
+        let (rule, met) = self
+            .rules
+            .iter()
+            .find(|(rule, _)| rule.method == method && path.contains(&rule.path))?;
+        let is_met = met.fetch_add(1, Ordering::SeqCst) < rule.times;
+        is_met.then_some(rule.fault)
+    }
+
+    async fn forward(&self, request: Request) -> (StatusCode, HeaderMap, Bytes) {
+        let (parts, body) = request.into_parts();
+        let url = format!("http://{}{}", self.upstream, parts.uri);
+        // With the host that was asked: the registry's own links lead here.
+        let mut forwarded = self
+            .http
+            .request(parts.method, url)
+            .headers(parts.headers.clone());
+        if parts.headers.contains_key(header::CONTENT_LENGTH) {
+            forwarded = forwarded.body(reqwest::Body::wrap_stream(body.into_data_stream()));
+        }
+        let response = forwarded.send().await.unwrap();
+        let (status, headers) = (response.status(), response.headers().clone());
+        (status, headers, response.bytes().await.unwrap())
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (method, path) = (request.method().to_string(), request.uri().to_string());
+    shared
+        .requests
+        .lock()
+        .unwrap()
+        .push(format!("{method} {path}"));
+    let fault = shared.fault(&method, &path);
+    let refusal = match fault {
+        Some(Fault::Status(status)) => Some((status, None)),
+        Some(Fault::Busy(seconds)) => Some((429, Some(seconds))),
+        _ => None,
+    };
+    if let Some((status, after)) = refusal {
+        let mut response = Response::builder().status(status);
+        if let Some(seconds) = after {
+            response = response.header(header::RETRY_AFTER, seconds);
+        }
+        return response.body(Body::empty()).unwrap();
+    }
+    if fault == Some(Fault::Reset) && method != "GET" {
+        return broken(
+            StatusCode::OK,
+            HeaderMap::new(),
+            &Bytes::from_static(b"broken"),
+        );
+    }
+    let (status, headers, body) = shared.forward(request).await;
+    match fault {
+        Some(Fault::Reset) => broken(status, headers, &body),
+        Some(Fault::Short) => whole(status, headers, body.slice(..body.len() / 2), true),
+        Some(Fault::Wrong) => {
+            let mut body = body.to_vec();
+            *body.last_mut().unwrap() ^= 1;
+            whole(status, headers, body.into(), true)
+        }
+        _ => whole(status, headers, body, method != "HEAD"),
+    }
+}
+
+fn whole(status: StatusCode, mut headers: HeaderMap, body: Bytes, has_length: bool) -> Response {
+    if has_length {
+        headers.insert(header::CONTENT_LENGTH, body.len().into());
+    }
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// Half of the body, and then the connection ends.
+fn broken(status: StatusCode, mut headers: HeaderMap, body: &Bytes) -> Response {
+    headers.insert(header::CONTENT_LENGTH, body.len().into());
+    let half: Result<Bytes, std::io::Error> = Ok(body.slice(..body.len() / 2));
+    let end = Err(std::io::Error::other("the connection breaks here"));
+    let mut response = Response::new(Body::from_stream(stream::iter([half, end])));
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    response
+}
