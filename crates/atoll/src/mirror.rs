@@ -7,6 +7,7 @@ mod init;
 mod list;
 mod list_operators;
 pub(crate) mod peer;
+mod releases;
 mod verify;
 mod version;
 

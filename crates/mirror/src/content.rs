@@ -42,6 +42,13 @@ pub enum Why {
         package: String,
         bundle: String,
     },
+    /// It is the release of that name, in that channel, or named by its image.
+    Release {
+        release: String,
+        channel: Option<String>,
+    },
+    /// That release consists of it.
+    Component { release: String, component: String },
     /// It is a catalog of operators.
     Catalog { catalog: String },
     /// It is attached to that image: a signature, an attestation, a list of components.
@@ -186,6 +193,13 @@ impl fmt::Display for Why {
                     f,
                     "needed by bundle {bundle} of package {package} in {catalog}"
                 )
+            }
+            Self::Release { release, channel } => match channel {
+                Some(channel) => write!(f, "release {release} of channel {channel}"),
+                None => write!(f, "release {release}, named in platform.release"),
+            },
+            Self::Component { release, component } => {
+                write!(f, "component {component} of release {release}")
             }
             Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
             Self::Attached { to } => write!(f, "attached to {to}"),

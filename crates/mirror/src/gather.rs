@@ -7,7 +7,7 @@ use std::sync::Arc;
 use catalog::cache::Cache;
 use model::Error;
 use model::image_set::{self, Mirror, Operator};
-use model::mirror_metadata::{CatalogStart, ImageType};
+use model::mirror_metadata::{CatalogStart, ImageType, PastMirror};
 use oci::image::Place;
 use oci::{Client, Platform, Reference, Repository, Tag, Target};
 
@@ -15,6 +15,7 @@ use crate::config::{Source, expression};
 use crate::content::{Wanted, Why};
 use crate::names;
 use crate::operators::{self, Choice, Of, Opened};
+use crate::platform::{self, Releases, Sources};
 use crate::progress::{Amount, Phase, Progress};
 
 /// How many hexadecimal digits of their digests tell images of one repository apart that have no tags.
@@ -38,6 +39,8 @@ pub struct Catalog {
 #[derive(Debug, Default)]
 pub struct Gathered {
     pub catalogs: Vec<Catalog>,
+    /// Releases of the platform, whose images are among the others.
+    pub releases: Releases,
     /// Each image once, with all its reasons.
     pub wanted: Vec<Wanted>,
     /// What people should know: images that are blocked, entries that are no references, bundles that were left out.
@@ -49,20 +52,23 @@ pub struct Gathered {
 pub struct Options<'a> {
     /// For what is temporary.
     pub scratch: &'a Path,
+    /// Where releases are asked for.
+    pub platform: &'a Sources,
     /// Whether images that catalogs name may be missing in their registries.
     pub skip_missing: bool,
     /// Units: seconds since 1970.
     pub now: i64,
 }
 
-/// Reads the catalogs of the set and collects its images. `started` is from where former runs took the catalogs.
+/// Reads the catalogs and releases of the set and collects its images. `last` is the former run, from whose beginnings this one
+/// goes on.
 ///
-/// Errors: a catalog that cannot be read, or does not have what is wanted; Invalid – references that are none, or releases and
+/// Errors: a catalog or channel that cannot be read, or does not have what is wanted; Invalid – references that are none, or
 /// charts.
 pub async fn gather(
     client: &Client,
     mirror: &Mirror,
-    started: &[CatalogStart],
+    last: Option<&PastMirror>,
     options: Options<'_>,
     progress: &Progress,
 ) -> Result<Gathered, Error> {
@@ -70,10 +76,12 @@ pub async fn gather(
     let items = mirror.operators.len() as u64;
     progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
     let mut gathered = Gathered::default();
+    let started = last.map_or(&[][..], |it| &it.operators);
     for operator in &mirror.operators {
         gathered.catalog(client, operator, started, options).await?;
         progress.add_items(1);
     }
+    gathered.releases(client, mirror, last, options).await?;
     gathered
         .wanted
         .extend(additional(&mirror.additional_images)?);
@@ -127,6 +135,25 @@ impl Gathered {
         Ok(())
     }
 
+    async fn releases(
+        &mut self,
+        client: &Client,
+        mirror: &Mirror,
+        last: Option<&PastMirror>,
+        options: Options<'_>,
+    ) -> Result<(), Error> {
+        let started = last.map_or(&[][..], |it| &it.platforms);
+        let Options {
+            platform, scratch, ..
+        } = options;
+        let found =
+            platform::releases(client, &mirror.platform, started, platform, scratch).await?;
+        let (releases, wanted) = found;
+        self.wanted.extend(wanted);
+        self.releases = releases;
+        Ok(())
+    }
+
     fn note_left_out(&mut self, catalog: &str, choice: &Choice) {
         for (package, part) in choice {
             for (channel, bundles) in &part.left_out {
@@ -160,25 +187,17 @@ impl Gathered {
 
 /// What is not known how to be carried is not passed by in silence.
 fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
-    let image_set::Platform {
-        graph,
-        channels,
-        release,
-        kube_virt_container,
-        ..
-    } = &mirror.platform;
-    let has_releases = *graph || *kube_virt_container || !channels.is_empty() || release.is_some();
     let has_charts = mirror.helm != image_set::Helm::default();
     let mut operators = mirror.operators.iter();
     let has_templates = operators.any(|it| it.target_catalog_source_template.is_some());
     let refused = [
-        ("mirror.platform", has_releases),
+        ("mirror.platform.graph", mirror.platform.graph),
         ("mirror.helm", has_charts),
         ("targetCatalogSourceTemplate", has_templates),
     ];
     match refused.into_iter().find(|(_, is_asked)| *is_asked) {
         Some((field, _)) => {
-            let reason = "this version carries operators and additionalImages, without this: take it out of the set";
+            let reason = "this version carries releases, operators and additionalImages, without this: take it out of the set";
             Err(Error::invalid(field, reason))
         }
         None => Ok(()),
@@ -233,7 +252,7 @@ fn unbounded(operator: &Operator) -> Operator {
     operator
 }
 
-fn platforms(instances: &[image_set::Instance]) -> Vec<Platform> {
+pub(crate) fn platforms(instances: &[image_set::Instance]) -> Vec<Platform> {
     let platforms = instances.iter().map(|it| Platform {
         architecture: it.architecture.clone(),
         os: it.os.clone(),

@@ -13,6 +13,7 @@ pub mod gather;
 pub mod history;
 pub mod names;
 pub mod operators;
+pub mod platform;
 pub mod progress;
 pub mod publish;
 pub mod results;

@@ -75,9 +75,11 @@ impl Arguments {
                 return Err(model::Error::invalid("arguments", reason));
             }
         };
+        let platform = self.releases.sources(self.ca_pem()?.as_deref())?;
         let setup = Setup {
             client: &source,
             set: &set,
+            platform: &platform,
             limits: Limits {
                 parallel: self.max_per_registry.get(),
                 goes_on: self.continue_on_error,

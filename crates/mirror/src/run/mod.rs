@@ -14,6 +14,7 @@ use model::image_set::{ImageSet, Mirror};
 use oci::Client;
 
 use crate::content::{Content, Wanted};
+use crate::platform::Sources;
 use crate::progress::{Amount, Progress};
 use crate::publish::{Limits, Published, Target};
 use crate::results;
@@ -30,6 +31,8 @@ pub struct Setup<'a> {
     /// For the sources.
     pub client: &'a Client,
     pub set: &'a ImageSet,
+    /// Where releases of the platform are asked for.
+    pub platform: &'a Sources,
     pub limits: Limits,
     /// Whether images that are found inside content may be missing in their registries.
     pub skip_missing: bool,

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use catalog::cache::Cache;
 use model::Error;
+use model::image_set::Mirror;
+use model::mirror_metadata::ChannelStart;
 
 use super::Setup;
 use crate::attached::attach;
@@ -15,6 +17,7 @@ use crate::content::{Content, Image, Wanted};
 use crate::gather::{self, Catalog, gather};
 use crate::history::Former;
 use crate::operators::{self, Choice, Original};
+use crate::platform::Releases;
 use crate::survey::{Surveyed, survey};
 
 /// How many failures one error tells; the others are counted.
@@ -23,7 +26,11 @@ const TOLD: usize = 20;
 /// What a run will carry.
 #[derive(Debug)]
 pub struct Prepared {
+    /// What was wanted, with the versions that were chosen.
+    pub mirror: Mirror,
     pub catalogs: Vec<PreparedCatalog>,
+    /// From where later runs go on in the channels of releases.
+    pub channels: Vec<ChannelStart>,
     pub content: Content,
     /// Images that former runs have carried.
     pub known: Vec<Image>,
@@ -54,15 +61,15 @@ pub async fn prepare(setup: Setup<'_>, former: &Former) -> Result<Prepared, Erro
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let options = gather::Options {
         scratch: scratch.path(),
+        platform: setup.platform,
         skip_missing: setup.skip_missing,
         now: setup.now,
     };
     let Setup {
         client, progress, ..
     } = setup;
-    let started = former.metadata();
-    let started = started.map_or(&[][..], |it| &it.past_mirror.operators);
-    let gathered = gather(client, &setup.set.mirror, started, options, progress).await?;
+    let last = former.metadata().map(|it| &it.past_mirror);
+    let gathered = gather(client, &setup.set.mirror, last, options, progress).await?;
     let mut notes = gathered.notes;
     let (mut known, wanted) = former.divide(gathered.wanted, None)?;
     let surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
@@ -97,8 +104,14 @@ pub async fn prepare(setup: Setup<'_>, former: &Former) -> Result<Prepared, Erro
             index,
         });
     }
+    let Releases { platform, starts } = gathered.releases;
     Ok(Prepared {
+        mirror: Mirror {
+            platform,
+            ..setup.set.mirror.clone()
+        },
         catalogs,
+        channels: starts,
         content,
         known,
         failed,

@@ -9,6 +9,8 @@ mod attached;
 mod faults;
 mod faulty;
 mod history;
+mod releases;
 mod runs;
 mod server;
 mod sets;
+mod site;

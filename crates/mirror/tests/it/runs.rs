@@ -133,6 +133,7 @@ pub(crate) fn setup<'a>(
     Setup {
         client: &source.client,
         set,
+        platform: &source.platform,
         limits: Limits {
             parallel: 4,
             goes_on: false,

@@ -1,6 +1,8 @@
 //! A registry on a free port, without TLS and logins.
 
+use mirror::platform::Sources;
 use mirror::publish::Target;
+use mirror::web::Web;
 use oci::{Client, ClientOptions};
 use registry::{HttpAddr, Settings};
 use service::CancellationToken;
@@ -10,6 +12,7 @@ use tempfile::TempDir;
 pub(crate) struct Server {
     pub(crate) address: String,
     pub(crate) client: Client,
+    pub(crate) platform: Sources,
     shutdown: CancellationToken,
     _running: Running,
     _folder: TempDir,
@@ -39,6 +42,11 @@ impl Server {
         Self {
             address: running.address().to_string(),
             client: Client::new(options).unwrap(),
+            platform: Sources {
+                web: Web::new(None).unwrap(),
+                updates: None,
+                version_filter: None,
+            },
             shutdown,
             _running: running,
             _folder: folder,

@@ -8,6 +8,7 @@ use oci::{Client, ClientOptions};
 use service::Error;
 
 use super::destination::Destination;
+use crate::mirror::releases;
 
 /// What is carried, from where, and how.
 #[derive(Debug, Clone, Args)]
@@ -59,6 +60,8 @@ pub(crate) struct Arguments {
     /// Certificates (PEM) that are trusted besides the system's
     #[arg(long, value_name = "FILE")]
     pub(super) ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) releases: releases::Arguments,
     /// Accept sources without TLS
     #[arg(long)]
     pub(super) source_use_http: bool,
@@ -79,13 +82,20 @@ impl Arguments {
     /// Errors: a file of them that cannot be read.
     pub(super) fn client(&self, insecure: bool) -> Result<Client, model::Error> {
         let unusable = |e: Error| model::Error::invalid("logins", e.to_string());
-        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
         let options = ClientOptions {
             credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
-            ca_pem: ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))?,
+            ca_pem: self.ca_pem()?,
             insecure,
             ..ClientOptions::default()
         };
         Client::new(options)
+    }
+
+    /// Certificates that are trusted besides the system's.
+    ///
+    /// Errors: Invalid – the file cannot be read.
+    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
+        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
+        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
     }
 }

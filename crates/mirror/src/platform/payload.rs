@@ -1,0 +1,258 @@
+//! What a release consists of, out of its image.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use model::Error;
+use model::image_set::Platform as Wish;
+use oci::image::{Wanted, fetch_files};
+use oci::{Client, Digest, Kind, Platform, Reference};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::select::architectures;
+
+/// The images of the components, as an ImageStream.
+const REFERENCES: &str = "release-manifests/image-references";
+/// The version.
+const METADATA: &str = "release-manifests/release-metadata";
+/// Which disk images belong to it, as a ConfigMap.
+const BOOT_IMAGES: &str = "release-manifests/0000_50_installer_coreos-bootimages.yaml";
+/// Where metadata has an architecture that the image does not have: that of all.
+const ARCHITECTURE: &str = "release.openshift.io/architecture";
+/// What the disk image of virtual machines is called. Source: the peer.
+const DISK_IMAGE: &str = "kube-virt-container";
+/// For which architectures there are any, as Go names them, and as releases do. Source: the peer.
+const DISK_ARCHITECTURES: [(&str, &str); 2] = [("amd64", "x86_64"), ("s390x", "s390x")];
+/// Units: bytes. The longest of these files takes half of one percent of it.
+const FILE_LIMIT_BYTES: u64 = 64 << 20;
+
+/// A release.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Payload {
+    /// Its image by digest: an index, or one image.
+    pub(super) image: Reference,
+    pub(super) digest: Digest,
+    pub(super) version: String,
+    /// As the tags of releases name it: `x86_64`, `aarch64`, `multi`.
+    pub(super) architecture: String,
+    /// The images of its components, by name.
+    pub(super) components: Vec<(String, Reference)>,
+}
+
+#[derive(Deserialize)]
+struct ImageStream {
+    spec: Spec,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    #[serde(default)]
+    tags: Vec<Component>,
+}
+
+#[derive(Deserialize)]
+struct Component {
+    name: String,
+    from: From,
+}
+
+#[derive(Deserialize)]
+struct From {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    version: String,
+    #[serde(default)]
+    metadata: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+struct ConfigMap {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    stream: String,
+}
+
+/// Reads what a release consists of. `wish` tells which disk images belong to it.
+///
+/// Errors: NotFound – no such image; Invalid – it is no release; others as the client's.
+pub(super) async fn read(
+    client: &Client,
+    release: &Reference,
+    wish: &Wish,
+    scratch: &Path,
+) -> Result<Payload, Error> {
+    let folder = tempfile::Builder::new()
+        .prefix("release-")
+        .tempdir_in(scratch)
+        .map_err(|e| Error::internal("making a temporary folder", e))?;
+    let opened = Opened::open(client, release, folder.path()).await?;
+    let [references, metadata] = opened.files([REFERENCES, METADATA]).await?;
+    let metadata: Metadata = opened.json(METADATA, &metadata)?;
+    let stream: ImageStream = opened.json(REFERENCES, &references)?;
+    let mut components = Vec::new();
+    for Component { name, from } in stream.spec.tags {
+        let image = from.name.parse();
+        let image = image.map_err(|e: Error| opened.wrong(REFERENCES, format!("{name}: {e}")))?;
+        components.push((name, image));
+    }
+    if components.is_empty() {
+        return Err(opened.wrong(REFERENCES, "it names no images"));
+    }
+    if wish.kube_virt_container {
+        let [boot] = opened.files([BOOT_IMAGES]).await?;
+        components.extend(opened.disk_images(&boot, wish)?);
+    }
+    let architecture = match metadata.metadata.get(ARCHITECTURE).and_then(Value::as_str) {
+        Some(own) => own.to_owned(),
+        None => opened.architecture().await?,
+    };
+    Ok(Payload {
+        image: release.with_digest(opened.digest.clone()),
+        digest: opened.digest,
+        version: metadata.version,
+        architecture,
+        components,
+    })
+}
+
+/// The image of a release: of an index, its first one, since these files are the same in all.
+struct Opened<'a> {
+    client: &'a Client,
+    /// One image by digest.
+    image: Reference,
+    /// What stands for the release: an index, or that image.
+    digest: Digest,
+    folder: &'a Path,
+}
+
+impl<'a> Opened<'a> {
+    async fn open(
+        client: &'a Client,
+        release: &Reference,
+        folder: &'a Path,
+    ) -> Result<Self, Error> {
+        let manifest = client.pull_manifest(release).await?;
+        let digest = manifest.digest.clone();
+        let image = match &manifest.kind {
+            Kind::Index { manifests } => {
+                let first = manifests.first();
+                let first = first.ok_or_else(|| {
+                    Error::invalid("release", format!("{release} is an empty index"))
+                })?;
+                first.digest.clone()
+            }
+            Kind::Image { .. } | Kind::Schema1 { .. } => digest.clone(),
+        };
+        Ok(Self {
+            client,
+            image: release.with_digest(image),
+            digest,
+            folder,
+        })
+    }
+
+    /// Takes files out of it.
+    async fn files<const N: usize>(&self, paths: [&str; N]) -> Result<[Vec<u8>; N], Error> {
+        let wanted = paths.map(|path| Wanted {
+            path: path.to_owned(),
+            destination: self.folder.join(path.replace('/', "-")),
+        });
+        let fetched = fetch_files(self.client, &self.image, &any(), &wanted).await;
+        fetched.map_err(|error| match error {
+            Error::NotFound { kind, id } if kind != "image" => {
+                let reason = format!("{id} is not in {}: it is no release", self.image);
+                Error::invalid("release", reason)
+            }
+            other => other,
+        })?;
+        let mut read = paths.map(|_| Vec::new());
+        for ((wanted, path), bytes) in wanted.iter().zip(paths).zip(&mut read) {
+            let failed = |e| Error::internal(format!("reading {path} of a release"), e);
+            let file = tokio::fs::metadata(&wanted.destination);
+            if file.await.map_err(failed)?.len() > FILE_LIMIT_BYTES {
+                return Err(self.wrong(path, format!("it is longer than {FILE_LIMIT_BYTES} bytes")));
+            }
+            *bytes = tokio::fs::read(&wanted.destination).await.map_err(failed)?;
+        }
+        Ok(read)
+    }
+
+    fn json<T: DeserializeOwned>(&self, path: &str, bytes: &[u8]) -> Result<T, Error> {
+        serde_json::from_slice(bytes).map_err(|e| self.wrong(path, e))
+    }
+
+    /// The disk images of virtual machines, for the architectures that are asked for and have any.
+    fn disk_images(
+        &self,
+        config_map: &[u8],
+        wish: &Wish,
+    ) -> Result<Vec<(String, Reference)>, Error> {
+        let wrong = |reason: String| self.wrong(BOOT_IMAGES, reason);
+        let text = str::from_utf8(config_map).map_err(|e| wrong(e.to_string()))?;
+        let config_map: ConfigMap = serde_yaml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let stream: Value = self.json(BOOT_IMAGES, config_map.data.stream.as_bytes())?;
+        let asked = disk_architectures(wish);
+        let mut images = Vec::new();
+        for architecture in &asked {
+            let image = &stream["architectures"][architecture]["images"]["kubevirt"]["digest-ref"];
+            let Some(image) = image.as_str() else {
+                continue;
+            };
+            let image = image.parse().map_err(|e: Error| wrong(e.to_string()))?;
+            let name = match asked.as_slice() {
+                [_] => DISK_IMAGE.to_owned(),
+                _ => format!("{DISK_IMAGE}-{architecture}"),
+            };
+            images.push((name, image));
+        }
+        if images.is_empty() {
+            let asked = asked.join(", ");
+            return Err(wrong(format!(
+                "it has no disk image of KubeVirt for {asked}: leave kubeVirtContainer out"
+            )));
+        }
+        Ok(images)
+    }
+
+    async fn architecture(&self) -> Result<String, Error> {
+        let config = oci::image::config(self.client, &self.image, &any()).await?;
+        match config["architecture"].as_str() {
+            Some("amd64") => Ok("x86_64".to_owned()),
+            Some("arm64") => Ok("aarch64".to_owned()),
+            Some(other) if !other.is_empty() => Ok(other.to_owned()),
+            _ => {
+                let reason = format!("{} does not say its architecture", self.image);
+                Err(Error::invalid("release", reason))
+            }
+        }
+    }
+
+    fn wrong(&self, path: &str, reason: impl std::fmt::Display) -> Error {
+        Error::invalid("release", format!("{path} of {}: {reason}", self.image))
+    }
+}
+
+/// Nothing is chosen by it: the image is named by digest, and no index.
+fn any() -> Platform {
+    Platform::linux("")
+}
+
+fn disk_architectures(wish: &Wish) -> Vec<&'static str> {
+    let asked = architectures(wish);
+    let instances = wish.platforms.iter().map(|it| it.architecture.as_str());
+    let asked: Vec<&str> = match wish.platforms.as_slice() {
+        [] => asked.iter().map(String::as_str).collect(),
+        _ => instances.collect(),
+    };
+    let known = DISK_ARCHITECTURES.iter();
+    let is_asked = |(go, _): &&(&str, &str)| asked.contains(go) || asked.contains(&"multi");
+    known.filter(is_asked).map(|(_, own)| *own).collect()
+}

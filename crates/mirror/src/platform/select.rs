@@ -1,0 +1,193 @@
+//! The releases that a set names.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::Error;
+use model::image_set::{Platform, ReleaseChannel, ReleaseKind};
+use model::mirror_metadata::ChannelStart;
+use semver::Version;
+
+use super::across::journey;
+use super::graph::{Graph, Release};
+use super::settings::Sources;
+use super::span::{self, Span};
+use super::updates::Updates;
+
+/// What is carried where no architecture is named.
+const DEFAULT_ARCHITECTURE: &str = "amd64";
+/// The architecture of releases whose images are indexes of all.
+const ALL_ARCHITECTURES: &str = "multi";
+
+/// A release that is carried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chosen {
+    /// The reference of its image.
+    pub(super) payload: String,
+    /// Of a release that the configuration names by its image, neither is known yet.
+    pub(super) named: Option<Named>,
+}
+
+/// By what a release was chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) version: Version,
+    pub(super) channel: String,
+}
+
+/// What a set names.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Selection {
+    /// Each once, by its image.
+    pub(super) releases: Vec<Chosen>,
+    /// The configuration with the versions that were chosen.
+    pub(super) platform: Platform,
+    /// From where later runs go on.
+    pub(super) starts: Vec<ChannelStart>,
+}
+
+/// Asks the update services which releases a configuration names. `started` is from where former runs went.
+///
+/// Errors: Invalid – a channel or version that is not there, or an answer that is no graph; Unavailable.
+pub(super) async fn select(
+    platform: &Platform,
+    started: &[ChannelStart],
+    sources: &Sources,
+) -> Result<Selection, Error> {
+    let mut selection = Selection {
+        platform: platform.clone(),
+        ..Selection::default()
+    };
+    if let Some(release) = &platform.release {
+        selection.add(release, None);
+    }
+    if platform.channels.is_empty() {
+        return Ok(selection);
+    }
+    let architectures = architectures(platform);
+    if platform.platforms.is_empty() {
+        selection.platform.architectures.clone_from(&architectures);
+    }
+    let mut updates = Updates::new(sources);
+    let mut spans: BTreeMap<&str, Span> = BTreeMap::new();
+    for architecture in &architectures {
+        let own = of_architecture(platform, started, sources, &mut updates, architecture).await?;
+        for (channel, own_span) in own.spans {
+            let whole = spans.entry(channel).or_insert_with(|| own_span.clone());
+            whole.min = own_span.min.min(whole.min.clone());
+            whole.max = own_span.max.max(whole.max.clone());
+        }
+        for (payload, named) in own.releases {
+            selection.add(&payload, Some(named));
+        }
+    }
+    for channel in &mut selection.platform.channels {
+        if let Some(span) = spans.get(channel.name.as_str()) {
+            selection.starts.extend(start(channel, span, started));
+            resolve(channel, span);
+        }
+    }
+    Ok(selection)
+}
+
+impl Selection {
+    fn add(&mut self, payload: &str, named: Option<Named>) {
+        if self.releases.iter().all(|it| it.payload != payload) {
+            let payload = payload.to_owned();
+            self.releases.push(Chosen { payload, named });
+        }
+    }
+}
+
+#[derive(Default)]
+struct Own<'a> {
+    spans: Vec<(&'a str, Span)>,
+    releases: Vec<(String, Named)>,
+}
+
+impl Own<'_> {
+    fn add(&mut self, channel: &str, release: &Release) {
+        let named = Named {
+            version: release.version.clone(),
+            channel: channel.to_owned(),
+        };
+        self.releases.push((release.payload.clone(), named));
+    }
+}
+
+/// The architectures that are asked for.
+pub(super) fn architectures(platform: &Platform) -> Vec<String> {
+    match platform.architectures.as_slice() {
+        // Parts of indexes are wanted, and only releases for all have those.
+        _ if !platform.platforms.is_empty() => vec![ALL_ARCHITECTURES.to_owned()],
+        [] => vec![DEFAULT_ARCHITECTURE.to_owned()],
+        some => some.to_vec(),
+    }
+}
+
+async fn of_architecture<'a>(
+    platform: &'a Platform,
+    started: &[ChannelStart],
+    sources: &Sources,
+    updates: &mut Updates<'_>,
+    architecture: &str,
+) -> Result<Own<'a>, Error> {
+    let mut own = Own::default();
+    let mut carried = Vec::new();
+    for channel in &platform.channels {
+        let graph = updates.graph(channel.kind, architecture, &channel.name);
+        let graph = graph.await?;
+        let start = started_at(&channel.name, started);
+        let filter = sources.version_filter.as_ref();
+        let span = span::span(channel, &graph, start.as_ref(), filter)?;
+        let releases = span::releases(channel, &span, &graph)?;
+        let versions = || releases.iter().map(|it| &it.version);
+        if channel.kind == ReleaseKind::Ocp
+            && let (Some(min), Some(max)) = (versions().min(), versions().max())
+        {
+            let (min, max) = (min.clone(), max.clone());
+            carried.push((channel.name.as_str(), Span { min, max }));
+        }
+        for release in releases {
+            own.add(&channel.name, release);
+        }
+        own.spans.push((&channel.name, span));
+    }
+    let carried: Vec<_> = carried.iter().map(|(name, span)| (*name, span)).collect();
+    if let Some(journey) = journey(&carried)? {
+        let mut graphs: BTreeMap<String, Graph> = BTreeMap::new();
+        for channel in &journey.channels {
+            let graph = updates.graph(ReleaseKind::Ocp, architecture, channel);
+            graphs.insert(channel.clone(), Arc::unwrap_or_clone(graph.await?));
+        }
+        for (channel, release) in journey.releases(&graphs)? {
+            own.add(channel, release);
+        }
+    }
+    Ok(own)
+}
+
+fn started_at(channel: &str, started: &[ChannelStart]) -> Option<Version> {
+    let start = started.iter().find(|it| it.channel == channel)?;
+    start.min_version.parse().ok()
+}
+
+/// What is remembered of a channel: nothing of one that is bounded by the configuration.
+fn start(channel: &ReleaseChannel, span: &Span, started: &[ChannelStart]) -> Option<ChannelStart> {
+    let is_bounded = !channel.min_version.is_empty() && !channel.max_version.is_empty();
+    if channel.full || is_bounded {
+        return None;
+    }
+    let start = started_at(&channel.name, started);
+    Some(ChannelStart {
+        channel: channel.name.clone(),
+        min_version: start.unwrap_or_else(|| span.min.clone()).to_string(),
+    })
+}
+
+/// Writes the versions into a channel, as metadata has it. Source: the peer, for whom a range is all of it.
+fn resolve(channel: &mut ReleaseChannel, span: &Span) {
+    channel.full |= !channel.min_version.is_empty() && !channel.max_version.is_empty();
+    channel.min_version = span.min.to_string();
+    channel.max_version = span.max.to_string();
+}

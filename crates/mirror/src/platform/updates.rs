@@ -1,0 +1,135 @@
+//! The client of update services.
+//!
+//! Source: Cincinnati, `/v1/graph`, as the peer asks it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::Error;
+use model::image_set::ReleaseKind;
+use uuid::Uuid;
+
+use super::across::Name;
+use super::graph::{Graph, Release};
+use super::settings::Sources;
+use super::span::of_channel;
+use crate::web::shown;
+
+const MEDIA_TYPE: &str = "application/json";
+/// Units: bytes. The whole graph of a platform takes a few.
+const GRAPH_LIMIT_BYTES: u64 = 64 << 20;
+
+/// Upgrade graphs, each asked for once.
+#[derive(Debug)]
+pub struct Updates<'a> {
+    sources: &'a Sources,
+    /// By which a service tells who asks.
+    id: Uuid,
+    graphs: BTreeMap<Key, Arc<Graph>>,
+}
+
+/// Platform, architecture and channel; the service of OKD tells all at once.
+type Key = (&'static str, String, String);
+
+impl<'a> Updates<'a> {
+    pub fn new(sources: &'a Sources) -> Self {
+        Self {
+            sources,
+            id: Uuid::new_v4(),
+            graphs: BTreeMap::new(),
+        }
+    }
+
+    /// The graph of a channel that has releases, for an architecture as Go names it, or `multi`.
+    ///
+    /// Errors: Invalid – there is no such channel, or what the service answers is no graph; NotFound – there is no such
+    /// service; Unavailable.
+    pub async fn graph(
+        &mut self,
+        kind: ReleaseKind,
+        architecture: &str,
+        channel: &str,
+    ) -> Result<Arc<Graph>, Error> {
+        let graph = self.ask(kind, architecture, channel).await?;
+        if !graph.is_empty() {
+            return Ok(graph);
+        }
+        let meant = self.meant(kind, architecture, channel).await;
+        let meant = meant.map_or_else(String::new, |meant| format!("; {meant} may be meant"));
+        let service = shown(&self.sources.updates_of(kind));
+        let reason = format!("has no releases for {architecture}, says {service}{meant}");
+        Err(of_channel(channel, &reason))
+    }
+
+    /// The channels that the releases of a version are in, as `x.y`, besides its stable one.
+    ///
+    /// Errors: as [`Self::graph`].
+    pub async fn channels(&mut self, version: &str) -> Result<Vec<String>, Error> {
+        let stable = format!("stable-{version}");
+        let graph = self.graph(ReleaseKind::Ocp, "", &stable).await?;
+        let channels = graph.releases().iter().flat_map(|it| it.channels.clone());
+        let channels: std::collections::BTreeSet<String> = channels.collect();
+        Ok(channels.into_iter().collect())
+    }
+
+    async fn ask(
+        &mut self,
+        kind: ReleaseKind,
+        architecture: &str,
+        channel: &str,
+    ) -> Result<Arc<Graph>, Error> {
+        let mut url = self.sources.updates_of(kind);
+        let key = match kind {
+            ReleaseKind::Okd => (kind.as_str(), String::new(), String::new()),
+            ReleaseKind::Ocp => (kind.as_str(), architecture.to_owned(), channel.to_owned()),
+        };
+        if let Some(known) = self.graphs.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        if kind == ReleaseKind::Ocp {
+            let id = self.id.to_string();
+            let asked = [("arch", architecture), ("channel", channel), ("id", &id)];
+            let asked = asked.into_iter().filter(|(_, value)| !value.is_empty());
+            url.query_pairs_mut().extend_pairs(asked);
+        }
+        let bytes = self.sources.web.get(&url, MEDIA_TYPE, GRAPH_LIMIT_BYTES);
+        let graph = Graph::parse(&bytes.await?).map_err(|error| {
+            Error::invalid(format!("the answer of {}", shown(&url)), error.to_string())
+        })?;
+        let graph = Arc::new(graph);
+        self.graphs.insert(key, Arc::clone(&graph));
+        Ok(graph)
+    }
+
+    /// The channel that somebody may have meant: those are known that releases of the same version and the one before
+    /// are in.
+    async fn meant(
+        &mut self,
+        kind: ReleaseKind,
+        architecture: &str,
+        channel: &str,
+    ) -> Option<String> {
+        let Name { major, minor, .. } = channel.parse().ok()?;
+        let mut known = Vec::new();
+        for minor in [minor, minor.saturating_sub(1)] {
+            let stable = format!("stable-{major}.{minor}");
+            // That nothing is suggested is told well enough by the suggestion missing.
+            let Ok(graph) = self.ask(kind, architecture, &stable).await else {
+                continue;
+            };
+            known.extend(graph.releases().iter().flat_map(Release::channels_known));
+            if !graph.is_empty() {
+                known.push(stable);
+            }
+        }
+        let limit = (channel.len() / 3).max(1);
+        let meant = model::nearest(channel, known.iter().map(String::as_str), limit);
+        meant.map(str::to_owned)
+    }
+}
+
+impl Release {
+    fn channels_known(&self) -> impl Iterator<Item = String> {
+        self.channels.iter().cloned()
+    }
+}

@@ -1,0 +1,119 @@
+//! The images of releases, with what they are called in the target.
+//!
+//! Source: the peer.
+
+use std::path::Path;
+
+use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use model::Error;
+use model::image_set;
+use model::mirror_metadata::{ChannelStart, ImageType};
+use oci::{Client, Reference, Repository};
+
+use super::payload::{self, Payload};
+use super::select::{Chosen, Selection, select};
+use super::settings::Sources;
+use crate::content::{Wanted, Why};
+use crate::gather::platforms;
+
+/// Where releases lie, below the target's namespace.
+const RELEASES: &str = "openshift/release-images";
+/// Where their components lie.
+const COMPONENTS: &str = "openshift/release";
+/// Releases that are read at the same time.
+const READERS: usize = 4;
+
+/// What is remembered of the releases that a set names.
+#[derive(Debug, Default)]
+pub struct Releases {
+    /// The configuration with the versions that were chosen.
+    pub platform: image_set::Platform,
+    /// From where later runs go on.
+    pub starts: Vec<ChannelStart>,
+}
+
+/// Finds the releases that a configuration names, and the images that they consist of.
+///
+/// Errors: as [`select`] and [`payload::read`].
+pub async fn releases(
+    client: &Client,
+    platform: &image_set::Platform,
+    started: &[ChannelStart],
+    sources: &Sources,
+    scratch: &Path,
+) -> Result<(Releases, Vec<Wanted>), Error> {
+    let Selection {
+        releases,
+        platform,
+        starts,
+    } = select(platform, started, sources).await?;
+    let payloads: Vec<(Chosen, Payload)> = stream::iter(releases)
+        .map(|chosen| async {
+            let payload = read(client, &chosen, &platform, scratch).await?;
+            Ok::<_, Error>((chosen, payload))
+        })
+        .buffered(READERS)
+        .try_collect()
+        .await?;
+    let mut wanted = Vec::new();
+    for (chosen, payload) in &payloads {
+        wanted.extend(images(chosen, payload, &platform)?);
+    }
+    Ok((Releases { platform, starts }, wanted))
+}
+
+async fn read(
+    client: &Client,
+    chosen: &Chosen,
+    platform: &image_set::Platform,
+    scratch: &Path,
+) -> Result<Payload, Error> {
+    let Chosen { payload, named } = chosen;
+    let reference = payload.parse::<Reference>().map_err(|error| match named {
+        Some(named) => Error::invalid(format!("release {}", named.version), error.to_string()),
+        None => error,
+    })?;
+    payload::read(client, &reference, platform, scratch).await
+}
+
+fn images(
+    chosen: &Chosen,
+    payload: &Payload,
+    platform: &image_set::Platform,
+) -> Result<Vec<Wanted>, Error> {
+    let Payload {
+        version,
+        architecture,
+        ..
+    } = payload;
+    let name = format!("{version}-{architecture}");
+    let (releases, components): (Repository, Repository) = (RELEASES.parse()?, COMPONENTS.parse()?);
+    let parts = platforms(&platform.platforms);
+    let mut wanted = vec![Wanted {
+        source: payload.image.clone(),
+        repository: releases,
+        tag: name.parse()?,
+        kind: ImageType::OcpRelease,
+        why: vec![Why::Release {
+            release: name.clone(),
+            channel: chosen.named.as_ref().map(|it| it.channel.clone()),
+        }],
+        platforms: parts.clone(),
+        may_be_missing: false,
+    }];
+    for (component, image) in &payload.components {
+        wanted.push(Wanted {
+            source: image.clone(),
+            repository: components.clone(),
+            tag: format!("{name}-{component}").parse()?,
+            kind: ImageType::OcpReleaseContent,
+            why: vec![Why::Component {
+                release: name.clone(),
+                component: component.clone(),
+            }],
+            platforms: parts.clone(),
+            may_be_missing: false,
+        });
+    }
+    Ok(wanted)
+}
