@@ -1,7 +1,10 @@
 //! `cargo xtask bench`: what the services cost.
 
 mod api;
+mod blob;
 mod catalog;
+mod client;
+mod mirror;
 mod process;
 mod registry;
 mod table;
@@ -20,6 +23,8 @@ pub(crate) enum What {
     Registry(registry::Plan),
     /// Speed and memory of the catalog server, beside `opm serve` where it is installed
     Catalog(catalog::Plan),
+    /// Speed and memory of the mirroring tool, beside others that are installed
+    Mirror(mirror::Plan),
 }
 
 /// Measures and prints.
@@ -28,5 +33,6 @@ pub(crate) fn run(what: &What) -> Result<ExitCode> {
         What::Api(load) => api::run(load),
         What::Registry(plan) => registry::run(plan),
         What::Catalog(plan) => catalog::run(plan),
+        What::Mirror(plan) => mirror::run(plan),
     }
 }

@@ -14,9 +14,21 @@ pub(super) fn cpu_ticks(pid: u32) -> Result<u64> {
     ticks_of(&text).with_context(|| format!("{path} has another shape"))
 }
 
+/// User and system time that ended children of this process have taken, and theirs.
+pub(super) fn children_ticks() -> Result<u64> {
+    let path = "/proc/self/stat";
+    let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
+    ticks_at(&text, 13).with_context(|| format!("{path} has another shape"))
+}
+
 /// User and system time of a line of /proc/PID/stat; the program's name may hold blanks and brackets.
 fn ticks_of(stat: &str) -> Option<u64> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    ticks_at(stat, 11)
+}
+
+/// Two numbers of such a line, the first behind so many others after the name.
+fn ticks_at(stat: &str, place: usize) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(place);
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(user + system)
@@ -85,6 +97,7 @@ mod tests {
     fn ticks_are_found_behind_any_name() {
         let stat = "42 (a) b) S 1 1 1 0 -1 4194560 1 2 3 4 700 50 0 0 20 0 5 0 1 2 3";
         assert_eq!(ticks_of(stat), Some(750));
+        assert_eq!(ticks_at(stat, 13), Some(0));
         assert!(cpu_ticks(std::process::id()).is_ok());
     }
 

@@ -1,6 +1,5 @@
 //! Speed and memory of the registry, and in the same run of the other servers that are installed.
 
-mod client;
 mod content;
 mod server;
 mod works;

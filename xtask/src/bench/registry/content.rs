@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result};
-use sha2::{Digest as _, Sha256};
+use anyhow::Result;
+
+use crate::bench::blob::{Blob, MANIFEST_TYPE, write, write_distribution};
 
 pub(super) const REPOSITORY: &str = "bench/image";
 pub(super) const TAG: &str = "latest";
-pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 /// Units: bytes.
 pub(super) const SMALL: usize = 4 << 10;
 /// Units: bytes.
@@ -27,58 +27,6 @@ pub(super) enum Layout {
     Oci,
     /// Files that have the names of their URLs.
     Files,
-}
-
-/// Bytes, and their name.
-#[derive(Debug)]
-pub(super) struct Blob {
-    pub(super) digest: String,
-    pub(super) bytes: Vec<u8>,
-}
-
-impl Blob {
-    pub(super) fn new(bytes: Vec<u8>) -> Self {
-        let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
-        Self { digest, bytes }
-    }
-
-    /// Bytes that nothing compresses, others for each seed.
-    pub(super) fn noise(seed: u64, size: usize) -> Self {
-        // SplitMix64: fast, and no two seeds meet.
-        let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95);
-        let mut bytes = Vec::with_capacity(size + 8);
-        while bytes.len() < size {
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut word = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            bytes.extend_from_slice(&(word ^ (word >> 31)).to_le_bytes());
-        }
-        bytes.truncate(size);
-        Self::new(bytes)
-    }
-
-    /// The manifest of an image whose first blob is the config.
-    pub(super) fn manifest(blobs: &[Self]) -> Self {
-        let mut described = blobs.iter().enumerate().map(|(index, blob)| {
-            let kind = if index == 0 { "config" } else { "layer" };
-            let suffix = if index == 0 { "+json" } else { ".tar" };
-            let (digest, size) = (&blob.digest, blob.bytes.len());
-            format!(
-                r#"{{"mediaType":"application/vnd.oci.image.{kind}.v1{suffix}","digest":"{digest}","size":{size}}}"#
-            )
-        });
-        let config = described.next().unwrap_or_default();
-        let layers: Vec<_> = described.collect();
-        let layers = layers.join(",");
-        let text = format!(
-            r#"{{"schemaVersion":2,"mediaType":"{MANIFEST_TYPE}","config":{config},"layers":[{layers}]}}"#
-        );
-        Self::new(text.into_bytes())
-    }
-
-    fn hex(&self) -> &str {
-        self.digest.trim_start_matches("sha256:")
-    }
 }
 
 /// The image that is pulled.
@@ -151,40 +99,12 @@ pub(super) fn many(number: u32) -> String {
 
 impl Layout {
     fn write(self, folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
-        let write = match self {
-            Self::Distribution => write_distribution,
-            Self::Oci => write_oci,
-            Self::Files => write_files,
-        };
-        write(folder, repository, blobs, manifest)
+        match self {
+            Self::Distribution => write_distribution(folder, repository, TAG, blobs, manifest),
+            Self::Oci => write_oci(folder, repository, blobs, manifest),
+            Self::Files => write_files(folder, repository, blobs, manifest),
+        }
     }
-}
-
-fn write_distribution(
-    folder: &Path,
-    repository: &str,
-    blobs: &[Blob],
-    manifest: &Blob,
-) -> Result<()> {
-    let root = folder.join("docker/registry/v2");
-    for blob in blobs.iter().chain([manifest]) {
-        let hex = blob.hex();
-        let path = format!("blobs/sha256/{}/{hex}/data", &hex[..2]);
-        write(&root.join(path), &blob.bytes)?;
-    }
-    let links = root.join("repositories").join(repository);
-    let link =
-        |path: &str, blob: &Blob| write(&links.join(path).join("link"), blob.digest.as_bytes());
-    for blob in blobs {
-        link(&format!("_layers/sha256/{}", blob.hex()), blob)?;
-    }
-    let hex = manifest.hex();
-    link(&format!("_manifests/revisions/sha256/{hex}"), manifest)?;
-    link(&format!("_manifests/tags/{TAG}/current"), manifest)?;
-    link(
-        &format!("_manifests/tags/{TAG}/index/sha256/{hex}"),
-        manifest,
-    )
 }
 
 fn write_oci(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
@@ -214,24 +134,9 @@ fn write_files(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob)
     Ok(())
 }
 
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let folder = path.parent().context("a file has a folder")?;
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, bytes))
-        .with_context(|| format!("writing {}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn noise_differs_by_seed_and_is_the_same_again() {
-        let noise = Blob::noise(1, 1001);
-        assert_eq!(noise.bytes.len(), 1001);
-        assert_eq!(noise.digest, Blob::noise(1, 1001).digest);
-        assert_ne!(noise.digest, Blob::noise(2, 1001).digest);
-    }
 
     #[test]
     fn repositories_have_ten_blobs_and_a_tag() {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 
-use super::client::Client;
 use super::content::Layout;
 use crate::apt::find_program;
+use crate::bench::client::Client;
 use crate::bench::process;
 use crate::command::{output, run};
 use crate::scratch::free_ports;
@@ -374,8 +374,8 @@ fn is_ready(port: u16, is_tls: bool, path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::MANIFEST_TYPE;
     use super::*;
+    use crate::bench::blob::MANIFEST_TYPE;
 
     #[test]
     fn manifests_are_asked_for_by_their_type() {

@@ -11,11 +11,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 
 use super::Plan;
-use super::client::{Client, load, path_of};
-use super::content::{self, Blob, Image, LARGE, MANIFEST_TYPE, SMALL, TAG};
+use super::content::{self, Image, LARGE, SMALL, TAG};
 use super::server::{
     ACCEPT, AUTHORIZATION, GRACE, Kind, Program, Secrets, Server, collect_stopped,
 };
+use crate::bench::blob::{Blob, MANIFEST_TYPE};
+use crate::bench::client::{Client, load, path_of};
 use crate::bench::process::cores;
 use crate::command::{output, run};
 

@@ -1,0 +1,152 @@
+//! What mirroring costs, and in the same run what the other tools that are installed take for it.
+
+mod content;
+mod registry;
+mod run;
+mod tool;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context as _, Result};
+use clap::{Args, value_parser};
+
+use crate::apt;
+use crate::cargo::{Profile, build};
+use crate::scratch::Scratch;
+use content::Content;
+use registry::Registry;
+use run::Cost;
+use tool::{Step, Tool};
+
+use super::process::machine;
+use super::table::Table;
+
+/// A step that a tool does not know, and one that did not end well.
+const NONE: &str = "-";
+const FAILED: &str = "failed";
+
+/// What is mirrored.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Packages of the catalog, each with images of its own
+    #[arg(long, default_value_t = 20, value_parser = value_parser!(u32).range(1..=1000))]
+    packages: u32,
+    /// Bundles of each package
+    #[arg(long, default_value_t = 10, value_parser = value_parser!(u32).range(1..=100))]
+    bundles: u32,
+    /// Units: KiB. Of each bundle's own layer; those that bundles share are a third larger
+    #[arg(long, default_value_t = 6 << 10, value_parser = value_parser!(u32).range(1..=1 << 20))]
+    layer: u32,
+}
+
+/// Where a tool works.
+#[derive(Debug)]
+struct Place<'a> {
+    content: &'a Content,
+    /// What the tool may write into; empty at first.
+    folder: &'a Path,
+    /// The port of an empty registry.
+    target: u16,
+}
+
+/// Measures and prints; only a step of ours that does not end well fails.
+pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+    ensure_skopeo()?;
+    let programs = build(&["atoll", "registry"], Profile::Dist)?;
+    let server = programs.join("registry");
+    let scratch = Scratch::new()?;
+    let ports = Registry::ports()?;
+    let folder = scratch.path().join("source");
+    let content = Content::write(plan, &folder, &format!("127.0.0.1:{}", ports.api))?;
+    let source = Registry::start(&server, &folder, ports)?;
+    println!("Machine: {}", machine());
+    println!("To be mirrored: {content}");
+    let mut copy = Command::new("cp");
+    copy.arg("-r")
+        .arg(folder)
+        .arg(scratch.path().join("copied"));
+    let limit = Cost::of(copy, &scratch.path().join("cp.log"))?;
+    fs::remove_dir_all(scratch.path().join("copied"))?;
+    println!("cp, which reads and writes each byte once: {limit}");
+    let mut tools = vec![Tool::ours(&programs)];
+    for tool in Tool::peers() {
+        match tool {
+            Ok(tool) => tools.push(tool),
+            Err(reason) => println!("left out: {reason}"),
+        }
+    }
+    let mut columns = Vec::new();
+    for tool in &tools {
+        println!("{}: {}", tool.kind.name(), tool.version()?);
+        columns.push(column(tool, &content, &source, &server)?);
+    }
+    let mut table = Table::new(tools.iter().map(|tool| tool.kind.name()));
+    for step in Step::ALL {
+        let cells = columns.iter().map(|column| {
+            let row = column.iter().find(|(done, _)| *done == step);
+            row.map_or(NONE.to_owned(), |(_, cell)| cell.clone())
+        });
+        table.row(step.label().to_owned(), cells.collect());
+    }
+    println!("\nwall s / CPU s / peak MiB / requests to the source, to the target\n{table}");
+    let is_whole = columns[0].iter().all(|(_, cell)| cell != FAILED);
+    Ok(if is_whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn ensure_skopeo() -> Result<()> {
+    if apt::is_program("skopeo") {
+        return Ok(());
+    }
+    apt::install(&["skopeo"], "it is compared with")
+}
+
+/// What the steps that a tool knows have cost.
+fn column(
+    tool: &Tool,
+    content: &Content,
+    source: &Registry,
+    server: &Path,
+) -> Result<Vec<(Step, String)>> {
+    let scratch = Scratch::new()?;
+    let mut column = Vec::new();
+    let mut target = None;
+    for (number, step) in Step::ALL.into_iter().enumerate() {
+        if step.is_to_new_target() {
+            let folder = scratch.path().join(format!("target-{number}"));
+            target = Some(Registry::start(server, &folder, Registry::ports()?)?);
+        }
+        let place = Place {
+            content,
+            folder: scratch.path(),
+            target: target.as_ref().map_or(0, |target| target.ports.api),
+        };
+        let Some(command) = tool.command(step, &place)? else {
+            continue;
+        };
+        let before = asked(source, target.as_ref())?;
+        let cost = Cost::of(command, &scratch.path().join("tool.log"));
+        let after = asked(source, target.as_ref())?;
+        let cell = match cost {
+            Ok(cost) => format!("{cost} / {}, {}", after.0 - before.0, after.1 - before.1),
+            Err(error) => {
+                eprintln!("{}: {}: {error:#}", tool.kind.name(), step.label());
+                FAILED.to_owned()
+            }
+        };
+        column.push((step, cell));
+    }
+    Ok(column)
+}
+
+/// How many requests both registries have had.
+fn asked(source: &Registry, target: Option<&Registry>) -> Result<(u64, u64)> {
+    let target = target.map_or(Ok(0), Registry::requests);
+    let source = source.requests().context("asking the source")?;
+    Ok((source, target.context("asking the target")?))
+}

@@ -1,0 +1,111 @@
+//! The registries at both ends: ours, whoever copies.
+
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::bench::client::Client;
+use crate::scratch::free_ports;
+
+const START_TIMEOUT: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(10);
+const REQUESTS: &str = "registry_http_requests_total{";
+
+/// One that runs.
+#[derive(Debug)]
+pub(super) struct Registry {
+    process: Child,
+    pub(super) ports: Ports,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ports {
+    pub(super) api: u16,
+    metrics: u16,
+}
+
+impl Registry {
+    /// Free ones.
+    pub(super) fn ports() -> Result<Ports> {
+        let api = free_ports(2)?;
+        let metrics = api + 1;
+        Ok(Ports { api, metrics })
+    }
+
+    /// Starts `program` on `folder` and waits until it listens.
+    pub(super) fn start(program: &Path, folder: &Path, ports: Ports) -> Result<Self> {
+        let address = |port: u16| format!("127.0.0.1:{port}");
+        // It is told when this process ends, in whatever way.
+        let process = Command::new("setpriv")
+            .args(["--pdeathsig", "TERM"])
+            .arg(program)
+            .env_clear()
+            .env("REGISTRY_AUTH", "none")
+            .env("REGISTRY_HTTP_ADDR", address(ports.api))
+            .env("REGISTRY_HTTP_DEBUG_ADDR", address(ports.metrics))
+            .env("REGISTRY_HTTP_DEBUG_PROMETHEUS_ENABLED", "true")
+            .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("running setpriv, which is of util-linux")?;
+        let mut registry = Self { process, ports };
+        let began = Instant::now();
+        while [ports.api, ports.metrics]
+            .iter()
+            .any(|port| TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).is_err())
+        {
+            let ended = registry.process.try_wait()?;
+            ensure!(ended.is_none(), "the registry has ended");
+            ensure!(
+                began.elapsed() < START_TIMEOUT,
+                "the registry does not listen"
+            );
+            std::thread::sleep(POLL);
+        }
+        Ok(registry)
+    }
+
+    /// How many requests it has answered.
+    pub(super) fn requests(&self) -> Result<u64> {
+        let mut client = Client::connect(self.ports.metrics)?;
+        let answer = client.ask("GET", "/metrics", &[], b"", 200)?;
+        total(&String::from_utf8(answer.body)?)
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+fn total(metrics: &str) -> Result<u64> {
+    let lines = metrics.lines().filter(|line| line.starts_with(REQUESTS));
+    let counts = lines.map(|line| {
+        let count = line.rsplit(' ').next().unwrap_or_default();
+        count
+            .parse::<u64>()
+            .with_context(|| format!("{line:?} has no number"))
+    });
+    counts.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_of_all_kinds_count() {
+        let metrics = "# HELP x\nregistry_http_requests_total{code=\"200\"} 3\n\
+                       registry_http_requests_total{code=\"404\"} 4\nother{} 9\n";
+        assert_eq!(total(metrics).unwrap(), 7);
+        assert_eq!(total("").unwrap(), 0);
+        assert!(total("registry_http_requests_total{} x\n").is_err());
+    }
+}

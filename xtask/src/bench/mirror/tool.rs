@@ -1,0 +1,198 @@
+//! The tools that are compared, and how each is told what to do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::Place;
+use crate::apt::find_program;
+
+const NAMESPACE: &str = "mirrored";
+
+/// Something that is done with the set, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    ToFiles,
+    FromFiles,
+    Direct,
+    DirectAgain,
+}
+
+impl Step {
+    pub(super) const ALL: [Self; 4] = [
+        Self::ToFiles,
+        Self::FromFiles,
+        Self::Direct,
+        Self::DirectAgain,
+    ];
+
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::ToFiles => "registry to files",
+            Self::FromFiles => "files to registry",
+            Self::Direct => "registry to registry",
+            Self::DirectAgain => "the same again",
+        }
+    }
+
+    pub(super) fn is_to_new_target(self) -> bool {
+        matches!(self, Self::FromFiles | Self::Direct)
+    }
+}
+
+/// An installed tool.
+#[derive(Debug)]
+pub(super) struct Tool {
+    pub(super) kind: Kind,
+    path: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ours,
+    OcMirror,
+    Skopeo,
+    Regsync,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "atoll",
+            Self::OcMirror => "oc-mirror",
+            Self::Skopeo => "skopeo",
+            Self::Regsync => "regsync",
+        }
+    }
+
+    /// How to install it, for a person.
+    fn install(self) -> &'static str {
+        match self {
+            Self::Ours => "it is built here",
+            Self::OcMirror => "its sources are at https://github.com/openshift/oc-mirror",
+            Self::Skopeo => "apt install skopeo",
+            Self::Regsync => "go install github.com/regclient/regclient/cmd/regsync@latest",
+        }
+    }
+}
+
+impl Tool {
+    /// Ours, from the folder with what was built.
+    pub(super) fn ours(programs: &Path) -> Self {
+        Self {
+            kind: Kind::Ours,
+            path: programs.join("atoll"),
+        }
+    }
+
+    /// The others; one that is not installed is how to install it.
+    pub(super) fn peers() -> impl Iterator<Item = Result<Self, String>> {
+        let kinds = [Kind::OcMirror, Kind::Skopeo, Kind::Regsync];
+        kinds
+            .into_iter()
+            .map(|kind| match find_program(kind.name()) {
+                Some(path) => Ok(Self { kind, path }),
+                None => Err(format!(
+                    "{} is not installed: {}",
+                    kind.name(),
+                    kind.install()
+                )),
+            })
+    }
+
+    /// What it says about itself.
+    pub(super) fn version(&self) -> Result<String> {
+        let arguments: &[&str] = match self.kind {
+            Kind::Ours | Kind::Skopeo => &["--version"],
+            Kind::OcMirror => &["--v1", "version", "--short"],
+            Kind::Regsync => &["version", "--format", "{{.VCSTag}}"],
+        };
+        let said = Command::new(&self.path).args(arguments).output()?;
+        let said = String::from_utf8_lossy(&said.stdout);
+        Ok(said.lines().next_back().unwrap_or_default().to_owned())
+    }
+
+    /// How it is told to do `step`; none where it cannot.
+    pub(super) fn command(&self, step: Step, place: &Place<'_>) -> Result<Option<Command>> {
+        let mut command = Command::new(&self.path);
+        command.current_dir(place.folder);
+        Ok(match self.kind {
+            Kind::Ours | Kind::OcMirror => {
+                set(self.kind, step, place, &mut command)?;
+                // It does not know what it has done.
+                (self.kind == Kind::Ours || step != Step::DirectAgain).then_some(command)
+            }
+            Kind::Skopeo => {
+                skopeo(step, place, &mut command)?;
+                Some(command)
+            }
+            Kind::Regsync => {
+                let config = place.folder.join("regsync.yaml");
+                let target = format!("127.0.0.1:{}", place.target);
+                fs::write(&config, place.content.for_regsync(&target).to_string())?;
+                command.args(["once", "--config"]).arg(config);
+                matches!(step, Step::Direct | Step::DirectAgain).then_some(command)
+            }
+        })
+    }
+}
+
+/// Ours has the peer's flags.
+fn set(kind: Kind, step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
+    command.arg(match kind {
+        Kind::Ours => "mirror",
+        _ => "--v1",
+    });
+    let archives = place.folder.join("archives");
+    let config = place.folder.join("set.yaml");
+    fs::write(&config, place.content.image_set().to_string())?;
+    match step {
+        Step::FromFiles => command.arg("--from").arg(&archives),
+        _ => command.arg("--config").arg(config),
+    };
+    match step {
+        Step::ToFiles => command.arg(format!("file://{}", archives.display())),
+        _ => command.arg(format!("docker://127.0.0.1:{}/{NAMESPACE}", place.target)),
+    };
+    command.args(["--source-use-http", "--dest-use-http"]);
+    Ok(())
+}
+
+fn skopeo(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
+    let (list, folder) = (
+        place.folder.join("images.yaml"),
+        place.folder.join("folders"),
+    );
+    fs::write(&list, place.content.for_skopeo().to_string())?;
+    let target = format!("127.0.0.1:{}/{NAMESPACE}", place.target);
+    command.args(["sync", "--all", "--scoped"]);
+    match step {
+        Step::ToFiles => command
+            .args(["--src", "yaml", "--dest", "dir"])
+            .arg(list)
+            .arg(folder),
+        Step::FromFiles => command
+            .args([
+                "--src",
+                "dir",
+                "--dest",
+                "docker",
+                "--dest-tls-verify=false",
+            ])
+            .arg(folder)
+            .arg(target),
+        Step::Direct | Step::DirectAgain => command
+            .args([
+                "--src",
+                "yaml",
+                "--dest",
+                "docker",
+                "--dest-tls-verify=false",
+            ])
+            .arg(list)
+            .arg(target),
+    };
+    Ok(())
+}
