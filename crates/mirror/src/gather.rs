@@ -310,10 +310,17 @@ fn tell_apart(wanted: &mut [Wanted]) {
 
 /// Each image once, where it was named first, with the reasons of all.
 fn merged(wanted: Vec<Wanted>) -> Vec<Wanted> {
-    let mut places: BTreeMap<(Reference, Repository, Tag), usize> = BTreeMap::new();
+    let mut places: BTreeMap<(Reference, Repository, Tag, &str), usize> = BTreeMap::new();
     let mut merged: Vec<Wanted> = Vec::new();
     for it in wanted {
-        let key = (it.source.clone(), it.repository.clone(), it.tag.clone());
+        let (source, repository, tag) = (&it.source, &it.repository, &it.tag);
+        // What a catalog names by tag loses it, and what the configuration names keeps it.
+        let key = (
+            source.clone(),
+            repository.clone(),
+            tag.clone(),
+            it.kind.as_str(),
+        );
         if let Some(index) = places.get(&key) {
             merged[*index].join(it);
         } else {

@@ -7,9 +7,10 @@ use catalog::cache::Cache;
 use catalog::content::Bundle;
 use model::Error;
 use model::mirror_metadata::ImageType;
-use oci::{Reference, Target};
+use oci::{Digest, Reference, Target};
 
 use super::choose::{Choice, with_package};
+use crate::config::LAYOUT_PREFIX;
 use crate::content::{Wanted, Why};
 use crate::names;
 
@@ -121,10 +122,56 @@ impl Found<'_> {
     }
 }
 
+/// Calls an image that a catalog names by tag as if its digest stood there, as it does in the smaller catalog.
+pub(crate) fn name_by_digest(wanted: &mut Wanted, digest: &Digest) {
+    let Some(Why::Bundle { catalog, .. } | Why::Related { catalog, .. }) = wanted.why.first()
+    else {
+        return;
+    };
+    if wanted.source.digest.is_none() {
+        let pinned = wanted.source.with_digest(digest.clone());
+        wanted.tag = tag(&pinned, catalog.starts_with(LAYOUT_PREFIX));
+    }
+}
+
 fn tag(source: &Reference, is_folder: bool) -> oci::Tag {
     match source.target() {
         Target::Tag(tag) => tag,
         Target::Digest(digest) if is_folder => names::tag_of_digest(&digest, FOLDER_TAG),
         Target::Digest(_) => names::tag_of_pinned(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_named_by_tag_is_called_by_its_digest() {
+        let digest = Digest::sha256(b"");
+        let named = |catalog: &str, source: &str| {
+            let source: Reference = source.parse().unwrap();
+            let why = Why::Related {
+                catalog: catalog.to_owned(),
+                package: String::new(),
+                bundle: String::new(),
+            };
+            let mut wanted = Wanted {
+                repository: source.repository.clone(),
+                tag: "v1".parse().unwrap(),
+                source,
+                kind: ImageType::OperatorBundle,
+                why: vec![why],
+                platforms: Vec::new(),
+                may_be_missing: false,
+            };
+            name_by_digest(&mut wanted, &digest);
+            wanted.tag.to_string()
+        };
+        let pinned: Reference = format!("r:1/acme/tool@{digest}").parse().unwrap();
+        let hash = names::tag_of_pinned(&pinned).to_string();
+        assert_eq!(named("r:1/index:v1", "r:1/acme/tool:v1"), hash);
+        assert_eq!(named("oci:///folder", "r:1/acme/tool:v1"), "e3b0c4");
+        assert_eq!(named("r:1/index:v1", &pinned.to_string()), "v1");
     }
 }

@@ -9,6 +9,7 @@ mod original;
 mod rebuild;
 
 pub use choose::{Choice, Part, Reason, choose};
+pub(crate) use images::name_by_digest;
 pub use images::{Of, wanted};
 pub use index::write_index;
 pub use open::Opened;

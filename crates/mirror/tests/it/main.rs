@@ -9,6 +9,7 @@ mod attached;
 mod faults;
 mod faulty;
 mod history;
+mod oracle;
 mod releases;
 mod runs;
 mod server;

@@ -47,7 +47,7 @@ pub(crate) fn reference(server: &Server, name: &str) -> Reference {
 }
 
 /// Gives a registry a catalog of two packages, of which `thing` has so many versions and needs the last but one of `other`.
-async fn push_catalog(server: &Server, versions: usize) {
+pub(crate) async fn push_catalog(server: &Server, versions: usize) {
     let mut documents = Vec::new();
     for package in ["other", "thing"] {
         documents
@@ -74,7 +74,10 @@ async fn push_catalog(server: &Server, versions: usize) {
         }
         documents.push(json!({"schema": "olm.channel", "package": package, "name": "stable", "entries": entries}));
     }
-    push(server, "acme/tool:v1", b"tool".to_vec(), json!({})).await;
+    for image in ["tool", "extra"] {
+        let name = format!("acme/{image}:v1");
+        push(server, &name, image.as_bytes().to_vec(), json!({})).await;
+    }
     let catalog: Vec<_> = documents.iter().map(Value::to_string).collect();
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
@@ -104,21 +107,25 @@ pub(crate) fn additional_at(address: &str, names: &[&str]) -> ImageSet {
     set
 }
 
-fn image_set(server: &Server) -> ImageSet {
-    let text = format!(
+/// What is carried of that catalog. The metadata is kept in the folder `storage`.
+pub(crate) fn configuration(server: &Server, storage: &str) -> String {
+    format!(
         "kind: ImageSetConfiguration
 apiVersion: mirror.openshift.io/v1alpha2
-storageConfig: {{local: {{path: unused}}}}
+storageConfig: {{local: {{path: {storage}}}}}
 mirror:
   operators:
   - catalog: {0}/acme/index:v1
     packages: [{{name: thing}}]
   additionalImages:
-  - name: {0}/acme/tool:v1
+  - name: {0}/acme/extra:v1
 ",
         server.address
-    );
-    match config::parse(text.as_bytes()).unwrap() {
+    )
+}
+
+pub(crate) fn image_set(server: &Server) -> ImageSet {
+    match config::parse(configuration(server, "unused").as_bytes()).unwrap() {
         Configuration::Mirror(set) => set,
         Configuration::Delete(_) => panic!("it says what is mirrored"),
     }
@@ -148,9 +155,14 @@ pub(crate) fn setup<'a>(
 
 /// The bundles of the smaller catalog in the target.
 async fn bundles(target: &Server, scratch: &Path) -> BTreeSet<String> {
+    bundles_of(target, "ns/acme/index:v1", scratch).await
+}
+
+/// The bundles of a catalog.
+pub(crate) async fn bundles_of(server: &Server, name: &str, scratch: &Path) -> BTreeSet<String> {
     let place = Place::Registry {
-        client: target.client.clone(),
-        reference: reference(target, "ns/acme/index:v1"),
+        client: server.client.clone(),
+        reference: reference(server, name),
     };
     let opened = Opened::open(place, scratch, 0).await.unwrap();
     let lines = opened
@@ -180,8 +192,8 @@ async fn a_catalog_is_carried_with_what_it_needs() {
     assert_eq!(bundles(&target, folder.path()).await, names(&expected));
     assert_eq!(
         outcome.results.images.len(),
-        4,
-        "three bundles and the tool"
+        5,
+        "three bundles, the tool and the extra"
     );
     assert_eq!(outcome.results.catalogs.len(), 1);
     for image in &outcome.results.images {
@@ -230,7 +242,11 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     let Unpacked::Published(outcome) = publish(&first).await.unwrap() else {
         panic!("the target has nothing yet");
     };
-    assert_eq!(outcome.results.images.len(), 3, "two bundles and the tool");
+    assert_eq!(
+        outcome.results.images.len(),
+        4,
+        "two bundles, and single images"
+    );
     let expected = ["other.v1.1.0", "thing.v1.1.0"];
     assert_eq!(bundles(&target, folder.path()).await, names(&expected));
     assert!(matches!(
