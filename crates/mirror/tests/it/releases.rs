@@ -109,6 +109,7 @@ impl Platform {
                 goes_on: false,
             },
             skip_missing: false,
+            with_attached: false,
             workspace: self.folder.path(),
             now: 1_795_241_937,
             progress,
