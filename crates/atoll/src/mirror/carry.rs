@@ -3,7 +3,9 @@
 mod destination;
 mod direct;
 mod flags;
+mod history;
 mod pack;
+mod prune;
 mod tell;
 mod unpack;
 mod watch;

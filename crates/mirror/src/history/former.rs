@@ -190,10 +190,16 @@ impl Former {
 }
 
 impl Next {
-    /// Why there is nothing to be done, in the peer's words.
+    /// What the peer says when there is no image that former runs did not carry.
+    pub fn without_images(&self) -> Option<&'static str> {
+        let has_none = self.metadata.past_mirror.associations.is_empty();
+        has_none.then_some(NO_IMAGES)
+    }
+
+    /// Why there is nothing to be packed, in the peer's words.
     pub fn reason_to_stop(&self, content: &Content) -> Option<&'static str> {
-        if self.metadata.past_mirror.associations.is_empty() {
-            return Some(NO_IMAGES);
+        if let Some(reason) = self.without_images() {
+            return Some(reason);
         }
         let mut blobs = content.blobs.keys();
         let has_news = blobs.any(|digest| !self.carried.contains(digest));

@@ -2,20 +2,82 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use model::Error;
 
 use super::catalogs::{self, Item};
 use super::prepare::Prepared;
+use super::remember::{next, stored};
+use super::settle::{Ending, settle};
 use super::{Outcome, Setup};
 use crate::blobs::Registries;
+use crate::history::{Former, Pruning, Store, step};
 use crate::publish::{Target, publish};
 
-/// Copies what was prepared to the target: the images, and then the catalogs that name them.
+/// What a run to a registry will do.
+#[derive(Debug)]
+pub enum PlannedCopy {
+    /// Copy what was prepared, and this.
+    Copy(Box<Direct>),
+    /// There is nothing that former runs did not copy.
+    Nothing(&'static str),
+}
+
+/// What a run to a registry does besides copying.
+#[derive(Debug, Default)]
+pub struct Direct {
+    /// What leaves the target; nothing of it, after `std::mem::take`.
+    pub pruning: Pruning,
+    metadata: Bytes,
+    /// Where it is remembered, in this order; nowhere for a set without history.
+    stores: Vec<Store>,
+}
+
+/// Plans what leaves the target and what is remembered, there and in `store`, where the set has one. `is_checked` says whether
+/// the run has to be the one that follows what the target has.
 ///
-/// Errors: an image or catalog that cannot be copied, unless the run goes on then.
+/// Errors: Conflict – the target knows other runs of the set; Invalid – its metadata is none; those of the target.
+pub async fn plan_direct(
+    setup: Setup<'_>,
+    prepared: &Prepared,
+    former: &Former,
+    target: &Target,
+    store: Option<&Store>,
+    is_checked: bool,
+) -> Result<PlannedCopy, Error> {
+    let Some(store) = store else {
+        return Ok(PlannedCopy::Copy(Box::default()));
+    };
+    let next = next(setup, prepared, former, Some(target))?;
+    let in_target = Store::in_target(target, next.metadata.uid)?;
+    let there = in_target.read().await?;
+    if is_checked {
+        // The same sequence is that of a run which could not store its metadata here afterwards.
+        step(there.as_ref(), &next.metadata)?;
+    }
+    let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
+    let pruning = Pruning::new(past, &next.metadata.past_associations, target)?;
+    if pruning.is_empty()
+        && former.metadata().is_some()
+        && let Some(reason) = next.without_images()
+    {
+        return Ok(PlannedCopy::Nothing(reason));
+    }
+    Ok(PlannedCopy::Copy(Box::new(Direct {
+        pruning,
+        metadata: stored(&next.metadata)?,
+        stores: vec![in_target, store.clone()],
+    })))
+}
+
+/// Copies what was prepared to the target: the images, and then the catalogs that name them. Then what the plan says leaves
+/// it, and the run is remembered.
+///
+/// Errors: an image or catalog that cannot be copied or deleted, unless the run goes on then; those of the store.
 pub async fn direct(
     setup: Setup<'_>,
     prepared: Prepared,
+    plan: Direct,
     target: &Target,
 ) -> Result<Outcome, Error> {
     let Prepared {
@@ -41,6 +103,12 @@ pub async fn direct(
         outcome.sent.add(sent);
         outcome.results.catalogs.push(catalog);
     }
+    let ending = Ending {
+        pruning: &plan.pruning,
+        metadata: &plan.metadata,
+        stores: &plan.stores,
+    };
+    settle(setup, target, ending, &mut outcome).await?;
     outcome.failed.extend(prepared.failed);
     Ok(outcome)
 }

@@ -1,9 +1,11 @@
 //! What a run would carry, and why.
 
 use model::Error;
-use oci::Reference;
+use oci::{Reference, Repository, Tag};
 
 use super::prepare::Prepared;
+use super::unpack::Publication;
+use crate::content::Content;
 use crate::publish::Target;
 use crate::results::{self, Catalog, Mirrored, Outcome};
 
@@ -39,28 +41,46 @@ pub fn reasons(prepared: &Prepared, name: &str) -> Vec<String> {
 ///
 /// Errors: Invalid – a name does not fit into the target.
 pub fn mapping(prepared: &Prepared, target: &Target) -> Result<String, Error> {
+    let catalogs = prepared.catalogs.iter().map(|it| &it.catalog);
+    let catalogs = catalogs.map(|it| (&it.name, &it.repository, &it.tag));
+    of(&prepared.content, catalogs, target)
+}
+
+/// As [`mapping`], of archives.
+///
+/// Errors: as [`mapping`].
+pub fn publication_mapping(publication: &Publication, target: &Target) -> Result<String, Error> {
+    let catalogs = publication.catalogs.iter();
+    let catalogs = catalogs.map(|it| (&it.name, &it.repository, &it.tag));
+    of(&publication.content, catalogs, target)
+}
+
+fn of<'a>(
+    content: &Content,
+    catalogs: impl Iterator<Item = (&'a String, &'a Repository, &'a Tag)>,
+    target: &Target,
+) -> Result<String, Error> {
+    let place = |repository: &Repository, tag: &Tag| {
+        Ok::<_, Error>(Reference {
+            tag: Some(tag.clone()),
+            ..target.place(repository)?
+        })
+    };
     let mut outcome = Outcome::default();
-    for image in &prepared.content.images {
+    for image in &content.images {
         let wanted = &image.wanted;
         outcome.images.push(Mirrored {
             source: image.pinned(),
-            destination: Reference {
-                tag: Some(wanted.tag.clone()),
-                ..target.place(&wanted.repository)?
-            },
+            destination: place(&wanted.repository, &wanted.tag)?,
             kind: wanted.kind,
             is_tagged: wanted.source.digest.is_none(),
         });
     }
-    for it in &prepared.catalogs {
-        let catalog = &it.catalog;
+    for (name, repository, tag) in catalogs {
         outcome.catalogs.push(Catalog {
-            name: catalog.name.clone(),
-            repository: catalog.repository.clone(),
-            destination: Reference {
-                tag: Some(catalog.tag.clone()),
-                ..target.place(&catalog.repository)?
-            },
+            name: name.clone(),
+            repository: repository.clone(),
+            destination: place(repository, tag)?,
             template: None,
         });
     }

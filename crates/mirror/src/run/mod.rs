@@ -5,6 +5,8 @@ mod direct;
 mod explain;
 mod pack;
 mod prepare;
+mod remember;
+mod settle;
 mod unpack;
 
 use std::path::Path;
@@ -19,11 +21,11 @@ use crate::progress::{Amount, Progress};
 use crate::publish::{Limits, Published, Target};
 use crate::results;
 
-pub use direct::direct;
-pub use explain::{mapping, reasons};
+pub use direct::{Direct, PlannedCopy, direct, plan_direct};
+pub use explain::{mapping, publication_mapping, reasons};
 pub use pack::{Archives, Planned, pack, plan};
 pub use prepare::{Prepared, prepare};
-pub use unpack::{Unpacked, unpack};
+pub use unpack::{Publication, Unpacked, open, unpack};
 
 /// What a run is given.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +56,10 @@ pub struct Outcome {
     pub failed: Vec<(Wanted, Error)>,
     /// What was sent.
     pub sent: Amount,
+    /// Images that have left the target.
+    pub pruned: usize,
+    /// What should have left it, and could not be deleted.
+    pub stayed: Vec<Error>,
 }
 
 impl Outcome {

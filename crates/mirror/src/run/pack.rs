@@ -5,17 +5,15 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use model::Error;
-use model::image_set;
-use model::mirror_metadata::CatalogStart;
 use oci::Digest;
-use uuid::Uuid;
 
 use super::prepare::{Prepared, PreparedCatalog};
+use super::remember::{next, stored};
 use super::{Setup, blocking};
 use crate::archive::{Contents, Extra, Kind, Plan, Signer, Writer, size_limit};
 use crate::content::Blob;
 use crate::fetch::fetch;
-use crate::history::{Former, Next, Run, Store};
+use crate::history::{Former, Next, Store};
 use crate::operators::{folder_of, index_path};
 use crate::progress::Amount;
 
@@ -47,28 +45,14 @@ pub fn plan(
     former: &Former,
     signer: Option<&Signer>,
 ) -> Result<Planned, Error> {
-    let failed = prepared.failed.iter().map(|(wanted, _)| wanted.clone());
-    let next = former.next(Run {
-        uid: Uuid::new_v4(),
-        is_single_use: setup.set.storage.is_none(),
-        timestamp: setup.now,
-        mirror: prepared.mirror.clone(),
-        operators: starts(&prepared.catalogs)?,
-        platforms: prepared.channels.clone(),
-        content: &prepared.content,
-        known: &prepared.known,
-        failed: &failed.collect::<Vec<_>>(),
-        target: None,
-    })?;
+    let next = next(setup, prepared, former, None)?;
     if former.metadata().is_some()
         && let Some(reason) = next.reason_to_stop(&prepared.content)
     {
         return Ok(Planned::Nothing(reason));
     }
     let Next { metadata, carried } = next;
-    let stored: Bytes = serde_json::to_vec(&metadata)
-        .map_err(|e| Error::internal("writing metadata", e))?
-        .into();
+    let stored = stored(&metadata)?;
     let mut extras = Vec::new();
     let mut blobs = prepared.content.blobs.clone();
     for PreparedCatalog {
@@ -135,57 +119,4 @@ pub async fn pack(
         store.write(stored).await?;
     }
     Ok(paths)
-}
-
-/// What is remembered of the catalogs: from which versions later runs go on.
-fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
-    let start = |it: &PreparedCatalog| {
-        let catalog = &it.catalog;
-        let reference = match &catalog.opened.place {
-            oci::image::Place::Registry { reference, .. } if reference.digest.is_none() => {
-                reference
-                    .with_digest(catalog.opened.digest.clone())
-                    .to_string()
-            }
-            _ => String::new(),
-        };
-        Ok(CatalogStart {
-            catalog: catalog.name.clone(),
-            image_pin: reference,
-            packages: if catalog.operator.full {
-                Vec::new()
-            } else {
-                packages(catalog)?
-            },
-        })
-    };
-    catalogs.iter().map(start).collect()
-}
-
-fn packages(catalog: &crate::gather::Catalog) -> Result<Vec<image_set::Package>, Error> {
-    let mut packages = Vec::new();
-    for (name, part) in &catalog.choice {
-        let lowest = catalog.opened.cache.with_package(name, |package, _| {
-            let channels = part.channels.iter().filter_map(|(channel, bundles)| {
-                let bundles = bundles.iter().filter_map(|bundle| package.bundle(bundle));
-                let lowest = bundles.min_by_key(|bundle| bundle.version.clone())?;
-                Some(image_set::Channel {
-                    name: channel.clone(),
-                    versions: image_set::Versions {
-                        min_version: lowest.version_text.to_string(),
-                        ..image_set::Versions::default()
-                    },
-                })
-            });
-            channels.collect::<Vec<_>>()
-        });
-        let lowest =
-            lowest.map_err(|e| Error::internal(format!("reading the package {name}"), e))?;
-        packages.push(image_set::Package {
-            name: name.clone(),
-            channels: lowest.unwrap_or_default(),
-            ..image_set::Package::default()
-        });
-    }
-    Ok(packages)
 }

@@ -18,6 +18,7 @@ use crate::gather::{self, Catalog, gather};
 use crate::history::Former;
 use crate::operators::{self, Choice, Original};
 use crate::platform::Releases;
+use crate::publish::Target;
 use crate::survey::{Surveyed, survey};
 
 /// How many failures one error tells; the others are counted.
@@ -51,10 +52,14 @@ pub struct PreparedCatalog {
     pub index: PathBuf,
 }
 
-/// Finds what the set names and what of it former runs to archives did not carry.
+/// Finds what the set names and what of it former runs did not carry: to `target`, or else to archives.
 ///
 /// Errors: as [`gather`]; an image that cannot be had, unless the run goes on then.
-pub async fn prepare(setup: Setup<'_>, former: &Former) -> Result<Prepared, Error> {
+pub async fn prepare(
+    setup: Setup<'_>,
+    former: &Former,
+    target: Option<&Target>,
+) -> Result<Prepared, Error> {
     let scratch = tempfile::Builder::new()
         .prefix("run-")
         .tempdir_in(setup.workspace)
@@ -71,13 +76,13 @@ pub async fn prepare(setup: Setup<'_>, former: &Former) -> Result<Prepared, Erro
     let last = former.metadata().map(|it| &it.past_mirror);
     let gathered = gather(client, &setup.set.mirror, last, options, progress).await?;
     let mut notes = gathered.notes;
-    let (mut known, wanted) = former.divide(gathered.wanted, None)?;
+    let (mut known, wanted) = former.divide(gathered.wanted, target)?;
     let surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
     let Surveyed {
         mut content,
         mut failed,
     } = surveyed;
-    known.extend(former.take_known(&mut content, None)?);
+    known.extend(former.take_known(&mut content, target)?);
     if setup.with_attached {
         let attached = attach(client, &mut content, setup.limits.parallel, progress).await;
         failed.extend(attached.failed);

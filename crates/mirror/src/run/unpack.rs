@@ -1,90 +1,155 @@
 //! From archives to a registry.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use model::Error;
+use oci::{Digest, Repository, Tag};
 
 use super::catalogs::{self, Item};
+use super::settle::{Ending, settle};
 use super::{Outcome, Setup, blocking};
 use crate::archive::Set;
-use crate::history::{SAME_SEQUENCE, Step, Store, held, step};
+use crate::content::Content;
+use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, index_path};
 use crate::publish::{Target, publish};
 
-/// What a run from archives did.
+/// What a run from archives will do.
 #[derive(Debug)]
 pub enum Unpacked {
-    Published(Box<Outcome>),
+    Publish(Box<Publication>),
     /// The target has it.
     Nothing(&'static str),
 }
 
-/// Publishes a set of archives. `is_checked` says whether it has to be the one that follows what the target has.
+/// A set of archives that is to be published.
+#[derive(Debug)]
+pub struct Publication {
+    /// Its images.
+    pub content: Content,
+    /// What leaves the target; nothing of it, after `std::mem::take`.
+    pub pruning: Pruning,
+    pub(super) catalogs: Vec<ArchivedCatalog>,
+    set: Set,
+    held: BTreeMap<Digest, Repository>,
+    /// Where the target remembers it; nowhere for a set without history.
+    stores: Vec<Store>,
+}
+
+/// A catalog of an archive.
+#[derive(Debug)]
+pub(super) struct ArchivedCatalog {
+    /// The name under which it is remembered.
+    pub(super) name: String,
+    original: Original,
+    /// Where it goes, below the target's namespace.
+    pub(super) repository: Repository,
+    pub(super) tag: Tag,
+}
+
+/// Opens a set of archives for a target. `is_checked` says whether it has to be the one that follows what the target has.
 ///
 /// Errors: Conflict – another one has to come first; Invalid – an archive is damaged; those of the target.
-pub async fn unpack(
-    setup: Setup<'_>,
-    set: Set,
-    target: &Target,
-    is_checked: bool,
-) -> Result<Unpacked, Error> {
-    let archived = set.metadata().clone();
+pub async fn open(set: Set, target: &Target, is_checked: bool) -> Result<Unpacked, Error> {
+    let archived = set.metadata();
     let store = Store::in_target(target, archived.uid)?;
-    let there = if archived.single_use {
-        None
-    } else {
-        store.read().await?
+    let store = (!archived.single_use).then_some(store);
+    let there = match &store {
+        Some(store) => store.read().await?,
+        None => None,
     };
-    if is_checked && step(there.as_ref(), &archived)? == Step::Nothing {
+    if is_checked && step(there.as_ref(), archived)? == Step::Nothing {
         return Ok(Unpacked::Nothing(SAME_SEQUENCE));
     }
-    let (content, set) = blocking(move || Ok((set.content()?, set))).await?;
     let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
+    let pruning = Pruning::new(past, &archived.past_associations, target)?;
     let held = held(past, target)?;
-    let published = publish(&content, &set, target, held, setup.limits, setup.progress).await;
-    let mirror = &archived.past_mirror.mirror;
-    let mut outcome = Outcome::of(&content, published, target, mirror, setup.limits)?;
+    blocking(move || {
+        Ok(Unpacked::Publish(Box::new(Publication {
+            content: set.content()?,
+            pruning,
+            catalogs: archived_catalogs(&set)?,
+            set,
+            held,
+            stores: store.into_iter().collect(),
+        })))
+    })
+    .await
+}
+
+/// Publishes a set of archives: images, then the catalogs that name them. Then what nobody wants
+/// any more leaves the target, and the run is remembered there.
+///
+/// Errors: an image or catalog that cannot be sent, or deleted, unless the run goes on then.
+pub async fn unpack(
+    setup: Setup<'_>,
+    publication: Publication,
+    target: &Target,
+) -> Result<Outcome, Error> {
+    let Publication {
+        content,
+        pruning,
+        catalogs,
+        set,
+        held,
+        stores,
+    } = publication;
+    let (limits, progress) = (setup.limits, setup.progress);
+    let published = publish(&content, &set, target, held, limits, progress).await;
+    let mirror = &set.metadata().past_mirror.mirror;
+    let mut outcome = Outcome::of(&content, published, target, mirror, limits)?;
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
-    for (number, start) in archived.past_mirror.operators.iter().enumerate() {
-        let folder = folder_of(&start.catalog);
+    for (number, catalog) in catalogs.iter().enumerate() {
         let index = scratch.path().join(format!("index-{number}.json"));
-        let original = {
-            let (index, set) = (index.clone(), set.clone());
-            blocking(move || {
-                extract(&set, &index_path(&folder), &index)?;
-                Original::of_archive(&set, &folder)
-            })
-            .await?
-        };
-        let operators = mirror.operators.iter();
-        let mut operators = operators.filter(|it| names::catalog::unique_name(it) == start.catalog);
-        let operator = operators.next().ok_or_else(|| {
-            let reason = format!(
-                "{} is not among the operators of the configuration",
-                start.catalog
-            );
-            Error::invalid("metadata", reason)
-        })?;
-        let (repository, tag) = names::catalog::rebuilt(operator, &original.root)?;
+        let (from, to) = (index_path(&folder_of(&catalog.name)), index.clone());
+        let archives = set.clone();
+        blocking(move || extract(&archives, &from, &to)).await?;
         let item = Item {
-            name: &start.catalog,
-            original: &original,
+            name: &catalog.name,
+            original: &catalog.original,
             index: &index,
-            repository: &repository,
-            tag: &tag,
+            repository: &catalog.repository,
+            tag: &catalog.tag,
         };
-        let put = catalogs::put(item, target, scratch.path(), setup.limits, setup.progress).await?;
+        let put = catalogs::put(item, target, scratch.path(), limits, progress).await?;
         outcome.sent.add(put.1);
         outcome.results.catalogs.push(put.0);
     }
-    if !archived.single_use && outcome.failed.is_empty() {
-        store.write(set.stored_metadata().clone()).await?;
-    }
-    Ok(Unpacked::Published(Box::new(outcome)))
+    let ending = Ending {
+        pruning: &pruning,
+        metadata: set.stored_metadata(),
+        stores: &stores,
+    };
+    settle(setup, target, ending, &mut outcome).await?;
+    Ok(outcome)
+}
+
+/// Blocking.
+fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
+    let past_mirror = &set.metadata().past_mirror;
+    let starts = past_mirror.operators.iter();
+    let catalog = |name: &String| {
+        let original = Original::of_archive(set, &folder_of(name))?;
+        let mut operators = past_mirror.mirror.operators.iter();
+        let operator = operators.find(|it| names::catalog::unique_name(it) == *name);
+        let operator = operator.ok_or_else(|| {
+            let reason = format!("{name} is not among the operators of the configuration");
+            Error::invalid("metadata", reason)
+        })?;
+        let (repository, tag) = names::catalog::rebuilt(operator, &original.root)?;
+        Ok(ArchivedCatalog {
+            name: name.clone(),
+            original,
+            repository,
+            tag,
+        })
+    };
+    starts.map(|start| catalog(&start.catalog)).collect()
 }
 
 /// Takes a file out of the archive.

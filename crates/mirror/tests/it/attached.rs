@@ -7,12 +7,12 @@ use bytes::Bytes;
 use mirror::archive::Set;
 use mirror::history::{Former, Store};
 use mirror::progress::Progress;
-use mirror::run::{self, Planned, Setup, Unpacked};
+use mirror::run::{self, Direct, Planned, Setup};
 use oci::{Digest, Manifest, Reference, Tag, media_type};
 use serde_json::json;
 
 use crate::faulty::{Fault, Faulty, Rule};
-use crate::runs::{additional, additional_at, push, reference, setup};
+use crate::runs::{additional, additional_at, push, reference, setup, unpack};
 use crate::server::Server;
 
 /// Attaches something to an image: under a tag, or else by naming it as its subject.
@@ -98,8 +98,8 @@ async fn signatures_and_referrers_are_copied() {
     let set = additional(&source, &["acme/tool:v1"]);
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
-    let outcome = run::direct(setup, prepared, &target.target())
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
         .await
         .unwrap();
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
@@ -142,8 +142,8 @@ async fn whoever_does_not_want_signatures_gets_none() {
         with_attached: false,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
-    run::direct(setup, prepared, &target.target())
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    run::direct(setup, prepared, Direct::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(
@@ -155,7 +155,7 @@ async fn whoever_does_not_want_signatures_gets_none() {
 /// The archive of the next run of a set; nothing where there is nothing new.
 async fn pack(setup: Setup<'_>, store: &Store, dest: &Path) -> Option<Set> {
     let former = Former::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup, &former).await.unwrap();
+    let prepared = run::prepare(setup, &former, None).await.unwrap();
     match run::plan(setup, &prepared, &former, None).unwrap() {
         Planned::Nothing(_) => None,
         Planned::Archives(archives) => {
@@ -187,10 +187,12 @@ async fn archives_carry_what_is_attached_and_later_ones_keep_it() {
     let second = pack(setup, &store, &folder.path().join("2")).await.unwrap();
     assert_eq!(second.metadata().past_associations.len(), remembered + 1);
     for set in [first, second] {
-        let done = run::unpack(setup, set, &target.target(), true)
-            .await
-            .unwrap();
-        assert!(matches!(done, Unpacked::Published(_)));
+        assert!(
+            unpack(setup, set, &target.target())
+                .await
+                .unwrap()
+                .is_some()
+        );
     }
     assert_eq!(tags(&target, "ns/acme/tool").await.len(), 4);
     let copied = reference(&target, "ns/acme/tool:v1");
@@ -238,8 +240,10 @@ async fn lists_under_tags_are_carried_where_registries_keep_none() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
-    run::direct(setup, prepared, &to.target()).await.unwrap();
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    run::direct(setup, prepared, Direct::default(), &to.target())
+        .await
+        .unwrap();
     let copied = reference(&target, "ns/acme/tool:v1");
     let copied = Reference {
         registry: to.address.clone(),
@@ -273,8 +277,8 @@ async fn tags_that_other_tools_make_of_digests_are_no_lists() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
-    run::direct(setup, prepared, &target.target())
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    run::direct(setup, prepared, Direct::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(
@@ -300,8 +304,8 @@ async fn where_tags_are_not_listed_each_is_asked_for() {
         client: &from.client,
         ..setup(&source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
-    run::direct(setup, prepared, &target.target())
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    run::direct(setup, prepared, Direct::default(), &target.target())
         .await
         .unwrap();
     assert_eq!(tags(&target, "ns/acme/tool").await.len(), 4);

@@ -5,7 +5,7 @@ use std::path::Path;
 use mirror::archive::Set;
 use mirror::history::Former;
 use mirror::progress::Progress;
-use mirror::run::{self, Outcome, Planned, Setup};
+use mirror::run::{self, Direct, Outcome, Planned, Setup};
 use model::Error;
 use serde_json::json;
 
@@ -39,8 +39,8 @@ async fn copy(source: &Server, from: &Faulty, to: &Faulty) -> Result<Outcome, Er
         client: &from.client,
         ..setup(source, &set, folder.path(), &progress)
     };
-    let prepared = run::prepare(setup, &Former::default()).await?;
-    run::direct(setup, prepared, &to.target()).await
+    let prepared = run::prepare(setup, &Former::default(), None).await?;
+    run::direct(setup, prepared, Direct::default(), &to.target()).await
 }
 
 /// Packs what `from` has.
@@ -52,7 +52,7 @@ async fn pack(source: &Server, from: &Faulty, folder: &Path) -> Result<Set, Erro
         ..setup(source, &set, folder, &progress)
     };
     let former = Former::default();
-    let prepared = run::prepare(setup, &former).await?;
+    let prepared = run::prepare(setup, &former, None).await?;
     let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None)? else {
         panic!("nothing was carried yet");
     };

@@ -10,6 +10,7 @@ mod faults;
 mod faulty;
 mod history;
 mod oracle;
+mod pruning;
 mod releases;
 mod runs;
 mod server;

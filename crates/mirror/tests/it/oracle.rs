@@ -10,11 +10,11 @@ use mirror::history::{Former, Store};
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::results;
-use mirror::run::{self, Planned, Unpacked};
+use mirror::run::{self, Planned};
 use oci::{Reference, Repository};
 use serde_json::Value;
 
-use crate::runs::{bundles_of, configuration, image_set, push_catalog, setup};
+use crate::runs::{bundles_of, configuration, image_set, push_catalog, setup, unpack};
 use crate::server::Server;
 
 const CATALOG: &str = "acme/index";
@@ -84,7 +84,7 @@ async fn pack(source: &Server, store: PathBuf, to: &Path, folder: &Path) {
     let setup = setup(source, &set, folder, &progress);
     let store = Store::Folder(store);
     let former = Former::new(store.read().await.unwrap());
-    let prepared = run::prepare(setup, &former).await.unwrap();
+    let prepared = run::prepare(setup, &former, None).await.unwrap();
     let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
         panic!("there is something new");
     };
@@ -95,10 +95,9 @@ async fn publish(source: &Server, from: &Path, target: &Target, folder: &Path) -
     let (set, progress) = (image_set(source), Progress::default());
     let setup = setup(source, &set, folder, &progress);
     let archives = Set::open(from).unwrap();
-    match run::unpack(setup, archives, target, true).await.unwrap() {
-        Unpacked::Published(outcome) => lines(&results::mapping(&outcome.results), target),
-        Unpacked::Nothing(reason) => panic!("{reason}"),
-    }
+    let outcome = unpack(setup, archives, target).await.unwrap();
+    let outcome = outcome.expect("the target does not have it");
+    lines(&results::mapping(&outcome.results), target)
 }
 
 /// What is below a namespace: digests by repository and tag. Those of catalogs and metadata are not comparable.

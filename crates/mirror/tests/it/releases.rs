@@ -10,13 +10,14 @@ use mirror::platform::Sources;
 use mirror::progress::Progress;
 use mirror::publish::Limits;
 use mirror::results::{self, Forms};
-use mirror::run::{self, Outcome, Planned, Setup, Unpacked};
+use mirror::run::{self, Direct, Outcome, Planned, Setup};
 use model::image_set::{ImageSet, Storage};
 use model::mirror_metadata::ImageType;
 use oci::Digest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::runs::unpack;
 use crate::runs::{push, reference};
 use crate::server::Server;
 use crate::site::Site;
@@ -121,7 +122,7 @@ impl Platform {
         let progress = Progress::default();
         let setup = self.setup(set, &progress);
         let former = Former::new(self.store.read().await?);
-        let prepared = run::prepare(setup, &former).await?;
+        let prepared = run::prepare(setup, &former, None).await?;
         match run::plan(setup, &prepared, &former, None)? {
             Planned::Nothing(_) => Ok(false),
             Planned::Archives(archives) => {
@@ -135,20 +136,15 @@ impl Platform {
         let (set, progress) = (ImageSet::default(), Progress::default());
         let archives = Set::open(from).unwrap();
         let setup = self.setup(&set, &progress);
-        match run::unpack(setup, archives, &target.target(), true)
-            .await
-            .unwrap()
-        {
-            Unpacked::Published(outcome) => *outcome,
-            Unpacked::Nothing(reason) => panic!("{reason}"),
-        }
+        let outcome = unpack(setup, archives, &target.target()).await.unwrap();
+        outcome.expect("the target does not have it")
     }
 
     /// Why a set cannot be carried.
     async fn refused(&self, platform: &str) -> String {
         let progress = Progress::default();
         let set = image_set(platform);
-        let prepared = run::prepare(self.setup(&set, &progress), &Former::default()).await;
+        let prepared = run::prepare(self.setup(&set, &progress), &Former::default(), None).await;
         model::error::chain(&prepared.unwrap_err())
     }
 }
@@ -286,13 +282,13 @@ async fn a_release_is_carried_by_its_image_with_its_disk_image() {
     let set = image_set(&format!("{{release: {image}, kubeVirtContainer: true}}"));
     let progress = Progress::default();
     let setup = platform.setup(&set, &progress);
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
     let why = run::reasons(&prepared, "disk");
     assert!(
         why[0].ends_with("component kube-virt-container of release 4.14.1-x86_64"),
         "{why:?}"
     );
-    let outcome = run::direct(setup, prepared, &target.target())
+    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
         .await
         .unwrap();
     let expected = ["console", "kube-virt-container", "pause"];
@@ -314,7 +310,7 @@ async fn the_way_over_several_channels_is_carried() {
     platform.channel("stable-4.14", &[&c, &d]);
     let set = image_set("{channels: [{name: stable-4.12}, {name: stable-4.14}]}");
     let progress = Progress::default();
-    let prepared = run::prepare(platform.setup(&set, &progress), &Former::default())
+    let prepared = run::prepare(platform.setup(&set, &progress), &Former::default(), None)
         .await
         .unwrap();
     let images = prepared.content.images.iter();

@@ -9,8 +9,8 @@ use mirror::config::{self, Configuration};
 use mirror::history::{Former, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
-use mirror::publish::Limits;
-use mirror::run::{self, Planned, Setup, Unpacked};
+use mirror::publish::{Limits, Target};
+use mirror::run::{self, Direct, Outcome, Planned, Setup, Unpacked};
 use model::image_set::{self, ImageSet};
 use oci::image::Place;
 use oci::{Digest, Manifest, Reference, media_type};
@@ -89,6 +89,18 @@ pub(crate) async fn push_catalog(server: &Server, versions: usize) {
     let labels =
         json!({"Labels": {"operators.operatorframework.io.index.configs.v1": "/catalogs"}});
     push(server, "acme/index:v1", tar.into_inner().unwrap(), labels).await;
+}
+
+/// Publishes archives; nothing where the target has them.
+pub(crate) async fn unpack(
+    setup: Setup<'_>,
+    set: Set,
+    target: &Target,
+) -> Result<Option<Outcome>, mirror::Error> {
+    match run::open(set, target, true).await? {
+        Unpacked::Publish(publication) => run::unpack(setup, *publication, target).await.map(Some),
+        Unpacked::Nothing(_) => Ok(None),
+    }
 }
 
 /// A set of single images.
@@ -183,8 +195,8 @@ async fn a_catalog_is_carried_with_what_it_needs() {
     let (set, progress) = (image_set(&source), Progress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &Former::default()).await.unwrap();
-    let outcome = run::direct(setup, prepared, &target.target())
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
         .await
         .unwrap();
     // The head of what is wanted; of what it needs the newest that fits, and what leads to its head.
@@ -215,7 +227,7 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     let store = Store::Folder(folder.path().join("state"));
     let pack = async |dest: &Path| {
         let former = Former::new(store.read().await.unwrap());
-        let prepared = run::prepare(setup, &former).await.unwrap();
+        let prepared = run::prepare(setup, &former, None).await.unwrap();
         match run::plan(setup, &prepared, &former, None).unwrap() {
             Planned::Nothing(_) => None,
             Planned::Archives(archives) => {
@@ -228,7 +240,7 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     };
     let publish = async |from: &Path| {
         let set = Set::open(from).unwrap();
-        run::unpack(setup, set, &target.target(), true).await
+        unpack(setup, set, &target.target()).await
     };
     push_catalog(&source, 2).await;
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
@@ -239,7 +251,7 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     let early = publish(&second).await.unwrap_err();
     assert!(matches!(early, mirror::Error::Conflict { .. }), "{early}");
 
-    let Unpacked::Published(outcome) = publish(&first).await.unwrap() else {
+    let Some(outcome) = publish(&first).await.unwrap() else {
         panic!("the target has nothing yet");
     };
     assert_eq!(
@@ -249,11 +261,8 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
     );
     let expected = ["other.v1.1.0", "thing.v1.1.0"];
     assert_eq!(bundles(&target, folder.path()).await, names(&expected));
-    assert!(matches!(
-        publish(&first).await.unwrap(),
-        Unpacked::Nothing(_)
-    ));
-    let Unpacked::Published(outcome) = publish(&second).await.unwrap() else {
+    assert!(publish(&first).await.unwrap().is_none());
+    let Some(outcome) = publish(&second).await.unwrap() else {
         panic!("the target has the first one only");
     };
     assert_eq!(
@@ -280,7 +289,9 @@ async fn what_is_missing_is_told_with_who_wants_it() {
     let (set, progress) = (image_set(&source), Progress::default());
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(&source, &set, folder.path(), &progress);
-    let refused = run::prepare(setup, &Former::default()).await.unwrap_err();
+    let refused = run::prepare(setup, &Former::default(), None)
+        .await
+        .unwrap_err();
     let text = refused.to_string();
     assert!(matches!(refused, mirror::Error::Invalid { .. }), "{text}");
     let expected = format!("{tool} (needed by bundle other.v1.1.0 of package other in");

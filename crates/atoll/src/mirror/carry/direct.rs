@@ -1,8 +1,7 @@
 //! From registries to a registry.
 
-use ::mirror::history::Former;
 use ::mirror::publish::Target;
-use ::mirror::run::{self, Setup};
+use ::mirror::run::{self, PlannedCopy, Setup};
 
 use super::flags::Arguments;
 use super::tell::not_carried;
@@ -14,17 +13,27 @@ impl Arguments {
         setup: Setup<'_>,
         target: &Target,
     ) -> Result<(), model::Error> {
-        if setup.set.storage.is_some() {
-            terminal::problem("storageConfig is for archives: the target itself shows what it has");
-        }
-        let prepared = run::prepare(setup, &Former::default()).await?;
+        let (store, former) = self.history(setup).await?;
+        let prepared = run::prepare(setup, &former, Some(target)).await?;
         self.explain(&prepared);
+        let (store, is_checked) = (store.as_ref(), self.is_checked());
+        let planned =
+            run::plan_direct(setup, &prepared, &former, target, store, is_checked).await?;
+        let mut plan = match planned {
+            PlannedCopy::Nothing(reason) => {
+                terminal::say(reason);
+                return not_carried(&prepared.failed);
+            }
+            PlannedCopy::Copy(plan) => *plan,
+        };
         if self.dry_run {
             let mapping = run::mapping(&prepared, target)?;
             self.write_mapping(&mapping)?;
+            self.write_pruning(&plan.pruning, target)?;
             return not_carried(&prepared.failed);
         }
-        let outcome = run::direct(setup, prepared, target).await?;
+        self.consent(&mut plan.pruning).await?;
+        let outcome = run::direct(setup, prepared, plan, target).await?;
         self.tell(setup, &outcome)
     }
 }

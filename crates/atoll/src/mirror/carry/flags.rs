@@ -30,7 +30,16 @@ pub(crate) struct Arguments {
     /// Carry everything again that former runs have carried
     #[arg(long)]
     pub(super) ignore_history: bool,
-    /// Tell what would be carried, and write mapping.txt
+    /// Let images stay in the target that the set does not have any more, and publish whatever the target has
+    #[arg(long)]
+    pub(super) skip_pruning: bool,
+    /// Delete images in the target that the set does not have any more, also when these are many
+    #[arg(long, conflicts_with = "skip_pruning")]
+    pub(super) prune: bool,
+    /// Sign archives: file with an ed25519 key in PEM, as openssl genpkey makes it
+    #[arg(long, value_name = "FILE")]
+    pub(super) sign: Option<PathBuf>,
+    /// Tell what would be carried, and write mapping.txt; for a registry, write pruning-plan.json as well
     #[arg(long)]
     pub(super) dry_run: bool,
     /// Tell why the bundles and images of that name are carried; a part of the name will do

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use ::mirror::history::{Former, Store};
+use ::mirror::archive::Signer;
 use ::mirror::progress::Amount;
 use ::mirror::results;
 use ::mirror::run::{self, Archives, Planned, Prepared, Setup};
-use model::image_set::Storage;
 
 use super::flags::Arguments;
 use super::tell::not_carried;
@@ -14,26 +13,11 @@ use crate::terminal;
 
 impl Arguments {
     pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), model::Error> {
-        let store = match &setup.set.storage {
-            Some(storage @ Storage::Registry { skip_tls: true, .. }) => {
-                Some(Store::new(storage, &self.client(true)?)?)
-            }
-            Some(storage) => Some(Store::new(storage, setup.client)?),
-            None => None,
-        };
-        let stored = match &store {
-            Some(store) => store.read().await?,
-            None => None,
-        };
-        let former = Former::new(stored);
-        let former = if self.ignore_history {
-            former.forgotten()
-        } else {
-            former
-        };
-        let prepared = run::prepare(setup, &former).await?;
+        let (store, former) = self.history(setup).await?;
+        let prepared = run::prepare(setup, &former, None).await?;
         self.explain(&prepared);
-        let archives = match run::plan(setup, &prepared, &former, None)? {
+        let signer = self.signer()?;
+        let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
             Planned::Nothing(reason) => {
                 terminal::say(reason);
                 return not_carried(&prepared.failed);
@@ -50,6 +34,17 @@ impl Arguments {
             }
         }
         not_carried(&prepared.failed)
+    }
+
+    fn signer(&self) -> Result<Option<Signer>, model::Error> {
+        let Some(path) = &self.sign else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+        let pem = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+        Signer::from_pem(&pem)
+            .map(Some)
+            .map_err(|e| wrong(e.to_string()))
     }
 }
 

@@ -53,6 +53,15 @@ impl Arguments {
             terminal::mib(bytes),
             folder.display()
         ));
+        for error in &outcome.stayed {
+            terminal::problem(&format!("not deleted: {}", error.chain()));
+        }
+        if outcome.pruned > 0 {
+            let (pruned, stayed) = (outcome.pruned, outcome.stayed.len());
+            terminal::say(&format!(
+                "{pruned} images have left the target, but for {stayed} manifests"
+            ));
+        }
         not_carried(&outcome.failed)
     }
 }

@@ -19,12 +19,20 @@ impl Arguments {
         let from = from.to_owned();
         let opened = tokio::task::spawn_blocking(move || Set::open(&from)).await;
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
-        match run::unpack(setup, set, target, !self.skip_metadata_check).await? {
+        let mut publication = match run::open(set, target, self.is_checked()).await? {
             Unpacked::Nothing(reason) => {
                 terminal::say(reason);
-                Ok(())
+                return Ok(());
             }
-            Unpacked::Published(outcome) => self.tell(setup, &outcome),
+            Unpacked::Publish(publication) => *publication,
+        };
+        if self.dry_run {
+            let mapping = run::publication_mapping(&publication, target)?;
+            self.write_mapping(&mapping)?;
+            return self.write_pruning(&publication.pruning, target);
         }
+        self.consent(&mut publication.pruning).await?;
+        let outcome = run::unpack(setup, publication, target).await?;
+        self.tell(setup, &outcome)
     }
 }

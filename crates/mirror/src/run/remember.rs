@@ -1,0 +1,94 @@
+//! What a run leaves to the next one.
+
+use bytes::Bytes;
+use model::Error;
+use model::image_set;
+use model::mirror_metadata::{CatalogStart, Metadata};
+use uuid::Uuid;
+
+use super::Setup;
+use super::prepare::{Prepared, PreparedCatalog};
+use crate::history::{Former, Next, Run};
+use crate::publish::Target;
+
+/// What is remembered after the run that was prepared; `target` is where it goes, nothing for an archive.
+pub(super) fn next(
+    setup: Setup<'_>,
+    prepared: &Prepared,
+    former: &Former,
+    target: Option<&Target>,
+) -> Result<Next, Error> {
+    let failed = prepared.failed.iter().map(|(wanted, _)| wanted.clone());
+    former.next(Run {
+        uid: Uuid::new_v4(),
+        is_single_use: setup.set.storage.is_none(),
+        timestamp: setup.now,
+        mirror: prepared.mirror.clone(),
+        operators: starts(&prepared.catalogs)?,
+        platforms: prepared.channels.clone(),
+        content: &prepared.content,
+        known: &prepared.known,
+        failed: &failed.collect::<Vec<_>>(),
+        target,
+    })
+}
+
+/// Metadata as it is stored.
+pub(super) fn stored(metadata: &Metadata) -> Result<Bytes, Error> {
+    let bytes = serde_json::to_vec(metadata);
+    let bytes = bytes.map_err(|e| Error::internal("writing metadata", e))?;
+    Ok(bytes.into())
+}
+
+/// What is remembered of the catalogs: from which versions later runs go on.
+fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
+    let start = |it: &PreparedCatalog| {
+        let catalog = &it.catalog;
+        let reference = match &catalog.opened.place {
+            oci::image::Place::Registry { reference, .. } if reference.digest.is_none() => {
+                reference
+                    .with_digest(catalog.opened.digest.clone())
+                    .to_string()
+            }
+            _ => String::new(),
+        };
+        Ok(CatalogStart {
+            catalog: catalog.name.clone(),
+            image_pin: reference,
+            packages: if catalog.operator.full {
+                Vec::new()
+            } else {
+                packages(catalog)?
+            },
+        })
+    };
+    catalogs.iter().map(start).collect()
+}
+
+fn packages(catalog: &crate::gather::Catalog) -> Result<Vec<image_set::Package>, Error> {
+    let mut packages = Vec::new();
+    for (name, part) in &catalog.choice {
+        let lowest = catalog.opened.cache.with_package(name, |package, _| {
+            let channels = part.channels.iter().filter_map(|(channel, bundles)| {
+                let bundles = bundles.iter().filter_map(|bundle| package.bundle(bundle));
+                let lowest = bundles.min_by_key(|bundle| bundle.version.clone())?;
+                Some(image_set::Channel {
+                    name: channel.clone(),
+                    versions: image_set::Versions {
+                        min_version: lowest.version_text.to_string(),
+                        ..image_set::Versions::default()
+                    },
+                })
+            });
+            channels.collect::<Vec<_>>()
+        });
+        let lowest =
+            lowest.map_err(|e| Error::internal(format!("reading the package {name}"), e))?;
+        packages.push(image_set::Package {
+            name: name.clone(),
+            channels: lowest.unwrap_or_default(),
+            ..image_set::Package::default()
+        });
+    }
+    Ok(packages)
+}

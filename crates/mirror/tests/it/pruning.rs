@@ -1,0 +1,193 @@
+//! What leaves a target, in whole runs.
+
+use std::path::Path;
+
+use mirror::archive::Set;
+use mirror::history::{Former, Store};
+use mirror::progress::Progress;
+use mirror::publish::Target;
+use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy, Setup};
+use model::Error;
+use model::image_set::{ImageSet, Storage};
+use serde_json::json;
+
+use crate::runs::{additional, push, reference, setup, unpack};
+use crate::server::Server;
+
+/// A source with images, and a target.
+struct Site {
+    source: Server,
+    target: Server,
+    folder: tempfile::TempDir,
+    store: Store,
+}
+
+impl Site {
+    async fn new(target: Server) -> Self {
+        let source = Server::start().await;
+        for name in ["acme/a:v1", "acme/b:v1"] {
+            push(&source, name, name.into(), json!({})).await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::Folder(folder.path().join("state"));
+        Self {
+            source,
+            target,
+            folder,
+            store,
+        }
+    }
+
+    /// A set with history.
+    fn set(&self, names: &[&str]) -> ImageSet {
+        ImageSet {
+            storage: Some(Storage::Local {
+                path: "unused".into(),
+            }),
+            ..additional(&self.source, names)
+        }
+    }
+
+    /// Plans a copy of images as the next run of a set, and does it; nothing where there is nothing to be done.
+    async fn copy(
+        &self,
+        names: &[&str],
+        change: impl FnOnce(&mut Direct),
+    ) -> Result<Option<Outcome>, Error> {
+        let set = self.set(names);
+        let progress = Progress::default();
+        let setup = setup(&self.source, &set, self.folder.path(), &progress);
+        let target = self.target.target();
+        let former = Former::new(self.store.read().await?);
+        let prepared = run::prepare(setup, &former, Some(&target)).await?;
+        let store = Some(&self.store);
+        match run::plan_direct(setup, &prepared, &former, &target, store, true).await? {
+            PlannedCopy::Nothing(_) => Ok(None),
+            PlannedCopy::Copy(mut plan) => {
+                change(&mut plan);
+                let copied = run::direct(setup, prepared, *plan, &target).await;
+                copied.map(Some)
+            }
+        }
+    }
+
+    /// Packs images as the next run of a set.
+    async fn pack(&self, names: &[&str], dest: &Path) -> Set {
+        let set = self.set(names);
+        let progress = Progress::default();
+        let setup = setup(&self.source, &set, self.folder.path(), &progress);
+        let former = Former::new(self.store.read().await.unwrap());
+        let prepared = run::prepare(setup, &former, None).await.unwrap();
+        let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap()
+        else {
+            panic!("there is something new");
+        };
+        let packed = run::pack(setup, *archives, Some(&self.store), dest).await;
+        packed.unwrap();
+        Set::open(dest).unwrap()
+    }
+
+    async fn publish(&self, archives: Set, target: &Target) -> Result<Option<Outcome>, Error> {
+        let (set, progress) = (additional(&self.source, &[]), Progress::default());
+        let setup: Setup<'_> = setup(&self.source, &set, self.folder.path(), &progress);
+        unpack(setup, archives, target).await
+    }
+
+    async fn has(&self, name: &str) -> bool {
+        let name = reference(&self.target, &format!("ns/{name}"));
+        let digest = self.target.client.manifest_digest(&name).await.unwrap();
+        digest.is_some()
+    }
+
+    /// The sequence of the run that the target remembers.
+    async fn sequence(&self) -> Option<u64> {
+        let stored = self.store.read().await.unwrap().unwrap();
+        let there = Store::in_target(&self.target.target(), stored.uid).unwrap();
+        let there = there.read().await.unwrap();
+        there.map(|it| it.past_mirror.sequence)
+    }
+}
+
+#[tokio::test]
+async fn copies_remember_what_they_did() {
+    let site = Site::new(Server::start().await).await;
+    let first = site
+        .copy(&["acme/a:v1", "acme/b:v1"], |_| {})
+        .await
+        .unwrap();
+    assert_eq!(first.unwrap().results.images.len(), 2);
+    assert_eq!(site.sequence().await, Some(1));
+    let again = site
+        .copy(&["acme/a:v1", "acme/b:v1"], |_| {})
+        .await
+        .unwrap();
+    assert!(again.is_none());
+    let fewer = site.copy(&["acme/a:v1"], |plan| {
+        assert_eq!(plan.pruning.images, 1);
+        assert!(!plan.pruning.needs_consent());
+    });
+    let fewer = fewer.await.unwrap().unwrap();
+    assert_eq!((fewer.pruned, fewer.stayed.len()), (1, 0));
+    assert!(site.has("acme/a:v1").await);
+    assert!(!site.has("acme/b:v1").await);
+    assert_eq!(site.sequence().await, Some(2));
+}
+
+#[tokio::test]
+async fn whoever_says_so_keeps_what_the_set_does_not_have_any_more() {
+    let site = Site::new(Server::start().await).await;
+    site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
+        .await
+        .unwrap();
+    let keep = |plan: &mut Direct| {
+        std::mem::take(&mut plan.pruning);
+    };
+    site.copy(&["acme/a:v1"], keep).await.unwrap();
+    assert!(site.has("acme/b:v1").await);
+    assert_eq!(site.sequence().await, Some(2));
+}
+
+#[tokio::test]
+async fn a_target_that_knows_other_runs_is_refused() {
+    let site = Site::new(Server::start().await).await;
+    site.copy(&["acme/a:v1"], |_| {}).await.unwrap();
+    let elsewhere = Site {
+        target: Server::start().await,
+        ..site
+    };
+    let refused = elsewhere.copy(&["acme/a:v1", "acme/b:v1"], |_| {}).await;
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, Error::Conflict { .. }), "{refused}");
+    assert!(!elsewhere.has("acme/b:v1").await);
+}
+
+#[tokio::test]
+async fn archives_take_images_out_of_the_target() {
+    let site = Site::new(Server::start().await).await;
+    let target = site.target.target();
+    let folder = site.folder.path();
+    let first = site.pack(&["acme/a:v1"], &folder.join("1")).await;
+    let second = site.pack(&["acme/b:v1"], &folder.join("2")).await;
+    site.publish(first, &target).await.unwrap();
+    assert!(site.has("acme/a:v1").await);
+    let done = site.publish(second, &target).await.unwrap().unwrap();
+    assert_eq!(done.pruned, 1);
+    assert!(!site.has("acme/a:v1").await);
+    assert!(site.has("acme/b:v1").await);
+    assert_eq!(site.sequence().await, Some(2));
+}
+
+#[tokio::test]
+async fn what_could_not_be_deleted_is_tried_again() {
+    let target = Server::with(|settings| settings.registry_storage_delete_enabled = false).await;
+    let site = Site::new(target).await;
+    site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
+        .await
+        .unwrap();
+    for _ in 0..2 {
+        let failed = site.copy(&["acme/a:v1"], |plan| assert_eq!(plan.pruning.images, 1));
+        let failed = failed.await.unwrap_err();
+        assert!(matches!(failed, Error::Conflict { .. }), "{failed}");
+        assert_eq!(site.sequence().await, Some(1));
+    }
+}
