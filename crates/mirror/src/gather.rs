@@ -148,8 +148,9 @@ impl Gathered {
         } = options;
         let found =
             platform::releases(client, &mirror.platform, started, platform, scratch).await?;
-        let (releases, wanted) = found;
+        let (mut releases, wanted) = found;
         self.wanted.extend(wanted);
+        self.notes.append(&mut releases.notes);
         self.releases = releases;
         Ok(())
     }

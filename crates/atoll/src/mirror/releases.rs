@@ -1,13 +1,32 @@
 //! Where releases are asked for, as people say it on the command line.
 
+use std::path::PathBuf;
+
 use ::mirror::config;
-use ::mirror::platform::Sources;
+use ::mirror::platform::{Keyring, Sources, public_signature_stores};
 use ::mirror::web::Web;
 use clap::Args;
+use url::Url;
 
-/// Where releases are asked for.
+/// Where releases are asked for, and which ones are trusted.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Arguments {
+    #[command(flatten)]
+    updates: Updates,
+    /// Where signatures of releases are, instead of the public stores
+    #[arg(long, value_name = "URL", env = "OCP_SIGNATURE_URL")]
+    signature_url: Option<String>,
+    /// Public keys of whoever may sign releases, as `gpg --export` writes them
+    #[arg(long, value_name = "FILE", env = "OCP_SIGNATURE_VERIFICATION_PK")]
+    release_keyring: Option<PathBuf>,
+    /// Carry releases that nobody has signed whose key is known
+    #[arg(long)]
+    ignore_release_signature: bool,
+}
+
+/// Where it is asked which releases there are.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Updates {
     /// The update service, instead of the public ones; it may speak plain HTTP
     #[arg(long, value_name = "URL", env = "UPDATE_URL_OVERRIDE")]
     update_url: Option<String>,
@@ -16,21 +35,53 @@ pub(super) struct Arguments {
     version_filter: Option<String>,
 }
 
-impl Arguments {
-    /// What the command line says; `ca_pem` is trusted besides the system's certificates.
+impl Updates {
+    /// What the command line says; `ca_pem` is trusted besides the system's certificates. Releases are not looked at, so
+    /// nobody's signature counts.
     ///
-    /// Errors: Invalid – an expression that is none, certificates that are none.
+    /// Errors: Invalid – an address or expression that is none, certificates that are none.
     pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
-        let updates = self.update_url.as_deref().filter(|it| !it.is_empty());
-        let updates = updates.map(str::parse).transpose();
         let filter = self.version_filter.as_deref().filter(|it| !it.is_empty());
         let filter = filter.map(config::expression).transpose();
         Ok(Sources {
             web: Web::new(ca_pem)?,
-            updates: updates.map_err(|e: url::ParseError| {
-                model::Error::invalid("UPDATE_URL_OVERRIDE", e.to_string())
-            })?,
+            updates: url("UPDATE_URL_OVERRIDE", self.update_url.as_deref())?,
             version_filter: filter.map_err(|e| model::Error::invalid("VERSION_FILTER", e))?,
+            signature_stores: public_signature_stores(),
+            keyring: None,
+            ignores_signatures: false,
         })
     }
+}
+
+impl Arguments {
+    /// What the command line says; `ca_pem` is trusted besides the system's certificates.
+    ///
+    /// Errors: as [`Updates::sources`]; Invalid – a keyring without keys.
+    pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
+        let mut sources = self.updates.sources(ca_pem)?;
+        if let Some(own) = url("OCP_SIGNATURE_URL", self.signature_url.as_deref())? {
+            sources.signature_stores = vec![own];
+        }
+        sources.keyring = self.keyring()?;
+        sources.ignores_signatures = self.ignore_release_signature;
+        Ok(sources)
+    }
+
+    fn keyring(&self) -> Result<Option<Keyring>, model::Error> {
+        let path = self.release_keyring.as_ref();
+        let Some(path) = path.filter(|it| !it.as_os_str().is_empty()) else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+        let bytes = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+        let keyring = Keyring::parse(&bytes);
+        keyring.map(Some).map_err(|e| wrong(e.to_string()))
+    }
+}
+
+/// An address; nothing where none is named.
+fn url(name: &str, text: Option<&str>) -> Result<Option<Url>, model::Error> {
+    let url = text.filter(|it| !it.is_empty()).map(str::parse).transpose();
+    url.map_err(|e: url::ParseError| model::Error::invalid(name, e.to_string()))
 }

@@ -22,7 +22,7 @@ mod verify;
 mod walk;
 mod writer;
 
-pub use name::{METADATA, file_name};
+pub use name::{METADATA, SIGNATURES, file_name};
 pub use plan::{Contents, Extra, File, Kind, Member, Plan, size_limit};
 pub use read::Place;
 pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};

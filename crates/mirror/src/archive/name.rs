@@ -10,8 +10,10 @@ pub const METADATA: &str = "publish/.metadata.json";
 pub(super) const INDEX: &str = "atoll/index.json";
 /// The signature over the bytes of the index.
 pub(super) const SIGNATURE: &str = "atoll/index.json.sig";
+/// Where the signatures of releases lie.
+pub const SIGNATURES: &str = "release-signatures/";
 /// Folders that every archive has: the peer looks for the first one.
-pub(super) const FOLDERS: [&str; 2] = ["charts/", "release-signatures/"];
+pub(super) const FOLDERS: [&str; 2] = ["charts/", SIGNATURES];
 /// Below these, what lies where is decided here alone.
 pub(super) const RESERVED: [&str; 4] = ["atoll", "blobs", "publish", "v2"];
 

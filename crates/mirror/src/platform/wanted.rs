@@ -13,6 +13,7 @@ use oci::{Client, Reference, Repository};
 use super::payload::{self, Payload};
 use super::select::{Chosen, Selection, select};
 use super::settings::Sources;
+use super::signature::{self, Signatures};
 use crate::content::{Wanted, Why};
 use crate::gather::platforms;
 
@@ -30,6 +31,10 @@ pub struct Releases {
     pub platform: image_set::Platform,
     /// From where later runs go on.
     pub starts: Vec<ChannelStart>,
+    /// Who signed them.
+    pub signatures: Vec<Signatures>,
+    /// What people should know.
+    pub notes: Vec<String>,
 }
 
 /// Finds the releases that a configuration names, and the images that they consist of.
@@ -59,7 +64,38 @@ pub async fn releases(
     for (chosen, payload) in &payloads {
         wanted.extend(images(chosen, payload, &platform)?);
     }
-    Ok((Releases { platform, starts }, wanted))
+    let (signatures, notes) = signatures(&payloads, sources).await?;
+    let releases = Releases {
+        platform,
+        starts,
+        signatures,
+        notes,
+    };
+    Ok((releases, wanted))
+}
+
+/// The signatures of all releases; what has none, where that may be.
+async fn signatures(
+    payloads: &[(Chosen, Payload)],
+    sources: &Sources,
+) -> Result<(Vec<Signatures>, Vec<String>), Error> {
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
+    let Some(keyring) = &sources.keyring else {
+        if payloads.is_empty() || sources.ignores_signatures {
+            return Ok((found, notes));
+        }
+        let reason = "nobody is trusted to sign releases: name a file with the public keys of the platform's maker \
+            with --release-keyring, or carry what nobody has signed with --ignore-release-signature";
+        return Err(Error::invalid("release signature", reason));
+    };
+    for (_, payload) in payloads {
+        match signature::find(&payload.digest, keyring, sources).await {
+            Ok(signatures) => found.push(signatures),
+            Err(error) if sources.ignores_signatures => notes.push(model::error::chain(&error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((found, notes))
 }
 
 async fn read(

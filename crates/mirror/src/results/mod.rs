@@ -50,6 +50,12 @@ pub fn files(outcome: &Outcome, forms: Forms) -> Result<Vec<File>, Error> {
     files.extend(policy::content_policies(outcome)?);
     files.extend(policy::install_config(outcome)?);
     files.extend(policy::update_service(outcome)?);
+    let signatures = outcome.signatures.iter();
+    files.extend(
+        signatures.map(|(name, content)| {
+            File::new(format!("release-signatures/{name}"), content.clone())
+        }),
+    );
     if forms.mirror_sets {
         files.extend(policy::mirror_sets(outcome)?);
     }

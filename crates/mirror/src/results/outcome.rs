@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
@@ -19,6 +20,8 @@ pub struct Outcome {
     pub catalogs: Vec<Catalog>,
     /// The image with the data of the upgrade graph in the target, by digest.
     pub graph: Option<Reference>,
+    /// Signatures of releases, by the names of their files.
+    pub signatures: Vec<(String, Bytes)>,
     /// Whether the target limits how many components its names have, and has joined the last ones of some.
     pub is_flattened: bool,
 }

@@ -69,6 +69,7 @@ fn sample() -> Outcome {
             .parse()
             .unwrap(),
         ),
+        signatures: Vec::new(),
         is_flattened: false,
     }
 }

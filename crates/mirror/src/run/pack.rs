@@ -10,7 +10,7 @@ use oci::Digest;
 use super::prepare::{Prepared, PreparedCatalog};
 use super::remember::{next, stored};
 use super::{Setup, blocking};
-use crate::archive::{Contents, Extra, Kind, Plan, Signer, Writer, size_limit};
+use crate::archive::{Contents, Extra, Kind, Plan, SIGNATURES, Signer, Writer, size_limit};
 use crate::content::Blob;
 use crate::fetch::fetch;
 use crate::history::{Former, Next, Store};
@@ -67,6 +67,10 @@ pub fn plan(
         for (digest, blob) in original.remote() {
             blobs.entry(digest).or_insert(blob);
         }
+    }
+    for signatures in &prepared.releases.signatures {
+        let path = format!("{SIGNATURES}{}", signatures.file_name());
+        extras.push(Extra::inline(path, signatures.config_map()));
     }
     let contents = Contents {
         metadata: stored.clone(),

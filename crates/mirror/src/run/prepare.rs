@@ -9,7 +9,6 @@ use std::sync::Arc;
 use catalog::cache::Cache;
 use model::Error;
 use model::image_set::Mirror;
-use model::mirror_metadata::ChannelStart;
 
 use super::Setup;
 use crate::attached::attach;
@@ -30,8 +29,7 @@ pub struct Prepared {
     /// What was wanted, with the versions that were chosen.
     pub mirror: Mirror,
     pub catalogs: Vec<PreparedCatalog>,
-    /// From where later runs go on in the channels of releases.
-    pub channels: Vec<ChannelStart>,
+    pub releases: Releases,
     pub content: Content,
     /// Images that former runs have carried.
     pub known: Vec<Image>,
@@ -109,14 +107,13 @@ pub async fn prepare(
             index,
         });
     }
-    let Releases { platform, starts } = gathered.releases;
     Ok(Prepared {
         mirror: Mirror {
-            platform,
+            platform: gathered.releases.platform.clone(),
             ..setup.set.mirror.clone()
         },
         catalogs,
-        channels: starts,
+        releases: gathered.releases,
         content,
         known,
         failed,

@@ -25,7 +25,7 @@ pub(super) fn next(
         timestamp: setup.now,
         mirror: prepared.mirror.clone(),
         operators: starts(&prepared.catalogs)?,
-        platforms: prepared.channels.clone(),
+        platforms: prepared.releases.starts.clone(),
         content: &prepared.content,
         known: &prepared.known,
         failed: &failed.collect::<Vec<_>>(),

@@ -5,18 +5,22 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use bytes::Bytes;
 use model::Error;
 use oci::{Digest, Repository, Tag};
 
 use super::catalogs::{self, Item};
 use super::settle::{Ending, settle};
 use super::{Outcome, Setup, blocking};
-use crate::archive::Set;
+use crate::archive::{SIGNATURES, Set};
 use crate::content::Content;
 use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, index_path};
 use crate::publish::{Target, publish};
+
+/// Units: bytes. The signatures of one release take a few thousand.
+const SIGNATURES_LIMIT_BYTES: u64 = 16 << 20;
 
 /// What a run from archives will do.
 #[derive(Debug)]
@@ -102,6 +106,11 @@ pub async fn unpack(
     let published = publish(&content, &set, target, held, limits, progress).await;
     let mirror = &set.metadata().past_mirror.mirror;
     let mut outcome = Outcome::of(&content, published, target, mirror, limits)?;
+    outcome.results.signatures = blocking({
+        let set = set.clone();
+        move || signatures(&set)
+    })
+    .await?;
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     for (number, catalog) in catalogs.iter().enumerate() {
@@ -150,6 +159,16 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
         })
     };
     starts.map(|start| catalog(&start.catalog)).collect()
+}
+
+/// The signatures of releases, by the names of their files.
+fn signatures(set: &Set) -> Result<Vec<(String, Bytes)>, Error> {
+    let files = set.below(SIGNATURES);
+    let read = files.map(|(path, place)| {
+        let name = path.trim_start_matches(SIGNATURES);
+        Ok((name.to_owned(), place.read(SIGNATURES_LIMIT_BYTES)?))
+    });
+    read.collect()
 }
 
 /// Takes a file out of the archive.

@@ -1,0 +1,203 @@
+//! Signatures of releases: as stores have them, and as clusters take them.
+//!
+//! Source: `openshift/library-go`, `pkg/verify`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use model::Error;
+use oci::Digest;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use super::keyring::Keyring;
+use super::settings::Sources;
+
+/// How many signatures of a release a store is asked for.
+const SEARCH_LIMIT: usize = 10;
+/// Units: bytes. A signature takes a few thousand.
+const SIGNATURE_LIMIT_BYTES: u64 = 1 << 20;
+/// How a signature of an image calls itself. Source: containers/image.
+const KIND: &str = "atomic container signature";
+/// How many hexadecimal digits of its digest are in a file's name. Source: the peer.
+const NAME_DIGITS: usize = 16;
+/// Where clusters look for signatures, and by which label.
+const NAMESPACE: &str = "openshift-config-managed";
+const LABEL: &str = "release.openshift.io/verification-signatures";
+
+/// The signatures of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signatures {
+    pub digest: Digest,
+    pub signatures: Vec<Bytes>,
+}
+
+#[derive(Deserialize)]
+struct Claim {
+    critical: Critical,
+}
+
+#[derive(Deserialize)]
+struct Critical {
+    #[serde(rename = "type")]
+    kind: String,
+    image: Image,
+    identity: Identity,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    #[serde(rename = "docker-manifest-digest")]
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct Identity {
+    #[serde(rename = "docker-reference")]
+    reference: String,
+}
+
+/// Looks for a signature of an image by a key that is trusted; the stores are asked one after the other.
+///
+/// Errors: Invalid – there is none, with everything that was looked at.
+pub(super) async fn find(
+    digest: &Digest,
+    keyring: &Keyring,
+    sources: &Sources,
+) -> Result<Signatures, Error> {
+    let mut reasons = Vec::new();
+    for store in &sources.signature_stores {
+        for number in 1..=SEARCH_LIMIT {
+            let url = address(store, digest, number)?;
+            let signature = match sources.web.get(&url, "*/*", SIGNATURE_LIMIT_BYTES).await {
+                Ok(signature) => signature,
+                Err(Error::NotFound { .. }) if number > 1 => break,
+                Err(error) => {
+                    reasons.push(model::error::chain(&error));
+                    break;
+                }
+            };
+            match check(digest, keyring, &signature) {
+                Ok(()) => {
+                    let (digest, signatures) = (digest.clone(), vec![signature]);
+                    return Ok(Signatures { digest, signatures });
+                }
+                Err(reason) => reasons.push(format!("{url}: {reason}")),
+            }
+        }
+    }
+    let reason = format!(
+        "{digest} has no signature that counts: {}",
+        reasons.join("; ")
+    );
+    Err(Error::invalid("release signature", reason))
+}
+
+/// Whether it says, signed by a key that is trusted, that the image is a release.
+fn check(digest: &Digest, keyring: &Keyring, signature: &[u8]) -> Result<(), String> {
+    let content = keyring.content(signature)?;
+    let claim: Claim =
+        serde_json::from_slice(&content).map_err(|e| format!("it does not sign an image: {e}"))?;
+    let Critical {
+        kind,
+        image,
+        identity,
+    } = claim.critical;
+    if kind != KIND {
+        return Err(format!("it is a {kind:?}, not an {KIND:?}"));
+    }
+    if identity.reference.is_empty() {
+        return Err("it does not name the image".to_owned());
+    }
+    if image.digest != digest.to_string() {
+        return Err(format!("it signs {}", image.digest));
+    }
+    Ok(())
+}
+
+fn address(store: &Url, digest: &Digest, number: usize) -> Result<Url, Error> {
+    let mut url = store.clone();
+    let algorithm = digest.algorithm().as_str();
+    let name = format!("{algorithm}={}", digest.hex());
+    let wrong = |()| Error::invalid("signature store", format!("{store} cannot have files"));
+    let mut path = url.path_segments_mut().map_err(wrong)?;
+    path.pop_if_empty().push(&name);
+    path.push(&format!("signature-{number}"));
+    drop(path);
+    Ok(url)
+}
+
+impl Signatures {
+    /// The name of the file that has them.
+    pub fn file_name(&self) -> String {
+        let hex = self.digest.hex();
+        let hex = hex.get(..NAME_DIGITS).unwrap_or(hex);
+        format!("signature-{}-{hex}.json", self.digest.algorithm().as_str())
+    }
+
+    /// As a cluster takes them: a ConfigMap, as JSON.
+    pub fn config_map(&self) -> Bytes {
+        let name = self.name();
+        let numbered = self.signatures.iter().zip(1..);
+        let data: Map<String, Value> = numbered
+            .map(|(signature, number)| {
+                let text = STANDARD.encode(signature);
+                (format!("{name}-{number}"), json!(text))
+            })
+            .collect();
+        let config_map = json!({
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": { LABEL: "" },
+            },
+            "binaryData": data,
+        });
+        config_map.to_string().into()
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.digest.algorithm().as_str(), self.digest.hex())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_take_signatures_as_config_maps() {
+        let signatures = Signatures {
+            digest: Digest::sha256(b"release"),
+            signatures: vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")],
+        };
+        let hex = signatures.digest.hex();
+        let expected = format!("signature-sha256-{}.json", &hex[..16]);
+        assert_eq!(signatures.file_name(), expected);
+        let config_map: Value = serde_json::from_slice(&signatures.config_map()).unwrap();
+        let expected = json!({
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": format!("sha256-{hex}"),
+                "namespace": "openshift-config-managed",
+                "labels": {"release.openshift.io/verification-signatures": ""},
+            },
+            "binaryData": {format!("sha256-{hex}-1"): "b25l", format!("sha256-{hex}-2"): "dHdv"},
+        });
+        assert_eq!(config_map, expected);
+    }
+
+    #[test]
+    fn signatures_lie_below_their_store() {
+        let digest = Digest::sha256(b"");
+        for store in ["http://a.example/s", "http://a.example/s/"] {
+            let url = address(&store.parse().unwrap(), &digest, 2).unwrap();
+            let expected = format!("http://a.example/s/sha256={}/signature-2", digest.hex());
+            assert_eq!(url.as_str(), expected);
+        }
+    }
+}

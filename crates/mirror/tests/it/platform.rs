@@ -1,0 +1,185 @@
+//! A registry with releases of the platform, and the services that tell of them.
+
+use std::path::Path;
+
+use mirror::archive::Set;
+use mirror::config::{self, Configuration};
+use mirror::history::{Former, Store};
+use mirror::platform::Sources;
+use mirror::progress::Progress;
+use mirror::publish::Limits;
+use mirror::run::{self, Outcome, Planned, Setup};
+use model::image_set::{ImageSet, Storage};
+use oci::Digest;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::runs::{push, reference, unpack};
+use crate::server::Server;
+use crate::site::Site;
+
+/// Where the update service answers.
+const UPDATES: &str = "/graph";
+
+/// A registry with releases, and the services that tell of them.
+pub(crate) struct Platform {
+    pub(crate) registry: Server,
+    pub(crate) site: Site,
+    pub(crate) sources: Sources,
+    pub(crate) folder: TempDir,
+    pub(crate) store: Store,
+}
+
+/// A release in the registry.
+pub(crate) struct Release {
+    pub(crate) version: &'static str,
+    pub(crate) image: Digest,
+}
+
+impl Platform {
+    pub(crate) async fn start() -> Self {
+        let (registry, site) = (Server::start().await, Site::start().await);
+        let folder = tempfile::tempdir().unwrap();
+        Self {
+            sources: Sources {
+                updates: Some(site.url(UPDATES)),
+                ..registry.platform.clone()
+            },
+            registry,
+            site,
+            store: Store::Folder(folder.path().join("state")),
+            folder,
+        }
+    }
+
+    /// Gives the registry a release of two components, one of which is the same in all.
+    pub(crate) async fn release(&self, version: &'static str) -> Release {
+        let mut tags = Vec::new();
+        for (component, content) in [("console", version), ("pause", "pause")] {
+            let name = format!("dev/art:{component}-{content}");
+            let digest = push(&self.registry, &name, content.into(), json!({})).await;
+            let image = reference(&self.registry, "dev/art:x").with_digest(digest);
+            tags.push(json!({"name": component, "from": {"kind": "DockerImage", "name": image}}));
+        }
+        let disk = reference(&self.registry, "dev/disk:x")
+            .with_digest(push(&self.registry, "dev/disk:1", b"disk".to_vec(), json!({})).await);
+        let stream =
+            json!({"architectures": {"x86_64": {"images": {"kubevirt": {"digest-ref": disk}}}}});
+        let boot = json!({"kind": "ConfigMap", "data": {"stream": stream.to_string()}});
+        let files = [
+            (
+                "image-references",
+                json!({"kind": "ImageStream", "spec": {"tags": tags}}),
+            ),
+            (
+                "release-metadata",
+                json!({"kind": "cincinnati-metadata-v0", "version": version}),
+            ),
+            ("0000_50_installer_coreos-bootimages.yaml", boot),
+        ];
+        let layer = layer(&files);
+        let name = format!("dev/release:{version}");
+        let image = push(&self.registry, &name, layer, json!({})).await;
+        Release { version, image }
+    }
+
+    /// Has the update service tell of a channel, in which each release leads to the next one.
+    pub(crate) fn channel(&self, name: &str, releases: &[&Release]) {
+        let node = |release: &&Release| {
+            let payload =
+                reference(&self.registry, "dev/release:x").with_digest(release.image.clone());
+            json!({"version": release.version, "payload": payload, "metadata": {"io.openshift.upgrades.graph.release.channels": name}})
+        };
+        let nodes: Vec<_> = releases.iter().map(node).collect();
+        let edges: Vec<_> = (1..releases.len()).map(|to| [to - 1, to]).collect();
+        let graph = json!({"nodes": nodes, "edges": edges}).to_string();
+        self.site.put(&asked_for(name), graph);
+    }
+
+    pub(crate) fn setup<'a>(&'a self, set: &'a ImageSet, progress: &'a Progress) -> Setup<'a> {
+        Setup {
+            client: &self.registry.client,
+            set,
+            platform: &self.sources,
+            limits: Limits {
+                parallel: 4,
+                goes_on: false,
+            },
+            skip_missing: false,
+            with_attached: false,
+            workspace: self.folder.path(),
+            now: 1_795_241_937,
+            progress,
+        }
+    }
+
+    /// Packs what is new into `dest`; whether there is any.
+    pub(crate) async fn pack(&self, set: &ImageSet, dest: &Path) -> Result<bool, model::Error> {
+        let progress = Progress::default();
+        let setup = self.setup(set, &progress);
+        let former = Former::new(self.store.read().await?);
+        let prepared = run::prepare(setup, &former, None).await?;
+        match run::plan(setup, &prepared, &former, None)? {
+            Planned::Nothing(_) => Ok(false),
+            Planned::Archives(archives) => {
+                run::pack(setup, *archives, Some(&self.store), dest).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    pub(crate) async fn publish(&self, from: &Path, target: &Server) -> Outcome {
+        let (set, progress) = (ImageSet::default(), Progress::default());
+        let archives = Set::open(from).unwrap();
+        let setup = self.setup(&set, &progress);
+        let outcome = unpack(setup, archives, &target.target()).await.unwrap();
+        outcome.expect("the target does not have it")
+    }
+
+    /// Why a set cannot be carried.
+    pub(crate) async fn refused(&self, platform: &str) -> String {
+        let progress = Progress::default();
+        let set = image_set(platform);
+        let prepared = run::prepare(self.setup(&set, &progress), &Former::default(), None).await;
+        model::error::chain(&prepared.unwrap_err())
+    }
+}
+
+/// The name of a channel's graph at the update service.
+pub(crate) fn asked_for(channel: &str) -> String {
+    format!("{UPDATES}?arch=amd64&channel={channel}")
+}
+
+/// A set that is remembered.
+pub(crate) fn image_set(platform: &str) -> ImageSet {
+    let text = format!(
+        "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\nmirror: {{platform: {platform}}}"
+    );
+    match config::parse(text.as_bytes()).unwrap() {
+        Configuration::Mirror(set) => ImageSet {
+            storage: Some(Storage::Local {
+                path: "unused".into(),
+            }),
+            ..set
+        },
+        Configuration::Delete(_) => panic!("it says what is mirrored"),
+    }
+}
+
+/// A layer with the manifests of a release.
+pub(crate) fn layer(files: &[(&str, Value)]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (name, content) in files {
+        let content = content.to_string();
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(
+            &mut header,
+            format!("release-manifests/{name}"),
+            content.as_bytes(),
+        )
+        .unwrap();
+    }
+    tar.into_inner().unwrap()
+}
