@@ -2,11 +2,13 @@
 
 mod carry;
 mod check;
+mod delete;
 mod describe;
 mod init;
 mod list;
 mod list_operators;
 pub(crate) mod peer;
+mod registries;
 mod releases;
 mod verify;
 mod version;
@@ -39,6 +41,8 @@ enum Verb {
         #[command(subcommand)]
         verb: list::Verb,
     },
+    /// Delete images in a registry: make a list with --generate, then delete what is in it
+    Delete(Box<delete::Arguments>),
     /// Compare every byte of an archive set with its digests, and tell everything that is wrong
     Verify(verify::Arguments),
     /// Print which version this is
@@ -55,6 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Some(Verb::Check(arguments)) => check::run(arguments),
         Some(Verb::Describe(arguments)) => describe::run(arguments),
         Some(Verb::List { verb }) => list::run(verb),
+        Some(Verb::Delete(arguments)) => delete::run(arguments),
         Some(Verb::Verify(arguments)) => verify::run(arguments),
         Some(Verb::Version(arguments)) => version::run(arguments),
     }

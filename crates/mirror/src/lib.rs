@@ -8,6 +8,7 @@ pub mod attached;
 pub mod blobs;
 pub mod config;
 pub mod content;
+pub mod deletion;
 pub mod fetch;
 pub mod gather;
 pub mod history;

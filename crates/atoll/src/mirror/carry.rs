@@ -14,16 +14,14 @@ use std::path::Path;
 
 use ::mirror::config::{self, Configuration};
 use ::mirror::progress::Progress;
-use ::mirror::publish::{Limits, Target};
+use ::mirror::publish::Limits;
 use ::mirror::run::Setup;
 use model::image_set::ImageSet;
 use service::Error;
 
-use self::destination::Destination;
-use self::watch::watch;
-use crate::terminal;
-
+pub(super) use self::destination::Destination;
 pub(crate) use self::flags::Arguments;
+pub(super) use self::watch::watched;
 
 /// Carries the set.
 ///
@@ -36,29 +34,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     };
     std::fs::create_dir_all(&arguments.dir)
         .map_err(|e| Error::new(format!("making {}", arguments.dir.display()), e))?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Error::new(doing, e))?;
-    let progress = Progress::default();
-    let work = async {
-        tokio::select! {
-            done = arguments.carry(target, &progress) => done,
-            never = watch(&progress) => match never {},
-        }
-    };
-    let done = runtime.block_on(work);
-    terminal::progress("");
-    done.map_err(|e| Error::new(doing, e.chain()))
+    watched(doing, |progress| arguments.carry(target, progress))
 }
 
 impl Arguments {
     async fn carry(
         &self,
         destination: &Destination,
-        progress: &Progress,
+        progress: Progress,
     ) -> Result<(), model::Error> {
-        let source = self.client(self.source_use_http || self.source_skip_tls)?;
+        let source = self.registries.source()?;
         let set = match (&self.config, &self.from) {
             (Some(config), None) => configuration(config)?,
             (None, Some(_)) => ImageSet::default(),
@@ -77,7 +62,9 @@ impl Arguments {
                 return Err(model::Error::invalid("arguments", reason));
             }
         };
-        let platform = self.releases.sources(self.ca_pem()?.as_deref())?;
+        let platform = self
+            .releases
+            .sources(self.registries.ca_pem()?.as_deref())?;
         let setup = Setup {
             client: &source,
             set: &set,
@@ -90,7 +77,7 @@ impl Arguments {
             with_attached: !self.remove_signatures,
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
-            progress,
+            progress: &progress,
         };
         match (destination, &self.from) {
             (Destination::Folder(folder), None) => self.pack(setup, folder).await,
@@ -106,12 +93,7 @@ impl Arguments {
                 },
                 from,
             ) => {
-                let target = Target {
-                    client: self.client(self.dest_use_http || self.dest_skip_tls)?,
-                    registry: registry.clone(),
-                    namespace: namespace.clone(),
-                    max_components: self.max_nested_paths,
-                };
+                let target = self.registries.target(registry, namespace)?;
                 match from {
                     Some(from) => self.unpack(setup, from, &target).await,
                     None => self.direct(setup, &target).await,

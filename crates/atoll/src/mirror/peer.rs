@@ -91,7 +91,6 @@ static FLAGS: &[Flag] = &[
     value("from", Is("from")),
     value("dir", Is("dir")),
     value("workspace", Is("dir")),
-    switch("skip-pruning", Is("skip-metadata-check")),
     switch("src-tls-verify", Not("source-skip-tls")),
     switch("dest-tls-verify", Not("dest-skip-tls")),
     switch(

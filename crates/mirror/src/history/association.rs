@@ -98,7 +98,7 @@ pub(super) fn is_part(association: &Association) -> bool {
 /// The repository in the target; what was copied there directly has its host in the path.
 ///
 /// Errors: Invalid – the path is none, or does not fit into the target.
-pub(super) fn repository_in(
+pub(crate) fn repository_in(
     association: &Association,
     target: &Target,
 ) -> Result<Repository, Error> {

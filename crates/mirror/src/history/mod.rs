@@ -13,6 +13,7 @@ mod sequence;
 mod store;
 
 pub use association::held;
+pub(crate) use association::repository_in;
 pub use former::{Former, Next, Run};
 pub use prune::{Pruning, prune};
 pub use sequence::{SAME_SEQUENCE, Step, step};

@@ -67,6 +67,26 @@ impl Store {
         })
     }
 
+    /// What the target knows of all sets.
+    ///
+    /// Errors: as [`Self::read`].
+    pub async fn all_in_target(target: &Target) -> Result<Vec<Metadata>, Error> {
+        let place = target.place(&REPOSITORY.parse()?)?;
+        let tags = match target.client.tags(&place.registry, &place.repository).await {
+            Ok(tags) => tags,
+            Err(Error::NotFound { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for uid in tags
+            .iter()
+            .filter_map(|tag| tag.as_str().parse::<Uuid>().ok())
+        {
+            found.extend(Self::in_target(target, uid)?.read().await?);
+        }
+        Ok(found)
+    }
+
     /// What is there; nothing before the first run.
     ///
     /// Errors: Invalid – it is no metadata; TooLarge; Internal – the disk; those of the registry.

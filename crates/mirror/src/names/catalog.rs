@@ -38,6 +38,17 @@ pub fn unique_name(operator: &Operator) -> String {
 ///
 /// Errors: Invalid – the path of a folder is no repository.
 pub fn rebuilt(operator: &Operator, original: &Digest) -> Result<(Repository, Tag), Error> {
+    let (repository, tag) = named(operator)?;
+    Ok((
+        repository,
+        tag.unwrap_or_else(|| tag_of_digest(original, DIGITS)),
+    ))
+}
+
+/// As [`rebuilt`], with the tag that the configuration gives; nothing where the digest of the original does.
+///
+/// Errors: as [`rebuilt`].
+pub fn named(operator: &Operator) -> Result<(Repository, Option<Tag>), Error> {
     let parts = Parts::of(operator);
     let is_layout = operator.catalog.starts_with(LAYOUT_PREFIX);
     let repository = parts.path.to_lowercase().parse().map_err(|error| {
@@ -45,9 +56,9 @@ pub fn rebuilt(operator: &Operator, original: &Digest) -> Result<(Repository, Ta
         Error::invalid(operator.catalog.clone(), reason)
     })?;
     let tag = match parts.tag {
-        Some(tag) => tag.parse()?,
-        None if is_layout || parts.digest.is_some() => tag_of_digest(original, DIGITS),
-        None => "latest".parse()?,
+        Some(tag) => Some(tag.parse()?),
+        None if is_layout || parts.digest.is_some() => None,
+        None => Some("latest".parse()?),
     };
     Ok((repository, tag))
 }

@@ -11,7 +11,7 @@ mod mirrors;
 mod outcome;
 mod policy;
 mod tools;
-mod yaml;
+pub(crate) mod yaml;
 
 use bytes::Bytes;
 use model::Error;

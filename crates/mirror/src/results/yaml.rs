@@ -13,7 +13,7 @@ pub(super) fn document(value: &impl Serialize) -> Result<String, Error> {
 /// As [`document`], for a place inside another one.
 ///
 /// Errors: Internal.
-pub(super) fn text(value: &impl Serialize) -> Result<String, Error> {
+pub(crate) fn text(value: &impl Serialize) -> Result<String, Error> {
     let options = serde_yaml::ser_options! { prefer_block_scalars: false };
     serde_yaml::to_string_with_options(value, options)
         .map_err(|e| Error::internal("writing an object as YAML", e))

@@ -6,6 +6,7 @@
 )]
 
 mod attached;
+mod deletion;
 mod faults;
 mod faulty;
 mod history;

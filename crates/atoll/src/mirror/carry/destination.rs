@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 /// Where the set goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Destination {
+pub(crate) enum Destination {
     Folder(PathBuf),
     Registry { registry: String, namespace: String },
 }

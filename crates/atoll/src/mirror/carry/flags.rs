@@ -4,11 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
-use oci::{Client, ClientOptions};
-use service::Error;
 
 use super::destination::Destination;
-use crate::mirror::releases;
+use crate::mirror::{registries, releases};
 
 /// What is carried, from where, and how.
 #[derive(Debug, Clone, Args)]
@@ -60,51 +58,8 @@ pub(crate) struct Arguments {
     /// Transfers at a time
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,
-    /// Most components of a repository's name in the target; 0 for no limit
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) max_nested_paths: usize,
-    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
-    #[arg(long, value_name = "FILE")]
-    pub(super) authfile: Option<PathBuf>,
-    /// Certificates (PEM) that are trusted besides the system's
-    #[arg(long, value_name = "FILE")]
-    pub(super) ca: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) registries: registries::Arguments,
     #[command(flatten)]
     pub(super) releases: releases::Arguments,
-    /// Accept sources without TLS
-    #[arg(long)]
-    pub(super) source_use_http: bool,
-    /// Accept any certificate of a source
-    #[arg(long)]
-    pub(super) source_skip_tls: bool,
-    /// Accept a target without TLS
-    #[arg(long)]
-    pub(super) dest_use_http: bool,
-    /// Accept any certificate of the target
-    #[arg(long)]
-    pub(super) dest_skip_tls: bool,
-}
-
-impl Arguments {
-    /// A client of registries, with the logins and certificates that are named.
-    ///
-    /// Errors: a file of them that cannot be read.
-    pub(super) fn client(&self, insecure: bool) -> Result<Client, model::Error> {
-        let unusable = |e: Error| model::Error::invalid("logins", e.to_string());
-        let options = ClientOptions {
-            credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
-            ca_pem: self.ca_pem()?,
-            insecure,
-            ..ClientOptions::default()
-        };
-        Client::new(options)
-    }
-
-    /// Certificates that are trusted besides the system's.
-    ///
-    /// Errors: Invalid – the file cannot be read.
-    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
-        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
-        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
-    }
 }

@@ -14,7 +14,7 @@ impl Arguments {
     ) -> Result<(Option<Store>, Former), model::Error> {
         let store = match &setup.set.storage {
             Some(storage @ Storage::Registry { skip_tls: true, .. }) => {
-                Some(Store::new(storage, &self.client(true)?)?)
+                Some(Store::new(storage, &self.registries.client(true)?)?)
             }
             Some(storage) => Some(Store::new(storage, setup.client)?),
             None => None,

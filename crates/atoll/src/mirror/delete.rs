@@ -1,0 +1,162 @@
+//! `atoll mirror delete`: images leave a registry because a file names them.
+
+use std::path::{Path, PathBuf};
+
+use ::mirror::config::{self, Configuration};
+use ::mirror::deletion::{self, List, Planned};
+use ::mirror::progress::Progress;
+use ::mirror::publish::{Limits, Target};
+use ::mirror::run::Setup;
+use clap::Args;
+use model::image_set::{ImageSet, Mirror};
+use service::Error;
+
+use super::carry::{Destination, watched};
+use super::{registries, releases};
+use crate::terminal;
+
+/// Requests to the target at a time.
+const PARALLEL: usize = 8;
+
+/// What is deleted, and where.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// docker://HOST[:PORT][/NAMESPACE]
+    target: Destination,
+    /// List what would be deleted, below the workspace; nothing is deleted
+    #[arg(long, requires = "config", conflicts_with = "delete_yaml_file")]
+    generate: bool,
+    /// The DeleteImageSetConfiguration; operators are looked up in the catalogs of the target
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Delete what is in this list
+    #[arg(long, value_name = "FILE", required_unless_present = "generate")]
+    delete_yaml_file: Option<PathBuf>,
+    /// Folder for the list
+    #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
+    workspace: PathBuf,
+    /// A part of the list's name, to tell it from others
+    #[arg(long, value_name = "ID")]
+    delete_id: Option<String>,
+    /// List what is attached to the images, too: signatures, attestations, lists of components
+    #[arg(long)]
+    delete_signatures: bool,
+    #[command(flatten)]
+    registries: registries::Arguments,
+    #[command(flatten)]
+    releases: releases::Arguments,
+}
+
+/// Lists, or deletes.
+///
+/// Errors: a file that is none of the kind, a target that is no registry; what could not be deleted.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    watched("deleting", |progress| arguments.run(progress))
+}
+
+impl Arguments {
+    async fn run(&self, progress: Progress) -> Result<(), model::Error> {
+        let Destination::Registry {
+            registry,
+            namespace,
+        } = &self.target
+        else {
+            let reason = "images are deleted in a registry: docker://HOST[:PORT][/NAMESPACE]";
+            return Err(model::Error::invalid("target", reason));
+        };
+        let target = self.registries.target(registry, namespace)?;
+        match (&self.config, &self.delete_yaml_file) {
+            (Some(config), None) => self.generate(config, &target, &progress).await,
+            (_, Some(list)) => delete(list, &target).await,
+            (None, None) => {
+                let reason =
+                    "name a configuration with --config, or a list with --delete-yaml-file";
+                Err(model::Error::invalid("arguments", reason))
+            }
+        }
+    }
+
+    async fn generate(
+        &self,
+        config: &Path,
+        target: &Target,
+        progress: &Progress,
+    ) -> Result<(), model::Error> {
+        let mirror = configuration(config)?;
+        let workspace = self.workspace.to_string_lossy();
+        let workspace = Path::new(workspace.strip_prefix("file://").unwrap_or(&workspace));
+        let folder = workspace.join("delete");
+        let failed = |e| model::Error::internal(format!("writing to {}", folder.display()), e);
+        std::fs::create_dir_all(&folder).map_err(failed)?;
+        let setup = Setup {
+            client: &target.client,
+            set: &ImageSet::default(),
+            platform: &self
+                .releases
+                .sources(self.registries.ca_pem()?.as_deref())?,
+            limits: Limits {
+                parallel: PARALLEL,
+                goes_on: false,
+            },
+            skip_missing: false,
+            with_attached: false,
+            workspace: &folder,
+            now: service::clock::now().timestamp(),
+            progress,
+        };
+        let planned = deletion::plan(setup, &mirror, target, self.delete_signatures).await?;
+        let id = self
+            .delete_id
+            .as_ref()
+            .map_or(String::new(), |id| format!("-{id}"));
+        let path = folder.join(format!("delete-images{id}.yaml"));
+        std::fs::write(&path, planned.list.to_yaml()?).map_err(failed)?;
+        tell(&planned, &path);
+        Ok(())
+    }
+}
+
+fn tell(planned: &Planned, path: &Path) {
+    for (image, why) in &planned.kept {
+        terminal::problem(&format!("{image} stays: {why}"));
+    }
+    terminal::say(&format!(
+        "{} has {} images; {} others stay, {} are not there. Nothing was deleted: --delete-yaml-file does it",
+        path.display(),
+        planned.list.items.len(),
+        planned.kept.len(),
+        planned.missing
+    ));
+}
+
+async fn delete(path: &Path, target: &Target) -> Result<(), model::Error> {
+    let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+    let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+    let list = List::from_yaml(&text, target)?;
+    let (deleted, failed) = deletion::delete(&list, target, PARALLEL).await;
+    for error in &failed {
+        terminal::problem(&error.chain());
+    }
+    terminal::say(&format!(
+        "{deleted} of {} images were there and are deleted; the registry's garbage collection gives their room back",
+        list.items.len()
+    ));
+    match failed.len() {
+        0 => Ok(()),
+        count => Err(wrong(format!("{count} images could not be deleted"))),
+    }
+}
+
+fn configuration(path: &Path) -> Result<Mirror, model::Error> {
+    let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+    match config::load(path) {
+        Ok(Configuration::Delete(mirror)) => Ok(mirror),
+        Ok(Configuration::Mirror(_)) => Err(wrong(
+            "it says what is mirrored, not what is deleted".into(),
+        )),
+        Err(error) => Err(model::Error::invalid(
+            "configuration",
+            model::error::chain(&error),
+        )),
+    }
+}

@@ -1,0 +1,77 @@
+//! How registries are reached, as people say it on the command line.
+
+use std::path::PathBuf;
+
+use ::mirror::publish::Target;
+use clap::Args;
+use oci::{Client, ClientOptions};
+use service::Error;
+
+/// How the registries are reached from which content comes, and where it goes.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Arguments {
+    /// Most components of a repository's name in the target; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_nested_paths: usize,
+    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
+    #[arg(long, value_name = "FILE")]
+    authfile: Option<PathBuf>,
+    /// Certificates (PEM) that are trusted besides the system's
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Accept sources without TLS
+    #[arg(long)]
+    source_use_http: bool,
+    /// Accept any certificate of a source
+    #[arg(long)]
+    source_skip_tls: bool,
+    /// Accept a target without TLS
+    #[arg(long)]
+    dest_use_http: bool,
+    /// Accept any certificate of the target
+    #[arg(long)]
+    dest_skip_tls: bool,
+}
+
+impl Arguments {
+    /// A client of the sources.
+    ///
+    /// Errors: Invalid – a file of logins or certificates that cannot be read.
+    pub(super) fn source(&self) -> Result<Client, model::Error> {
+        self.client(self.source_use_http || self.source_skip_tls)
+    }
+
+    /// The target at that host, below that namespace.
+    ///
+    /// Errors: as [`Self::source`].
+    pub(super) fn target(&self, registry: &str, namespace: &str) -> Result<Target, model::Error> {
+        Ok(Target {
+            client: self.client(self.dest_use_http || self.dest_skip_tls)?,
+            registry: registry.to_owned(),
+            namespace: namespace.to_owned(),
+            max_components: self.max_nested_paths,
+        })
+    }
+
+    /// A client, with the logins and certificates that are named.
+    ///
+    /// Errors: as [`Self::source`].
+    pub(super) fn client(&self, insecure: bool) -> Result<Client, model::Error> {
+        let unusable = |e: Error| model::Error::invalid("logins", e.to_string());
+        let options = ClientOptions {
+            credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
+            ca_pem: self.ca_pem()?,
+            insecure,
+            ..ClientOptions::default()
+        };
+        Client::new(options)
+    }
+
+    /// Certificates that are trusted besides the system's.
+    ///
+    /// Errors: Invalid – the file cannot be read.
+    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
+        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
+        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
+    }
+}

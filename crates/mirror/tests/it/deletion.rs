@@ -1,0 +1,141 @@
+//! What is deleted in a target because somebody names it.
+
+use std::collections::BTreeSet;
+
+use mirror::deletion::{self, List};
+use mirror::history::Former;
+use mirror::progress::Progress;
+use mirror::run::{self, Direct, Setup};
+use model::image_set::{Image, ImageSet, Mirror, Operator, Package};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::runs::{image_set, push, push_catalog, reference, setup};
+use crate::server::Server;
+
+/// A target with two packages that need the same tool, and an image beside them.
+async fn filled() -> (Server, Server, TempDir) {
+    let (source, target) = (Server::start().await, Server::start().await);
+    push_catalog(&source, 1).await;
+    push(&source, "acme/single:v1", b"single".to_vec(), json!({})).await;
+    let mut set = image_set(&source);
+    set.mirror.additional_images = vec![image(&source, "acme/single:v1")];
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let own = setup(&source, &set, folder.path(), &progress);
+    let prepared = run::prepare(own, &Former::default(), None).await.unwrap();
+    run::direct(own, prepared, Direct::default(), &target.target())
+        .await
+        .unwrap();
+    (source, target, folder)
+}
+
+fn image(server: &Server, name: &str) -> Image {
+    Image {
+        name: reference(server, name).to_string(),
+        ..Image::default()
+    }
+}
+
+/// Package `thing` of the catalog.
+fn thing(source: &Server) -> Mirror {
+    Mirror {
+        operators: vec![Operator {
+            catalog: reference(source, "acme/index:v1").to_string(),
+            full: true,
+            skip_dependencies: true,
+            packages: vec![Package {
+                name: "thing".into(),
+                ..Package::default()
+            }],
+            ..Operator::default()
+        }],
+        ..Mirror::default()
+    }
+}
+
+fn names(list: &List) -> BTreeSet<String> {
+    let names = list
+        .items
+        .iter()
+        .map(|item| item.image.repository.to_string());
+    names.collect()
+}
+
+fn of(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn what_others_need_stays() {
+    let (source, target, folder) = filled().await;
+    let (set, progress) = (ImageSet::default(), Progress::default());
+    let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
+    let to = target.target();
+    let planned = deletion::plan(setup, &thing(&source), &to, false)
+        .await
+        .unwrap();
+    assert_eq!(names(&planned.list), of(&["ns/acme/thing-bundle"]));
+    let [(kept, why)] = planned.kept.as_slice() else {
+        panic!("the tool stays: {:?}", planned.kept);
+    };
+    assert_eq!(kept.repository.as_str(), "ns/acme/tool");
+    assert!(why.contains("other.v1.0.0"), "{why}");
+
+    // The list goes through a file.
+    let list = List::from_yaml(&planned.list.to_yaml().unwrap(), &to).unwrap();
+    let (deleted, failed) = deletion::delete(&list, &to, 2).await;
+    assert_eq!((deleted, failed.len()), (1, 0));
+    assert_eq!(
+        to.client
+            .manifest_digest(&list.items[0].image)
+            .await
+            .unwrap(),
+        None
+    );
+    assert!(to.client.manifest_digest(kept).await.unwrap().is_some());
+    let (deleted, failed) = deletion::delete(&list, &to, 2).await;
+    assert_eq!(
+        (deleted, failed.len()),
+        (0, 0),
+        "the second time it has gone"
+    );
+}
+
+#[tokio::test]
+async fn single_images_go_with_what_is_attached() {
+    let (source, target, folder) = filled().await;
+    let to = target.target();
+    let single = reference(&target, "ns/acme/single:v1");
+    let digest = to.client.manifest_digest(&single).await.unwrap().unwrap();
+    let signature = format!("acme/single:sha256-{}.sig", digest.hex());
+    push(
+        &target,
+        &format!("ns/{signature}"),
+        b"signature".to_vec(),
+        json!({}),
+    )
+    .await;
+    let delete = Mirror {
+        additional_images: vec![
+            image(&source, "acme/single:v1"),
+            image(&source, "acme/none:v1"),
+        ],
+        ..Mirror::default()
+    };
+    let (set, progress) = (ImageSet::default(), Progress::default());
+    let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
+    for (with_attached, count) in [(false, 1), (true, 2)] {
+        let planned = deletion::plan(setup, &delete, &to, with_attached)
+            .await
+            .unwrap();
+        assert_eq!((planned.list.items.len(), planned.missing), (count, 1));
+        if with_attached {
+            let (deleted, failed) = deletion::delete(&planned.list, &to, 2).await;
+            assert_eq!((deleted, failed.len()), (2, 0));
+        }
+    }
+    for gone in ["ns/acme/single:v1", &format!("ns/{signature}")] {
+        let gone = reference(&target, gone);
+        assert_eq!(to.client.manifest_digest(&gone).await.unwrap(), None);
+    }
+}
