@@ -49,6 +49,10 @@ pub enum Why {
     },
     /// That release consists of it.
     Component { release: String, component: String },
+    /// The image of the upgrade graph is made of it.
+    GraphBase,
+    /// It has the upgrade graph.
+    Graph,
     /// It is a catalog of operators.
     Catalog { catalog: String },
     /// It is attached to that image: a signature, an attestation, a list of components.
@@ -201,6 +205,8 @@ impl fmt::Display for Why {
             Self::Component { release, component } => {
                 write!(f, "component {component} of release {release}")
             }
+            Self::GraphBase => f.write_str("what the image of the upgrade graph is made of"),
+            Self::Graph => f.write_str("the upgrade graph"),
             Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
             Self::Attached { to } => write!(f, "attached to {to}"),
             Self::Archive => f.write_str("in the archive"),

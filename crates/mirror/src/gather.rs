@@ -151,6 +151,13 @@ impl Gathered {
         let (mut releases, wanted) = found;
         self.wanted.extend(wanted);
         self.notes.append(&mut releases.notes);
+        if let Some(graph) = &releases.graph {
+            let base = additional(&[graph.base_image()])?;
+            self.wanted.extend(base.into_iter().map(|base| Wanted {
+                why: vec![Why::GraphBase],
+                ..base
+            }));
+        }
         self.releases = releases;
         Ok(())
     }
@@ -192,7 +199,6 @@ fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
     let mut operators = mirror.operators.iter();
     let has_templates = operators.any(|it| it.target_catalog_source_template.is_some());
     let refused = [
-        ("mirror.platform.graph", mirror.platform.graph),
         ("mirror.helm", has_charts),
         ("targetCatalogSourceTemplate", has_templates),
     ];

@@ -9,6 +9,7 @@ pub mod blobs;
 pub mod config;
 pub mod content;
 pub mod deletion;
+pub mod derive;
 pub mod fetch;
 pub mod gather;
 pub mod history;

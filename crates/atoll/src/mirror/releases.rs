@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use ::mirror::config;
-use ::mirror::platform::{Keyring, Sources, public_signature_stores};
+use ::mirror::platform::{
+    Keyring, Sources, public_graph_data, public_signature_stores, usual_graph_base,
+};
 use ::mirror::web::Web;
 use clap::Args;
+use oci::Reference;
 use url::Url;
 
 /// Where releases are asked for, and which ones are trusted.
@@ -22,6 +25,12 @@ pub(super) struct Arguments {
     /// Carry releases that nobody has signed whose key is known
     #[arg(long)]
     ignore_release_signature: bool,
+    /// Data of the upgrade graph, instead of the public one: an archive, compressed by gzip
+    #[arg(long, value_name = "URL", env = "GRAPH_DATA_URL")]
+    graph_data_url: Option<String>,
+    /// The image that it is put into; it has bash and cp
+    #[arg(long, value_name = "IMAGE", default_value_t = usual_graph_base())]
+    graph_base: Reference,
 }
 
 /// Where it is asked which releases there are.
@@ -50,6 +59,8 @@ impl Updates {
             signature_stores: public_signature_stores(),
             keyring: None,
             ignores_signatures: false,
+            graph_data: public_graph_data(),
+            graph_base: usual_graph_base(),
         })
     }
 }
@@ -63,6 +74,10 @@ impl Arguments {
         if let Some(own) = url("OCP_SIGNATURE_URL", self.signature_url.as_deref())? {
             sources.signature_stores = vec![own];
         }
+        if let Some(own) = url("GRAPH_DATA_URL", self.graph_data_url.as_deref())? {
+            sources.graph_data = own;
+        }
+        sources.graph_base = self.graph_base.clone();
         sources.keyring = self.keyring()?;
         sources.ignores_signatures = self.ignore_release_signature;
         Ok(sources)

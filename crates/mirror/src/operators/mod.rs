@@ -14,4 +14,4 @@ pub use images::{Of, wanted};
 pub use index::write_index;
 pub use open::Opened;
 pub use original::{Original, folder_of, index_path};
-pub use rebuild::{Rebuilt, rebuild};
+pub use rebuild::rebuild;

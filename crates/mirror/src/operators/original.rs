@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::archive::{Extra, Set};
 use crate::blobs::Blobs;
 use crate::content::{Blob, Origin};
+use crate::derive::Base;
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;
@@ -138,6 +139,15 @@ impl Original {
             });
         }
         Ok(extras)
+    }
+
+    /// As others are made of it.
+    pub fn base(&self) -> Base<'_> {
+        Base {
+            manifests: &self.manifests,
+            root: &self.root,
+            blobs: self,
+        }
     }
 
     /// What has to be fetched for it, and from where.

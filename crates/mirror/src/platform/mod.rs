@@ -1,6 +1,7 @@
 //! Releases of the platform: which ones a set names, what they consist of, and who signed them.
 
 mod across;
+mod data;
 mod graph;
 mod keyring;
 mod payload;
@@ -11,9 +12,13 @@ mod span;
 mod updates;
 mod wanted;
 
+pub use data::GraphData;
+pub(crate) use data::{
+    ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
+};
 pub use graph::{Graph, Release};
 pub use keyring::Keyring;
-pub use settings::{Sources, public_signature_stores};
+pub use settings::{Sources, public_graph_data, public_signature_stores, usual_graph_base};
 pub use signature::Signatures;
 pub use updates::Updates;
 pub use wanted::{Releases, releases};

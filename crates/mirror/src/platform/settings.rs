@@ -1,6 +1,7 @@
 //! Where releases are asked for.
 
 use model::image_set::ReleaseKind;
+use oci::Reference;
 use regex::Regex;
 use url::Url;
 
@@ -31,6 +32,24 @@ pub struct Sources {
     pub keyring: Option<Keyring>,
     /// Whether releases are carried that nobody has signed.
     pub ignores_signatures: bool,
+    /// The data of the upgrade graph: an archive of files, compressed.
+    pub graph_data: Url,
+    /// The image that the data is put into, which a cluster runs: it has `bash` and `cp`.
+    pub graph_base: Reference,
+}
+
+/// The data of the public upgrade graph, and the image that it is put into. Source: the peer.
+const GRAPH_DATA: &str = "https://api.openshift.com/api/upgrades_info/graph-data";
+const GRAPH_BASE: &str = "registry.access.redhat.com/ubi8/ubi-micro:latest";
+
+/// The data of the public upgrade graph.
+pub fn public_graph_data() -> Url {
+    public(GRAPH_DATA)
+}
+
+/// The image that the data is put into where no other is named.
+pub fn usual_graph_base() -> Reference {
+    GRAPH_BASE.parse().expect("the usual base is a reference")
 }
 
 /// Where the signatures of the public platform are.

@@ -2,6 +2,8 @@
 //!
 //! Source: `openshift/library-go`, `pkg/verify`.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -159,6 +161,28 @@ impl Signatures {
         config_map.to_string().into()
     }
 
+    /// Reads a ConfigMap; nothing where it has no signatures of an image.
+    pub(super) fn parse(config_map: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ConfigMap {
+            binary_data: BTreeMap<String, String>,
+        }
+        let ConfigMap { binary_data } = serde_json::from_slice(config_map).ok()?;
+        let (mut digest, mut signatures) = (None, BTreeMap::new());
+        for (key, text) in binary_data {
+            let mut parts = key.splitn(3, '-');
+            let (algorithm, hex, number) = (parts.next()?, parts.next()?, parts.next()?);
+            digest = Some(format!("{algorithm}:{hex}").parse().ok()?);
+            signatures.insert(number.parse::<usize>().ok()?, STANDARD.decode(text).ok()?);
+        }
+        let signatures = signatures.into_values().map(Bytes::from);
+        Some(Self {
+            digest: digest?,
+            signatures: signatures.collect(),
+        })
+    }
+
     fn name(&self) -> String {
         format!("{}-{}", self.digest.algorithm().as_str(), self.digest.hex())
     }
@@ -166,6 +190,8 @@ impl Signatures {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -189,6 +215,19 @@ mod tests {
             "binaryData": {format!("sha256-{hex}-1"): "b25l", format!("sha256-{hex}-2"): "dHdv"},
         });
         assert_eq!(config_map, expected);
+        assert_eq!(
+            Signatures::parse(&signatures.config_map()),
+            Some(signatures)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_read_without_panic(text in ".{0,200}", key in "[a-z0-9-]{0,100}", value in "[A-Za-z0-9=]{0,20}") {
+            let _ = Signatures::parse(text.as_bytes());
+            let config_map = json!({"binaryData": {key: value}});
+            let _ = Signatures::parse(config_map.to_string().as_bytes());
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use model::image_set;
 use model::mirror_metadata::{ChannelStart, ImageType};
 use oci::{Client, Reference, Repository};
 
+use super::data::GraphData;
 use super::payload::{self, Payload};
 use super::select::{Chosen, Selection, select};
 use super::settings::Sources;
@@ -33,6 +34,8 @@ pub struct Releases {
     pub starts: Vec<ChannelStart>,
     /// Who signed them.
     pub signatures: Vec<Signatures>,
+    /// The data of the upgrade graph.
+    pub graph: Option<GraphData>,
     /// What people should know.
     pub notes: Vec<String>,
 }
@@ -65,10 +68,16 @@ pub async fn releases(
         wanted.extend(images(chosen, payload, &platform)?);
     }
     let (signatures, notes) = signatures(&payloads, sources).await?;
+    let graph = if platform.graph {
+        Some(GraphData::fetch(sources, scratch).await?)
+    } else {
+        None
+    };
     let releases = Releases {
         platform,
         starts,
         signatures,
+        graph,
         notes,
     };
     Ok((releases, wanted))

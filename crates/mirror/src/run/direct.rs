@@ -6,6 +6,7 @@ use bytes::Bytes;
 use model::Error;
 
 use super::catalogs::{self, Item};
+use super::graph;
 use super::prepare::Prepared;
 use super::remember::{next, stored};
 use super::settle::{Ending, settle};
@@ -102,9 +103,12 @@ pub async fn direct(
             tag: &prepared_catalog.catalog.tag,
         };
         let scratch = prepared.scratch.path();
-        let (catalog, sent) = catalogs::put(item, target, scratch, limits, progress).await?;
+        let (catalog, sent) = catalogs::put(setup, item, target, scratch).await?;
         outcome.sent.add(sent);
         outcome.results.catalogs.push(catalog);
+    }
+    if let Some(data) = &prepared.releases.graph {
+        graph::put(setup, data, target, prepared.scratch.path(), &mut outcome).await?;
     }
     let ending = Ending {
         pruning: &plan.pruning,

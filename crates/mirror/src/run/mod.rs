@@ -1,8 +1,10 @@
 //! Runs: an image set goes from its registries to a target.
 
 mod catalogs;
+mod derived;
 mod direct;
 mod explain;
+mod graph;
 mod pack;
 mod prepare;
 mod remember;

@@ -15,6 +15,7 @@ use crate::content::Blob;
 use crate::fetch::fetch;
 use crate::history::{Former, Next, Store};
 use crate::operators::{folder_of, index_path};
+use crate::platform::{GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 
 /// What a run to archives will do.
@@ -67,6 +68,11 @@ pub fn plan(
         for (digest, blob) in original.remote() {
             blobs.entry(digest).or_insert(blob);
         }
+    }
+    if let Some(graph) = &prepared.releases.graph {
+        extras.push(Extra::local(GRAPH_DATA, graph.file.clone())?);
+        let base = graph.base.to_string();
+        extras.push(Extra::inline(GRAPH_BASE, base));
     }
     for signatures in &prepared.releases.signatures {
         let path = format!("{SIGNATURES}{}", signatures.file_name());

@@ -16,7 +16,7 @@ use crate::content::{Content, Image, Wanted};
 use crate::gather::{self, Catalog, gather};
 use crate::history::Former;
 use crate::operators::{self, Choice, Original};
-use crate::platform::Releases;
+use crate::platform::{GraphData, Releases};
 use crate::publish::Target;
 use crate::survey::{Surveyed, survey};
 
@@ -108,10 +108,7 @@ pub async fn prepare(
         });
     }
     Ok(Prepared {
-        mirror: Mirror {
-            platform: gathered.releases.platform.clone(),
-            ..setup.set.mirror.clone()
-        },
+        mirror: chosen(&setup.set.mirror, &gathered.releases),
         catalogs,
         releases: gathered.releases,
         content,
@@ -120,6 +117,17 @@ pub async fn prepare(
         notes,
         scratch,
     })
+}
+
+/// What was wanted, with what was chosen.
+fn chosen(mirror: &Mirror, releases: &Releases) -> Mirror {
+    let mut mirror = mirror.clone();
+    mirror.platform = releases.platform.clone();
+    let base = releases.graph.as_ref().map(GraphData::base_image);
+    if let Some(base) = base.filter(|base| !mirror.additional_images.contains(base)) {
+        mirror.additional_images.push(base);
+    }
+    mirror
 }
 
 /// What is told of an image that cannot be had.

@@ -10,6 +10,7 @@ use model::Error;
 use oci::{Digest, Repository, Tag};
 
 use super::catalogs::{self, Item};
+use super::graph;
 use super::settle::{Ending, settle};
 use super::{Outcome, Setup, blocking};
 use crate::archive::{SIGNATURES, Set};
@@ -17,8 +18,11 @@ use crate::content::Content;
 use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, index_path};
+use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
 use crate::publish::{Target, publish};
 
+/// Units: bytes. A reference is shorter.
+const BASE_LIMIT_BYTES: u64 = 4096;
 /// Units: bytes. The signatures of one release take a few thousand.
 const SIGNATURES_LIMIT_BYTES: u64 = 16 << 20;
 
@@ -125,9 +129,13 @@ pub async fn unpack(
             repository: &catalog.repository,
             tag: &catalog.tag,
         };
-        let put = catalogs::put(item, target, scratch.path(), limits, progress).await?;
+        let put = catalogs::put(setup, item, target, scratch.path()).await?;
         outcome.sent.add(put.1);
         outcome.results.catalogs.push(put.0);
+    }
+    let (archives, folder) = (set.clone(), scratch.path().to_owned());
+    if let Some(data) = blocking(move || graph_data(&archives, &folder)).await? {
+        graph::put(setup, &data, target, scratch.path(), &mut outcome).await?;
     }
     let ending = Ending {
         pruning: &pruning,
@@ -169,6 +177,23 @@ fn signatures(set: &Set) -> Result<Vec<(String, Bytes)>, Error> {
         Ok((name.to_owned(), place.read(SIGNATURES_LIMIT_BYTES)?))
     });
     read.collect()
+}
+
+/// The data of the upgrade graph, if there is any, in a file of the folder.
+fn graph_data(set: &Set, folder: &Path) -> Result<Option<GraphData>, Error> {
+    if set.place(GRAPH_DATA).is_none() {
+        return Ok(None);
+    }
+    let file = folder.join("graph-data.tar.gz");
+    extract(set, GRAPH_DATA, &file)?;
+    let base = match set.place(GRAPH_BASE) {
+        Some(place) => {
+            let named = place.read(BASE_LIMIT_BYTES)?;
+            String::from_utf8_lossy(&named).parse()?
+        }
+        None => usual_graph_base(),
+    };
+    Ok(Some(GraphData { file, base }))
 }
 
 /// Takes a file out of the archive.

@@ -9,6 +9,7 @@ mod attached;
 mod deletion;
 mod faults;
 mod faulty;
+mod graph;
 mod history;
 mod oracle;
 mod platform;

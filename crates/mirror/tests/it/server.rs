@@ -1,6 +1,6 @@
 //! A registry on a free port, without TLS and logins.
 
-use mirror::platform::Sources;
+use mirror::platform::{Sources, public_graph_data, usual_graph_base};
 use mirror::publish::Target;
 use mirror::web::Web;
 use oci::{Client, ClientOptions};
@@ -49,6 +49,8 @@ impl Server {
                 signature_stores: Vec::new(),
                 keyring: None,
                 ignores_signatures: true,
+                graph_data: public_graph_data(),
+                graph_base: usual_graph_base(),
             },
             shutdown,
             _running: running,

@@ -1,0 +1,134 @@
+//! Layers that are made: the same content always makes the same one.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use model::Error;
+use oci::client::BlobSource;
+use oci::{Algorithm, Descriptor, Digest, Hasher};
+
+/// A layer that was made.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    path: PathBuf,
+    pub(super) digest: Digest,
+    /// Of what it is before it is compressed.
+    pub(super) diff_id: Digest,
+    size: u64,
+}
+
+/// What a layer is written into.
+pub(crate) type Tar = tar::Builder<Hashed<GzEncoder<Hashed<BufWriter<File>>>>>;
+
+impl Layer {
+    /// Writes what `add` adds into the new file `path`.
+    ///
+    /// Errors: those of `add`; Internal – the file cannot be written.
+    pub(crate) async fn write(
+        path: PathBuf,
+        add: impl FnOnce(&mut Tar) -> Result<(), Error> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let failed = |e: io::Error| Error::internal("writing a layer", e);
+        let work = move || {
+            let file = File::create(&path).map_err(failed)?;
+            let file = Hashed::new(BufWriter::new(file));
+            let plain = Hashed::new(GzEncoder::new(file, Compression::default()));
+            let mut tar = tar::Builder::new(plain);
+            add(&mut tar)?;
+            let finish = || {
+                let plain = tar.into_inner()?;
+                let mut file = plain.inner.finish()?;
+                file.flush()?;
+                Ok((file.hasher.finish(), plain.hasher.finish(), file.count))
+            };
+            let (digest, diff_id, size) = finish().map_err(failed)?;
+            Ok(Self {
+                path,
+                digest,
+                diff_id,
+                size,
+            })
+        };
+        let written = tokio::task::spawn_blocking(work).await;
+        written.map_err(|e| Error::internal("writing a layer", e))?
+    }
+
+    pub(super) fn descriptor(&self, media_type: &str) -> Descriptor {
+        Descriptor {
+            media_type: media_type.to_owned(),
+            digest: self.digest.clone(),
+            size: self.size,
+            platform: None,
+            annotations: None,
+        }
+    }
+
+    pub(super) fn source(&self) -> BlobSource {
+        BlobSource::File(self.path.clone())
+    }
+}
+
+/// A folder; of root, and of no time.
+///
+/// Errors: those of the file.
+pub(crate) fn add_folder(tar: &mut Tar, path: &str) -> io::Result<()> {
+    let mut header = header(tar::EntryType::Directory, 0o755, 0);
+    tar.append_data(&mut header, format!("{path}/"), io::empty())
+}
+
+/// A file of so many bytes; of root, and of no time.
+///
+/// Errors: those of the file.
+pub(crate) fn add_file(
+    tar: &mut Tar,
+    path: &str,
+    size: u64,
+    content: impl io::Read,
+) -> io::Result<()> {
+    let mut header = header(tar::EntryType::Regular, 0o644, size);
+    tar.append_data(&mut header, path, content)
+}
+
+fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_size(size);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header
+}
+
+/// Hashes and counts what passes.
+pub(crate) struct Hashed<W> {
+    inner: W,
+    hasher: Hasher,
+    count: u64,
+}
+
+impl<W> Hashed<W> {
+    fn new(inner: W) -> Self {
+        Self {
+            inner,
+            hasher: Hasher::new(Algorithm::Sha256),
+            count: 0,
+        }
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let count = self.inner.write(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}

@@ -1,0 +1,57 @@
+//! Images that were made of others, into the target.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::Error;
+use oci::{Digest, Repository};
+
+use super::Setup;
+use crate::blobs::{Blobs, Made};
+use crate::content::{Blob, Content, Image, Wanted};
+use crate::derive::Derived;
+use crate::progress::Amount;
+use crate::publish::{Target, publish};
+
+/// Sends an image that was made. `original` has the blobs that were taken over, and `held` says where in the target some are
+/// already. Its digest there, and what was sent.
+///
+/// Errors: those of source and target.
+pub(super) async fn put(
+    setup: Setup<'_>,
+    derived: Derived,
+    wanted: Wanted,
+    original: &dyn Blobs,
+    held: BTreeMap<Digest, Repository>,
+    target: &Target,
+) -> Result<(Digest, Amount), Error> {
+    let mut content = Content::default();
+    for manifest in &derived.manifests {
+        for blob in manifest.blobs() {
+            let size = blob.size;
+            let sources = BTreeSet::new();
+            content
+                .blobs
+                .insert(blob.digest.clone(), Blob { size, sources });
+        }
+    }
+    let first = derived.manifests.first();
+    let digest = first.map(|list| list.digest.clone());
+    let digest = digest.ok_or_else(|| Error::not_found("manifest", &wanted.source))?;
+    content.images.push(Image {
+        wanted,
+        digest: digest.clone(),
+    });
+    let manifests = derived.manifests.into_iter();
+    content.manifests = manifests.map(|it| (it.digest.clone(), it)).collect();
+    let made = derived.blobs.into_iter();
+    let blobs = Made {
+        made: made.map(|(blob, source)| (blob.digest, source)).collect(),
+        elsewhere: original,
+    };
+    let (limits, progress) = (setup.limits, setup.progress);
+    let published = publish(&content, &blobs, target, held, limits, progress).await;
+    match published.failed.into_iter().next() {
+        Some((_, error)) => Err(error),
+        None => Ok((digest, published.sent)),
+    }
+}

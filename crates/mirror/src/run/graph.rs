@@ -1,0 +1,79 @@
+//! The upgrade graph into the target.
+
+use std::path::Path;
+
+use bytes::Bytes;
+use model::Error;
+use model::mirror_metadata::ImageType;
+use oci::Reference;
+use oci::image::Place;
+
+use super::{Outcome, Setup, derived};
+use crate::content::{Wanted, Why};
+use crate::operators::Original;
+use crate::platform::{GraphData, graph_image_name};
+use crate::publish::Target;
+
+/// Makes the image of the data out of its base, which is in the target, and sends it. `outcome` has the signatures of the
+/// releases, and is told of the image.
+///
+/// Errors: NotFound – the base is not in the target; Invalid – it is no image; those of the target.
+pub(super) async fn put(
+    setup: Setup<'_>,
+    data: &GraphData,
+    target: &Target,
+    scratch: &Path,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    let base = base(&data.base, target)?;
+    let place = Place::Registry {
+        client: target.client.clone(),
+        reference: base.clone(),
+    };
+    let digest = place.digest().await.map_err(|error| match error {
+        Error::NotFound { .. } => {
+            let reason = format!(
+                "{base}, which the image of the upgrade graph is made of: carry {} there",
+                data.base
+            );
+            Error::not_found("image", reason)
+        }
+        other => other,
+    })?;
+    let original = Original::fetch(&place, &digest).await?;
+    let signatures: &[(String, Bytes)] = &outcome.results.signatures;
+    let image = data.image(original.base(), signatures, scratch).await?;
+    let (repository, tag) = graph_image_name()?;
+    let place = target.place(&repository)?;
+    let wanted = Wanted {
+        source: Reference {
+            tag: Some(tag.clone()),
+            ..place.clone()
+        },
+        repository,
+        tag,
+        kind: ImageType::CincinnatiGraph,
+        why: vec![Why::Graph],
+        platforms: Vec::new(),
+        may_be_missing: false,
+    };
+    let blobs = original.remote().map(|(digest, _)| digest);
+    let held = blobs.map(|digest| (digest, base.repository.clone()));
+    let put = derived::put(setup, image, wanted, &original, held.collect(), target);
+    let (digest, sent) = put.await?;
+    outcome.sent.add(sent);
+    outcome.results.graph = Some(place.with_digest(digest));
+    Ok(())
+}
+
+/// Where the base is in the target, as an additional image.
+fn base(base: &Reference, target: &Target) -> Result<Reference, Error> {
+    let place = target.place(&base.repository)?;
+    Ok(match &base.digest {
+        Some(digest) => place.with_digest(digest.clone()),
+        None => Reference {
+            tag: base.tag.clone(),
+            ..place
+        },
+    })
+}
