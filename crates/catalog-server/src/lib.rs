@@ -54,16 +54,23 @@ pub(crate) async fn run_strictly(
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let health = Health::new();
-    let keepers = read(keepers(&settings, &health)?).await?;
-    let running = serve(settings, health, keepers, shutdown).await?;
+    let keepers = keepers(&settings, &health)?;
+    let Some(keepers) = shutdown.run_until_cancelled(read(keepers)).await else {
+        return Ok(());
+    };
+    let running = serve(settings, health, keepers?, shutdown).await?;
     running.wait().await
 }
 
 /// Makes every catalog's cache and ends.
 ///
 /// Errors: a folder that cannot be used, a catalog that cannot be served.
-pub async fn prepare(settings: Settings, _: CancellationToken) -> Result<(), Error> {
-    read(keepers(&settings, &Health::new())?).await.map(drop)
+pub async fn prepare(settings: Settings, shutdown: CancellationToken) -> Result<(), Error> {
+    let read = read(keepers(&settings, &Health::new())?);
+    match shutdown.run_until_cancelled(read).await {
+        Some(read) => read.map(drop),
+        None => Err(Error::new("making caches", "stopped before the end")),
+    }
 }
 
 /// One for each catalog.

@@ -47,6 +47,21 @@ fn told(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// The file in which `making` has begun to make a cache.
+fn begun(cache: &Path, making: &mut Child) -> PathBuf {
+    let building = cache.join("catalog.cache.building");
+    let deadline = Instant::now() + DEADLINE;
+    while fs::metadata(&building).map_or(0, |file| file.len()) == 0 {
+        assert!(Instant::now() < deadline, "nothing is made");
+        assert!(
+            making.try_wait().unwrap().is_none(),
+            "it was made too fast to be stopped"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    building
+}
+
 /// A server; ends with the test.
 struct Served {
     child: Child,
@@ -178,19 +193,31 @@ fn killed_while_it_makes_the_cache_it_starts_again() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let building = cache.join("catalog.cache.building");
-    let deadline = Instant::now() + DEADLINE;
-    while fs::metadata(&building).map_or(0, |file| file.len()) == 0 {
-        assert!(Instant::now() < deadline, "nothing is made");
-        assert!(
-            making.try_wait().unwrap().is_none(),
-            "it was made too fast to be killed"
-        );
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    let building = begun(&cache, &mut making);
     making.kill().unwrap();
     making.wait().unwrap();
     assert!(!cache.join("catalog.cache").exists());
     drop(Served::start(opm(&folder, &[&flag, "-p", "0"])));
     assert!(cache.join("catalog.cache").exists() && !building.exists());
+}
+
+#[test]
+fn stopped_while_it_makes_the_cache_it_ends_before_it_listens() {
+    let (folder, cache) = folder(&large("a", "1.0.0", 60_000));
+    let flag = format!("--cache-dir={}", cache.display());
+    let mut making = opm(&folder, &[&flag, "-p", "0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    begun(&cache, &mut making);
+    let mut stop = Command::new("kill");
+    assert!(
+        stop.arg(making.id().to_string())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let ended = making.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", ended.status);
+    assert!(!told(&ended).contains("listens"), "{}", told(&ended));
 }
