@@ -57,6 +57,8 @@ pub enum Why {
     Catalog { catalog: String },
     /// It is attached to that image: a signature, an attestation, a list of components.
     Attached { to: Reference },
+    /// That chart names it.
+    Chart { chart: String },
     /// It is in an archive, which does not say why.
     Archive,
 }
@@ -209,6 +211,7 @@ impl fmt::Display for Why {
             Self::Graph => f.write_str("the upgrade graph"),
             Self::Catalog { catalog } => write!(f, "the catalog {catalog}"),
             Self::Attached { to } => write!(f, "attached to {to}"),
+            Self::Chart { chart } => write!(f, "named by the chart {chart}"),
             Self::Archive => f.write_str("in the archive"),
         }
     }

@@ -13,6 +13,7 @@ use oci::{Client, Platform, Reference, Repository, Tag, Target};
 
 use crate::config::{Source, expression};
 use crate::content::{Wanted, Why};
+use crate::helm::{self, Fetched};
 use crate::names;
 use crate::operators::{self, Choice, Of, Opened};
 use crate::platform::{self, Releases, Sources};
@@ -41,6 +42,8 @@ pub struct Gathered {
     pub catalogs: Vec<Catalog>,
     /// Releases of the platform, whose images are among the others.
     pub releases: Releases,
+    /// Charts of repositories, which are carried themselves.
+    pub charts: Vec<Fetched>,
     /// Each image once, with all its reasons.
     pub wanted: Vec<Wanted>,
     /// What people should know: images that are blocked, entries that are no references, bundles that were left out.
@@ -52,19 +55,21 @@ pub struct Gathered {
 pub struct Options<'a> {
     /// For what is temporary.
     pub scratch: &'a Path,
-    /// Where releases are asked for.
+    /// Where releases are asked for, and how charts are fetched.
     pub platform: &'a Sources,
+    /// Whether the other charts are carried when one cannot be read.
+    pub goes_on: bool,
     /// Whether images that catalogs name may be missing in their registries.
     pub skip_missing: bool,
     /// Units: seconds since 1970.
     pub now: i64,
 }
 
-/// Reads the catalogs and releases of the set and collects its images. `last` is the former run, from whose beginnings this one
+/// Reads the catalogs, releases and charts of the set and collects its images. `last` is the former run, from whose beginnings this one
 /// goes on.
 ///
-/// Errors: a catalog or channel that cannot be read, or does not have what is wanted; Invalid – references that are none, or
-/// charts.
+/// Errors: a catalog, channel or chart that cannot be read, or does not have what is wanted; Invalid – references that are
+/// none.
 pub async fn gather(
     client: &Client,
     mirror: &Mirror,
@@ -82,9 +87,7 @@ pub async fn gather(
         progress.add_items(1);
     }
     gathered.releases(client, mirror, last, options).await?;
-    gathered
-        .wanted
-        .extend(additional(&mirror.additional_images)?);
+    gathered.single_images(mirror, options).await?;
     gathered.leave_out(&mirror.blocked_images)?;
     gathered.wanted = merged(std::mem::take(&mut gathered.wanted));
     Ok(gathered)
@@ -152,13 +155,30 @@ impl Gathered {
         self.wanted.extend(wanted);
         self.notes.append(&mut releases.notes);
         if let Some(graph) = &releases.graph {
-            let base = additional(&[graph.base_image()])?;
-            self.wanted.extend(base.into_iter().map(|base| Wanted {
-                why: vec![Why::GraphBase],
-                ..base
-            }));
+            self.wanted
+                .push(single(&graph.base_image(), Why::GraphBase)?);
         }
         self.releases = releases;
+        Ok(())
+    }
+
+    /// What the configuration and its charts name.
+    async fn single_images(&mut self, mirror: &Mirror, options: Options<'_>) -> Result<(), Error> {
+        let images = mirror.additional_images.iter();
+        let named = images.map(|image| single(image, Why::Additional));
+        let mut wanted: Vec<_> = named.collect::<Result<_, _>>()?;
+        let Options {
+            platform,
+            scratch,
+            goes_on,
+            ..
+        } = options;
+        let charts = helm::charts(&mirror.helm, &platform.web, scratch, goes_on).await?;
+        wanted.extend(charts.wanted);
+        tell_apart(&mut wanted);
+        self.wanted.extend(wanted);
+        self.charts = charts.fetched;
+        self.notes.extend(charts.notes);
         Ok(())
     }
 
@@ -195,20 +215,13 @@ impl Gathered {
 
 /// What is not known how to be carried is not passed by in silence.
 fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
-    let has_charts = mirror.helm != image_set::Helm::default();
     let mut operators = mirror.operators.iter();
     let has_templates = operators.any(|it| it.target_catalog_source_template.is_some());
-    let refused = [
-        ("mirror.helm", has_charts),
-        ("targetCatalogSourceTemplate", has_templates),
-    ];
-    match refused.into_iter().find(|(_, is_asked)| *is_asked) {
-        Some((field, _)) => {
-            let reason = "this version carries releases, operators and additionalImages, without this: take it out of the set";
-            Err(Error::invalid(field, reason))
-        }
-        None => Ok(()),
+    if has_templates {
+        let reason = "this version carries sets without it: take it out of the set";
+        return Err(Error::invalid("targetCatalogSourceTemplate", reason));
     }
+    Ok(())
 }
 
 /// What is taken of a catalog, the images of it, and what in it is no reference to an image.
@@ -267,35 +280,32 @@ pub(crate) fn platforms(instances: &[image_set::Instance]) -> Vec<Platform> {
     platforms.collect()
 }
 
-/// The images that the configuration names.
-fn additional(images: &[image_set::Image]) -> Result<Vec<Wanted>, Error> {
-    let mut wanted = Vec::new();
-    for image in images {
-        let source = names::reference(&image.name)?;
-        let repository = match image.target_repo.as_str() {
-            "" => source.repository.clone(),
-            other => other.parse()?,
-        };
-        let tag = match (image.target_tag.as_str(), source.target()) {
-            ("", Target::Tag(tag)) => tag,
-            ("", Target::Digest(_)) => match &source.tag {
-                Some(tag) => tag.clone(),
-                None => "latest".parse()?,
-            },
-            (other, _) => other.parse()?,
-        };
-        wanted.push(Wanted {
-            source,
-            repository,
-            tag,
-            kind: ImageType::Generic,
-            why: vec![Why::Additional],
-            platforms: platforms(&image.platforms),
-            may_be_missing: false,
-        });
-    }
-    tell_apart(&mut wanted);
-    Ok(wanted)
+/// An image that is named by itself.
+///
+/// Errors: Invalid – it is no reference, or has another name that is none.
+pub(crate) fn single(image: &image_set::Image, why: Why) -> Result<Wanted, Error> {
+    let source = names::reference(&image.name)?;
+    let repository = match image.target_repo.as_str() {
+        "" => source.repository.clone(),
+        other => other.parse()?,
+    };
+    let tag = match (image.target_tag.as_str(), source.target()) {
+        ("", Target::Tag(tag)) => tag,
+        ("", Target::Digest(_)) => match &source.tag {
+            Some(tag) => tag.clone(),
+            None => "latest".parse()?,
+        },
+        (other, _) => other.parse()?,
+    };
+    Ok(Wanted {
+        source,
+        repository,
+        tag,
+        kind: ImageType::Generic,
+        why: vec![why],
+        platforms: platforms(&image.platforms),
+        may_be_missing: false,
+    })
 }
 
 /// Where several images would have one name, those that are named by digest get tags of their own.

@@ -12,6 +12,7 @@ pub mod deletion;
 pub mod derive;
 pub mod fetch;
 pub mod gather;
+pub mod helm;
 pub mod history;
 pub mod names;
 pub mod operators;

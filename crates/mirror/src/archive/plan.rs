@@ -140,6 +140,11 @@ impl Extra {
         })
     }
 
+    /// That of its content, where it is known already.
+    pub(crate) fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
     /// A file that is fetched as blobs are, and shares its bytes with those of the same digest.
     pub fn blob(path: impl Into<String>, digest: Digest, size: u64) -> Self {
         Self {

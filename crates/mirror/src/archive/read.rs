@@ -26,6 +26,20 @@ pub struct Place {
 }
 
 impl Place {
+    /// All of a file.
+    ///
+    /// Errors: Internal – it cannot be looked at.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, Error> {
+        let metadata = path.metadata();
+        let metadata =
+            metadata.map_err(|e| Error::internal(format!("reading {}", path.display()), e))?;
+        Ok(Self {
+            file: path.into(),
+            offset: 0,
+            size: metadata.len(),
+        })
+    }
+
     /// The content, to be read from front to back.
     ///
     /// Blocking. Errors: Internal – the file cannot be read.

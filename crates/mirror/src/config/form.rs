@@ -9,6 +9,7 @@ use regex::Regex;
 
 use super::Source;
 use super::schema::Version;
+use crate::helm::JsonPath;
 
 /// The kind of a configuration of what is mirrored.
 pub(super) const MIRROR_KIND: &str = "ImageSetConfiguration";
@@ -133,11 +134,7 @@ pub(super) static URL: Form = Form {
 
 pub(super) static JSON_PATH: Form = Form {
     is: "a JSONPath, as in {.spec.image}",
-    check: |text, _| {
-        let inside = text.strip_prefix('{').and_then(|it| it.strip_suffix('}'));
-        let why = || format!("{text:?} is no JSONPath in braces: write it as {{.spec.image}}");
-        inside.map(drop).ok_or_else(why)
-    },
+    check: |text, _| text.parse::<JsonPath>().map(drop),
 };
 
 /// The version of a bundle, as configurations have it: with or without a leading `v`, and what is missing of three

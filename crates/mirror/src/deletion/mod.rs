@@ -61,6 +61,7 @@ pub async fn plan(
     let options = gather::Options {
         scratch: scratch.path(),
         platform: setup.platform,
+        goes_on: false,
         skip_missing: false,
         now: setup.now,
     };

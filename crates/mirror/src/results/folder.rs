@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use model::Error;
+use tempfile::TempDir;
 
-use super::File;
+use super::{Copied, File};
 
 /// Everybody may read results.
 const FOLDER_MODE: u32 = 0o755;
@@ -15,37 +16,56 @@ const FOLDER_MODE: u32 = 0o755;
 /// How many runs may end in one second. Units: seconds that the names of later ones are ahead.
 const AHEAD: u64 = 60;
 
-/// Writes the files into a new folder `results-<time>` of `workspace`, all or none. `time` is in seconds since 1970; where
-/// there are results of that time, it is the next one without.
+/// Writes the files, and copies the others, into a new folder `results-<time>` of `workspace`, all or none. `time` is in
+/// seconds since 1970; where there are results of that time, it is the next one without.
 ///
 /// Blocking. Errors: Invalid – a path that leads out of the folder; Internal – the disk does not take it.
-pub fn write(workspace: &Path, time: u64, files: &[File]) -> Result<PathBuf, Error> {
-    for file in files {
-        let mut parts = Path::new(&file.path).components();
-        if file.path.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
-            let reason = format!("{:?} is no path in a folder", file.path);
+pub fn write(
+    workspace: &Path,
+    time: u64,
+    files: &[File],
+    copied: &[Copied],
+) -> Result<PathBuf, Error> {
+    let paths = files.iter().map(|file| &file.path);
+    for path in paths.chain(copied.iter().map(|file| &file.path)) {
+        let mut parts = Path::new(path).components();
+        if path.is_empty() || !parts.all(|part| matches!(part, Component::Normal(_))) {
+            let reason = format!("{path:?} is no path in a folder");
             return Err(Error::invalid("results", reason));
         }
     }
-    write_all(workspace, time, files)
-        .map_err(|e| Error::internal(format!("writing results to {}", workspace.display()), e))
+    let failed = |e| Error::internal(format!("writing results to {}", workspace.display()), e);
+    let part = begin(workspace).map_err(failed)?;
+    for file in files {
+        let content = &mut file.content.as_ref();
+        put(part.path(), &file.path, content).map_err(failed)?;
+    }
+    for file in copied {
+        let mut content = file.from.open()?;
+        put(part.path(), &file.path, &mut content).map_err(failed)?;
+    }
+    finish(part, workspace, time).map_err(failed)
 }
 
-fn write_all(workspace: &Path, time: u64, files: &[File]) -> io::Result<PathBuf> {
+fn begin(workspace: &Path) -> io::Result<TempDir> {
     fs::create_dir_all(workspace)?;
-    let part = tempfile::Builder::new()
+    tempfile::Builder::new()
         .prefix(".results-")
         .permissions(Permissions::from_mode(FOLDER_MODE))
-        .tempdir_in(workspace)?;
-    for file in files {
-        let path = part.path().join(&file.path);
-        if let Some(above) = path.parent() {
-            fs::create_dir_all(above)?;
-        }
-        let mut out = fs::File::create_new(path)?;
-        io::Write::write_all(&mut out, &file.content)?;
-        out.sync_all()?;
+        .tempdir_in(workspace)
+}
+
+fn put(folder: &Path, path: &str, content: &mut impl io::Read) -> io::Result<()> {
+    let path = folder.join(path);
+    if let Some(above) = path.parent() {
+        fs::create_dir_all(above)?;
     }
+    let mut out = fs::File::create_new(path)?;
+    io::copy(content, &mut out)?;
+    out.sync_all()
+}
+
+fn finish(part: TempDir, workspace: &Path, time: u64) -> io::Result<PathBuf> {
     let folder = named(part.path(), workspace, time)?;
     // It has another name now, and stays.
     let _ = part.keep();

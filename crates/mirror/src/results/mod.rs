@@ -16,6 +16,8 @@ pub(crate) mod yaml;
 use bytes::Bytes;
 use model::Error;
 
+use crate::archive::Place;
+
 pub use folder::write;
 pub use outcome::{Catalog, Mirrored, Outcome};
 pub use tools::{archive_mapping, mapping};
@@ -26,6 +28,14 @@ pub struct File {
     /// Relative, without `..`.
     pub path: String,
     pub content: Bytes,
+}
+
+/// A file of the results that lies elsewhere until they are written.
+#[derive(Debug, Clone)]
+pub struct Copied {
+    /// Relative, without `..`.
+    pub path: String,
+    pub from: Place,
 }
 
 /// What is made besides what everybody needs.

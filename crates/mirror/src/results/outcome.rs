@@ -9,6 +9,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository};
 use serde_json::Value;
 
+use super::Copied;
 use crate::content::Content;
 use crate::names;
 use crate::publish::{Published, Target};
@@ -22,6 +23,8 @@ pub struct Outcome {
     pub graph: Option<Reference>,
     /// Signatures of releases, by the names of their files.
     pub signatures: Vec<(String, Bytes)>,
+    /// Charts, for those who install them.
+    pub charts: Vec<Copied>,
     /// Whether the target limits how many components its names have, and has joined the last ones of some.
     pub is_flattened: bool,
 }

@@ -43,6 +43,7 @@ fn sample() -> Outcome {
     let mut tool = kept("src.io/misc/tool", Generic);
     tool.is_tagged = true;
     Outcome {
+        charts: Vec::new(),
         images: vec![
             kept("src.io/acme/op-bundle", OperatorBundle),
             kept("src.io/acme/deep/operand", OperatorBundle),
@@ -587,27 +588,41 @@ fn targets_without_groups_get_policies_by_repository() {
 fn results_are_whole_or_not_there() {
     let workspace = tempfile::tempdir().unwrap();
     let extra = File::new("release-signatures/signature-sha256-0123.json", "{}");
+    let elsewhere = tempfile::NamedTempFile::new().unwrap();
+    fs::write(elsewhere.path(), "not a chart, and some").unwrap();
+    let chart = Copied {
+        path: "charts/web-1.0.0.tgz".into(),
+        from: Place {
+            file: elsewhere.path().into(),
+            offset: 4,
+            size: 7,
+        },
+    };
     let folder = write(
         workspace.path(),
         1_795_241_937,
         &[File::new("a", "b"), extra],
+        &[chart],
     )
     .unwrap();
     assert_eq!(folder, workspace.path().join("results-1795241937"));
     assert_eq!(fs::read(folder.join("a")).unwrap(), b"b");
+    let chart = fs::read(folder.join("charts/web-1.0.0.tgz")).unwrap();
+    assert_eq!(chart, b"a chart");
     assert_eq!(
         fs::read_dir(folder.join("release-signatures"))
             .unwrap()
             .count(),
         1
     );
-    let again = write(workspace.path(), 1_795_241_937, &[File::new("a", "c")]).unwrap();
+    let again = write(workspace.path(), 1_795_241_937, &[File::new("a", "c")], &[]).unwrap();
     assert_eq!(again, workspace.path().join("results-1795241938"));
     for path in ["", "/a", "../a", "a/../../b"] {
         let refused = write(
             workspace.path(),
             1,
             &[File::new("good", ""), File::new(path, "x")],
+            &[],
         );
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{path}");
     }
@@ -615,6 +630,7 @@ fn results_are_whole_or_not_there() {
         workspace.path(),
         2,
         &[File::new("a", ""), File::new("a", "")],
+        &[],
     );
     assert!(twice.is_err());
     let left: Vec<_> = fs::read_dir(workspace.path()).unwrap().collect();

@@ -11,9 +11,12 @@ use super::prepare::Prepared;
 use super::remember::{next, stored};
 use super::settle::{Ending, settle};
 use super::{Outcome, Setup};
+use crate::archive::Place;
 use crate::blobs::Registries;
+use crate::helm;
 use crate::history::{Former, Pruning, Store, step};
 use crate::publish::{Target, publish};
+use crate::results::Copied;
 
 /// What a run to a registry will do.
 #[derive(Debug)]
@@ -116,6 +119,13 @@ pub async fn direct(
         stores: &plan.stores,
     };
     settle(setup, target, ending, &mut outcome).await?;
+    for chart in prepared.charts {
+        outcome.results.charts.push(Copied {
+            path: format!("{}{}", helm::FOLDER, chart.name),
+            from: Place::of_file(&chart.path)?,
+        });
+    }
     outcome.failed.extend(prepared.failed);
+    outcome.scratch = Some(prepared.scratch);
     Ok(outcome)
 }

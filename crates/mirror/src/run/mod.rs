@@ -62,6 +62,8 @@ pub struct Outcome {
     pub pruned: usize,
     /// What should have left it, and could not be deleted.
     pub stayed: Vec<Error>,
+    /// What results are copied of lies there.
+    pub(crate) scratch: Option<tempfile::TempDir>,
 }
 
 impl Outcome {

@@ -13,6 +13,7 @@ use super::{Setup, blocking};
 use crate::archive::{Contents, Extra, Kind, Plan, SIGNATURES, Signer, Writer, size_limit};
 use crate::content::Blob;
 use crate::fetch::fetch;
+use crate::helm;
 use crate::history::{Former, Next, Store};
 use crate::operators::{folder_of, index_path};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA};
@@ -77,6 +78,10 @@ pub fn plan(
     for signatures in &prepared.releases.signatures {
         let path = format!("{SIGNATURES}{}", signatures.file_name());
         extras.push(Extra::inline(path, signatures.config_map()));
+    }
+    for chart in &prepared.charts {
+        let path = format!("{}{}", helm::FOLDER, chart.name);
+        extras.push(Extra::local(path, chart.path.clone())?);
     }
     let contents = Contents {
         metadata: stored.clone(),

@@ -14,6 +14,7 @@ use super::Setup;
 use crate::attached::attach;
 use crate::content::{Content, Image, Wanted};
 use crate::gather::{self, Catalog, gather};
+use crate::helm::Fetched;
 use crate::history::Former;
 use crate::operators::{self, Choice, Original};
 use crate::platform::{GraphData, Releases};
@@ -30,6 +31,8 @@ pub struct Prepared {
     pub mirror: Mirror,
     pub catalogs: Vec<PreparedCatalog>,
     pub releases: Releases,
+    /// Charts that will be carried.
+    pub charts: Vec<Fetched>,
     pub content: Content,
     /// Images that former runs have carried.
     pub known: Vec<Image>,
@@ -65,6 +68,7 @@ pub async fn prepare(
     let options = gather::Options {
         scratch: scratch.path(),
         platform: setup.platform,
+        goes_on: setup.limits.goes_on,
         skip_missing: setup.skip_missing,
         now: setup.now,
     };
@@ -111,6 +115,7 @@ pub async fn prepare(
         mirror: chosen(&setup.set.mirror, &gathered.releases),
         catalogs,
         releases: gathered.releases,
+        charts: gathered.charts,
         content,
         known,
         failed,

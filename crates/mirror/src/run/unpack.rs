@@ -15,11 +15,13 @@ use super::settle::{Ending, settle};
 use super::{Outcome, Setup, blocking};
 use crate::archive::{SIGNATURES, Set};
 use crate::content::Content;
+use crate::helm;
 use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, index_path};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
 use crate::publish::{Target, publish};
+use crate::results::Copied;
 
 /// Units: bytes. A reference is shorter.
 const BASE_LIMIT_BYTES: u64 = 4096;
@@ -143,6 +145,11 @@ pub async fn unpack(
         stores: &stores,
     };
     settle(setup, target, ending, &mut outcome).await?;
+    let charts = set.below(helm::FOLDER).map(|(path, from)| Copied {
+        path: path.to_owned(),
+        from,
+    });
+    outcome.results.charts = charts.collect();
     Ok(outcome)
 }
 

@@ -6,6 +6,7 @@
 )]
 
 mod attached;
+mod charts;
 mod deletion;
 mod faults;
 mod faulty;

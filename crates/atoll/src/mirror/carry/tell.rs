@@ -44,7 +44,7 @@ impl Arguments {
         };
         let files = results::files(&outcome.results, forms)?;
         let time = u64::try_from(setup.now).unwrap_or_default();
-        let folder = results::write(&self.dir, time, &files)?;
+        let folder = results::write(&self.dir, time, &files, &outcome.results.charts)?;
         let Amount { items, bytes } = outcome.sent;
         terminal::say(&format!(
             "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",

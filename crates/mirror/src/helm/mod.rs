@@ -1,0 +1,155 @@
+//! Charts: found in their repositories, fetched, and searched for the images that they would run.
+
+mod chart;
+mod images;
+mod json_path;
+mod render;
+mod repository;
+
+use std::path::{Path, PathBuf};
+
+use model::Error;
+use model::image_set::{self, Helm};
+use url::Url;
+
+use self::images::images;
+use self::render::render;
+use self::repository::Repository;
+use crate::content::{Wanted, Why};
+use crate::gather::single;
+use crate::web::Web;
+
+pub use json_path::JsonPath;
+
+/// Where charts lie in archives and results. Source: the peer.
+pub const FOLDER: &str = "charts/";
+/// Largest archive of a chart; those with large ones have dependencies in them. Units: bytes.
+const CHART_LIMIT: u64 = 64 << 20;
+
+/// A chart that is carried itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// Its file's name, which is the same wherever it goes.
+    pub name: String,
+    /// Where it lies now.
+    pub path: PathBuf,
+}
+
+/// What charts bring.
+#[derive(Debug, Default)]
+pub struct Charts {
+    /// Those of repositories. Those on this machine stay where they are, as with the peer.
+    pub fetched: Vec<Fetched>,
+    /// The images that all of them name; their registries may lack them.
+    pub wanted: Vec<Wanted>,
+    /// What in them is no reference to an image, and charts that cannot be read, where the others are carried.
+    pub notes: Vec<String>,
+}
+
+/// Fetches the charts of repositories into `scratch`, and searches all.
+///
+/// Errors: NotFound – no such chart, version or file; Invalid – a repository or chart that cannot be read, or rendered,
+/// unless the run `goes_on` then.
+pub async fn charts(
+    helm: &Helm,
+    web: &Web,
+    scratch: &Path,
+    goes_on: bool,
+) -> Result<Charts, Error> {
+    let folder = scratch.join(FOLDER);
+    std::fs::create_dir_all(&folder)
+        .map_err(|e| Error::internal(format!("making {}", folder.display()), e))?;
+    let mut charts = Charts::default();
+    for chart in &helm.local {
+        let searched = charts.search(Path::new(&chart.path), chart).await;
+        charts.note(&chart.path, searched, goes_on)?;
+    }
+    for named in &helm.repositories {
+        let repository = Repository::open(web, named).await?;
+        for chart in repository.wanted(&named.charts)? {
+            let what = format!("{} {} of {}", chart.name, chart.version, named.url);
+            let got = charts.get(web, &repository, &chart, &folder).await;
+            charts.note(&what, got, goes_on)?;
+        }
+    }
+    Ok(charts)
+}
+
+impl Charts {
+    async fn get(
+        &mut self,
+        web: &Web,
+        repository: &Repository,
+        chart: &image_set::Chart,
+        folder: &Path,
+    ) -> Result<(), Error> {
+        let entry = repository.entry(&chart.name, &chart.version)?;
+        let url = repository.url(entry)?;
+        let name = file_name(&url)?;
+        let path = folder.join(&name);
+        if self.fetched.iter().any(|it| it.name == name) {
+            return Ok(());
+        }
+        web.download(&url, &path, CHART_LIMIT).await?;
+        entry.compare(&path).await?;
+        self.fetched.push(Fetched {
+            name,
+            path: path.clone(),
+        });
+        self.search(&path, chart).await
+    }
+
+    /// Collects the images of the chart that lies there.
+    async fn search(&mut self, path: &Path, chart: &image_set::Chart) -> Result<(), Error> {
+        let rendered = render(path).await?;
+        let paths = chart.image_paths.iter().map(|path| path.parse());
+        let paths = paths.collect::<Result<Vec<JsonPath>, String>>();
+        let paths = paths.map_err(|reason| Error::invalid("imagePaths", reason))?;
+        for name in images(&rendered, &paths)? {
+            let image = image_set::Image {
+                name,
+                platforms: chart.platforms.clone(),
+                ..image_set::Image::default()
+            };
+            let why = Why::Chart {
+                chart: path
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into(),
+            };
+            match single(&image, why) {
+                Ok(wanted) => self.wanted.push(Wanted {
+                    may_be_missing: true,
+                    ..wanted
+                }),
+                Err(error) => self.notes.push(format!("{}: {error}", path.display())),
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, what: &str, done: Result<(), Error>, goes_on: bool) -> Result<(), Error> {
+        let Err(error) = done else {
+            return Ok(());
+        };
+        let error = Error::invalid(format!("chart {what}"), model::error::chain(&error));
+        if !goes_on {
+            return Err(error);
+        }
+        self.notes.push(error.to_string());
+        Ok(())
+    }
+}
+
+/// What a chart's file is called. Source: helm, which takes it from the address.
+fn file_name(url: &Url) -> Result<String, Error> {
+    let last = url.path_segments().and_then(|mut parts| parts.next_back());
+    match last {
+        Some(name) if !name.is_empty() && !name.starts_with('.') => Ok(name.to_owned()),
+        _ => {
+            let reason = "it does not end in the name of a file";
+            Err(Error::invalid(format!("address {url} of a chart"), reason))
+        }
+    }
+}

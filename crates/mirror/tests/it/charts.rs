@@ -1,0 +1,159 @@
+//! Charts: fetched from their repositories, searched for images, carried, and handed out again.
+
+use std::fs;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use mirror::archive::Set;
+use mirror::history::Former;
+use mirror::progress::Progress;
+use mirror::results::{self, Forms};
+use mirror::run::{self, Direct, Outcome, Planned, Setup};
+use model::image_set::{Chart, ChartRepository, ImageSet};
+use oci::Digest;
+use serde_json::json;
+
+use crate::runs::{push, setup, unpack};
+use crate::server::Server;
+use crate::site::Site;
+
+/// The archive of a chart without templates that runs these images.
+fn archive(name: &str, images: &[String]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let containers: Vec<_> = images.iter().map(|image| json!({"image": image})).collect();
+    let pod = json!({"kind": "Pod", "spec": {"containers": containers}}).to_string();
+    for (path, content) in [("Chart.yaml", "name: web"), ("templates/pod.yaml", &pod)] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        let path = format!("{name}/{path}");
+        tar.append_data(&mut header, path, content.as_bytes())
+            .unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap()
+}
+
+/// A repository with two versions of the chart `web`, of which the newer one runs what the registry has.
+async fn repository(registry: &Server) -> (Site, Vec<u8>) {
+    let site = Site::start().await;
+    push(registry, "acme/web:v2", b"web".to_vec(), json!({})).await;
+    let address = &registry.address;
+    let images = [
+        format!("{address}/acme/web:v2"),
+        format!("{address}/acme/gone:v1"),
+    ];
+    let newer = archive("web", &images);
+    let digest = Digest::sha256(&newer);
+    let index = format!(
+        "entries:\n  web:\n  - {{version: 1.0.0, urls: [web-1.0.0.tgz], digest: {}}}\n  - {{version: 2.0.0, urls: [web-2.0.0.tgz], digest: {}}}\n",
+        digest.hex(),
+        digest.hex()
+    );
+    site.put("/stable/index.yaml", index);
+    site.put("/stable/web-1.0.0.tgz", archive("web", &[]));
+    site.put("/stable/web-2.0.0.tgz", newer.clone());
+    (site, newer)
+}
+
+fn image_set(site: &Site, name: &str, version: &str) -> ImageSet {
+    let mut set = ImageSet::default();
+    set.mirror.helm.repositories.push(ChartRepository {
+        name: "stable".into(),
+        url: site.url("/stable").to_string(),
+        charts: vec![Chart {
+            name: name.into(),
+            version: version.into(),
+            ..Chart::default()
+        }],
+    });
+    set
+}
+
+/// The chart in the results of a run.
+fn handed_out(outcome: &Outcome, workspace: &Path) -> Vec<u8> {
+    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let folder = results::write(workspace, 1, &files, &outcome.results.charts).unwrap();
+    fs::read(folder.join("charts/web-2.0.0.tgz")).unwrap()
+}
+
+fn tags(outcome: &Outcome) -> Vec<String> {
+    let images = outcome.results.images.iter();
+    images.map(|image| image.destination.to_string()).collect()
+}
+
+async fn archived(setup: Setup<'_>, folder: &Path) -> Set {
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let gone = prepared
+        .notes
+        .iter()
+        .find(|note| note.contains("acme/gone"));
+    assert!(
+        gone.is_some_and(|it| it.contains("named by the chart web-2.0.0.tgz")),
+        "{gone:?}"
+    );
+    let plan = run::plan(setup, &prepared, &Former::default(), None).unwrap();
+    let Planned::Archives(archives) = plan else {
+        panic!("nothing was carried before");
+    };
+    run::pack(setup, *archives, None, folder).await.unwrap();
+    Set::open(folder).unwrap()
+}
+
+#[tokio::test]
+async fn charts_are_carried_with_their_images_both_ways() {
+    let (registry, target) = (Server::start().await, Server::start().await);
+    let (site, chart) = repository(&registry).await;
+    let (set, progress) = (image_set(&site, "web", ""), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(&registry, &set, folder.path(), &progress);
+    let expected = [format!("{}/ns/acme/web:v2", target.address)];
+
+    let archives = archived(setup, &folder.path().join("archives")).await;
+    let unpacked = unpack(setup, archives, &target.target()).await.unwrap();
+    let outcome = unpacked.expect("the target has nothing yet");
+    assert_eq!(tags(&outcome), expected);
+    assert_eq!(handed_out(&outcome, &folder.path().join("unpacked")), chart);
+
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let outcome = run::direct(setup, prepared, Direct::default(), &target.target())
+        .await
+        .unwrap();
+    assert_eq!(tags(&outcome), expected);
+    assert_eq!(handed_out(&outcome, &folder.path().join("direct")), chart);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_chart_is_told() {
+    let registry = Server::start().await;
+    let (site, _) = repository(&registry).await;
+    site.put("/stable/web-1.0.0.tgz", "damaged");
+    let folder = tempfile::tempdir().unwrap();
+    for (name, version, expected) in [
+        ("web", "1.0.0", "the index says sha256:"),
+        ("web", "3.0.0", "which has 1.0.0, 2.0.0"),
+        ("wep", "", "web may be meant"),
+    ] {
+        let (mut set, progress) = (image_set(&site, name, version), Progress::default());
+        let refused = async |set: &ImageSet| {
+            let setup = setup(&registry, set, folder.path(), &progress);
+            let refused = run::prepare(setup, &Former::default(), None)
+                .await
+                .unwrap_err();
+            refused.to_string()
+        };
+        let error = refused(&set).await;
+        assert!(error.contains(expected), "{error}");
+        set.mirror.helm.repositories.clear();
+        let path = folder.path().join("nothing").to_str().unwrap().to_owned();
+        set.mirror.helm.local.push(Chart {
+            path: path.clone(),
+            ..Chart::default()
+        });
+        let error = refused(&set).await;
+        assert!(
+            error.contains(&path) && error.contains("not found"),
+            "{error}"
+        );
+    }
+}
