@@ -7,6 +7,8 @@ mod describe;
 mod init;
 mod list;
 mod list_operators;
+mod list_releases;
+mod list_updates;
 pub(crate) mod peer;
 mod registries;
 mod releases;

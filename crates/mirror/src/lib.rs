@@ -23,6 +23,7 @@ pub mod results;
 pub mod run;
 pub mod section;
 pub mod survey;
+pub mod updates;
 pub mod web;
 
 pub use model::Error;

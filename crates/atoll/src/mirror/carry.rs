@@ -103,7 +103,10 @@ impl Arguments {
     }
 }
 
-fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
+/// The image set in a file.
+///
+/// Errors: Invalid – it has none, or something is wrong with it.
+pub(super) fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
     match config::load(path) {
         Ok(Configuration::Mirror(set)) => Ok(set),
         Ok(Configuration::Delete(_)) => {

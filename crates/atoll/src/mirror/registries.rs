@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use ::mirror::history::Store;
 use ::mirror::publish::Target;
 use clap::Args;
+use model::image_set::Storage;
 use oci::{Client, ClientOptions};
 use service::Error;
 
@@ -51,6 +53,19 @@ impl Arguments {
             namespace: namespace.to_owned(),
             max_components: self.max_nested_paths,
         })
+    }
+
+    /// Where a set is remembered.
+    ///
+    /// Errors: as [`Self::source`]; Invalid – the name of an image that is none.
+    pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
+        let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
+        let client = if is_any {
+            self.client(true)?
+        } else {
+            self.source()?
+        };
+        Store::new(storage, &client)
     }
 
     /// A client, with the logins and certificates that are named.

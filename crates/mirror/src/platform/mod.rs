@@ -18,6 +18,7 @@ pub(crate) use data::{
 };
 pub use graph::{Graph, Release};
 pub use keyring::Keyring;
+pub(crate) use select::{architectures, named};
 pub use settings::{Sources, public_graph_data, public_signature_stores, usual_graph_base};
 pub use signature::Signatures;
 pub use updates::Updates;

@@ -30,9 +30,10 @@ pub(super) struct Chosen {
 
 /// By what a release was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) version: Version,
-    pub(super) channel: String,
+pub(crate) struct Named {
+    pub(crate) version: Version,
+    pub(crate) channel: String,
+    pub(crate) architecture: String,
 }
 
 /// What a set names.
@@ -90,6 +91,18 @@ pub(super) async fn select(
     Ok(selection)
 }
 
+/// The releases that the update services tell of, as [`select`] chooses them.
+pub(crate) async fn named(
+    platform: &Platform,
+    started: &[ChannelStart],
+    sources: &Sources,
+) -> Result<Vec<(String, Named)>, Error> {
+    let selection = select(platform, started, sources).await?;
+    let releases = selection.releases.into_iter();
+    let named = releases.filter_map(|it| Some((it.payload, it.named?)));
+    Ok(named.collect())
+}
+
 impl Selection {
     fn add(&mut self, payload: &str, named: Option<Named>) {
         if self.releases.iter().all(|it| it.payload != payload) {
@@ -99,8 +112,8 @@ impl Selection {
     }
 }
 
-#[derive(Default)]
 struct Own<'a> {
+    architecture: &'a str,
     spans: Vec<(&'a str, Span)>,
     releases: Vec<(String, Named)>,
 }
@@ -110,13 +123,14 @@ impl Own<'_> {
         let named = Named {
             version: release.version.clone(),
             channel: channel.to_owned(),
+            architecture: self.architecture.to_owned(),
         };
         self.releases.push((release.payload.clone(), named));
     }
 }
 
 /// The architectures that are asked for.
-pub(super) fn architectures(platform: &Platform) -> Vec<String> {
+pub(crate) fn architectures(platform: &Platform) -> Vec<String> {
     match platform.architectures.as_slice() {
         // Parts of indexes are wanted, and only releases for all have those.
         _ if !platform.platforms.is_empty() => vec![ALL_ARCHITECTURES.to_owned()],
@@ -130,9 +144,13 @@ async fn of_architecture<'a>(
     started: &[ChannelStart],
     sources: &Sources,
     updates: &mut Updates<'_>,
-    architecture: &str,
+    architecture: &'a str,
 ) -> Result<Own<'a>, Error> {
-    let mut own = Own::default();
+    let mut own = Own {
+        architecture,
+        spans: Vec::new(),
+        releases: Vec::new(),
+    };
     let mut carried = Vec::new();
     for channel in &platform.channels {
         let graph = updates.graph(channel.kind, architecture, &channel.name);

@@ -6,6 +6,7 @@ use mirror::history::Former;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, Direct, Outcome};
+use mirror::updates;
 use model::mirror_metadata::ImageType;
 use serde_json::json;
 
@@ -143,6 +144,34 @@ async fn the_way_over_several_channels_is_carried() {
     let mut tags: Vec<_> = releases.map(|it| it.wanted.tag.to_string()).collect();
     tags.sort();
     assert_eq!(tags, ["4.12.2-x86_64", "4.13.7-x86_64", "4.14.0-x86_64"]);
+}
+
+#[tokio::test]
+async fn updates_are_what_the_next_run_would_bring() {
+    let platform = Platform::start().await;
+    let first = platform.release("4.14.1").await;
+    platform.channel("stable-4.14", &[&first]);
+    let set = image_set("{channels: [{name: stable-4.14}]}");
+    let one = platform.folder.path().join("1");
+    assert!(platform.pack(&set, &one).await.unwrap());
+    let metadata = platform.store.read().await.unwrap().unwrap();
+    let updates = async || {
+        let updates = updates::releases(&set.mirror, &metadata, &platform.sources).await;
+        let [only] = &updates.unwrap()[..] else {
+            panic!("one channel, one architecture");
+        };
+        assert_eq!(
+            [&*only.channel, &only.architecture],
+            ["stable-4.14", "amd64"]
+        );
+        let versions = only.versions.iter().map(ToString::to_string);
+        versions.collect::<Vec<_>>()
+    };
+    assert!(updates().await.is_empty());
+    let second = platform.release("4.14.2").await;
+    let third = platform.release("4.14.10").await;
+    platform.channel("stable-4.14", &[&first, &second, &third]);
+    assert_eq!(updates().await, ["4.14.2", "4.14.10"]);
 }
 
 #[tokio::test]

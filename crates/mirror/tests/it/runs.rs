@@ -6,11 +6,13 @@ use std::path::Path;
 use bytes::Bytes;
 use mirror::archive::Set;
 use mirror::config::{self, Configuration};
+use mirror::gather::Options;
 use mirror::history::{Former, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Target};
 use mirror::run::{self, Direct, Outcome, Planned, Setup, Unpacked};
+use mirror::updates;
 use model::image_set::{self, ImageSet};
 use oci::image::Place;
 use oci::{Digest, Manifest, Reference, media_type};
@@ -296,4 +298,45 @@ async fn what_is_missing_is_told_with_who_wants_it() {
     assert!(matches!(refused, mirror::Error::Invalid { .. }), "{text}");
     let expected = format!("{tool} (needed by bundle other.v1.1.0 of package other in");
     assert!(text.contains(&expected), "{text}");
+}
+
+#[tokio::test]
+async fn updates_are_bundles_that_no_run_has_carried() {
+    let source = Server::start().await;
+    let (set, progress) = (image_set(&source), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(&source, &set, folder.path(), &progress);
+    let store = Store::Folder(folder.path().join("state"));
+    push_catalog(&source, 2).await;
+    let former = Former::default();
+    let prepared = run::prepare(setup, &former, None).await.unwrap();
+    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+        panic!("nothing was carried yet");
+    };
+    let dest = folder.path().join("first");
+    run::pack(setup, *archives, Some(&store), &dest)
+        .await
+        .unwrap();
+    let metadata = store.read().await.unwrap().unwrap();
+    let updates = async || {
+        let scratch = tempfile::tempdir().unwrap();
+        let options = Options {
+            scratch: scratch.path(),
+            platform: &source.platform,
+            skip_missing: false,
+            goes_on: false,
+            now: 0,
+        };
+        let updates = updates::operators(&source.client, &set.mirror, &metadata, options).await;
+        let bundles = updates.unwrap().remove(0).bundles.into_iter();
+        let lines = bundles.map(|it| format!("{} {} {}", it.channel, it.bundle, it.replaces));
+        lines.collect::<Vec<_>>()
+    };
+    assert!(updates().await.is_empty());
+    push_catalog(&source, 3).await;
+    let expected = [
+        "stable other.v1.2.0 other.v1.1.0",
+        "stable thing.v1.2.0 thing.v1.1.0",
+    ];
+    assert_eq!(updates().await, expected);
 }

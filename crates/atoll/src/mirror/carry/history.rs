@@ -2,7 +2,6 @@
 
 use ::mirror::history::{Former, Store};
 use ::mirror::run::Setup;
-use model::image_set::Storage;
 
 use super::flags::Arguments;
 
@@ -12,13 +11,8 @@ impl Arguments {
         &self,
         setup: Setup<'_>,
     ) -> Result<(Option<Store>, Former), model::Error> {
-        let store = match &setup.set.storage {
-            Some(storage @ Storage::Registry { skip_tls: true, .. }) => {
-                Some(Store::new(storage, &self.registries.client(true)?)?)
-            }
-            Some(storage) => Some(Store::new(storage, setup.client)?),
-            None => None,
-        };
+        let storage = setup.set.storage.as_ref();
+        let store = storage.map(|it| self.registries.store(it)).transpose()?;
         let stored = match &store {
             Some(store) => store.read().await?,
             None => None,
