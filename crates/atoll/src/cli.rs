@@ -72,3 +72,15 @@ pub fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn no_verb_contradicts_itself() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -11,6 +11,7 @@ use service::Error;
 
 /// How the registries are reached from which content comes, and where it goes.
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(super) struct Arguments {
     /// Most components of a repository's name in the target; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]

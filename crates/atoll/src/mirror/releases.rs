@@ -13,6 +13,7 @@ use url::Url;
 
 /// Where releases are asked for, and which ones are trusted.
 #[derive(Debug, Clone, Args)]
+#[group(skip)]
 pub(super) struct Arguments {
     #[command(flatten)]
     updates: Updates,
