@@ -308,7 +308,7 @@ mod tests {
             ),
             (
                 "m --dry-run=false --skip-pruning docker://h",
-                "m --skip-metadata-check docker://h",
+                "m --skip-pruning docker://h",
             ),
             (
                 "m --v2 -c a --from file://d docker://h",
