@@ -10,12 +10,13 @@ use model::image_set::{self, Mirror, Operator};
 use model::mirror_metadata::{CatalogStart, ImageType, PastMirror};
 use oci::image::Place;
 use oci::{Client, Platform, Reference, Repository, Tag, Target};
+use serde_json::Value;
 
 use crate::config::{Source, expression};
 use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
 use crate::names;
-use crate::operators::{self, Choice, Of, Opened};
+use crate::operators::{self, Choice, Of, Opened, template};
 use crate::platform::{self, Releases, Sources};
 use crate::progress::{Amount, Phase, Progress};
 
@@ -34,6 +35,8 @@ pub struct Catalog {
     /// Where the smaller catalog goes, below the target's namespace.
     pub repository: Repository,
     pub tag: Tag,
+    /// A CatalogSource to take the rest from.
+    pub template: Option<Value>,
 }
 
 /// What an image set names.
@@ -77,7 +80,6 @@ pub async fn gather(
     options: Options<'_>,
     progress: &Progress,
 ) -> Result<Gathered, Error> {
-    refuse_others(mirror)?;
     let items = mirror.operators.len() as u64;
     progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
     let mut gathered = Gathered::default();
@@ -103,6 +105,9 @@ impl Gathered {
     ) -> Result<(), Error> {
         let place = place(client, &operator.catalog)?;
         let is_folder = matches!(place, Place::Layout(_));
+        let template = operator.target_catalog_source_template.as_ref();
+        let template = template.map(|file| template::read(file, &operator.catalog));
+        let template = template.transpose()?;
         let opened = Opened::open(place, options.scratch, options.now).await?;
         let name = names::catalog::unique_name(operator);
         let start = started.iter().find(|it| it.catalog == name);
@@ -134,6 +139,7 @@ impl Gathered {
             name,
             repository,
             tag,
+            template,
         });
         Ok(())
     }
@@ -211,17 +217,6 @@ impl Gathered {
         }
         Ok(())
     }
-}
-
-/// What is not known how to be carried is not passed by in silence.
-fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
-    let mut operators = mirror.operators.iter();
-    let has_templates = operators.any(|it| it.target_catalog_source_template.is_some());
-    if has_templates {
-        let reason = "this version carries sets without it: take it out of the set";
-        return Err(Error::invalid("targetCatalogSourceTemplate", reason));
-    }
-    Ok(())
 }
 
 /// What is taken of a catalog, the images of it, and what in it is no reference to an image.

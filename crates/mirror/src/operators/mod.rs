@@ -7,6 +7,7 @@ mod needs;
 mod open;
 mod original;
 mod rebuild;
+pub(crate) mod template;
 
 pub use choose::{Choice, Part, Reason, choose};
 pub(crate) use images::name_by_digest;

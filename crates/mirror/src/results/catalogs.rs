@@ -56,7 +56,7 @@ pub(super) fn cluster_catalogs(outcome: &Outcome) -> Result<Vec<File>, Error> {
 
 fn source(catalog: &Catalog, name: &str) -> Result<Value, Error> {
     let mut source = match &catalog.template {
-        Some(template) => checked(template, &catalog.name)?,
+        Some(template) => checked_template(template, &catalog.name)?,
         None => json!({ "apiVersion": API_VERSION, "kind": KIND }),
     };
     source["metadata"]["name"] = json!(name);
@@ -68,7 +68,9 @@ fn source(catalog: &Catalog, name: &str) -> Result<Value, Error> {
 }
 
 /// A template whose members can be set.
-fn checked(template: &Value, catalog: &str) -> Result<Value, Error> {
+///
+/// Errors: Invalid – it is no CatalogSource, or one of another kind.
+pub(crate) fn checked_template(template: &Value, catalog: &str) -> Result<Value, Error> {
     let wrong = |what: &str| {
         let reason = format!("the template for {catalog} {what}");
         Err(Error::invalid("targetCatalogSourceTemplate", reason))

@@ -6,6 +6,7 @@ use std::path::Path;
 use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
+use serde_json::Value;
 
 use super::{Setup, derived};
 use crate::content::{Wanted, Why};
@@ -24,6 +25,8 @@ pub(super) struct Item<'a> {
     /// Where it goes, below the target's namespace.
     pub(super) repository: &'a Repository,
     pub(super) tag: &'a Tag,
+    /// A CatalogSource to take the rest from.
+    pub(super) template: Option<&'a Value>,
 }
 
 /// Makes the image of the smaller catalog and sends it; what was sent.
@@ -59,7 +62,7 @@ pub(super) async fn put(
         name: item.name.to_owned(),
         repository: item.repository.clone(),
         destination: place,
-        template: None,
+        template: item.template.cloned(),
     };
     Ok((catalog, sent))
 }

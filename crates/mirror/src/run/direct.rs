@@ -104,6 +104,7 @@ pub async fn direct(
             index: &prepared_catalog.index,
             repository: &prepared_catalog.catalog.repository,
             tag: &prepared_catalog.catalog.tag,
+            template: prepared_catalog.catalog.template.as_ref(),
         };
         let scratch = prepared.scratch.path();
         let (catalog, sent) = catalogs::put(setup, item, target, scratch).await?;

@@ -15,7 +15,7 @@ use crate::content::Blob;
 use crate::fetch::fetch;
 use crate::helm;
 use crate::history::{Former, Next, Store};
-use crate::operators::{folder_of, index_path};
+use crate::operators::{folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;
 
@@ -66,6 +66,8 @@ pub fn plan(
         let folder = folder_of(&catalog.name);
         extras.extend(original.extras(&folder)?);
         extras.push(Extra::local(index_path(&folder), index.clone())?);
+        let template = catalog.template.as_ref();
+        extras.extend(template.map(|it| template::extra(&folder, it)));
         for (digest, blob) in original.remote() {
             blobs.entry(digest).or_insert(blob);
         }

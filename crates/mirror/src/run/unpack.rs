@@ -8,6 +8,7 @@ use std::path::Path;
 use bytes::Bytes;
 use model::Error;
 use oci::{Digest, Repository, Tag};
+use serde_json::Value;
 
 use super::catalogs::{self, Item};
 use super::graph;
@@ -18,7 +19,7 @@ use crate::content::Content;
 use crate::helm;
 use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
-use crate::operators::{Original, folder_of, index_path};
+use crate::operators::{Original, folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
 use crate::publish::{Target, publish};
 use crate::results::Copied;
@@ -59,6 +60,7 @@ pub(super) struct ArchivedCatalog {
     /// Where it goes, below the target's namespace.
     pub(super) repository: Repository,
     pub(super) tag: Tag,
+    template: Option<Value>,
 }
 
 /// Opens a set of archives for a target. `is_checked` says whether it has to be the one that follows what the target has.
@@ -130,6 +132,7 @@ pub async fn unpack(
             index: &index,
             repository: &catalog.repository,
             tag: &catalog.tag,
+            template: catalog.template.as_ref(),
         };
         let put = catalogs::put(setup, item, target, scratch.path()).await?;
         outcome.sent.add(put.1);
@@ -158,7 +161,8 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
     let past_mirror = &set.metadata().past_mirror;
     let starts = past_mirror.operators.iter();
     let catalog = |name: &String| {
-        let original = Original::of_archive(set, &folder_of(name))?;
+        let folder = folder_of(name);
+        let original = Original::of_archive(set, &folder)?;
         let mut operators = past_mirror.mirror.operators.iter();
         let operator = operators.find(|it| names::catalog::unique_name(it) == *name);
         let operator = operator.ok_or_else(|| {
@@ -171,6 +175,7 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
             original,
             repository,
             tag,
+            template: template::of_archive(set, &folder, name)?,
         })
     };
     starts.map(|start| catalog(&start.catalog)).collect()

@@ -21,3 +21,4 @@ mod server;
 mod sets;
 mod signatures;
 mod site;
+mod templates;

@@ -1,0 +1,54 @@
+//! CatalogSources that people have prepared for their catalogs.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use bytes::Bytes;
+use catalog::yaml_to_json;
+use model::Error;
+use serde_json::Value;
+
+use crate::archive::{Extra, Set};
+use crate::results::checked_template;
+
+/// Few have a kilobyte. Units: bytes.
+const LIMIT: u64 = 1 << 20;
+/// Its file below the catalog's folder in an archive, which the peer passes by.
+const NAME: &str = "catalogSource.json";
+
+/// The template in a file of this machine, for the catalog of that name.
+///
+/// Blocking. Errors: Invalid – it cannot be read, or is no CatalogSource of an image.
+pub(crate) fn read(file: &str, catalog: &str) -> Result<Value, Error> {
+    let wrong = |reason: String| {
+        let field = format!("targetCatalogSourceTemplate {file}");
+        Error::invalid(field, reason)
+    };
+    let mut text = String::new();
+    let opened = File::open(Path::new(file));
+    let read = opened.and_then(|opened| opened.take(LIMIT).read_to_string(&mut text));
+    read.map_err(|e| wrong(e.to_string()))?;
+    let json = yaml_to_json(&text).map_err(|e| wrong(format!("it is no YAML: {e}")))?;
+    let template = serde_json::from_str(&json).map_err(|e| wrong(e.to_string()))?;
+    checked_template(&template, catalog)
+}
+
+/// The file that carries it in an archive, below the catalog's folder there.
+pub(crate) fn extra(folder: &str, template: &Value) -> Extra {
+    Extra::inline(format!("{folder}/{NAME}"), template.to_string())
+}
+
+/// Finds it in an archive, below the folder of the catalog of that name.
+///
+/// Blocking. Errors: Invalid – it is none; Internal – the archive cannot be read.
+pub(crate) fn of_archive(set: &Set, folder: &str, catalog: &str) -> Result<Option<Value>, Error> {
+    let path = format!("{folder}/{NAME}");
+    let Some(place) = set.place(&path) else {
+        return Ok(None);
+    };
+    let bytes: Bytes = place.read(LIMIT)?;
+    let template = serde_json::from_slice(&bytes);
+    let template = template.map_err(|e| Error::invalid(path, e.to_string()))?;
+    checked_template(&template, catalog).map(Some)
+}
