@@ -1,6 +1,7 @@
 //! `atoll mirror`: what an image set names is carried to where there is no internet.
 
 mod carry;
+mod catalog;
 mod check;
 mod delete;
 mod describe;
@@ -43,6 +44,11 @@ enum Verb {
         #[command(subcommand)]
         verb: list::Verb,
     },
+    /// Copy whole catalogs as older tools do it
+    Catalog {
+        #[command(subcommand)]
+        verb: catalog::Verb,
+    },
     /// Delete images in a registry: make a list with --generate, then delete what is in it
     Delete(Box<delete::Arguments>),
     /// Compare every byte of an archive set with its digests, and tell everything that is wrong
@@ -61,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Some(Verb::Check(arguments)) => check::run(arguments),
         Some(Verb::Describe(arguments)) => describe::run(arguments),
         Some(Verb::List { verb }) => list::run(verb),
+        Some(Verb::Catalog { verb }) => catalog::run(verb),
         Some(Verb::Delete(arguments)) => delete::run(arguments),
         Some(Verb::Verify(arguments)) => verify::run(arguments),
         Some(Verb::Version(arguments)) => version::run(arguments),

@@ -15,6 +15,7 @@ pub mod gather;
 pub mod helm;
 pub mod history;
 pub mod names;
+pub mod older;
 pub mod operators;
 pub mod platform;
 pub mod progress;

@@ -21,6 +21,7 @@ use service::Error;
 
 pub(super) use self::destination::Destination;
 pub(crate) use self::flags::Arguments;
+pub(super) use self::tell::not_carried;
 pub(super) use self::watch::watched;
 
 /// Carries the set.

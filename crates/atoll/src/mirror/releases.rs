@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 }
 
 /// Where it is asked which releases there are.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct Updates {
     /// The update service, instead of the public ones; it may speak plain HTTP
     #[arg(long, value_name = "URL", env = "UPDATE_URL_OVERRIDE")]

@@ -16,11 +16,28 @@ const FOLDER_MODE: u32 = 0o755;
 /// How many runs may end in one second. Units: seconds that the names of later ones are ahead.
 const AHEAD: u64 = 60;
 
+/// Writes the files into a new folder `manifests-<time>`, otherwise as [`write`].
+///
+/// Blocking. Errors: as [`write`].
+pub fn write_manifests(workspace: &Path, time: u64, files: &[File]) -> Result<PathBuf, Error> {
+    write_as("manifests", workspace, time, files, &[])
+}
+
 /// Writes the files, and copies the others, into a new folder `results-<time>` of `workspace`, all or none. `time` is in
 /// seconds since 1970; where there are results of that time, it is the next one without.
 ///
 /// Blocking. Errors: Invalid – a path that leads out of the folder; Internal – the disk does not take it.
 pub fn write(
+    workspace: &Path,
+    time: u64,
+    files: &[File],
+    copied: &[Copied],
+) -> Result<PathBuf, Error> {
+    write_as("results", workspace, time, files, copied)
+}
+
+fn write_as(
+    name: &str,
     workspace: &Path,
     time: u64,
     files: &[File],
@@ -44,7 +61,7 @@ pub fn write(
         let mut content = file.from.open()?;
         put(part.path(), &file.path, &mut content).map_err(failed)?;
     }
-    finish(part, workspace, time).map_err(failed)
+    finish(part, workspace, name, time).map_err(failed)
 }
 
 fn begin(workspace: &Path) -> io::Result<TempDir> {
@@ -65,8 +82,8 @@ fn put(folder: &Path, path: &str, content: &mut impl io::Read) -> io::Result<()>
     out.sync_all()
 }
 
-fn finish(part: TempDir, workspace: &Path, time: u64) -> io::Result<PathBuf> {
-    let folder = named(part.path(), workspace, time)?;
+fn finish(part: TempDir, workspace: &Path, name: &str, time: u64) -> io::Result<PathBuf> {
+    let folder = named(part.path(), workspace, name, time)?;
     // It has another name now, and stays.
     let _ = part.keep();
     fs::File::open(workspace)?.sync_all()?;
@@ -74,9 +91,9 @@ fn finish(part: TempDir, workspace: &Path, time: u64) -> io::Result<PathBuf> {
 }
 
 /// Gives what was written the first name that is free.
-fn named(part: &Path, workspace: &Path, time: u64) -> io::Result<PathBuf> {
+fn named(part: &Path, workspace: &Path, name: &str, time: u64) -> io::Result<PathBuf> {
     for time in time..time.saturating_add(AHEAD) {
-        let folder = workspace.join(format!("results-{time}"));
+        let folder = workspace.join(format!("{name}-{time}"));
         match fs::rename(part, &folder) {
             Ok(()) => return Ok(folder),
             Err(e) if is_there(&e) => {}

@@ -19,7 +19,7 @@ use model::Error;
 use crate::archive::Place;
 
 pub(crate) use catalogs::checked_template;
-pub use folder::write;
+pub use folder::{write, write_manifests};
 pub use outcome::{Catalog, Mirrored, Outcome};
 pub use tools::{archive_mapping, mapping};
 

@@ -7,6 +7,7 @@ mod explain;
 mod graph;
 mod pack;
 mod prepare;
+mod push;
 mod remember;
 mod settle;
 mod unpack;
@@ -27,6 +28,7 @@ pub use direct::{Direct, PlannedCopy, direct, plan_direct};
 pub use explain::{mapping, publication_mapping, reasons};
 pub use pack::{Archives, Planned, pack, plan};
 pub use prepare::{Prepared, prepare};
+pub use push::push_catalogs;
 pub use unpack::{Publication, Unpacked, open, unpack};
 
 /// What a run is given.
@@ -70,7 +72,7 @@ impl Outcome {
     /// What became of the images of `content`.
     ///
     /// Errors: the first failure, unless the run goes on then; Invalid – a name does not fit into the target.
-    fn of(
+    pub(crate) fn of(
         content: &Content,
         published: Published,
         target: &Target,

@@ -166,7 +166,7 @@ fn pins<'a>(images: impl Iterator<Item = &'a Image>) -> BTreeMap<String, String>
         .collect()
 }
 
-async fn write_index(
+pub(super) async fn write_index(
     cache: &Arc<Cache>,
     choice: &Choice,
     pins: &BTreeMap<String, String>,

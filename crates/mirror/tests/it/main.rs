@@ -12,6 +12,7 @@ mod faults;
 mod faulty;
 mod graph;
 mod history;
+mod older;
 mod oracle;
 mod platform;
 mod pruning;

@@ -67,7 +67,9 @@ impl Arguments {
 }
 
 /// Tells what was not carried, which is a failure of the run.
-pub(super) fn not_carried(failed: &[(Wanted, model::Error)]) -> Result<(), model::Error> {
+pub(in crate::mirror) fn not_carried(
+    failed: &[(Wanted, model::Error)],
+) -> Result<(), model::Error> {
     for (wanted, error) in failed {
         terminal::problem(&format!("{}: {}", wanted.source, error.chain()));
     }

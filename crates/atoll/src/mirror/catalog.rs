@@ -1,0 +1,171 @@
+//! `atoll mirror catalog`: whole catalogs, copied as older tools do it.
+
+use std::path::{Path, PathBuf};
+
+use ::mirror::older::{self, Copy, Loaded};
+use ::mirror::progress::Progress;
+use ::mirror::publish::Limits;
+use ::mirror::results::{self, File, Forms};
+use ::mirror::run::Setup;
+use clap::{Args, Subcommand};
+use model::image_set::ImageSet;
+use oci::{Reference, Repository};
+use service::Error;
+
+use super::carry::{Destination, not_carried, watched};
+use super::{registries, releases};
+use crate::terminal;
+
+/// Transfers at a time.
+const PARALLEL: usize = 8;
+
+/// What is done with a whole catalog.
+#[derive(Debug, Clone, Subcommand)]
+pub(super) enum Verb {
+    /// Push a catalog with nothing but some packages in it
+    Prune(Prune),
+    /// Copy a catalog with all its images into a folder, or from there or its registry into a registry
+    Copy(CopyArguments),
+}
+
+/// What stays, and where it goes.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Prune {
+    /// The catalog: an image, or oci:// and a folder
+    index: String,
+    /// Packages that stay, with commas between them
+    #[arg(short, long, required = true, value_delimiter = ',')]
+    packages: Vec<String>,
+    /// The image that it becomes, in a registry
+    #[arg(short, long, value_name = "IMAGE")]
+    tag: Reference,
+    #[command(flatten)]
+    how: How,
+}
+
+/// What goes where.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CopyArguments {
+    /// The catalog: an image, or file://PATH:TAG
+    source: String,
+    /// file://PATH, or docker://HOST[:PORT]/NAMESPACE
+    target: Destination,
+    /// Go on with other images when one cannot be carried
+    #[arg(long)]
+    continue_on_error: bool,
+    #[command(flatten)]
+    how: How,
+}
+
+/// How it is done.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+struct How {
+    /// Where file:// begins, and where the manifests go
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    #[command(flatten)]
+    registries: registries::Arguments,
+}
+
+/// Prunes, or copies.
+///
+/// Errors: a catalog or image that cannot be had or put.
+pub(super) fn run(verb: &Verb) -> Result<(), Error> {
+    match verb {
+        Verb::Prune(arguments) => watched("pruning a catalog", |progress| arguments.run(progress)),
+        Verb::Copy(arguments) => watched("copying a catalog", |progress| arguments.run(progress)),
+    }
+}
+
+impl Prune {
+    async fn run(&self, progress: Progress) -> Result<(), model::Error> {
+        let Self {
+            index,
+            packages,
+            tag,
+            how,
+        } = self;
+        let target = how.registries.target(&tag.registry, "")?.client;
+        let pruned = how
+            .with_setup(&progress, false, async |setup| {
+                older::prune(setup, index, packages, tag, target).await
+            })
+            .await?;
+        terminal::say(&pruned.destination.to_string());
+        Ok(())
+    }
+}
+
+impl CopyArguments {
+    async fn run(&self, progress: Progress) -> Result<(), model::Error> {
+        let source: Copy = self.source.parse()?;
+        let (how, goes_on) = (&self.how, self.continue_on_error);
+        how.with_setup(&progress, goes_on, async |setup| {
+            let loaded = source.load(setup, &how.dir).await?;
+            loaded.notes.iter().for_each(|note| terminal::problem(note));
+            match &self.target {
+                Destination::Folder(folder) => self.to_folder(setup, &loaded, folder).await?,
+                Destination::Registry {
+                    registry,
+                    namespace,
+                } => {
+                    let target = how.registries.target(registry, namespace)?;
+                    let outcome = loaded.to_registry(setup, &target).await?;
+                    let files = results::files(&outcome.results, Forms::default())?;
+                    self.manifests(setup, &files)?;
+                    not_carried(&outcome.failed)?;
+                }
+            }
+            not_carried(&loaded.failed)
+        })
+        .await
+    }
+
+    async fn to_folder(
+        &self,
+        setup: Setup<'_>,
+        loaded: &Loaded,
+        folder: &Path,
+    ) -> Result<(), model::Error> {
+        let below: Repository = folder.to_string_lossy().parse()?;
+        let mapping = loaded.to_folder(setup, &self.how.dir, &below).await?;
+        self.manifests(setup, &[File::new("mapping.txt", mapping)])
+    }
+
+    /// Writes what clusters and people need to know.
+    fn manifests(&self, setup: Setup<'_>, files: &[File]) -> Result<(), model::Error> {
+        let time = u64::try_from(setup.now).unwrap_or_default();
+        let folder = results::write_manifests(&self.how.dir, time, files)?;
+        terminal::say(&format!("what clusters need is in {}", folder.display()));
+        Ok(())
+    }
+}
+
+impl How {
+    async fn with_setup<T>(
+        &self,
+        progress: &Progress,
+        goes_on: bool,
+        work: impl AsyncFnOnce(Setup<'_>) -> Result<T, model::Error>,
+    ) -> Result<T, model::Error> {
+        let failed = |e| model::Error::internal(format!("working in {}", self.dir.display()), e);
+        std::fs::create_dir_all(&self.dir).map_err(failed)?;
+        let ca_pem = self.registries.ca_pem()?;
+        let setup = Setup {
+            client: &self.registries.source()?,
+            set: &ImageSet::default(),
+            platform: &releases::Updates::default().sources(ca_pem.as_deref())?,
+            limits: Limits {
+                parallel: PARALLEL,
+                goes_on,
+            },
+            skip_missing: false,
+            with_attached: false,
+            workspace: &self.dir,
+            now: service::clock::now().timestamp(),
+            progress,
+        };
+        work(setup).await
+    }
+}

@@ -1,0 +1,331 @@
+//! A catalog with all its images, from where it is to where it goes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use model::Error;
+use model::image_set::{Mirror, Operator};
+use model::mirror_metadata::ImageType;
+use oci::{Digest, Manifest, Reference, Repository, Target as Name, media_type};
+
+use super::layout::layout;
+use super::tree::{Files, SCHEME, Tree};
+use crate::blobs::{Blobs, Registries};
+use crate::content::{Blob, Content, Image, Wanted, Why};
+use crate::gather::{self, gather};
+use crate::names;
+use crate::publish::{Target, publish};
+use crate::results;
+use crate::run::{Outcome, Setup};
+use crate::survey::survey;
+
+/// How deep indexes may lie in each other.
+const INDEX_DEPTH: usize = 4;
+/// How many digits of its digest name a catalog that has no tag.
+const DIGITS: usize = 6;
+
+/// Where a catalog is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Copy {
+    /// In a registry.
+    Registry(Reference),
+    /// In a folder.
+    Folder(Tree),
+}
+
+/// A catalog and its images.
+#[derive(Debug)]
+pub struct Loaded {
+    pub content: Content,
+    /// Images that are not carried, and why.
+    pub failed: Vec<(Wanted, Error)>,
+    /// What people should know.
+    pub notes: Vec<String>,
+    catalog: Wanted,
+    /// Blobs that lie here; the others are in registries.
+    files: Option<Files>,
+}
+
+impl FromStr for Copy {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if text.starts_with(SCHEME) {
+            return text.parse().map(Self::Folder);
+        }
+        let reference = text.strip_prefix("docker://").unwrap_or(text);
+        reference.parse().map(Self::Registry)
+    }
+}
+
+impl Copy {
+    /// Reads the catalog, and finds what its images consist of. Folders lie below `dir`.
+    ///
+    /// Errors: a catalog that cannot be read, or an image of it, unless the run goes on then.
+    pub async fn load(&self, setup: Setup<'_>, dir: &Path) -> Result<Loaded, Error> {
+        let scratch = tempfile::tempdir_in(setup.workspace)
+            .map_err(|e| Error::internal("making a temporary folder", e))?;
+        let loaded = match self {
+            Self::Registry(index) => from_registry(setup, index, scratch.path()).await,
+            Self::Folder(tree) => from_folder(setup, tree, dir, scratch.path()).await,
+        }?;
+        match loaded.failed.first() {
+            Some((wanted, error)) if !setup.limits.goes_on => {
+                let others = loaded.failed.len() - 1;
+                let reason = format!("{}, and {others} others", model::error::chain(error));
+                Err(Error::invalid(wanted.source.to_string(), reason))
+            }
+            _ => Ok(loaded),
+        }
+    }
+}
+
+async fn from_registry(
+    setup: Setup<'_>,
+    index: &Reference,
+    scratch: &Path,
+) -> Result<Loaded, Error> {
+    let catalog = catalog(index.clone(), index.repository.clone());
+    let (mut wanted, notes) = images(setup, &index.to_string(), &index.repository, scratch).await?;
+    wanted.push(catalog.clone());
+    let (client, progress) = (setup.client, setup.progress);
+    let mut surveyed = survey(client, wanted, setup.limits.parallel, progress).await;
+    for image in &mut surveyed.content.images {
+        rename(&mut image.wanted);
+    }
+    Ok(Loaded {
+        content: surveyed.content,
+        failed: surveyed.failed,
+        notes,
+        catalog,
+        files: None,
+    })
+}
+
+async fn from_folder(
+    setup: Setup<'_>,
+    tree: &Tree,
+    dir: &Path,
+    scratch: &Path,
+) -> Result<Loaded, Error> {
+    let source = Reference {
+        registry: String::new(),
+        repository: tree.name.clone(),
+        tag: Some(tree.tag.clone()),
+        digest: None,
+    };
+    let path = scratch.join("catalog");
+    layout(dir, &source, &path)?;
+    let (wanted, notes) = images(
+        setup,
+        &format!("oci://{}", path.display()),
+        &tree.name,
+        scratch,
+    )
+    .await?;
+    let mut loaded = Loaded {
+        content: Content::default(),
+        failed: Vec::new(),
+        notes,
+        catalog: catalog(source.clone(), tree.name.clone()),
+        files: None,
+    };
+    let mut files = Files::default();
+    let mut all: Vec<_> = wanted.into_iter().map(|wanted| (wanted, false)).collect();
+    all.push((loaded.catalog.clone(), true));
+    for (mut wanted, is_catalog) in all {
+        rename(&mut wanted);
+        let repository = tree.repository((!is_catalog).then_some(&wanted.repository))?;
+        let here = Reference {
+            repository,
+            ..wanted.source.clone()
+        };
+        match manifests(dir, &here) {
+            Ok(manifests) => loaded.content.add_files(wanted, manifests, |digest| {
+                let path = Tree::blob(dir, &here.repository, digest);
+                files.0.entry(digest.clone()).or_insert(path);
+            }),
+            Err(error) => loaded.failed.push((wanted, error)),
+        }
+    }
+    loaded.files = Some(files);
+    Ok(loaded)
+}
+
+impl Loaded {
+    /// Writes all into the folder `below` in `dir`; the mapping, by sources.
+    ///
+    /// Errors: Invalid – it lies in a folder already; those of the sources and the disk.
+    pub async fn to_folder(
+        &self,
+        setup: Setup<'_>,
+        dir: &Path,
+        below: &Repository,
+    ) -> Result<String, Error> {
+        if self.files.is_some() {
+            let reason = "it lies in a folder already: copy the folder";
+            return Err(Error::invalid("target", reason));
+        }
+        let tree = Tree {
+            name: format!("{below}/{}", self.catalog.repository).parse()?,
+            tag: self.catalog.tag.clone(),
+        };
+        let place = |image: &Image| {
+            let is_catalog = image.wanted.kind == ImageType::OperatorCatalog;
+            tree.repository((!is_catalog).then_some(&image.wanted.repository))
+        };
+        let (client, parallel) = (setup.client, setup.limits.parallel);
+        Tree::write(dir, &self.content, place, client, parallel, setup.progress).await?;
+        let lines = self.content.images.iter().map(|image| {
+            let (repository, tag) = (place(image)?, &image.wanted.tag);
+            Ok(format!("{}={SCHEME}{repository}:{tag}\n", image.pinned()))
+        });
+        lines.collect()
+    }
+
+    /// Sends all to the target, where names have one component below its namespace.
+    ///
+    /// Errors: an image that cannot be sent, unless the run goes on then; Invalid – a name does not fit.
+    pub async fn to_registry(&self, setup: Setup<'_>, target: &Target) -> Result<Outcome, Error> {
+        let own = target
+            .namespace
+            .split('/')
+            .filter(|it| !it.is_empty())
+            .count();
+        let target = Target {
+            max_components: own + 1,
+            ..target.clone()
+        };
+        let (content, limits) = (&self.content, setup.limits);
+        let registries = Registries {
+            client: setup.client,
+            blobs: &content.blobs,
+        };
+        let blobs: &dyn Blobs = match &self.files {
+            Some(files) => files,
+            None => &registries,
+        };
+        let progress = setup.progress;
+        let sent = publish(content, blobs, &target, BTreeMap::new(), limits, progress).await;
+        let mut outcome = Outcome::of(content, sent, &target, &Mirror::default(), limits)?;
+        let Wanted {
+            source,
+            repository,
+            tag,
+            ..
+        } = &self.catalog;
+        outcome.results.catalogs.push(results::Catalog {
+            name: source.to_string().trim_start_matches('/').to_owned(),
+            repository: repository.clone(),
+            destination: Reference {
+                tag: Some(tag.clone()),
+                ..target.place(repository)?
+            },
+            template: None,
+        });
+        Ok(outcome)
+    }
+}
+
+/// The images of all bundles of a catalog, and what people should know of it.
+async fn images(
+    setup: Setup<'_>,
+    catalog: &str,
+    name: &Repository,
+    scratch: &Path,
+) -> Result<(Vec<Wanted>, Vec<String>), Error> {
+    let mirror = Mirror {
+        operators: vec![Operator {
+            catalog: catalog.to_owned(),
+            // A folder need not be called like a repository.
+            target_catalog: name.to_string(),
+            full: true,
+            skip_dependencies: true,
+            ..Operator::default()
+        }],
+        ..Mirror::default()
+    };
+    let options = gather::Options {
+        scratch,
+        platform: setup.platform,
+        goes_on: setup.limits.goes_on,
+        skip_missing: setup.skip_missing,
+        now: setup.now,
+    };
+    let gathered = gather(setup.client, &mirror, None, options, setup.progress).await?;
+    Ok((gathered.wanted, gathered.notes))
+}
+
+fn catalog(source: Reference, repository: Repository) -> Wanted {
+    let tag = match source.target() {
+        Name::Tag(tag) => tag,
+        Name::Digest(digest) => names::tag_of_digest(&digest, DIGITS),
+    };
+    Wanted {
+        why: vec![Why::Catalog {
+            catalog: source.to_string(),
+        }],
+        source,
+        repository,
+        tag,
+        kind: ImageType::OperatorCatalog,
+        platforms: Vec::new(),
+        may_be_missing: false,
+    }
+}
+
+/// Since the catalog is copied as it is, what it names by tag keeps it.
+fn rename(wanted: &mut Wanted) {
+    if wanted.kind == ImageType::OperatorCatalog {
+        return;
+    }
+    wanted.tag = match wanted.source.target() {
+        Name::Tag(tag) => tag,
+        Name::Digest(_) => names::tag_of_pinned(&wanted.source),
+    };
+}
+
+/// The manifest of an image in a folder, and after it those of its parts.
+fn manifests(dir: &Path, image: &Reference) -> Result<Vec<Manifest>, Error> {
+    let mut found = vec![Tree::manifest(dir, image)?];
+    let (mut next, mut end) = (0, 1);
+    for _ in 0..INDEX_DEPTH {
+        for index in next..end {
+            let parts: Vec<Digest> = found[index].required_manifests().cloned().collect();
+            for part in parts {
+                found.push(Tree::manifest(dir, &image.with_digest(part))?);
+            }
+        }
+        (next, end) = (end, found.len());
+    }
+    Ok(found)
+}
+
+impl Content {
+    /// Adds an image whose content lies here, with its manifests, the first of which is its own.
+    fn add_files(
+        &mut self,
+        wanted: Wanted,
+        manifests: Vec<Manifest>,
+        mut file: impl FnMut(&Digest),
+    ) {
+        let Some(digest) = manifests.first().map(|it| it.digest.clone()) else {
+            return;
+        };
+        for manifest in manifests {
+            let blobs = manifest.blobs();
+            for blob in blobs.filter(|it| !media_type::is_nondistributable(&it.media_type)) {
+                file(&blob.digest);
+                self.blobs
+                    .entry(blob.digest.clone())
+                    .or_insert_with(|| Blob {
+                        size: blob.size,
+                        sources: std::collections::BTreeSet::new(),
+                    });
+            }
+            self.manifests.insert(manifest.digest.clone(), manifest);
+        }
+        self.images.push(Image { wanted, digest });
+    }
+}

@@ -1,0 +1,54 @@
+//! Smaller indexes.
+
+use model::Error;
+use model::image_set::{ImageSet, Mirror, Operator, Package};
+use oci::{Client, Reference};
+
+use crate::publish::Target;
+use crate::results::Catalog;
+use crate::run::{self, Setup};
+
+/// Pushes the catalog `index`, with nothing but those packages in it, as the image `to`.
+///
+/// Errors: the catalog cannot be read, or has no such package; those of the registries.
+pub async fn prune(
+    setup: Setup<'_>,
+    index: &str,
+    packages: &[String],
+    to: &Reference,
+    target: Client,
+) -> Result<Catalog, Error> {
+    let package = |name: &String| Package {
+        name: name.clone(),
+        ..Package::default()
+    };
+    let set = ImageSet {
+        mirror: Mirror {
+            operators: vec![Operator {
+                catalog: index.to_owned(),
+                packages: packages.iter().map(package).collect(),
+                full: true,
+                skip_dependencies: true,
+                target_catalog: to.repository.to_string(),
+                target_tag: to
+                    .tag
+                    .as_ref()
+                    .map_or_else(|| "latest".into(), ToString::to_string),
+                ..Operator::default()
+            }],
+            ..Mirror::default()
+        },
+        ..ImageSet::default()
+    };
+    let target = Target {
+        client: target,
+        registry: to.registry.clone(),
+        namespace: String::new(),
+        max_components: 0,
+    };
+    let pushed = run::push_catalogs(Setup { set: &set, ..setup }, &target).await?;
+    let mut pushed = pushed.into_iter();
+    pushed
+        .next()
+        .ok_or_else(|| Error::not_found("catalog", index))
+}

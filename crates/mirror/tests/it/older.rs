@@ -1,0 +1,123 @@
+//! Whole catalogs on the way of older tools: pruned, into a folder, out of it into a registry.
+
+use std::fs;
+
+use mirror::older::{self, Copy};
+use mirror::progress::Progress;
+use mirror::results::{self, Forms};
+use model::image_set::ImageSet;
+use oci::Reference;
+
+use crate::runs::{bundles_of, push_catalog, reference, setup};
+use crate::server::Server;
+
+#[tokio::test]
+async fn a_pruned_catalog_goes_through_a_folder_into_a_registry() {
+    let (source, target) = (Server::start().await, Server::start().await);
+    push_catalog(&source, 2).await;
+    let (set, progress) = (ImageSet::default(), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let there = setup(&source, &set, dir, &progress);
+    let index = reference(&source, "acme/index:v1").to_string();
+    let pruned = reference(&source, "small/index:v1");
+    let packages = ["other".to_owned()];
+    let made = older::prune(there, &index, &packages, &pruned, source.client.clone()).await;
+    assert_eq!(made.unwrap().destination, pruned);
+    let kept = bundles_of(&source, "small/index:v1", dir).await;
+    assert_eq!(
+        Vec::from_iter(kept.clone()),
+        ["other.v1.0.0", "other.v1.1.0"]
+    );
+
+    let loaded = Copy::Registry(pruned).load(there, dir).await.unwrap();
+    let below = "local/index".parse().unwrap();
+    let mapping = loaded.to_folder(there, dir, &below).await.unwrap();
+    assert_eq!(
+        mapping.lines().count(),
+        4,
+        "two bundles, the tool and the catalog: {mapping}"
+    );
+    let tool = "=file://local/index/small/index/acme/tool:v1";
+    assert!(
+        mapping.lines().any(|line| line.ends_with(tool)),
+        "{mapping}"
+    );
+    let tag = dir.join("v2/local/index/small/index/manifests/v1");
+    assert!(
+        fs::read_link(tag)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("sha256:")
+    );
+
+    // On the other side the sources cannot be reached.
+    let moved = tempfile::tempdir().unwrap();
+    fs::rename(dir.join("v2"), moved.path().join("v2")).unwrap();
+    drop(source);
+    let here = setup(&target, &set, dir, &progress);
+    let copy: Copy = "file://local/index/small/index:v1".parse().unwrap();
+    let loaded = copy.load(here, moved.path()).await.unwrap();
+    let outcome = loaded.to_registry(here, &target.target()).await.unwrap();
+    let names = outcome
+        .results
+        .images
+        .iter()
+        .map(|it| it.destination.repository.to_string());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            "ns/acme-other-bundle",
+            "ns/acme-other-bundle",
+            "ns/acme-tool"
+        ]
+    );
+    for image in &outcome.results.images {
+        let there = target
+            .client
+            .manifest_digest(&image.destination)
+            .await
+            .unwrap();
+        assert_eq!(there, image.source.digest, "{}", image.destination);
+    }
+    let catalog = "ns/local-index-small-index:v1";
+    assert_eq!(bundles_of(&target, catalog, dir).await, kept);
+    let files = results::files(&outcome.results, Forms::default()).unwrap();
+    let policy = files
+        .iter()
+        .find(|it| it.path == "imageContentSourcePolicy.yaml")
+        .unwrap();
+    let policy = String::from_utf8(policy.content.to_vec()).unwrap();
+    let upstream: Reference = index.parse().unwrap();
+    let upstream = format!("source: {}/acme/other-bundle", upstream.registry);
+    assert!(policy.contains(&upstream), "{policy}");
+    assert!(!policy.contains("local/index"), "{policy}");
+}
+
+#[tokio::test]
+async fn what_is_missing_in_a_folder_is_told() {
+    let source = Server::start().await;
+    push_catalog(&source, 1).await;
+    let (set, progress) = (ImageSet::default(), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    let setup = setup(&source, &set, dir, &progress);
+    let index = Copy::Registry(reference(&source, "acme/index:v1"));
+    let loaded = index.load(setup, dir).await.unwrap();
+    let below = "local".parse().unwrap();
+    loaded.to_folder(setup, dir, &below).await.unwrap();
+    fs::remove_file(dir.join("v2/local/acme/index/acme/tool/manifests/v1")).unwrap();
+    let copy: Copy = "file://local/acme/index:v1".parse().unwrap();
+    let error = copy.load(setup, dir).await.unwrap_err().to_string();
+    assert!(
+        error.contains("acme/tool:v1") && error.contains("not found"),
+        "{error}"
+    );
+    let copy: Copy = "file://local/acme/index:v2".parse().unwrap();
+    let error = copy.load(setup, dir).await.unwrap_err().to_string();
+    assert!(error.contains("manifests/v2"), "{error}");
+    assert!("file://local/acme/index".parse::<Copy>().is_err());
+}
