@@ -6,6 +6,7 @@ mod check;
 mod delete;
 mod describe;
 mod init;
+mod key;
 mod list;
 mod list_operators;
 mod list_releases;
@@ -51,8 +52,10 @@ enum Verb {
     },
     /// Delete images in a registry: make a list with --generate, then delete what is in it
     Delete(Box<delete::Arguments>),
-    /// Compare every byte of an archive set with its digests, and tell everything that is wrong
-    Verify(verify::Arguments),
+    /// Compare an archive set with its digests, or a registry with what a set consists of, and tell everything that is wrong
+    Verify(Box<verify::Arguments>),
+    /// Make a key that archives are signed with
+    Key(key::Arguments),
     /// Print which version this is
     Version(version::Arguments),
 }
@@ -69,6 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Some(Verb::List { verb }) => list::run(verb),
         Some(Verb::Catalog { verb }) => catalog::run(verb),
         Some(Verb::Delete(arguments)) => delete::run(arguments),
+        Some(Verb::Key(arguments)) => key::run(arguments),
         Some(Verb::Verify(arguments)) => verify::run(arguments),
         Some(Verb::Version(arguments)) => version::run(arguments),
     }

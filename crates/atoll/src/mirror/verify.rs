@@ -1,119 +1,53 @@
-//! Whether an archive set is what was packed.
+//! Whether an archive set is what was packed, and whether a registry has what a set consists of.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::Duration;
+mod archive;
+mod registry;
 
-use ::mirror::archive::{self, Report, Verifier};
-use ::mirror::progress::Progress;
+use std::path::PathBuf;
+
 use clap::Args;
-use serde_json::{Value, json};
 use service::Error;
 
-use crate::terminal;
-
-/// How often the terminal tells how far it is.
-const TICK: Duration = Duration::from_millis(250);
+use super::carry::Destination;
+use super::{registries, releases};
 
 /// What is verified.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// The folder of an archive set, or one of its files
-    #[arg(value_name = "DIR")]
-    archive: PathBuf,
+    /// The folder of an archive set, one of its files, or docker://HOST[:PORT][/NAMESPACE]
+    #[arg(value_name = "WHAT")]
+    what: String,
     /// Whether the set was signed with this key: the public half of an ed25519 key in PEM
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Of a registry: the ImageSetConfiguration of what has to be there; else, what the metadata there tells
+    #[arg(short, long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Of a registry: read all blobs and compare them with their digests, instead of their sizes
+    #[arg(long)]
+    deep: bool,
+    /// Folder for what is temporary
+    #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
+    dir: PathBuf,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    registries: registries::Arguments,
+    #[command(flatten)]
+    releases: releases::Arguments,
 }
 
-/// Reads every byte, and tells all faults.
+/// Looks at all of it, and tells all faults.
 ///
-/// Errors: there is a fault, or no set.
+/// Errors: there is a fault, or nothing of the kind.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments { archive, key, json } = arguments;
-    let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
-    let key = key.as_deref().map(key_of).transpose()?;
-    let verified = watched(|progress| archive::verify(archive, key.as_ref(), progress));
-    let report = verified.map_err(|e| failed(e.chain()))?;
-    if *json {
-        terminal::say(&document(&report).to_string());
-    } else {
-        for line in lines(&report, key.is_some()) {
-            terminal::say(&line);
-        }
+    match arguments.what.parse() {
+        Ok(Destination::Registry {
+            registry,
+            namespace,
+        }) => registry::run(arguments, &registry, &namespace),
+        Ok(Destination::Folder(folder)) => archive::run(arguments, &folder),
+        Err(_) => archive::run(arguments, arguments.what.as_ref()),
     }
-    match report.faults.len() {
-        0 => Ok(()),
-        count => Err(failed(format!("{count} faults were found"))),
-    }
-}
-
-/// Tells how far `work` is while it runs.
-fn watched<T: Send>(work: impl FnOnce(&Progress) -> T + Send) -> T {
-    let progress = Progress::default();
-    let seen = progress.clone();
-    let (ended, end) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            while end.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                if let Some((phase, whole, done)) = seen.now() {
-                    let (done, whole) = (terminal::mib(done.bytes), terminal::mib(whole.bytes));
-                    terminal::progress(&format!("{}: {done} of {whole}", phase.as_str()));
-                }
-            }
-            terminal::progress("");
-        });
-        let made = work(&progress);
-        drop(ended);
-        made
-    })
-}
-
-fn key_of(path: &Path) -> Result<Verifier, Error> {
-    let failed = |reason: String| Error::new(format!("reading {}", path.display()), reason);
-    let pem = fs::read(path).map_err(|e| failed(e.to_string()))?;
-    Verifier::from_pem(&pem).map_err(|e| failed(e.to_string()))
-}
-
-fn lines(report: &Report, is_compared: bool) -> Vec<String> {
-    let mut lines: Vec<_> = report.faults.iter().map(model::Error::chain).collect();
-    if !lines.is_empty() {
-        return lines;
-    }
-    let Report {
-        files,
-        members,
-        hashed_bytes,
-        ..
-    } = report;
-    let amount = terminal::mib(*hashed_bytes);
-    lines.push(format!(
-        "whole: {files} files, {members} members, {amount} have their digests"
-    ));
-    lines.push(match (report.has_index, report.is_signed, is_compared) {
-        (false, ..) => {
-            "it has no index: what is not named by its digest could not be compared".to_owned()
-        }
-        (_, false, _) => "it is not signed".to_owned(),
-        (_, true, false) => "it is signed; whose signature that is, --key tells".to_owned(),
-        (_, true, true) => "it is signed with that key".to_owned(),
-    });
-    lines
-}
-
-fn document(report: &Report) -> Value {
-    let faults: Vec<_> = report.faults.iter().map(model::Error::chain).collect();
-    json!({
-        "files": report.files,
-        "members": report.members,
-        "hashedBytes": report.hashed_bytes,
-        "indexed": report.has_index,
-        "signed": report.is_signed,
-        "faults": faults,
-    })
 }

@@ -5,12 +5,16 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use model::Error;
+use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::signature::{
     ED25519, ED25519_PUBLIC_KEY_LEN, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey,
 };
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
+use secrecy::SecretString;
 
 /// Units: bytes.
 pub(super) const SIGNATURE_BYTES: usize = 64;
@@ -18,6 +22,15 @@ pub(super) const SIGNATURE_BYTES: usize = 64;
 const KEY_INFO: [u8; 12] = [
     0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
 ];
+
+/// What comes before a private key. Source: RFC 8410, section 7.
+const PRIVATE_INFO: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
+/// Units: bytes.
+const SEED_BYTES: usize = 32;
+/// Units: characters. Source: RFC 7468.
+const PEM_LINE: usize = 64;
 
 /// Signs archive sets.
 pub struct Signer(Ed25519KeyPair);
@@ -40,6 +53,18 @@ impl Signer {
         // Keys of OpenSSL come without their public half.
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der.secret_pkcs8_der());
         Ok(Self(pair.map_err(|_| wrong())?))
+    }
+
+    /// Makes a new one, with its private key in PEM.
+    ///
+    /// Errors: Internal – the machine has no random numbers.
+    pub fn generate() -> Result<(Self, SecretString), Error> {
+        let failed = || Error::internal("making a key", "the machine gives no random numbers");
+        let mut seed = [0; SEED_BYTES];
+        SystemRandom::new().fill(&mut seed).map_err(|_| failed())?;
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).map_err(|_| failed())?;
+        let text = pem("PRIVATE KEY", &[&PRIVATE_INFO[..], &seed].concat());
+        Ok((Self(pair), text.into()))
     }
 
     /// Who can check it.
@@ -75,6 +100,11 @@ impl Verifier {
         })
     }
 
+    /// The public key in PEM.
+    pub fn to_pem(&self) -> String {
+        pem("PUBLIC KEY", &[&KEY_INFO[..], &self.0].concat())
+    }
+
     pub(super) fn accepts(&self, index: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, self.0)
             .verify(index, signature)
@@ -82,8 +112,23 @@ impl Verifier {
     }
 }
 
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut lines = Vec::new();
+    let mut rest = text.as_str();
+    while !rest.is_empty() {
+        let (line, others) = rest.split_at(rest.len().min(PEM_LINE));
+        lines.push(line);
+        rest = others;
+    }
+    let body = lines.join("\n");
+    format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
+}
+
 #[cfg(test)]
 mod tests {
+    use secrecy::ExposeSecret as _;
+
     use super::*;
 
     // Made by `openssl genpkey` and `openssl pkey -pubout`.
@@ -100,6 +145,22 @@ mod tests {
         assert_eq!(oci::Digest::sha256(&signature).hex(), SIGNED);
         assert!(verifier.accepts(b"index\n", &signature));
         assert!(!verifier.accepts(b"index", &signature));
+    }
+
+    #[test]
+    fn made_keys_are_read_again() {
+        assert_eq!(
+            Verifier::from_pem(PUBLIC).unwrap().to_pem().as_bytes(),
+            PUBLIC
+        );
+        let (signer, text) = Signer::generate().unwrap();
+        let text = text.expose_secret();
+        let again = Signer::from_pem(text.as_bytes()).unwrap();
+        assert_eq!(again.verifier(), signer.verifier());
+        assert_ne!(Signer::generate().unwrap().0.verifier(), signer.verifier());
+        let ours: Vec<_> = text.lines().map(str::len).collect();
+        let theirs = str::from_utf8(PRIVATE).unwrap().lines().map(str::len);
+        assert_eq!(ours, theirs.collect::<Vec<_>>());
     }
 
     #[test]

@@ -8,10 +8,11 @@ use model::mirror_metadata::{ImageType, Metadata};
 use oci::image::Place;
 use oci::{Digest, Reference, Repository};
 
-use super::{catalog_of, other_reason};
+use super::other_reason;
 use crate::content::Wanted;
 use crate::gather::{Catalog, Options};
 use crate::history::{Store, repository_in};
+use crate::inside::catalog_of;
 use crate::names;
 use crate::operators::{self, Of, Opened};
 use crate::publish::Target;

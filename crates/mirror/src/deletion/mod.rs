@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
-use model::image_set::{self, Mirror, Operator};
+use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
 use oci::{Reference, Tag, Target as Named};
 
@@ -20,8 +20,8 @@ use self::kept::Kept;
 pub use self::list::List;
 use crate::attached;
 use crate::content::{Wanted, Why};
-use crate::gather::{self, Gathered, gather};
-use crate::names;
+use crate::gather::{self, Gathered};
+use crate::inside;
 use crate::publish::Target;
 use crate::run::Setup;
 
@@ -55,7 +55,6 @@ pub async fn plan(
     target: &Target,
     with_attached: bool,
 ) -> Result<Planned, Error> {
-    refuse_others(mirror)?;
     let scratch = tempfile::tempdir_in(setup.workspace)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let options = gather::Options {
@@ -65,18 +64,9 @@ pub async fn plan(
         skip_missing: false,
         now: setup.now,
     };
-    let operators = mirror.operators.iter();
-    let own = Mirror {
-        operators: operators
-            .map(|it| in_target(it, target))
-            .collect::<Result<_, _>>()?,
-        additional_images: mirror.additional_images.clone(),
-        ..Mirror::default()
-    };
-    let client = &target.client;
     let Gathered {
         catalogs, wanted, ..
-    } = gather(client, &own, None, options, setup.progress).await?;
+    } = inside::images(setup, mirror, target, options).await?;
     let kept = Kept::find(target, &mirror.operators, &catalogs, &wanted, options).await?;
     let mut planned = Planned::default();
     let mut looks = stream::iter(wanted)
@@ -129,39 +119,6 @@ pub async fn delete(list: &List, target: &Target, parallel: usize) -> (usize, Ve
     (count, failed.into_iter().filter_map(Result::err).collect())
 }
 
-/// An operator entry for the catalog that was made of its own one.
-fn in_target(operator: &Operator, target: &Target) -> Result<Operator, Error> {
-    let catalog = catalog_of(operator, target)?;
-    Ok(Operator {
-        catalog: catalog.to_string(),
-        target_catalog: String::new(),
-        target_name: String::new(),
-        target_tag: String::new(),
-        ..operator.clone()
-    })
-}
-
-/// Where the smaller catalog lies in the target.
-///
-/// Errors: Invalid – a folder without a tag: which catalog was made of it is not known.
-fn catalog_of(operator: &Operator, target: &Target) -> Result<Reference, Error> {
-    let (repository, tag) = names::catalog::named(operator)?;
-    let pinned = || {
-        let source = operator.catalog.parse::<Reference>();
-        let digest = source.ok().and_then(|it| it.digest).ok_or_else(|| {
-            let catalog = &operator.catalog;
-            let reason = format!("{catalog}: name the catalog's tag in the target with targetTag");
-            Error::invalid("delete.operators", reason)
-        })?;
-        names::catalog::rebuilt(operator, &digest).map(|(_, tag)| tag)
-    };
-    let tag = tag.map_or_else(pinned, Ok)?;
-    Ok(Reference {
-        tag: Some(tag),
-        ..target.place(&repository)?
-    })
-}
-
 /// The image in the target.
 async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Error> {
     let place = target.place(&wanted.repository)?;
@@ -174,23 +131,6 @@ async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Err
     };
     let digest = target.client.manifest_digest(&name).await?;
     Ok(digest.map(|digest| place.with_digest(digest)))
-}
-
-fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
-    let refused = [
-        (
-            "delete.platform",
-            mirror.platform != image_set::Platform::default(),
-        ),
-        ("delete.helm", mirror.helm != image_set::Helm::default()),
-    ];
-    match refused.into_iter().find(|(_, is_asked)| *is_asked) {
-        Some((field, _)) => {
-            let reason = "this version deletes operators and additionalImages; what leaves an image set is pruned when the next run is published";
-            Err(Error::invalid(field, reason))
-        }
-        None => Ok(()),
-    }
 }
 
 impl List {

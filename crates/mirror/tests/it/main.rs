@@ -15,6 +15,7 @@ mod history;
 mod older;
 mod oracle;
 mod platform;
+mod presence;
 mod pruning;
 mod releases;
 mod runs;

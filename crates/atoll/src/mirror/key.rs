@@ -1,0 +1,54 @@
+//! Keys that archives are signed with.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use ::mirror::archive::Signer;
+use clap::Args;
+use secrecy::ExposeSecret as _;
+use service::Error;
+
+use crate::terminal;
+
+/// Only the owner may read a private key.
+const PRIVATE_MODE: u32 = 0o600;
+const PUBLIC_MODE: u32 = 0o644;
+
+/// Where the key goes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Arguments {
+    /// File for the private key, which --sign takes; the public one gets the same name with .pub, for verify --key
+    #[arg(value_name = "FILE")]
+    key: PathBuf,
+}
+
+/// Makes a pair of keys.
+///
+/// Errors: a file of that name is there, or cannot be made.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    let private = &arguments.key;
+    let mut public = private.clone().into_os_string();
+    public.push(".pub");
+    let public = PathBuf::from(public);
+    let (signer, pem) = Signer::generate().map_err(|e| Error::new("making a key", e.chain()))?;
+    write(private, PRIVATE_MODE, pem.expose_secret().as_bytes())?;
+    write(&public, PUBLIC_MODE, signer.verifier().to_pem().as_bytes())?;
+    terminal::say(&format!(
+        "{} signs archives, with --sign; {} tells whether they were, with verify --key",
+        private.display(),
+        public.display()
+    ));
+    Ok(())
+}
+
+fn write(path: &Path, mode: u32, content: &[u8]) -> Result<(), Error> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(mode);
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    written.map_err(|e| Error::new(format!("writing {}", path.display()), e))
+}

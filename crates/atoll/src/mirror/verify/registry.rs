@@ -1,0 +1,124 @@
+//! Whether a registry has what a set consists of.
+
+use ::mirror::history::Store;
+use ::mirror::presence::{self, Expected, Report};
+use ::mirror::progress::Progress;
+use ::mirror::publish::{Limits, Target};
+use ::mirror::run::Setup;
+use serde_json::{Value, json};
+use service::Error;
+
+use super::Arguments;
+use crate::mirror::carry::{configuration, watched};
+use crate::terminal;
+
+/// Requests at a time.
+const PARALLEL: usize = 8;
+
+/// Looks for everything, and tells what is missing or damaged.
+///
+/// Errors: there is a fault, or nothing is known of what has to be there.
+pub(super) fn run(arguments: &Arguments, registry: &str, namespace: &str) -> Result<(), Error> {
+    watched("verifying", |progress| async move {
+        let target = arguments.registries.target(registry, namespace)?;
+        let expected = arguments.expected(&target, &progress).await?;
+        let report = presence::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
+        tell(&report, arguments.json);
+        match report.faults.len() {
+            0 => Ok(()),
+            count => {
+                let reason = format!("{count} faults were found");
+                Err(model::Error::invalid(arguments.what.clone(), reason))
+            }
+        }
+    })
+}
+
+impl Arguments {
+    async fn expected(
+        &self,
+        target: &Target,
+        progress: &Progress,
+    ) -> Result<Vec<Expected>, model::Error> {
+        if let Some(config) = &self.config {
+            return self.configured(config, target, progress).await;
+        }
+        let mut expected = Vec::new();
+        for metadata in Store::all_in_target(target).await? {
+            expected.extend(presence::remembered(&metadata, target)?);
+        }
+        if expected.is_empty() {
+            let reason = "it has no metadata of a set: name what has to be there with --config";
+            return Err(model::Error::invalid(self.what.clone(), reason));
+        }
+        Ok(expected)
+    }
+
+    async fn configured(
+        &self,
+        config: &std::path::Path,
+        target: &Target,
+        progress: &Progress,
+    ) -> Result<Vec<Expected>, model::Error> {
+        let set = configuration(config)?;
+        std::fs::create_dir_all(&self.dir)
+            .map_err(|e| model::Error::internal(format!("making {}", self.dir.display()), e))?;
+        let setup = Setup {
+            client: &target.client,
+            set: &set,
+            platform: &self
+                .releases
+                .sources(self.registries.ca_pem()?.as_deref())?,
+            limits: Limits {
+                parallel: PARALLEL,
+                goes_on: false,
+            },
+            skip_missing: false,
+            with_attached: false,
+            workspace: &self.dir,
+            now: service::clock::now().timestamp(),
+            progress,
+        };
+        presence::configured(setup, &set.mirror, target).await
+    }
+}
+
+fn tell(report: &Report, as_json: bool) {
+    if as_json {
+        terminal::say(&document(report).to_string());
+        return;
+    }
+    for (image, error) in &report.faults {
+        terminal::say(&format!("{image}: {}", error.chain()));
+    }
+    if report.faults.is_empty() {
+        let Report {
+            images,
+            manifests,
+            blobs,
+            hashed_bytes,
+            ..
+        } = report;
+        let how = match hashed_bytes {
+            0 => "have their sizes".to_owned(),
+            bytes => format!("are there, {} have their digests", terminal::mib(*bytes)),
+        };
+        terminal::say(&format!(
+            "whole: {images} images, {manifests} manifests have their digests, {blobs} blobs {how}"
+        ));
+    }
+}
+
+fn document(report: &Report) -> Value {
+    let faults = report.faults.iter();
+    let faults: Vec<_> = faults
+        .map(|(image, error)| json!({ "image": image.to_string(), "fault": error.chain() }))
+        .collect();
+    json!({
+        "images": report.images,
+        "manifests": report.manifests,
+        "blobs": report.blobs,
+        "hashedBytes": report.hashed_bytes,
+        "faults": faults,
+    })
+}

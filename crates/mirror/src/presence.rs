@@ -1,0 +1,267 @@
+//! Whether a target has everything of a set, and has it intact.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::TryStreamExt as _;
+use futures_util::stream::{self, StreamExt as _};
+use model::Error;
+use model::image_set::Mirror;
+use model::mirror_metadata::Metadata;
+use oci::{Descriptor, Digest, Manifest, Reference, Repository, Target as Named, media_type};
+
+use crate::gather;
+use crate::history::repository_in;
+use crate::inside;
+use crate::progress::{Amount, Phase, Progress};
+use crate::publish::Target;
+use crate::run::Setup;
+
+/// How deep indexes may lie in each other.
+const INDEX_DEPTH: usize = 4;
+
+/// An image that has to be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expected {
+    /// In the target, by digest or tag.
+    pub image: Reference,
+    /// Those parts of an index that were carried; nothing for all.
+    pub parts: Option<BTreeSet<Digest>>,
+}
+
+/// What was looked at, and what is wrong.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Images that have to be there.
+    pub images: usize,
+    /// Manifests that are there and have their digests.
+    pub manifests: usize,
+    /// Blobs in their repositories.
+    pub blobs: usize,
+    /// How many bytes of blobs were compared with their digests.
+    pub hashed_bytes: u64,
+    /// What is missing or damaged, by the image that needs it.
+    pub faults: Vec<(Reference, Error)>,
+}
+
+/// What a target has to have, as its metadata says.
+///
+/// Errors: Invalid – metadata with a path or digest that is none, or a catalog whose tag is not known.
+pub fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expected>, Error> {
+    let mut expected = Vec::new();
+    for association in &metadata.past_associations {
+        let digests = association.manifest_digests.iter();
+        let parts = digests
+            .map(|digest| digest.parse())
+            .collect::<Result<_, _>>()?;
+        expected.push(Expected {
+            image: Reference {
+                registry: target.registry.clone(),
+                repository: repository_in(association, target)?,
+                tag: None,
+                digest: Some(association.id.parse()?),
+            },
+            parts: Some(parts),
+        });
+    }
+    for operator in &metadata.past_mirror.mirror.operators {
+        expected.push(Expected {
+            image: inside::catalog_of(operator, target)?,
+            parts: None,
+        });
+    }
+    Ok(expected)
+}
+
+/// What a target has to have of a configuration. Operators are looked up in the catalogs of the target.
+///
+/// Errors: a catalog that is not there; Invalid – releases and charts, a package that the catalog does not have.
+pub async fn configured(
+    setup: Setup<'_>,
+    mirror: &Mirror,
+    target: &Target,
+) -> Result<Vec<Expected>, Error> {
+    let scratch = tempfile::tempdir_in(setup.workspace)
+        .map_err(|e| Error::internal("making a temporary folder", e))?;
+    let options = gather::Options {
+        scratch: scratch.path(),
+        platform: setup.platform,
+        skip_missing: false,
+        now: setup.now,
+    };
+    let gathered = inside::images(setup, mirror, target, options).await?;
+    let mut expected = Vec::new();
+    for operator in &mirror.operators {
+        expected.push(Expected {
+            image: inside::catalog_of(operator, target)?,
+            parts: None,
+        });
+    }
+    for wanted in gathered.wanted {
+        let place = target.place(&wanted.repository)?;
+        expected.push(Expected {
+            image: match wanted.source.target() {
+                Named::Digest(digest) => place.with_digest(digest),
+                Named::Tag(_) => Reference {
+                    tag: Some(wanted.tag),
+                    ..place
+                },
+            },
+            parts: None,
+        });
+    }
+    Ok(expected)
+}
+
+/// Looks for all of it, with at most `parallel` requests at a time: manifests are compared with their digests, blobs with their
+/// sizes, and if `is_deep` with their digests.
+pub async fn check(
+    target: &Target,
+    expected: &[Expected],
+    is_deep: bool,
+    parallel: usize,
+    progress: &Progress,
+) -> Report {
+    let items = expected.len() as u64;
+    progress.begin(Phase::Surveying, Amount { items, bytes: 0 });
+    let mut report = Report {
+        images: expected.len(),
+        ..Report::default()
+    };
+    let checker = Checker {
+        target,
+        is_deep,
+        progress,
+        hashed: Mutex::default(),
+    };
+    let mut blobs = BTreeMap::new();
+    let mut manifests = BTreeSet::new();
+    let looking = &checker;
+    let mut looks = stream::iter(expected)
+        .map(|it| async move {
+            let found = looking.manifests(it).await;
+            progress.add_items(1);
+            (it, found)
+        })
+        .buffered(parallel.max(1));
+    while let Some((it, found)) = looks.next().await {
+        let image = &it.image;
+        match found {
+            Ok(found) => {
+                for manifest in found {
+                    for blob in needed(&manifest) {
+                        let key = (image.repository.clone(), blob.digest.clone());
+                        blobs
+                            .entry(key)
+                            .or_insert_with(|| (image.clone(), blob.clone()));
+                    }
+                    manifests.insert((image.repository.clone(), manifest.digest));
+                }
+            }
+            Err(error) => report.faults.push((image.clone(), error)),
+        }
+    }
+    drop(looks);
+    report.manifests = manifests.len();
+    checker.blobs(blobs, parallel, &mut report).await;
+    report
+}
+
+fn needed(manifest: &Manifest) -> impl Iterator<Item = &Descriptor> {
+    let blobs = manifest.blobs();
+    blobs.filter(|blob| !media_type::is_nondistributable(&blob.media_type))
+}
+
+/// Blobs by their repositories, each with an image that needs it.
+type Blobs = BTreeMap<(Repository, Digest), (Reference, Descriptor)>;
+
+struct Checker<'a> {
+    target: &'a Target,
+    is_deep: bool,
+    progress: &'a Progress,
+    /// What some repository has sent: a registry keeps it once.
+    hashed: Mutex<BTreeSet<Digest>>,
+}
+
+impl Checker<'_> {
+    /// The manifest of an image, and those of its parts.
+    async fn manifests(&self, expected: &Expected) -> Result<Vec<Manifest>, Error> {
+        let client = &self.target.client;
+        let mut found = vec![client.pull_manifest(&expected.image).await?];
+        let (mut next, mut end) = (0, 1);
+        for _ in 0..INDEX_DEPTH {
+            for index in next..end {
+                let parts: Vec<Digest> = found[index].required_manifests().cloned().collect();
+                for part in parts {
+                    let is_carried = expected.parts.as_ref().is_none_or(|it| it.contains(&part));
+                    if is_carried {
+                        let part = expected.image.with_digest(part);
+                        found.push(client.pull_manifest(&part).await?);
+                    }
+                }
+            }
+            (next, end) = (end, found.len());
+        }
+        Ok(found)
+    }
+
+    async fn blobs(&self, blobs: Blobs, parallel: usize, report: &mut Report) {
+        let whole = Amount {
+            items: blobs.len() as u64,
+            bytes: if self.is_deep {
+                let sizes: BTreeMap<_, _> = blobs
+                    .iter()
+                    .map(|((_, digest), (_, blob))| (digest, blob.size))
+                    .collect();
+                sizes.values().sum()
+            } else {
+                0
+            },
+        };
+        self.progress.begin(Phase::Verifying, whole);
+        let mut looks = stream::iter(blobs.values())
+            .map(|(image, blob)| async move {
+                let found = self.blob(image, blob).await;
+                self.progress.add_items(1);
+                (image, found)
+            })
+            .buffered(parallel.max(1));
+        while let Some((image, found)) = looks.next().await {
+            match found {
+                Ok(hashed) => {
+                    report.blobs += 1;
+                    report.hashed_bytes += hashed;
+                }
+                Err(error) => report.faults.push((image.clone(), error)),
+            }
+        }
+    }
+
+    /// How many bytes of a blob were hashed.
+    async fn blob(&self, image: &Reference, blob: &Descriptor) -> Result<u64, Error> {
+        let client = &self.target.client;
+        let digest = &blob.digest;
+        let is_new = || {
+            let hashed = self.hashed.lock();
+            hashed
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(digest.clone())
+        };
+        if self.is_deep && is_new() {
+            let stream = client.blob_stream(image, blob).await?;
+            let count = |chunk: bytes::Bytes| {
+                self.progress.add_bytes(chunk.len() as u64);
+                std::future::ready(Ok(()))
+            };
+            return stream.try_for_each(count).await.map(|()| blob.size);
+        }
+        match client.blob_size(image, digest).await? {
+            None => Err(Error::not_found("blob", digest)),
+            Some(size) if size == blob.size => Ok(0),
+            Some(size) => {
+                let reason = format!("it has {size} bytes, its manifest says {}", blob.size);
+                Err(Error::invalid(format!("blob {digest}"), reason))
+            }
+        }
+    }
+}
