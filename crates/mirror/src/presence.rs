@@ -87,6 +87,7 @@ pub async fn configured(
         scratch: scratch.path(),
         platform: setup.platform,
         skip_missing: false,
+        goes_on: false,
         now: setup.now,
     };
     let gathered = inside::images(setup, mirror, target, options).await?;

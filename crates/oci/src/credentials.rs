@@ -1,14 +1,24 @@
-//! Logins for registries, out of a pull secret.
+//! Logins for registries, out of a pull secret, or out of programs that keep them.
+
+mod helper;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use secrecy::SecretString;
 use serde::Deserialize;
+use tokio::sync::Mutex;
 
 use crate::Repository;
+
+/// Registries whose answers of programs are remembered; beyond that they are asked again.
+const ASKED_LIMIT: usize = 1024;
+/// The one registry whose name is not its host.
+const DOCKER: &str = "docker.io";
+const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
 
 /// A user of a registry.
 #[derive(Debug, Clone)]
@@ -21,7 +31,15 @@ pub struct Login {
 
 /// Logins by registry host, or by host and a path below it.
 #[derive(Debug, Clone, Default)]
-pub struct Credentials(BTreeMap<String, Login>);
+pub struct Credentials {
+    logins: BTreeMap<String, Login>,
+    /// Which program keeps the login of a registry.
+    helpers: BTreeMap<String, String>,
+    /// Which one keeps all others.
+    store: Option<String>,
+    /// What programs have answered, by registry. Whoever holds the lock asks.
+    asked: Arc<Mutex<BTreeMap<String, Option<Login>>>>,
+}
 
 #[derive(Deserialize)]
 struct PullSecret {
@@ -47,7 +65,7 @@ impl Credentials {
     /// Adds `login` for `registry` (`host[:port]`, or with a path).
     #[must_use]
     pub fn with(mut self, registry: impl Into<String>, login: Login) -> Self {
-        self.0.insert(registry.into(), login);
+        self.logins.insert(registry.into(), login);
         self
     }
 
@@ -76,11 +94,14 @@ impl Credentials {
                 Ok((normalized(&registry).to_owned(), login))
             })
             .collect::<Result<_, _>>()
-            .map(Self)
+            .map(|logins| Self {
+                logins,
+                ..Self::default()
+            })
     }
 
-    /// Reads a file of logins as container tools keep it: a pull secret that may have no logins at all, or hosts
-    /// whose logins are kept elsewhere.
+    /// Reads a file of logins as container tools keep it: a pull secret that may have no logins at all, and may name the
+    /// programs that keep them.
     ///
     /// Errors: as [`Self::from_pull_secret`].
     pub fn from_auth_file(text: &str) -> Result<Self, Error> {
@@ -91,10 +112,64 @@ impl Credentials {
         let mut auths = match file.get("auths") {
             Some(serde_json::Value::Object(auths)) => auths.clone(),
             Some(_) => return Self::from_pull_secret(text),
-            None => return Ok(Self::anonymous()),
+            None => serde_json::Map::new(),
         };
-        auths.retain(|_, entry| entry.as_object().is_none_or(|entry| !entry.is_empty()));
-        Self::from_pull_secret(&serde_json::json!({ "auths": auths }).to_string())
+        auths.retain(|_, entry| entry.as_object().is_none_or(|entry| !has_no_secret(entry)));
+        let logins = Self::from_pull_secret(&serde_json::json!({ "auths": auths }).to_string())?;
+        let wrong = |member| {
+            let reason = format!("expected names of programs in the member {member}");
+            Error::invalid("pull_secret", reason)
+        };
+        let helpers = match file.get("credHelpers") {
+            Some(helpers) => serde_json::from_value::<BTreeMap<String, String>>(helpers.clone())
+                .map_err(|_| wrong("credHelpers"))?,
+            None => BTreeMap::new(),
+        };
+        let store = match file.get("credsStore") {
+            Some(serde_json::Value::String(store)) => Some(store.clone()),
+            Some(_) => return Err(wrong("credsStore")),
+            None => None,
+        };
+        let helpers = helpers.into_iter();
+        Ok(Self {
+            helpers: helpers
+                .map(|(registry, name)| (normalized(&registry).to_owned(), name))
+                .collect(),
+            store: store.filter(|name| !name.is_empty()),
+            ..logins
+        })
+    }
+
+    /// The login for `repository` of `registry`: that of the program which keeps it, else [`Self::lookup`], else that of the
+    /// program which keeps all others. Programs are asked once.
+    ///
+    /// Errors: Invalid – a program that fails, is not there, or does not answer in time.
+    pub async fn login(
+        &self,
+        registry: &str,
+        repository: Option<&Repository>,
+    ) -> Result<Option<Login>, Error> {
+        if let Some(name) = self.helpers.get(registry) {
+            return self.ask(name, registry).await;
+        }
+        match (self.lookup(registry, repository), &self.store) {
+            (Some(login), _) => Ok(Some(login.clone())),
+            (None, Some(name)) => self.ask(name, registry).await,
+            (None, None) => Ok(None),
+        }
+    }
+
+    async fn ask(&self, name: &str, registry: &str) -> Result<Option<Login>, Error> {
+        let mut asked = self.asked.lock().await;
+        if let Some(login) = asked.get(registry) {
+            return Ok(login.clone());
+        }
+        let login = helper::ask(name, registry).await?;
+        if asked.len() >= ASKED_LIMIT {
+            asked.clear();
+        }
+        asked.insert(registry.to_owned(), login.clone());
+        Ok(login)
     }
 
     /// The login for `repository` of `registry`: the entry with the longest path wins.
@@ -102,7 +177,7 @@ impl Credentials {
         let mut path =
             repository.map_or_else(|| registry.to_owned(), |name| format!("{registry}/{name}"));
         loop {
-            if let Some(login) = self.0.get(&path) {
+            if let Some(login) = self.logins.get(&path) {
                 return Some(login);
             }
             let parent = path.rfind('/')?;
@@ -132,8 +207,23 @@ impl Entry {
     }
 }
 
-/// Old tools write the key as a URL.
+/// What tools write for a registry whose login is kept elsewhere.
+fn has_no_secret(entry: &serde_json::Map<String, serde_json::Value>) -> bool {
+    ["auth", "username"]
+        .iter()
+        .all(|name| !entry.contains_key(*name))
+}
+
+/// Old tools write the key as a URL, and docker's tools write their own registry's so.
 fn normalized(registry: &str) -> &str {
+    let name = without_scheme(registry);
+    if DOCKER_HOSTS.contains(&name) {
+        return DOCKER;
+    }
+    name
+}
+
+fn without_scheme(registry: &str) -> &str {
     let host = registry
         .strip_prefix("https://")
         .or_else(|| registry.strip_prefix("http://"));
@@ -180,6 +270,7 @@ mod tests {
             ("r:5000/a", "a:1"),
             ("r:5000/a/b/c", "c:2"),
             ("https://old.io/v1/", "o:3"),
+            ("https://index.docker.io/v1/", "d:4"),
         ]);
         let credentials = Credentials::from_pull_secret(&text).unwrap();
         assert_eq!(user(&credentials, "r:5000", "x/y").unwrap(), "host/p:w");
@@ -188,6 +279,7 @@ mod tests {
         assert_eq!(user(&credentials, "r:5000", "a/b/c/d").unwrap(), "c/2");
         assert_eq!(user(&credentials, "r:5000", "ab").unwrap(), "host/p:w");
         assert_eq!(user(&credentials, "old.io", "z").unwrap(), "o/3");
+        assert_eq!(user(&credentials, "docker.io", "library/a").unwrap(), "d/4");
         assert_eq!(user(&credentials, "r", "a"), None);
         assert_eq!(credentials.lookup("r:5000", None).unwrap().user, "host");
     }
@@ -208,6 +300,8 @@ mod tests {
         for wrong in [
             "",
             "[]",
+            r#"{"credsStore":["hunter2"]}"#,
+            r#"{"credHelpers":{"a:1":{"hunter2":1}}}"#,
             r#"{"auths":1}"#,
             r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#,
         ] {

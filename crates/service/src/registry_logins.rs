@@ -48,9 +48,9 @@ pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
         folder => below(folder.as_ref(), "config.json"),
     };
     let candidates = [
+        docker_config,
         below(places.xdg_runtime_dir.as_ref(), "containers/auth.json"),
         below(settings.as_ref(), "containers/auth.json"),
-        docker_config,
         below(home, ".docker/config.json"),
     ];
     for file in candidates.into_iter().flatten() {

@@ -62,11 +62,8 @@ impl Client {
                     "it demands a login of a kind that is not known here",
                 )
             })?;
-        let login = self
-            .0
-            .credentials
-            .lookup(&scope.registry, scope.repository.as_ref());
-        let text = match (challenge, login) {
+        let login = self.login(scope).await?;
+        let text = match (challenge, login.as_ref()) {
             (Challenge::Basic, Some(login)) => basic(login),
             (Challenge::Basic, None) => {
                 let reason = format!(
@@ -100,6 +97,14 @@ impl Client {
         }
         known.insert(scope.clone(), access.clone());
         Ok(access)
+    }
+
+    /// Who to log in as.
+    pub(super) async fn login(&self, scope: &Scope) -> Result<Option<Login>, Error> {
+        let credentials = &self.0.credentials;
+        credentials
+            .login(&scope.registry, scope.repository.as_ref())
+            .await
     }
 
     async fn token(

@@ -48,11 +48,8 @@ impl Client {
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
                     // Once for a token that ran out, once for the new one.
                     if logins > 0 {
-                        let login = self
-                            .0
-                            .credentials
-                            .lookup(&scope.registry, scope.repository.as_ref());
-                        return Err(access::denied(scope, login));
+                        let login = self.login(scope).await?;
+                        return Err(access::denied(scope, login.as_ref()));
                     }
                     logins += 1;
                     access = Some(self.log_in(scope, &response).await?);

@@ -10,6 +10,7 @@ mod bucket;
 mod client;
 mod disk;
 mod dns;
+mod helpers;
 mod index;
 mod resolve;
 mod trust;
