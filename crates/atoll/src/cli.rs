@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{catalog, mirror, pod, registry, serve, status, terminal};
+use crate::{catalog, mirror, pod, registry, serve, status, terminal, versions};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -42,6 +42,8 @@ enum Verb {
     },
     /// Carry releases, operators and images to where there is no internet
     Mirror(Box<mirror::Arguments>),
+    /// Which releases the installer offers: those that were mirrored, or those of the hosted installer
+    Versions(Box<versions::Arguments>),
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -62,6 +64,7 @@ pub fn main() -> ExitCode {
         Verb::Registry { verb } => registry::run(&verb),
         Verb::Catalog { verb } => catalog::run(&verb),
         Verb::Mirror(arguments) => mirror::run(&arguments),
+        Verb::Versions(arguments) => versions::run(&arguments),
         Verb::Status { data } => status::run(data),
     };
     match result {

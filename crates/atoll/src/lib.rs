@@ -16,5 +16,6 @@ mod serve;
 mod status;
 mod terminal;
 pub mod up;
+mod versions;
 
 pub use cli::main;

@@ -45,8 +45,10 @@ pub(super) enum Failure {
 }
 
 impl Access {
-    /// Errors: files that cannot be used, no room for what is temporary.
-    pub(crate) fn open(&self) -> Result<Opener, Error> {
+    /// A client of registries.
+    ///
+    /// Errors: files that cannot be used.
+    pub(crate) fn client(&self) -> Result<Client, Error> {
         let read = |path: &PathBuf| {
             fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
         };
@@ -56,6 +58,11 @@ impl Access {
             insecure: self.insecure,
             ..ClientOptions::default()
         };
+        Client::new(options).map_err(|e| Error::new("preparing to ask registries", e))
+    }
+
+    /// Errors: files that cannot be used, no room for what is temporary.
+    pub(crate) fn open(&self) -> Result<Opener, Error> {
         let doing = "preparing to read catalogs";
         let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -64,7 +71,7 @@ impl Access {
             .build()
             .map_err(|e| Error::new(doing, e))?;
         Ok(Opener {
-            client: Client::new(options).map_err(|e| Error::new(doing, e))?,
+            client: self.client()?,
             runtime,
             scratch: Staging::new(&settings.tmpdir).map_err(|e| Error::new(doing, e))?,
         })

@@ -1,0 +1,215 @@
+//! Releases that were mirrored, by the names that the mirroring tool gives them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::Error;
+use model::versions::{CpuArchitecture, OpenshiftVersion, ReleaseImage, ReleaseSupportLevel};
+use oci::{Client, Kind, Reference};
+use semver::Version;
+
+/// Where releases lie below a target's namespace.
+const RELEASES: &str = "openshift/release-images";
+
+/// A release in a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mirrored {
+    version: Version,
+    /// Whether its images are for several architectures.
+    is_multi: bool,
+    architectures: BTreeSet<String>,
+    image: String,
+}
+
+/// The releases that were mirrored to `place`, a host with or without a namespace; the lowest version first.
+///
+/// Errors: Invalid – the place is none; NotFound – it has no releases; those of the registry.
+pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<Mirrored>, Error> {
+    let place = place.strip_prefix("docker://").unwrap_or(place);
+    let place = place.trim_end_matches('/');
+    let repository: Reference = format!("{place}/{RELEASES}").parse()?;
+    let tags = client.tags(&repository.registry, &repository.repository);
+    let mut found = Vec::new();
+    for tag in tags.await? {
+        let Some((version, architecture)) = parts(tag.as_str()) else {
+            continue;
+        };
+        let image = Reference {
+            tag: Some(tag),
+            ..repository.clone()
+        };
+        let is_multi = architecture == CpuArchitecture::Multi;
+        let architectures = if is_multi {
+            of_index(client, &image).await?
+        } else {
+            BTreeSet::from([architecture.to_string()])
+        };
+        found.push(Mirrored {
+            version,
+            is_multi,
+            architectures,
+            image: image.to_string(),
+        });
+    }
+    found.sort_by(|a, b| (&a.version, &a.image).cmp(&(&b.version, &b.image)));
+    Ok(found)
+}
+
+/// As `PLATFORM_VERSIONS` has them; the newest final one is the default.
+pub(super) fn versions(releases: &[Mirrored]) -> BTreeMap<String, OpenshiftVersion> {
+    let finals = releases.iter().filter(|it| it.version.pre.is_empty());
+    let newest = finals.max_by_key(|it| &it.version).map(Mirrored::name);
+    let mut versions: BTreeMap<String, OpenshiftVersion> = BTreeMap::new();
+    for release in releases {
+        let name = release.name();
+        let entry = versions.entry(name.clone()).or_default();
+        entry.default = newest.as_ref() == Some(&name);
+        entry.support_level = release.support_level();
+        entry.display_name = name;
+        let known: BTreeSet<String> = std::mem::take(&mut entry.cpu_architectures)
+            .into_iter()
+            .chain(release.architectures.clone())
+            .collect();
+        entry.cpu_architectures = known.into_iter().collect();
+    }
+    versions
+}
+
+/// As `RELEASE_IMAGES` has them.
+pub(super) fn release_images(releases: &[Mirrored]) -> Vec<ReleaseImage> {
+    let finals = releases.iter().filter(|it| it.version.pre.is_empty());
+    let newest = finals.max_by_key(|it| &it.version).map(|it| &it.image);
+    let image = |it: &Mirrored| {
+        let architectures: Vec<String> = it.architectures.iter().cloned().collect();
+        let only = architectures.first().and_then(|it| it.parse().ok());
+        ReleaseImage {
+            openshift_version: format!("{}.{}", it.version.major, it.version.minor),
+            cpu_architecture: match only {
+                Some(only) if !it.is_multi => only,
+                _ => CpuArchitecture::Multi,
+            },
+            cpu_architectures: architectures,
+            url: it.image.clone(),
+            version: it.name(),
+            default: newest == Some(&it.image),
+            support_level: Some(it.support_level()),
+        }
+    };
+    releases.iter().map(image).collect()
+}
+
+impl Mirrored {
+    fn name(&self) -> String {
+        let multi = if self.is_multi { "-multi" } else { "" };
+        format!("{}{multi}", self.version)
+    }
+
+    fn support_level(&self) -> ReleaseSupportLevel {
+        if self.version.pre.is_empty() {
+            ReleaseSupportLevel::Production
+        } else {
+            ReleaseSupportLevel::Beta
+        }
+    }
+}
+
+/// Version and architecture out of a tag, as in `4.14.5-x86_64`. What else is there is attached to releases.
+fn parts(tag: &str) -> Option<(Version, CpuArchitecture)> {
+    let (version, architecture) = tag.rsplit_once('-')?;
+    let architecture = match architecture.parse().ok()? {
+        CpuArchitecture::Aarch64 => CpuArchitecture::Arm64,
+        other => other,
+    };
+    Some((version.parse().ok()?, architecture))
+}
+
+/// The architectures of an index.
+async fn of_index(client: &Client, image: &Reference) -> Result<BTreeSet<String>, Error> {
+    let Kind::Index { manifests } = client.pull_manifest(image).await?.kind else {
+        let reason =
+            format!("{image} is called a release for several architectures, and is one image");
+        return Err(Error::invalid("release", reason));
+    };
+    let platforms = manifests.iter().filter_map(|it| it.platform.as_ref());
+    let known = platforms.filter_map(|it| match it.architecture.as_str() {
+        "amd64" => Some(CpuArchitecture::X86_64),
+        other => other.parse().ok(),
+    });
+    Ok(known.map(|it| it.to_string()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn release(tag: &str, architectures: &[&str]) -> Mirrored {
+        let (version, architecture) = parts(tag).unwrap();
+        Mirrored {
+            version,
+            is_multi: architecture == CpuArchitecture::Multi,
+            architectures: architectures.iter().map(|it| (*it).to_owned()).collect(),
+            image: format!("r.example:5000/ns/{RELEASES}:{tag}"),
+        }
+    }
+
+    fn sample() -> Vec<Mirrored> {
+        vec![
+            release("4.14.5-aarch64", &["arm64"]),
+            release("4.14.5-x86_64", &["x86_64"]),
+            release("4.15.0-multi", &["arm64", "x86_64"]),
+            release("4.16.0-rc.1-x86_64", &["x86_64"]),
+        ]
+    }
+
+    #[test]
+    fn the_api_server_takes_the_versions() {
+        let versions = versions(&sample());
+        let text = serde_json::to_string(&versions).unwrap();
+        let read = rules::versions::load_platform_versions(&text).unwrap();
+        let told: Vec<_> = read
+            .iter()
+            .map(|(key, it)| (key.as_str(), it.default, it.cpu_architectures.len()))
+            .collect();
+        let expected = [
+            ("4.14.5", false, 2),
+            ("4.15.0-multi", true, 2),
+            ("4.16.0-rc.1", false, 1),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(read["4.16.0-rc.1"].support_level, ReleaseSupportLevel::Beta);
+    }
+
+    #[test]
+    fn the_api_server_takes_the_images() {
+        let text = serde_json::to_string(&release_images(&sample())).unwrap();
+        let read = rules::versions::load_release_images(&text).unwrap();
+        let told: Vec<_> = read
+            .iter()
+            .map(|it| (it.version.as_str(), it.default))
+            .collect();
+        let expected = [
+            ("4.14.5", false),
+            ("4.14.5", false),
+            ("4.15.0-multi", true),
+            ("4.16.0-rc.1", false),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(read[2].cpu_architecture, CpuArchitecture::Multi);
+        assert_eq!(
+            read[1].url,
+            "r.example:5000/ns/openshift/release-images:4.14.5-x86_64"
+        );
+    }
+
+    #[test]
+    fn other_tags_are_no_releases() {
+        for tag in [
+            "latest",
+            "4.14-x86_64",
+            "4.14.5",
+            "sha256-abc.sig",
+            "4.14.5-sparc",
+        ] {
+            assert_eq!(parts(tag), None, "{tag}");
+        }
+    }
+}
