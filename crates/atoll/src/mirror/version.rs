@@ -57,11 +57,20 @@ fn members() -> Map<String, Value> {
         ("compiler", "rustc".to_owned()),
         (
             "platform",
-            format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH),
+            format!("{}/{}", std::env::consts::OS, architecture()),
         ),
     ];
     let members = members.into_iter();
     members
         .map(|(name, value)| (name.to_owned(), Value::String(value)))
         .collect()
+}
+
+/// As Go names it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
 }

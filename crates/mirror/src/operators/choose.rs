@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use catalog::cache::Cache;
 use catalog::content::Package;
-use catalog::filter::{self, ChannelSelection, Channels, PackageSelection};
+use catalog::filter::{self, ChannelSelection, Channels, PackageSelection, Unsatisfied};
 use catalog::graph::Bounds;
 use model::Error;
 use model::image_set::{self, Operator, Versions};
@@ -54,7 +54,8 @@ pub enum Reason {
 /// Chooses bundles as `operator` says; `started` is from where former runs took the channels of which only heads are
 /// wanted.
 ///
-/// Errors: NotFound – a package, channel or version that the catalog does not have; Invalid – versions that are none.
+/// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – versions that are none, channels or
+/// versions that a package does not have.
 pub fn choose(
     cache: &Arc<Cache>,
     operator: &Operator,
@@ -109,7 +110,7 @@ fn part(
 ) -> Result<Part, Error> {
     let selection = selection(package, operator.full, wanted, started)?;
     let chosen = filter::choose(package, &selection, operator.full)
-        .map_err(|e| Error::not_found("bundle", format!("{}: {e}", operator.catalog)))?;
+        .map_err(|e| Error::invalid(operator.catalog.clone(), unsatisfied(&e)))?;
     let mut reasons = BTreeMap::new();
     for (channel, bundles) in &chosen.channels {
         let bounds = bounds_of(&selection, channel);
@@ -225,12 +226,27 @@ fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {
     })
 }
 
+/// Why it cannot be had, with what may be meant.
+fn unsatisfied(error: &Unsatisfied) -> String {
+    let hint = match error {
+        Unsatisfied::Channel { channel, known, .. } => {
+            hint(channel, known.iter().map(String::as_str))
+        }
+        _ => String::new(),
+    };
+    format!("{error}{hint}")
+}
+
+/// Half a sentence about what may be meant.
+fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let limit = WRONG_LETTERS.min(name.len() / 2);
+    nearest(name, known, limit).map_or_else(String::new, |near| format!(", perhaps {near:?}?"))
+}
+
 fn unknown_package(cache: &Arc<Cache>, catalog: &str, name: &str) -> Error {
     let groups = cache.groups();
     let known: Vec<&str> = groups.into_keys().filter(|it| !it.is_empty()).collect();
-    let limit = WRONG_LETTERS.min(name.len() / 2);
-    let hint = nearest(name, known.iter().copied(), limit)
-        .map_or_else(String::new, |near| format!(", perhaps {near:?}?"));
+    let hint = hint(name, known.iter().copied());
     let id = format!(
         "{name:?} in {catalog}, which has {} packages{hint}",
         known.len()

@@ -24,3 +24,4 @@ mod sets;
 mod signatures;
 mod site;
 mod templates;
+mod unknown;

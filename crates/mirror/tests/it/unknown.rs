@@ -1,0 +1,89 @@
+//! What a set wants and its catalog does not have.
+
+use mirror::history::Former;
+use mirror::progress::Progress;
+use mirror::run;
+use model::image_set::{Channel, ImageSet, Package, Versions};
+
+use crate::runs::{image_set, push_catalog, setup};
+use crate::server::Server;
+
+/// Why the run is refused that wants `package` alone.
+async fn refused(source: &Server, package: Package) -> String {
+    let mut set: ImageSet = image_set(source);
+    set.mirror.operators[0].packages = vec![package];
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let setup = setup(source, &set, folder.path(), &progress);
+    let refused = run::prepare(setup, &Former::default(), None).await;
+    refused.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
+    let source = Server::start().await;
+    push_catalog(&source, 3).await;
+    let catalog = format!("{}/acme/index:v1", source.address);
+    let named = |name: &str| Package {
+        name: name.to_owned(),
+        ..Package::default()
+    };
+    let channel = |name: &str, versions: Versions| Channel {
+        name: name.to_owned(),
+        versions,
+    };
+    let from = |version: &str| Versions {
+        min_version: version.to_owned(),
+        ..Versions::default()
+    };
+    let bundle = Versions {
+        min_bundle: "thing.v1.9.0".to_owned(),
+        ..Versions::default()
+    };
+    for (package, expected) in [
+        (
+            named("thinh"),
+            vec!["\"thinh\"", "perhaps \"thing\"?", &catalog],
+        ),
+        (
+            Package {
+                channels: vec![channel("stabel", Versions::default())],
+                ..named("thing")
+            },
+            vec!["\"stabel\"", "perhaps \"stable\"?", &catalog],
+        ),
+        (
+            Package {
+                channels: vec![channel("stable", from("1.9.0"))],
+                ..named("thing")
+            },
+            vec![
+                "no version of package \"thing\"",
+                "1.0.0, 1.1.0, 1.2.0",
+                &catalog,
+            ],
+        ),
+        (
+            Package {
+                versions: from("1.9.0"),
+                ..named("thing")
+            },
+            vec![
+                "no version of package \"thing\"",
+                "1.0.0, 1.1.0, 1.2.0",
+                &catalog,
+            ],
+        ),
+        (
+            Package {
+                versions: bundle,
+                ..named("thing")
+            },
+            vec!["thing.v1.9.0", "minBundle of package thing"],
+        ),
+    ] {
+        let told = refused(&source, package).await;
+        for part in expected {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+}
