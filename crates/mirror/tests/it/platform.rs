@@ -19,7 +19,7 @@ use crate::server::Server;
 use crate::site::Site;
 
 /// Where the update service answers.
-const UPDATES: &str = "/graph";
+pub(crate) const UPDATES: &str = "/graph";
 
 /// A registry with releases, and the services that tell of them.
 pub(crate) struct Platform {
@@ -85,15 +85,20 @@ impl Platform {
 
     /// Has the update service tell of a channel, in which each release leads to the next one.
     pub(crate) fn channel(&self, name: &str, releases: &[&Release]) {
+        self.site.put(&asked_for(name), self.graph(name, releases));
+    }
+
+    /// The graph of such a channel.
+    pub(crate) fn graph(&self, name: &str, releases: &[&Release]) -> String {
         let node = |release: &&Release| {
-            let payload =
-                reference(&self.registry, "dev/release:x").with_digest(release.image.clone());
-            json!({"version": release.version, "payload": payload, "metadata": {"io.openshift.upgrades.graph.release.channels": name}})
+            let payload = reference(&self.registry, "dev/release:x");
+            let payload = payload.with_digest(release.image.clone());
+            let metadata = json!({"io.openshift.upgrades.graph.release.channels": name});
+            json!({"version": release.version, "payload": payload, "metadata": metadata})
         };
         let nodes: Vec<_> = releases.iter().map(node).collect();
         let edges: Vec<_> = (1..releases.len()).map(|to| [to - 1, to]).collect();
-        let graph = json!({"nodes": nodes, "edges": edges}).to_string();
-        self.site.put(&asked_for(name), graph);
+        json!({"nodes": nodes, "edges": edges}).to_string()
     }
 
     pub(crate) fn setup<'a>(&'a self, set: &'a ImageSet, progress: &'a Progress) -> Setup<'a> {

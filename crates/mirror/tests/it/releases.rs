@@ -8,9 +8,10 @@ use mirror::results::{self, Forms};
 use mirror::run::{self, Direct, Outcome};
 use mirror::updates;
 use model::mirror_metadata::ImageType;
+use oci::{Descriptor, Digest, Manifest, media_type};
 use serde_json::json;
 
-use crate::platform::{Platform, asked_for, image_set, layer};
+use crate::platform::{Platform, Release, UPDATES, asked_for, image_set, layer};
 use crate::runs::{push, reference};
 use crate::server::Server;
 
@@ -233,5 +234,101 @@ async fn what_is_no_release_is_told() {
     assert!(
         told.contains("release-manifests/image-references of"),
         "{told}"
+    );
+}
+
+/// The index of an image, for two architectures.
+async fn index(platform: &Platform, name: &str, parts: [&Digest; 2]) -> Digest {
+    let client = &platform.registry.client;
+    let name = reference(&platform.registry, name);
+    let mut manifests = Vec::new();
+    for (part, architecture) in parts.into_iter().zip(["arm64", "amd64"]) {
+        let part = client.pull_manifest(&name.with_digest(part.clone())).await;
+        manifests.push(Descriptor {
+            platform: Some(oci::Platform::linux(architecture)),
+            ..part.unwrap().descriptor()
+        });
+    }
+    let index =
+        json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": manifests});
+    let index = Manifest::parse(index.to_string().into(), None).unwrap();
+    client.push_manifest(&name, &index).await.unwrap();
+    index.digest
+}
+
+#[tokio::test]
+async fn of_releases_for_all_architectures_the_wanted_parts_are_carried() {
+    let (platform, target) = (Platform::start().await, Server::start().await);
+    let server = &platform.registry;
+    let parts = [
+        push(server, "dev/art:arm", b"arm".to_vec(), json!({})).await,
+        push(server, "dev/art:amd", b"amd".to_vec(), json!({})).await,
+    ];
+    let component = index(&platform, "dev/art:all", [&parts[0], &parts[1]]).await;
+    let component = reference(server, "dev/art:x").with_digest(component);
+    let tags = json!([{"name": "console", "from": {"kind": "DockerImage", "name": component}}]);
+    let files = [
+        ("image-references", json!({"spec": {"tags": tags}})),
+        (
+            "release-metadata",
+            json!({"version": "4.14.1", "metadata": {"release.openshift.io/architecture": "multi"}}),
+        ),
+    ];
+    let both = [
+        push(server, "dev/release:arm", layer(&files), json!({"A": 1})).await,
+        push(server, "dev/release:amd", layer(&files), json!({"A": 2})).await,
+    ];
+    let image = index(&platform, "dev/release:all", [&both[0], &both[1]]).await;
+    let release = Release {
+        version: "4.14.1",
+        image,
+    };
+    let graph = platform.graph("stable-4.14", &[&release]);
+    let asked = asked_for("stable-4.14").replace("amd64", "multi");
+    platform.site.put(&asked, graph);
+    let set = image_set(
+        "{platforms: [{os: linux, architecture: amd64}], channels: [{name: stable-4.14}]}",
+    );
+    let progress = Progress::default();
+    let setup = platform.setup(&set, &progress);
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let carried = &prepared.content.manifests;
+    for (part, is_carried) in [
+        (&parts[0], false),
+        (&parts[1], true),
+        (&both[0], false),
+        (&both[1], true),
+    ] {
+        assert_eq!(carried.contains_key(part), is_carried, "{part}");
+    }
+    let mapping = run::mapping(&prepared, &target.target()).unwrap();
+    assert!(
+        mapping.contains("openshift/release-images:4.14.1-multi\n"),
+        "{mapping}"
+    );
+    assert!(
+        mapping.contains("openshift/release:4.14.1-multi-console\n"),
+        "{mapping}"
+    );
+}
+
+#[tokio::test]
+async fn releases_of_okd_are_asked_for_at_once() {
+    let platform = Platform::start().await;
+    let old = platform.release("4.15.0-0.okd-2024-01-27-070424").await;
+    let new = platform.release("4.15.0-0.okd-2024-03-10-010116").await;
+    let graph = platform.graph("", &[&old, &new]);
+    platform.site.put(UPDATES, graph);
+    let set = image_set("{channels: [{name: okd, type: okd}, {name: okd-too, type: okd}]}");
+    let progress = Progress::default();
+    let setup = platform.setup(&set, &progress);
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    let mut images = prepared.content.images.iter();
+    let release = images
+        .find(|it| it.wanted.kind == ImageType::OcpRelease)
+        .unwrap();
+    assert_eq!(
+        release.wanted.tag.as_str(),
+        "4.15.0-0.okd-2024-03-10-010116-x86_64"
     );
 }
