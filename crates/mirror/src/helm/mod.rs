@@ -33,6 +33,8 @@ pub struct Fetched {
     pub name: String,
     /// Where it lies now.
     pub path: PathBuf,
+    /// Where it was fetched.
+    pub source: Url,
 }
 
 /// What charts bring.
@@ -87,14 +89,19 @@ impl Charts {
         let url = repository.url(entry)?;
         let name = file_name(&url)?;
         let path = folder.join(&name);
-        if self.fetched.iter().any(|it| it.name == name) {
-            return Ok(());
+        if let Some(other) = self.fetched.iter().find(|it| it.name == name) {
+            if other.source == url {
+                return Ok(());
+            }
+            let reason = format!("{url} and {} are both to be {FOLDER}{name}", other.source);
+            return Err(Error::conflict(reason));
         }
         web.download(&url, &path, CHART_LIMIT).await?;
         entry.compare(&path).await?;
         self.fetched.push(Fetched {
             name,
             path: path.clone(),
+            source: url,
         });
         self.search(&path, chart).await
     }

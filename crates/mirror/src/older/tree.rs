@@ -1,9 +1,9 @@
 //! Folders with repositories in them, as older tools write them for `file://` names.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -11,6 +11,7 @@ use futures_util::stream::{self, TryStreamExt as _};
 use model::Error;
 use oci::client::BlobSource;
 use oci::{Client, Digest, MANIFEST_LIMIT_BYTES, Manifest, Reference, Repository, Tag};
+use tempfile::NamedTempFile;
 
 use crate::blobs::Blobs;
 use crate::content::{Blob, Content, Image};
@@ -22,6 +23,7 @@ pub(super) const SCHEME: &str = "file://";
 const ROOT: &str = "v2";
 const BLOBS: &str = "blobs";
 const MANIFESTS: &str = "manifests";
+const FILE_MODE: u32 = 0o644;
 
 /// A catalog in such a folder: `file://PATH:TAG`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,7 +179,7 @@ async fn put_blob(
     if !is_whole(&first, blob.size) {
         let above = first.parent().unwrap_or(dir);
         fs::create_dir_all(above).map_err(failed(above))?;
-        let part = tempfile::NamedTempFile::new_in(above).map_err(failed(above))?;
+        let part = part_of(above).map_err(failed(above))?;
         let file = part.as_file().try_clone().map_err(failed(&first))?;
         let mut file = tokio::fs::File::from_std(file);
         let (reference, wanted) = (origin.reference(digest), blob.descriptor(digest));
@@ -193,6 +195,14 @@ async fn put_blob(
     Ok(())
 }
 
+/// A file that gets its name there when it is whole; everybody may read it then.
+fn part_of(folder: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
+        .prefix(".part-")
+        .permissions(Permissions::from_mode(FILE_MODE))
+        .tempfile_in(folder)
+}
+
 /// A file has its name when it is whole.
 fn is_whole(path: &Path, size: u64) -> bool {
     fs::metadata(path).is_ok_and(|file| file.len() == size)
@@ -201,7 +211,7 @@ fn is_whole(path: &Path, size: u64) -> bool {
 fn put_manifests(folder: &Path, image: &Image, content: &Content) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     for manifest in content.manifests_of(&image.digest) {
-        let part = tempfile::NamedTempFile::new_in(folder)?;
+        let part = part_of(folder)?;
         fs::write(part.path(), &manifest.bytes)?;
         part.as_file().sync_all()?;
         part.persist(folder.join(manifest.digest.to_string()))?;

@@ -157,3 +157,22 @@ async fn what_is_wrong_with_a_chart_is_told() {
         );
     }
 }
+
+#[tokio::test]
+async fn charts_of_one_name_from_two_places_are_told() {
+    let registry = Server::start().await;
+    let (site, _) = repository(&registry).await;
+    let (other, _) = repository(&registry).await;
+    let mut set = image_set(&site, "web", "2.0.0");
+    let repositories = &mut set.mirror.helm.repositories;
+    repositories.push(repositories[0].clone());
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let prepared = async |set: &ImageSet| {
+        let setup = setup(&registry, set, folder.path(), &progress);
+        run::prepare(setup, &Former::default(), None).await
+    };
+    assert_eq!(prepared(&set).await.unwrap().charts.len(), 1);
+    set.mirror.helm.repositories[1].url = other.url("/stable").to_string();
+    let error = prepared(&set).await.unwrap_err().to_string();
+    assert!(error.contains("both to be charts/web-2.0.0.tgz"), "{error}");
+}
