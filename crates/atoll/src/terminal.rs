@@ -33,6 +33,11 @@ pub(crate) fn error(text: &str) {
     writeln!(std::io::stderr().lock(), "error: {}", text.trim_end()).ok();
 }
 
+/// A line on standard error, for programs.
+pub(crate) fn line(text: &str) {
+    writeln!(std::io::stderr().lock(), "{text}").ok();
+}
+
 /// An amount of bytes, for the eye.
 pub(crate) fn mib(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "for the eye")]

@@ -28,5 +28,6 @@ pub mod section;
 pub mod survey;
 pub mod updates;
 pub mod web;
+pub mod workspace;
 
 pub use model::Error;

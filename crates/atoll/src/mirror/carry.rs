@@ -16,13 +16,14 @@ use ::mirror::config::{self, Configuration};
 use ::mirror::progress::Progress;
 use ::mirror::publish::Limits;
 use ::mirror::run::Setup;
+use ::mirror::workspace::Workspace;
 use model::image_set::ImageSet;
 use service::Error;
 
 pub(super) use self::destination::Destination;
 pub(crate) use self::flags::Arguments;
 pub(super) use self::tell::not_carried;
-pub(super) use self::watch::watched;
+pub(super) use self::watch::{Form, watched};
 
 /// Carries the set.
 ///
@@ -33,9 +34,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let usage = "requires at least 1 arg(s), the place where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
         return Err(Error::new(doing, usage));
     };
-    std::fs::create_dir_all(&arguments.dir)
-        .map_err(|e| Error::new(format!("making {}", arguments.dir.display()), e))?;
-    watched(doing, |progress| arguments.carry(target, progress))
+    let entered = Workspace::enter(&arguments.dir);
+    let _workspace = entered.map_err(|e| Error::new(doing, e.chain()))?;
+    watched(doing, arguments.progress, |progress| {
+        arguments.carry(target, progress)
+    })
 }
 
 impl Arguments {

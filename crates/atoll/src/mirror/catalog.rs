@@ -12,7 +12,7 @@ use model::image_set::ImageSet;
 use oci::{Reference, Repository};
 use service::Error;
 
-use super::carry::{Destination, not_carried, watched};
+use super::carry::{Destination, Form, not_carried, watched};
 use super::{registries, releases};
 use crate::terminal;
 
@@ -73,8 +73,12 @@ struct How {
 /// Errors: a catalog or image that cannot be had or put.
 pub(super) fn run(verb: &Verb) -> Result<(), Error> {
     match verb {
-        Verb::Prune(arguments) => watched("pruning a catalog", |progress| arguments.run(progress)),
-        Verb::Copy(arguments) => watched("copying a catalog", |progress| arguments.run(progress)),
+        Verb::Prune(arguments) => watched("pruning a catalog", Form::Lines, |progress| {
+            arguments.run(progress)
+        }),
+        Verb::Copy(arguments) => watched("copying a catalog", Form::Lines, |progress| {
+            arguments.run(progress)
+        }),
     }
 }
 

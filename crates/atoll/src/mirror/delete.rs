@@ -11,7 +11,7 @@ use clap::Args;
 use model::image_set::{ImageSet, Mirror};
 use service::Error;
 
-use super::carry::{Destination, watched};
+use super::carry::{Destination, Form, watched};
 use super::{registries, releases};
 use crate::terminal;
 
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 ///
 /// Errors: a file that is none of the kind, a target that is no registry; what could not be deleted.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    watched("deleting", |progress| arguments.run(progress))
+    watched("deleting", Form::Lines, |progress| arguments.run(progress))
 }
 
 impl Arguments {

@@ -3,10 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod catalog;
+#[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
+#[path = "../../../mirror/tests/it/faulty.rs"]
+mod faulty;
 mod installation;
 mod mirror;
 mod mirror_archive;
+mod mirror_kill;
 mod mirror_list;
 mod registry;
+#[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
+#[path = "../../../mirror/tests/it/server.rs"]
+mod server;
 mod terminal;
 mod up;

@@ -1,6 +1,7 @@
 //! Registries that fail: what passes is borne, what does not is told, and the same run succeeds afterwards.
 
 use std::path::Path;
+use std::time::Duration;
 
 use mirror::archive::Set;
 use mirror::history::Former;
@@ -190,5 +191,46 @@ async fn what_the_target_refuses_is_told_and_can_be_done_again() {
         let sound = Faulty::start(&target, Vec::new()).await;
         copy(&source, &from, &sound).await.unwrap();
         assert!(has_image(&target).await, "{method} {path} {fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_has_a_part_gets_the_rest() {
+    let source = source().await;
+    let target = Server::start().await;
+    let from = Faulty::start(&source, Vec::new()).await;
+    let refused = rule("PUT", "/manifests/v1", usize::MAX, Fault::Status(403));
+    let to = Faulty::start(&target, vec![refused]).await;
+    copy(&source, &from, &to).await.unwrap_err();
+    let sound = Faulty::start(&target, Vec::new()).await;
+    let before = from.requests("/blobs/").len();
+    let outcome = copy(&source, &from, &sound).await.unwrap();
+    assert_eq!(outcome.sent.items, 0, "all blobs were there");
+    assert_eq!(
+        from.requests("/blobs/").len(),
+        before,
+        "none was fetched again"
+    );
+    assert!(has_image(&target).await);
+}
+
+#[tokio::test]
+async fn a_run_that_is_given_up_leaves_nothing_visible_and_goes_on() {
+    let source = source().await;
+    let from = Faulty::start(&source, vec![rule("GET", "/blobs/", 0, Fault::Held(0))]).await;
+    let folder = tempfile::tempdir().unwrap();
+    tokio::select! {
+        packed = pack(&source, &from, folder.path()) => panic!("{packed:?}"),
+        () = asked(&from, "/blobs/") => {}
+    }
+    assert!(Set::open(&folder.path().join("out")).is_err());
+    from.release();
+    pack(&source, &from, folder.path()).await.unwrap();
+}
+
+/// Until a registry is asked for something.
+async fn asked(registry: &Faulty, path: &str) {
+    while registry.requests(path).is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -1,6 +1,6 @@
 //! A registry with faults: what stands between a client and a registry, and answers some requests by itself.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -30,6 +30,8 @@ pub(crate) enum Fault {
     Short,
     /// The last byte of the answer is another one.
     Wrong,
+    /// So many are answered; those after them wait until [`Faulty::release`].
+    Held(usize),
 }
 
 /// Which requests meet a fault.
@@ -55,6 +57,8 @@ struct Shared {
     http: reqwest::Client,
     rules: Vec<(Rule, AtomicUsize)>,
     requests: Mutex<Vec<String>>,
+    /// Whether nobody has to wait any more.
+    released: AtomicBool,
 }
 
 impl Faulty {
@@ -69,6 +73,7 @@ impl Faulty {
                 .map(|rule| (rule, AtomicUsize::new(0)))
                 .collect(),
             requests: Mutex::default(),
+            released: AtomicBool::new(false),
         });
         let router = Router::new()
             .fallback(answer)
@@ -96,6 +101,11 @@ impl Faulty {
         }
     }
 
+    /// Later requests do not wait.
+    pub(crate) fn release(&self) {
+        self.shared.released.store(true, Ordering::SeqCst);
+    }
+
     /// Method and path of all requests so far that have `part` in them.
     pub(crate) fn requests(&self, part: &str) -> Vec<String> {
         let requests = self.shared.requests.lock().unwrap();
@@ -119,7 +129,11 @@ impl Shared {
             .rules
             .iter()
             .find(|(rule, _)| rule.method == method && path.contains(&rule.path))?;
-        let is_met = met.fetch_add(1, Ordering::SeqCst) < rule.times;
+        let before = met.fetch_add(1, Ordering::SeqCst);
+        let is_met = match rule.fault {
+            Fault::Held(answered) => before >= answered && !self.released.load(Ordering::SeqCst),
+            _ => before < rule.times,
+        };
         is_met.then_some(rule.fault)
     }
 
@@ -148,6 +162,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         .unwrap()
         .push(format!("{method} {path}"));
     let fault = shared.fault(&method, &path);
+    if let Some(Fault::Held(_)) = fault {
+        std::future::pending::<()>().await;
+    }
     let refusal = match fault {
         Some(Fault::Status(status)) => Some((status, None)),
         Some(Fault::Busy(seconds)) => Some((429, Some(seconds))),

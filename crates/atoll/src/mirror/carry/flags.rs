@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::destination::Destination;
+use super::watch::Form;
 use crate::mirror::{registries, releases};
 
 /// What is carried, from where, and how.
@@ -58,6 +59,9 @@ pub(crate) struct Arguments {
     /// Transfers at a time
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,
+    /// In which form it is told how far the run is
+    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    pub(super) progress: Form,
     #[command(flatten)]
     pub(super) registries: registries::Arguments,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use service::Error;
 
 use super::Arguments;
-use crate::mirror::carry::{configuration, watched};
+use crate::mirror::carry::{Form, configuration, watched};
 use crate::terminal;
 
 /// Requests at a time.
@@ -19,7 +19,7 @@ const PARALLEL: usize = 8;
 ///
 /// Errors: there is a fault, or nothing is known of what has to be there.
 pub(super) fn run(arguments: &Arguments, registry: &str, namespace: &str) -> Result<(), Error> {
-    watched("verifying", |progress| async move {
+    watched("verifying", Form::Lines, |progress| async move {
         let target = arguments.registries.target(registry, namespace)?;
         let expected = arguments.expected(&target, &progress).await?;
         let report = presence::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
