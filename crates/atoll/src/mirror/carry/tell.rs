@@ -57,9 +57,13 @@ impl Arguments {
             terminal::problem(&format!("not deleted: {}", error.chain()));
         }
         if outcome.pruned > 0 {
-            let (pruned, stayed) = (outcome.pruned, outcome.stayed.len());
+            let told = match outcome.stayed.len() {
+                0 => String::new(),
+                stayed => format!("; {stayed} manifests of them could not be deleted"),
+            };
             terminal::say(&format!(
-                "{pruned} images have left the target, but for {stayed} manifests"
+                "{} images have left the target{told}",
+                outcome.pruned
             ));
         }
         not_carried(&outcome.failed)
