@@ -31,7 +31,7 @@ pub struct Web(reqwest::Client);
 
 /// Where the bytes go.
 enum Sink<'a> {
-    Memory(Vec<u8>),
+    Memory(&'a mut Vec<u8>),
     File(&'a mut File, &'a Path),
 }
 
@@ -56,12 +56,10 @@ impl Web {
     /// Errors: NotFound; TooLarge; Unavailable – the server cannot be reached, or fails again and again; Invalid – any
     /// other refusal.
     pub async fn get(&self, url: &Url, accepted: &str, limit: u64) -> Result<Bytes, Error> {
-        let mut sink = Sink::Memory(Vec::new());
-        self.fetch(url, accepted, limit, &mut sink).await?;
-        match sink {
-            Sink::Memory(bytes) => Ok(bytes.into()),
-            Sink::File(..) => Ok(Bytes::new()),
-        }
+        let mut bytes = Vec::new();
+        self.fetch(url, accepted, limit, &mut Sink::Memory(&mut bytes))
+            .await?;
+        Ok(bytes.into())
     }
 
     /// A file into the new file `to`, which is not yet durable. Units: bytes, for `limit`.

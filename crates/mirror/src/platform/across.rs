@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use model::Error;
 use semver::Version;
@@ -110,7 +111,7 @@ impl Journey {
     /// Errors: Invalid – a channel is empty, or an end is not in its channel.
     pub(super) fn releases<'a>(
         &'a self,
-        graphs: &'a BTreeMap<String, Graph>,
+        graphs: &'a BTreeMap<String, Arc<Graph>>,
     ) -> Result<Vec<(&'a str, &'a Release)>, Error> {
         let mut at = self.from.clone();
         let mut found = Vec::new();
@@ -135,7 +136,7 @@ impl Journey {
     fn only_end<'a>(
         &'a self,
         mut found: Vec<(&'a str, &'a Release)>,
-        graphs: &'a BTreeMap<String, Graph>,
+        graphs: &'a BTreeMap<String, Arc<Graph>>,
     ) -> Result<Vec<(&'a str, &'a Release)>, Error> {
         let Some(last) = self.channels.last() else {
             return Ok(found);
@@ -181,16 +182,16 @@ mod tests {
         Graph::parse(text.as_bytes()).unwrap()
     }
 
-    fn graphs(channels: &[(&str, &[&str])]) -> BTreeMap<String, Graph> {
+    fn graphs(channels: &[(&str, &[&str])]) -> BTreeMap<String, Arc<Graph>> {
         let graphs = channels.iter();
         graphs
-            .map(|(name, versions)| ((*name).to_owned(), chain(versions)))
+            .map(|(name, versions)| ((*name).to_owned(), Arc::new(chain(versions))))
             .collect()
     }
 
     fn walked(
         spans: &[(&str, Span)],
-        graphs: &BTreeMap<String, Graph>,
+        graphs: &BTreeMap<String, Arc<Graph>>,
     ) -> Result<Vec<String>, Error> {
         let spans: Vec<_> = spans.iter().map(|(name, span)| (*name, span)).collect();
         let journey = journey(&spans)?.unwrap();

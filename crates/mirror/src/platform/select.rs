@@ -1,7 +1,6 @@
 //! The releases that a set names.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use model::Error;
 use model::image_set::{Platform, ReleaseChannel, ReleaseKind};
@@ -9,7 +8,7 @@ use model::mirror_metadata::ChannelStart;
 use semver::Version;
 
 use super::across::journey;
-use super::graph::{Graph, Release};
+use super::graph::Release;
 use super::settings::Sources;
 use super::span::{self, Span};
 use super::updates::Updates;
@@ -173,10 +172,10 @@ async fn of_architecture<'a>(
     }
     let carried: Vec<_> = carried.iter().map(|(name, span)| (*name, span)).collect();
     if let Some(journey) = journey(&carried)? {
-        let mut graphs: BTreeMap<String, Graph> = BTreeMap::new();
+        let mut graphs = BTreeMap::new();
         for channel in &journey.channels {
             let graph = updates.graph(ReleaseKind::Ocp, architecture, channel);
-            graphs.insert(channel.clone(), Arc::unwrap_or_clone(graph.await?));
+            graphs.insert(channel.clone(), graph.await?);
         }
         for (channel, release) in journey.releases(&graphs)? {
             own.add(channel, release);

@@ -74,14 +74,10 @@ impl Outcome {
                 continue;
             };
             let wanted = &image.wanted;
-            let place = target.place(&wanted.repository)?;
-            match wanted.kind {
-                ImageType::OperatorCatalog => continue,
-                ImageType::CincinnatiGraph => {
-                    outcome.graph = Some(place.with_digest(image.digest.clone()));
-                }
-                _ => {}
+            if wanted.kind == ImageType::OperatorCatalog {
+                continue;
             }
+            let place = target.place(&wanted.repository)?;
             let by_tag = Reference {
                 tag: Some(wanted.tag.clone()),
                 digest: None,

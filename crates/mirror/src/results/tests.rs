@@ -281,7 +281,6 @@ fn outcomes_tell_what_was_published() {
         (&pinned, ImageType::Generic),
         ("src.io/misc/failed:1", ImageType::Generic),
         ("src.io/acme/index:1", ImageType::OperatorCatalog),
-        ("src.io/graph/image:1", ImageType::CincinnatiGraph),
     ];
     let image = |&(source, kind): &(&str, ImageType)| Image {
         wanted: wanted(source, kind),
@@ -296,7 +295,7 @@ fn outcomes_tell_what_was_published() {
     let pinned_line = format!("{pinned}=file://misc/pinned:pinned\n");
     assert!(of_archive.contains(&pinned_line), "{of_archive}");
     let published = Published {
-        images: [0, 1, 3, 4].into(),
+        images: [0, 1, 3].into(),
         ..Published::default()
     };
     let target = Target {
@@ -325,11 +324,8 @@ fn outcomes_tell_what_was_published() {
         [
             named("misc/tool:latest", true),
             named("misc/pinned:pinned", false),
-            named("graph/image:1", false),
         ]
     );
-    let graph = format!("{TARGET}/graph/image@{}", Digest::sha256(b""));
-    assert_eq!(outcome.graph.unwrap().to_string(), graph);
 }
 
 #[test]
