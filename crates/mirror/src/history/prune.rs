@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
-use model::mirror_metadata::Association;
+use model::mirror_metadata::{Association, Metadata};
 use oci::{Digest, Repository};
 use serde::Serialize;
+use uuid::Uuid;
 
 use super::association;
+use super::store::Store;
 use crate::publish::Target;
 use crate::section::Section;
 
@@ -41,20 +43,41 @@ struct Leaving<'a> {
 }
 
 impl Pruning {
-    /// What was wanted by the metadata that is in the target, and is not by that which comes.
+    /// As [`Self::new`] for the set `uid`; what the target remembers of other sets stays.
+    ///
+    /// Errors: as [`Self::new`]; those of the target.
+    pub async fn plan(
+        uid: Uuid,
+        there: &[Association],
+        coming: &[Association],
+        target: &Target,
+    ) -> Result<Self, Error> {
+        let pruning = Self::new(there, coming, &[], target)?;
+        if pruning.is_empty() {
+            return Ok(pruning);
+        }
+        let mut others = Store::all_in_target(target).await?;
+        others.retain(|other| other.uid != uid);
+        Self::new(there, coming, &others, target)
+    }
+
+    /// What was wanted by the metadata that is in the target, and is not by that which comes, nor by `others`.
     ///
     /// Errors: Invalid – metadata with a path or digest that is none.
     pub fn new(
         there: &[Association],
         coming: &[Association],
+        others: &[Metadata],
         target: &Target,
     ) -> Result<Self, Error> {
         let place = |it: &Association| {
             let digest: Digest = it.id.parse()?;
             Ok((association::repository_in(it, target)?, digest))
         };
+        let others = others.iter().flat_map(|other| &other.past_associations);
         let staying = coming
             .iter()
+            .chain(others)
             .map(place)
             .collect::<Result<BTreeSet<_>, Error>>()?;
         let mut pruning = Self::default();

@@ -355,7 +355,7 @@ fn what_left_the_set_is_pruned() {
         association("op", &copied, OperatorBundle),
     ];
     let target = target();
-    let plan = |coming: &[Association]| Pruning::new(&there, coming, &target).unwrap();
+    let plan = |coming: &[Association]| Pruning::new(&there, coming, &[], &target).unwrap();
     // How it came there does not matter.
     let same = [
         there[0].clone(),
@@ -393,17 +393,19 @@ fn what_left_the_set_is_pruned() {
         .map(|n| association(&n.to_string(), "misc/x", Generic))
         .collect();
     assert!(
-        Pruning::new(&many, &many[29..], &target)
+        Pruning::new(&many, &many[29..], &[], &target)
             .unwrap()
             .needs_consent()
     );
     assert!(
-        !Pruning::new(&many, &many[25..], &target)
+        !Pruning::new(&many, &many[25..], &[], &target)
             .unwrap()
             .needs_consent()
     );
     let wrong = [association("a", "Not A Path", Generic)];
-    let refused = Pruning::new(&wrong, &[], &target).unwrap_err().to_string();
+    let refused = Pruning::new(&wrong, &[], &[], &target)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("path of r:1/a@sha256"), "{refused}");
 }
 

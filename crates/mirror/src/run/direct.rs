@@ -60,7 +60,8 @@ pub async fn plan_direct(
         step(there.as_ref(), &next.metadata)?;
     }
     let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
-    let pruning = Pruning::new(past, &next.metadata.past_associations, target)?;
+    let (uid, coming) = (next.metadata.uid, &next.metadata.past_associations);
+    let pruning = Pruning::plan(uid, past, coming, target).await?;
     if pruning.is_empty()
         && former.metadata().is_some()
         && let Some(reason) = next.without_images()

@@ -78,7 +78,8 @@ pub async fn open(set: Set, target: &Target, is_checked: bool) -> Result<Unpacke
         return Ok(Unpacked::Nothing(SAME_SEQUENCE));
     }
     let past = there.as_ref().map_or(&[][..], |it| &it.past_associations);
-    let pruning = Pruning::new(past, &archived.past_associations, target)?;
+    let coming = &archived.past_associations;
+    let pruning = Pruning::plan(archived.uid, past, coming, target).await?;
     let held = held(past, target)?;
     blocking(move || {
         Ok(Unpacked::Publish(Box::new(Publication {

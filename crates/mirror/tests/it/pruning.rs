@@ -25,7 +25,7 @@ struct Site {
 impl Site {
     async fn new(target: Server) -> Self {
         let source = Server::start().await;
-        for name in ["acme/a:v1", "acme/b:v1"] {
+        for name in ["acme/a:v1", "acme/b:v1", "acme/c:v1"] {
             push(&source, name, name.into(), json!({})).await;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -190,4 +190,26 @@ async fn what_could_not_be_deleted_is_tried_again() {
         assert!(matches!(failed, Error::Conflict { .. }), "{failed}");
         assert_eq!(site.sequence().await, Some(1));
     }
+}
+
+#[tokio::test]
+async fn what_another_set_has_stays() {
+    let site = Site::new(Server::start().await).await;
+    let other = Store::Folder(site.folder.path().join("other"));
+    site.copy(&["acme/a:v1", "acme/b:v1"], |_| {})
+        .await
+        .unwrap();
+    let other = Site {
+        store: other,
+        ..site
+    };
+    other.copy(&["acme/b:v1"], |_| {}).await.unwrap();
+    let first = Store::Folder(other.folder.path().join("state"));
+    let site = Site {
+        store: first,
+        ..other
+    };
+    let none = |plan: &mut Direct| assert!(plan.pruning.is_empty(), "{:?}", plan.pruning);
+    site.copy(&["acme/a:v1", "acme/c:v1"], none).await.unwrap();
+    assert!(site.has("acme/b:v1").await);
 }
