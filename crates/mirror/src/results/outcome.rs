@@ -10,7 +10,7 @@ use oci::{Reference, Repository};
 use serde_json::Value;
 
 use super::Copied;
-use crate::content::Content;
+use crate::content::{Content, Image};
 use crate::names;
 use crate::publish::{Published, Target};
 
@@ -64,15 +64,30 @@ impl Outcome {
         target: &Target,
         mirror: &Mirror,
     ) -> Result<Self, Error> {
-        let tagged = tagged(mirror);
         let mut outcome = Self {
             is_flattened: target.max_components > 0,
             ..Self::default()
         };
-        for &index in &published.images {
-            let Some(image) = content.images.get(index) else {
-                continue;
-            };
+        let images = published.images.iter();
+        outcome.add(
+            images.filter_map(|&it| content.images.get(it)),
+            target,
+            mirror,
+        )?;
+        Ok(outcome)
+    }
+
+    /// Adds images that are in the target, too: whoever replaces policies by those of this run keeps the names of all.
+    ///
+    /// Errors: as [`Self::new`].
+    pub fn add<'a>(
+        &mut self,
+        images: impl IntoIterator<Item = &'a Image>,
+        target: &Target,
+        mirror: &Mirror,
+    ) -> Result<(), Error> {
+        let tagged = tagged(mirror);
+        for image in images {
             let wanted = &image.wanted;
             if wanted.kind == ImageType::OperatorCatalog {
                 continue;
@@ -83,7 +98,7 @@ impl Outcome {
                 digest: None,
                 ..wanted.source.clone()
             };
-            outcome.images.push(Mirrored {
+            self.images.push(Mirrored {
                 source: image.pinned(),
                 destination: Reference {
                     tag: Some(wanted.tag.clone()),
@@ -93,7 +108,7 @@ impl Outcome {
                 is_tagged: tagged.contains(&by_tag),
             });
         }
-        Ok(outcome)
+        Ok(())
     }
 }
 

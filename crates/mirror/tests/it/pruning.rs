@@ -128,6 +128,12 @@ async fn copies_remember_what_they_did() {
     });
     let fewer = fewer.await.unwrap().unwrap();
     assert_eq!((fewer.pruned, fewer.stayed.len()), (1, 0));
+    let told = &fewer.results.images;
+    assert_eq!(
+        told.len(),
+        1,
+        "it was not copied again, and policies name it: {told:?}"
+    );
     assert!(site.has("acme/a:v1").await);
     assert!(!site.has("acme/b:v1").await);
     assert_eq!(site.sequence().await, Some(2));
