@@ -13,10 +13,8 @@ use crate::attached;
 use crate::content::{Content, Image, Wanted};
 use crate::publish::Target;
 
-/// What the peer says of runs that bring no image.
-const NO_IMAGES: &str = "No new images detected, process stopping";
-/// What the peer says of runs that bring images of which all blobs are known.
-const NO_BLOBS: &str = "No updates detected, process stopping";
+/// What the peer says of runs that bring nothing.
+const NOTHING_NEW: &str = "No new images detected, process stopping";
 
 /// What the runs before this one have carried.
 #[derive(Debug, Default)]
@@ -55,6 +53,7 @@ pub struct Next {
     pub metadata: Metadata,
     /// What former runs have carried for images that are still wanted: archives need not have it.
     pub carried: BTreeSet<Digest>,
+    has_news: bool,
 }
 
 impl Former {
@@ -150,7 +149,12 @@ impl Former {
             associations,
         };
         metadata.past_associations = past_associations;
-        Ok(Next { metadata, carried })
+        let has_news = former.is_none_or(|it| is_news(&metadata.past_mirror, &it.past_mirror));
+        Ok(Next {
+            metadata,
+            carried,
+            has_news,
+        })
     }
 
     fn knows(&self, image: &Image, target: Option<&Target>) -> Result<bool, Error> {
@@ -190,21 +194,19 @@ impl Former {
 }
 
 impl Next {
-    /// What the peer says when there is no image that former runs did not carry.
-    pub fn without_images(&self) -> Option<&'static str> {
-        let has_none = self.metadata.past_mirror.associations.is_empty();
-        has_none.then_some(NO_IMAGES)
+    /// Why nothing is to be done, in the peer's words: the run brings no image, and asks for nothing else than the last one.
+    pub fn reason_to_stop(&self) -> Option<&'static str> {
+        (!self.has_news).then_some(NOTHING_NEW)
     }
+}
 
-    /// Why there is nothing to be packed, in the peer's words.
-    pub fn reason_to_stop(&self, content: &Content) -> Option<&'static str> {
-        if let Some(reason) = self.without_images() {
-            return Some(reason);
-        }
-        let mut blobs = content.blobs.keys();
-        let has_news = blobs.any(|digest| !self.carried.contains(digest));
-        (!has_news).then_some(NO_BLOBS)
-    }
+/// Whether a run differs from the one before it. An image that is known under another name is new, and so is a catalog that
+/// has other bundles of which all images are known; the peer passes over both.
+fn is_news(run: &PastMirror, before: &PastMirror) -> bool {
+    !run.associations.is_empty()
+        || run.mirror != before.mirror
+        || run.operators != before.operators
+        || run.platforms != before.platforms
 }
 
 /// The images with what belongs to them: the parts of indexes, and what is attached.

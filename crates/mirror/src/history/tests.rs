@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use model::image_set::Mirror;
-use model::mirror_metadata::{Association, ImageType, Metadata};
+use model::mirror_metadata::{Association, CatalogStart, ImageType, Metadata};
 use oci::{Client, Digest, Manifest};
 use serde_json::json;
 use uuid::Uuid;
@@ -206,7 +206,7 @@ fn what_was_carried_is_left_out() {
     // Two images, the two parts of one, and the new one.
     assert_eq!(next.metadata.past_associations.len(), 5);
     assert!(next.carried.contains(&blob("base")) && !next.carried.contains(&blob("news")));
-    assert_eq!(next.reason_to_stop(&content), None);
+    assert_eq!(next.reason_to_stop(), None);
 
     // What is pinned is known before anybody asks its registry; under another tag it is new.
     let mut pinned = wanted("r:1/misc/tool:1.0", ImageType::Generic);
@@ -234,9 +234,10 @@ fn runs_without_news_stop() {
             ..run(&content)
         })
         .unwrap();
-    let stop = next.reason_to_stop(&content).unwrap();
+    let stop = next.reason_to_stop().unwrap();
     assert_eq!(stop, "No new images detected, process stopping");
 
+    // The same bytes under another name have to go somewhere else.
     let again = image_of(&mut content, &["base", "tool"]);
     image(&mut content, "r:1/misc/copy:1", again);
     let next = former
@@ -245,8 +246,20 @@ fn runs_without_news_stop() {
             ..run(&content)
         })
         .unwrap();
-    let stop = next.reason_to_stop(&content).unwrap();
-    assert_eq!(stop, "No updates detected, process stopping");
+    assert_eq!(next.reason_to_stop(), None);
+
+    // All images are known, and the catalog is another one.
+    let next = former
+        .next(Run {
+            known: &known,
+            operators: vec![CatalogStart {
+                catalog: "r:1/a/index:v2".to_owned(),
+                ..CatalogStart::default()
+            }],
+            ..run(&Content::default())
+        })
+        .unwrap();
+    assert_eq!(next.reason_to_stop(), None);
 }
 
 #[test]

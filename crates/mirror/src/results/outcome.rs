@@ -27,6 +27,8 @@ pub struct Outcome {
     pub charts: Vec<Copied>,
     /// Whether the target limits how many components its names have, and has joined the last ones of some.
     pub is_flattened: bool,
+    /// Whether the target was reached without a certificate that is trusted here.
+    pub is_insecure: bool,
 }
 
 /// An image in the target.
@@ -66,6 +68,7 @@ impl Outcome {
     ) -> Result<Self, Error> {
         let mut outcome = Self {
             is_flattened: target.max_components > 0,
+            is_insecure: target.client.is_insecure(),
             ..Self::default()
         };
         let images = published.images.iter();

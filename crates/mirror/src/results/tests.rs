@@ -72,6 +72,7 @@ fn sample() -> Outcome {
         ),
         signatures: Vec::new(),
         is_flattened: false,
+        is_insecure: false,
     }
 }
 
@@ -259,6 +260,9 @@ fn settings_of_container_tools() {
     [[registry.mirror]]
     location = "reg.local:5000/mirror/misc"
     "#);
+    outcome.is_insecure = true;
+    let conf = text(&outcome, everything(), "registries.conf");
+    assert_eq!(conf.matches("insecure = true").count(), 2, "{conf}");
 }
 
 #[test]

@@ -46,6 +46,9 @@ pub(super) fn registries_conf(outcome: &Outcome) -> String {
             if !has_tags(&source, &mirror) {
                 text.push_str("pull-from-mirror = \"digest-only\"\n");
             }
+            if outcome.is_insecure {
+                text.push_str("insecure = true\n");
+            }
             text.push('\n');
         }
     }

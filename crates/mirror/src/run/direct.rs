@@ -63,8 +63,7 @@ pub async fn plan_direct(
     let (uid, coming) = (next.metadata.uid, &next.metadata.past_associations);
     let pruning = Pruning::plan(uid, past, coming, target).await?;
     if pruning.is_empty()
-        && former.metadata().is_some()
-        && let Some(reason) = next.without_images()
+        && let Some(reason) = next.reason_to_stop()
     {
         return Ok(PlannedCopy::Nothing(reason));
     }

@@ -48,12 +48,12 @@ pub fn plan(
     signer: Option<&Signer>,
 ) -> Result<Planned, Error> {
     let next = next(setup, prepared, former, None)?;
-    if former.metadata().is_some()
-        && let Some(reason) = next.reason_to_stop(&prepared.content)
-    {
+    if let Some(reason) = next.reason_to_stop() {
         return Ok(Planned::Nothing(reason));
     }
-    let Next { metadata, carried } = next;
+    let Next {
+        metadata, carried, ..
+    } = next;
     let stored = stored(&metadata)?;
     let mut extras = Vec::new();
     let mut blobs = prepared.content.blobs.clone();

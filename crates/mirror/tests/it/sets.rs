@@ -84,7 +84,7 @@ impl Site {
             target: None,
         };
         let next = former.next(run).unwrap();
-        if let Some(reason) = next.reason_to_stop(&content) {
+        if let Some(reason) = next.reason_to_stop() {
             return Err(reason);
         }
         let metadata = Bytes::from(serde_json::to_vec(&next.metadata).unwrap());

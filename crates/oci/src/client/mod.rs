@@ -101,6 +101,11 @@ impl Client {
         })))
     }
 
+    /// Whether registries need no certificate that is trusted here.
+    pub fn is_insecure(&self) -> bool {
+        self.0.insecure || self.0.plain_http
+    }
+
     fn mounts(&self, registry: &str) -> bool {
         let mounting = self.0.mounting.lock();
         let mounting = mounting.unwrap_or_else(PoisonError::into_inner);
