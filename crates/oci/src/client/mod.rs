@@ -11,7 +11,7 @@ mod push;
 mod send;
 mod source;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,8 +63,8 @@ struct Shared {
     rests: Mutex<HashMap<String, Instant>>,
     /// Schemes that were found out, by registry.
     schemes: Mutex<HashMap<String, &'static str>>,
-    /// Registries that were seen to find a blob themselves.
-    mounting: Mutex<HashSet<String>>,
+    /// Whether registries find blobs themselves, as far as they were asked.
+    mounting: Mutex<HashMap<String, bool>>,
     /// What the registries demanded so far.
     access: Mutex<HashMap<access::Scope, Access>>,
 }
@@ -106,17 +106,16 @@ impl Client {
         self.0.insecure || self.0.plain_http
     }
 
-    fn mounts(&self, registry: &str) -> bool {
+    /// Whether the registry finds blobs itself; nothing while that is not known.
+    fn mounts(&self, registry: &str) -> Option<bool> {
         let mounting = self.0.mounting.lock();
         let mounting = mounting.unwrap_or_else(PoisonError::into_inner);
-        mounting.contains(registry)
+        mounting.get(registry).copied()
     }
 
-    fn note_mount(&self, registry: &str) {
+    fn note_mount(&self, registry: &str, does: bool) {
         let mounting = self.0.mounting.lock();
         let mut mounting = mounting.unwrap_or_else(PoisonError::into_inner);
-        if !mounting.contains(registry) {
-            mounting.insert(registry.to_owned());
-        }
+        mounting.insert(registry.to_owned(), does);
     }
 }

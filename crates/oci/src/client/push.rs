@@ -104,7 +104,7 @@ impl Client {
             .await?;
         match response.status() {
             StatusCode::CREATED => {
-                self.note_mount(&scope.registry);
+                self.note_mount(&scope.registry, true);
                 Ok(true)
             }
             StatusCode::ACCEPTED => {
@@ -229,10 +229,10 @@ impl<'a> Upload<'a> {
     async fn provide(&self, from: Option<&Repository>) -> Result<Provided, Error> {
         let mut failures = 0;
         loop {
-            // Of a registry that was never seen to find blobs itself, somebody has to ask. Also after a failure: the
+            // Of a registry that is not known to find blobs itself, somebody has to ask. Also after a failure: the
             // answer to the last piece may be all that was lost.
-            let asks =
-                failures > 0 || (from.is_none() && !self.client.mounts(&self.scope.registry));
+            let finds = from.is_some() || self.client.mounts(&self.scope.registry) == Some(true);
+            let asks = failures > 0 || !finds;
             if asks && self.client.has_blob(self.reference, self.digest).await? {
                 return Ok(Provided::There);
             }
@@ -245,8 +245,26 @@ impl<'a> Upload<'a> {
                     failures += 1;
                     tokio::time::sleep(send::pause(failures)).await;
                 }
-                sent => return sent.map(|()| Provided::Sent),
+                sent => {
+                    sent?;
+                    self.learn().await;
+                    return Ok(Provided::Sent);
+                }
             }
+        }
+    }
+
+    /// Finds out once whether the registry finds blobs itself, by one that is there now: a request for each further blob less.
+    async fn learn(&self) {
+        let registry = &self.scope.registry;
+        if self.client.mounts(registry).is_none() {
+            self.client.note_mount(registry, false);
+            let own = &self.reference.repository;
+            // It notes what it finds; a failure means that it is asked about each blob, as before.
+            let _ = self
+                .client
+                .mount_blob(self.reference, own, self.digest)
+                .await;
         }
     }
 
@@ -266,7 +284,7 @@ impl<'a> Upload<'a> {
             .await?;
         let response = match response.status() {
             StatusCode::CREATED => {
-                self.client.note_mount(&self.scope.registry);
+                self.client.note_mount(&self.scope.registry, true);
                 return Ok(Begun::There);
             }
             StatusCode::ACCEPTED => response,

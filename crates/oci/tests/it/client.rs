@@ -1,6 +1,7 @@
 //! The client where the way to the registry, or the registry, is bad.
 
 use bytes::Bytes;
+use oci::client::BlobSource;
 use oci::{Client, ClientOptions, Credentials, Descriptor, Digest, Error, Login, Reference};
 
 use crate::wire::Wire;
@@ -305,6 +306,38 @@ async fn uploads_to_another_host_are_refused() {
         wire.requests()
             .iter()
             .all(|request| !request.starts_with("PUT"))
+    );
+}
+
+#[tokio::test]
+async fn a_registry_that_finds_blobs_itself_is_not_asked_about_each() {
+    let wire = Wire::start(|base| {
+        let upload = format!("Location: {base}/v2/a/b/blobs/uploads/1\r\n");
+        let found = || answer("201 Created", "", "");
+        vec![
+            answer("404 Not Found", "", ""),
+            answer("202 Accepted", &upload, ""),
+            found(),
+            // Whether it finds what it was sent just now.
+            found(),
+            found(),
+        ]
+    })
+    .await;
+    let client = client();
+    for content in ["one", "two"] {
+        let (digest, source) = (
+            Digest::sha256(content.as_bytes()),
+            BlobSource::Bytes(content.into()),
+        );
+        let place = reference(&wire, "");
+        client.push_blob(&place, &digest, &source).await.unwrap();
+    }
+    let requests = wire.requests();
+    let methods = requests.iter().map(|it| it.split(' ').next().unwrap());
+    assert_eq!(
+        methods.collect::<Vec<_>>(),
+        ["HEAD", "POST", "PUT", "POST", "POST"]
     );
 }
 

@@ -167,7 +167,7 @@ fn skopeo(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
     );
     fs::write(&list, place.content.for_skopeo().to_string())?;
     let target = format!("127.0.0.1:{}/{NAMESPACE}", place.target);
-    command.args(["sync", "--all", "--scoped"]);
+    command.args(["sync", "--all"]);
     match step {
         Step::ToFiles => command
             .args(["--src", "yaml", "--dest", "dir"])
