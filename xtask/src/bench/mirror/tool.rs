@@ -109,7 +109,11 @@ impl Tool {
             Kind::OcMirror => &["--v1", "version", "--short"],
             Kind::Regsync => &["version", "--format", "{{.VCSTag}}"],
         };
-        let said = Command::new(&self.path).args(arguments).output()?;
+        // Some write a log wherever they are.
+        let said = Command::new(&self.path)
+            .args(arguments)
+            .current_dir(std::env::temp_dir())
+            .output()?;
         let said = String::from_utf8_lossy(&said.stdout);
         Ok(said.lines().next_back().unwrap_or_default().to_owned())
     }
