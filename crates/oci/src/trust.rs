@@ -6,6 +6,7 @@
 
 mod validity;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::Error;
@@ -21,17 +22,46 @@ use rustls::{
 
 use validity::Validity;
 
-/// A TLS configuration that trusts the system's roots and the certificates in `ca_pem`, or, when `insecure`,
-/// everybody.
+/// Whose certificates are not checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unchecked {
+    Everybody,
+    /// These hosts, without their ports; none for nobody.
+    Hosts(BTreeSet<String>),
+}
+
+impl From<bool> for Unchecked {
+    fn from(is_everybody: bool) -> Self {
+        if is_everybody {
+            Self::Everybody
+        } else {
+            Self::Hosts(BTreeSet::new())
+        }
+    }
+}
+
+impl Unchecked {
+    fn has(&self, server: &ServerName<'_>) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Hosts(hosts) => hosts.contains(&*server.to_str()),
+        }
+    }
+}
+
+/// A TLS configuration that trusts the system's roots and the certificates in `ca_pem`, and those who are `unchecked`.
 ///
 /// Errors: Invalid – `ca_pem` holds no certificate; Internal – ring lacks a protocol version (it does not).
-pub fn client_config(ca_pem: Option<&[u8]>, insecure: bool) -> Result<ClientConfig, Error> {
+pub fn client_config(
+    ca_pem: Option<&[u8]>,
+    unchecked: impl Into<Unchecked>,
+) -> Result<ClientConfig, Error> {
     let provider = Arc::new(ring::default_provider());
     let given = ca_pem.map(certificates).transpose()?.unwrap_or_default();
     let trust = Trust {
         roots: roots(&given, &provider)?,
         given,
-        insecure,
+        unchecked: unchecked.into(),
         provider: Arc::clone(&provider),
     };
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -88,7 +118,7 @@ fn roots(
 struct Trust {
     given: Vec<CertificateDer<'static>>,
     roots: Option<Arc<WebPkiServerVerifier>>,
-    insecure: bool,
+    unchecked: Unchecked,
     provider: Arc<CryptoProvider>,
 }
 
@@ -101,7 +131,7 @@ impl ServerCertVerifier for Trust {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        if self.insecure {
+        if self.unchecked.has(server_name) {
             return Ok(ServerCertVerified::assertion());
         }
         // Trusting it was decided when it was given; webpki would not have an authority for a server.

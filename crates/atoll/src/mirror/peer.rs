@@ -101,7 +101,7 @@ static FLAGS: &[Flag] = &[
         "skip-image-pin",
         Refused("catalogs name their images by digest here"),
     ),
-    switch("manifests-only", Refused("--dry-run tells the names")),
+    switch("manifests-only", Is("manifests-only")),
     switch(
         "build-catalog-cache",
         Refused("a catalog makes its cache when it is served"),

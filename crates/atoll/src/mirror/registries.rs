@@ -34,6 +34,9 @@ pub(super) struct Arguments {
     /// Accept any certificate of the target
     #[arg(long)]
     dest_skip_tls: bool,
+    /// Accept any certificate of this registry, and no TLS; may be said several times
+    #[arg(long, value_name = "HOST[:PORT]")]
+    insecure_registry: Vec<String>,
 }
 
 impl Arguments {
@@ -78,6 +81,7 @@ impl Arguments {
             credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
             ca_pem: self.ca_pem()?,
             insecure,
+            insecure_registries: self.insecure_registry.iter().cloned().collect(),
             ..ClientOptions::default()
         };
         Client::new(options)

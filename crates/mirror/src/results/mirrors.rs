@@ -27,8 +27,7 @@ pub(super) struct Scopes<'a> {
 
 impl<'a> Scopes<'a> {
     pub(super) fn new(outcome: &'a Outcome) -> Self {
-        let images = outcome.images.iter();
-        let moved = images.filter(|image| group(image).is_none());
+        let moved = outcome.all_images().filter(|image| group(image).is_none());
         Self {
             outcome,
             moved: moved.map(|image| repository(&image.source)).collect(),
@@ -38,7 +37,7 @@ impl<'a> Scopes<'a> {
     /// The names of those images that are chosen, by their sources.
     pub(super) fn of(&self, is_chosen: impl Fn(Section, &Mirrored) -> bool) -> Vec<Mirrors> {
         let mut names: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for image in &self.outcome.images {
+        for image in self.outcome.all_images() {
             let Some(section) = Section::of(image.kind) else {
                 continue;
             };

@@ -18,6 +18,8 @@ use crate::publish::{Published, Target};
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     pub images: Vec<Mirrored>,
+    /// Images that former runs have put there, and that are still wanted.
+    pub former: Vec<Mirrored>,
     pub catalogs: Vec<Catalog>,
     /// The image with the data of the upgrade graph in the target, by digest.
     pub graph: Option<Reference>,
@@ -66,53 +68,72 @@ impl Outcome {
         target: &Target,
         mirror: &Mirror,
     ) -> Result<Self, Error> {
-        let mut outcome = Self {
-            is_flattened: target.max_components > 0,
-            is_insecure: target.client.is_insecure(),
-            ..Self::default()
-        };
         let images = published.images.iter();
-        outcome.add(
-            images.filter_map(|&it| content.images.get(it)),
-            target,
-            mirror,
-        )?;
-        Ok(outcome)
+        let images = images.filter_map(|&it| content.images.get(it));
+        Self::of(images, target, mirror)
     }
 
-    /// Adds images that are in the target, too: whoever replaces policies by those of this run keeps the names of all.
+    /// As if these images were in the target.
     ///
     /// Errors: as [`Self::new`].
-    pub fn add<'a>(
-        &mut self,
+    pub fn of<'a>(
         images: impl IntoIterator<Item = &'a Image>,
         target: &Target,
         mirror: &Mirror,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            images: mirrored(images, target, mirror)?,
+            is_flattened: target.max_components > 0,
+            is_insecure: target.client.is_insecure(&target.registry),
+            ..Self::default()
+        })
+    }
+
+    /// Takes in what former runs have put there: whoever replaces policies by those of this run keeps the names of all.
+    ///
+    /// Errors: as [`Self::new`].
+    pub fn remember(
+        &mut self,
+        former: &[Image],
+        target: &Target,
+        mirror: &Mirror,
     ) -> Result<(), Error> {
-        let tagged = tagged(mirror);
-        for image in images {
-            let wanted = &image.wanted;
-            if wanted.kind == ImageType::OperatorCatalog {
-                continue;
-            }
-            let place = target.place(&wanted.repository)?;
-            let by_tag = Reference {
-                tag: Some(wanted.tag.clone()),
-                digest: None,
-                ..wanted.source.clone()
-            };
-            self.images.push(Mirrored {
-                source: image.pinned(),
-                destination: Reference {
-                    tag: Some(wanted.tag.clone()),
-                    ..place
-                },
-                kind: wanted.kind,
-                is_tagged: tagged.contains(&by_tag),
-            });
-        }
+        self.former = mirrored(former, target, mirror)?;
         Ok(())
     }
+
+    /// All that policies are about.
+    pub(super) fn all_images(&self) -> impl Iterator<Item = &Mirrored> {
+        self.images.iter().chain(&self.former)
+    }
+}
+
+fn mirrored<'a>(
+    images: impl IntoIterator<Item = &'a Image>,
+    target: &Target,
+    mirror: &Mirror,
+) -> Result<Vec<Mirrored>, Error> {
+    let tagged = tagged(mirror);
+    let images = images.into_iter();
+    let images = images.filter(|image| image.wanted.kind != ImageType::OperatorCatalog);
+    let mirrored = images.map(|image| {
+        let wanted = &image.wanted;
+        let by_tag = Reference {
+            tag: Some(wanted.tag.clone()),
+            digest: None,
+            ..wanted.source.clone()
+        };
+        Ok(Mirrored {
+            source: image.pinned(),
+            destination: Reference {
+                tag: Some(wanted.tag.clone()),
+                ..target.place(&wanted.repository)?
+            },
+            kind: wanted.kind,
+            is_tagged: tagged.contains(&by_tag),
+        })
+    });
+    mirrored.collect()
 }
 
 /// Additional images that are named by tag: metadata has them by digest only.

@@ -89,7 +89,7 @@ pub(super) fn install_config(outcome: &Outcome) -> Result<Option<File>, Error> {
 
 /// The service that tells a cluster its upgrades; none without the graph, or without releases.
 pub(super) fn update_service(outcome: &Outcome) -> Result<Option<File>, Error> {
-    let mut images = outcome.images.iter();
+    let mut images = outcome.all_images();
     let release = images.find(|image| image.kind == ImageType::OcpRelease);
     let (Some(graph), Some(release)) = (&outcome.graph, release) else {
         return Ok(None);

@@ -71,6 +71,7 @@ fn sample() -> Outcome {
             .unwrap(),
         ),
         signatures: Vec::new(),
+        former: Vec::new(),
         is_flattened: false,
         is_insecure: false,
     }

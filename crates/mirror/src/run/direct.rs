@@ -95,7 +95,7 @@ pub async fn direct(
     let published = publish(content, &blobs, target, BTreeMap::new(), limits, progress).await;
     let mirror = &setup.set.mirror;
     let mut outcome = Outcome::of(content, published, target, mirror, limits)?;
-    outcome.results.add(&prepared.known, target, mirror)?;
+    outcome.results.remember(&prepared.known, target, mirror)?;
     let signatures = prepared.releases.signatures.iter();
     let files = signatures.map(|it| (it.file_name(), it.config_map()));
     outcome.results.signatures = files.collect();

@@ -29,7 +29,7 @@ pub use explain::{mapping, publication_mapping, reasons};
 pub use pack::{Archives, Planned, pack, plan};
 pub use prepare::{Prepared, prepare};
 pub use push::push_catalogs;
-pub use unpack::{Publication, Unpacked, open, unpack};
+pub use unpack::{Publication, Unpacked, names_of, open, unpack};
 
 /// What a run is given.
 #[derive(Debug, Clone, Copy)]

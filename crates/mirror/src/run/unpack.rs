@@ -22,7 +22,7 @@ use crate::names;
 use crate::operators::{Original, folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
 use crate::publish::{Target, publish};
-use crate::results::Copied;
+use crate::results::{self, Copied};
 
 /// Units: bytes. A reference is shorter.
 const BASE_LIMIT_BYTES: u64 = 4096;
@@ -115,6 +115,8 @@ pub async fn unpack(
     let published = publish(&content, &set, target, held, limits, progress).await;
     let mirror = &set.metadata().past_mirror.mirror;
     let mut outcome = Outcome::of(&content, published, target, mirror, limits)?;
+    let former = set.former_images()?;
+    outcome.results.remember(&former, target, mirror)?;
     outcome.results.signatures = blocking({
         let set = set.clone();
         move || signatures(&set)
@@ -155,6 +157,14 @@ pub async fn unpack(
     });
     outcome.results.charts = charts.collect();
     Ok(outcome)
+}
+
+/// What clusters are told of images that this set and former ones have carried to a target, which is not asked.
+///
+/// Errors: Invalid – the metadata has names that are none, or that do not fit into the target.
+pub fn names_of(set: &Set, target: &Target) -> Result<results::Outcome, Error> {
+    let mirror = &set.metadata().past_mirror.mirror;
+    results::Outcome::of(&set.all_images()?, target, mirror)
 }
 
 /// Blocking.

@@ -272,6 +272,17 @@ async fn archives_carry_what_is_new_and_nothing_is_sent_twice() {
         2,
         "one new bundle of each package"
     );
+    assert_eq!(
+        outcome.results.former.len(),
+        4,
+        "policies name these, too: they take the place of the first ones"
+    );
+    let told = run::names_of(&Set::open(&second).unwrap(), &target.target()).unwrap();
+    assert_eq!(
+        told.images.len(),
+        6,
+        "of both runs, without sending anything"
+    );
     // What was the head when the first archive was made stays.
     let expected = [
         "other.v1.1.0",

@@ -11,14 +11,15 @@ mod push;
 mod send;
 mod source;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Error;
 
+use crate::Credentials;
 use crate::resolve::Resolver;
-use crate::{Credentials, trust};
+use crate::trust::{self, Unchecked};
 use access::Access;
 
 pub use list::referrers_tag;
@@ -39,6 +40,8 @@ pub struct ClientOptions {
     pub ca_pem: Option<Vec<u8>>,
     /// Whether any certificate is accepted, and plain HTTP where a registry speaks no TLS.
     pub insecure: bool,
+    /// The same for single registries: hosts with their ports. Any certificate is accepted on all ports of such a host.
+    pub insecure_registries: BTreeSet<String>,
     /// Whether the registries speak plain HTTP and nothing else.
     pub plain_http: bool,
     /// How often a request is sent at most; nothing for a patient client.
@@ -57,6 +60,7 @@ struct Shared {
     uploads: reqwest::Client,
     credentials: Credentials,
     insecure: bool,
+    insecure_registries: BTreeSet<String>,
     plain_http: bool,
     attempts: u32,
     /// Until when registries want to be left alone.
@@ -74,7 +78,13 @@ impl Client {
     ///
     /// Errors: Invalid – `ca_pem` holds no certificate; Internal – the HTTP client cannot be built.
     pub fn new(options: ClientOptions) -> Result<Self, Error> {
-        let tls = trust::client_config(options.ca_pem.as_deref(), options.insecure)?;
+        let unchecked = if options.insecure {
+            Unchecked::Everybody
+        } else {
+            let registries = options.insecure_registries.iter();
+            Unchecked::Hosts(registries.map(|it| host(it).to_owned()).collect())
+        };
+        let tls = trust::client_config(options.ca_pem.as_deref(), unchecked)?;
         let build = |timeout: Option<Duration>| {
             let builder = reqwest::Client::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -92,6 +102,7 @@ impl Client {
             uploads: build(None)?,
             credentials: options.credentials,
             insecure: options.insecure,
+            insecure_registries: options.insecure_registries,
             plain_http: options.plain_http,
             attempts: options.attempts.unwrap_or(send::ATTEMPTS).max(1),
             rests: Mutex::default(),
@@ -101,9 +112,13 @@ impl Client {
         })))
     }
 
-    /// Whether registries need no certificate that is trusted here.
-    pub fn is_insecure(&self) -> bool {
-        self.0.insecure || self.0.plain_http
+    /// Whether the registry needs no certificate that is trusted here.
+    pub fn is_insecure(&self, registry: &str) -> bool {
+        self.0.plain_http || self.may_be_plain(registry)
+    }
+
+    fn may_be_plain(&self, registry: &str) -> bool {
+        self.0.insecure || self.0.insecure_registries.contains(registry)
     }
 
     /// Whether the registry finds blobs itself; nothing while that is not known.
@@ -117,5 +132,15 @@ impl Client {
         let mounting = self.0.mounting.lock();
         let mut mounting = mounting.unwrap_or_else(PoisonError::into_inner);
         mounting.insert(registry.to_owned(), does);
+    }
+}
+
+/// Without the port; an IPv6 address without its brackets.
+fn host(registry: &str) -> &str {
+    let bracketed = registry.strip_prefix('[').and_then(|it| it.split_once(']'));
+    match (bracketed, registry.rsplit_once(':')) {
+        (Some((address, _)), _) => address,
+        (None, Some((host, _))) => host,
+        (None, None) => registry,
     }
 }

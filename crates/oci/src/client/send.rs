@@ -113,7 +113,7 @@ impl Client {
         if self.0.plain_http {
             return Ok("http");
         }
-        if !self.0.insecure {
+        if !self.may_be_plain(registry) {
             return Ok("https");
         }
         let known = |client: &Self| {

@@ -310,6 +310,27 @@ async fn uploads_to_another_host_are_refused() {
 }
 
 #[tokio::test]
+async fn single_registries_may_be_without_tls() {
+    let answers = |_| vec![answer("200 OK", "Content-Type: text/plain\r\n", MANIFEST)];
+    let (plain, other) = (Wire::start(answers).await, Wire::start(answers).await);
+    let client = Client::new(ClientOptions {
+        insecure_registries: [plain.address.to_string()].into(),
+        attempts: Some(1),
+        ..ClientOptions::default()
+    })
+    .unwrap();
+    let manifest = client.pull_manifest(&reference(&plain, ":t")).await;
+    assert_eq!(manifest.unwrap().bytes, MANIFEST);
+    let refused = client.pull_manifest(&reference(&other, ":t")).await;
+    assert!(
+        matches!(refused, Err(Error::Unavailable { .. })),
+        "{refused:?}"
+    );
+    assert!(client.is_insecure(&plain.address.to_string()));
+    assert!(!client.is_insecure(&other.address.to_string()));
+}
+
+#[tokio::test]
 async fn a_registry_that_finds_blobs_itself_is_not_asked_about_each() {
     let wire = Wire::start(|base| {
         let upload = format!("Location: {base}/v2/a/b/blobs/uploads/1\r\n");

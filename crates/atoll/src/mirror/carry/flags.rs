@@ -41,6 +41,9 @@ pub(crate) struct Arguments {
     /// Tell what would be carried, and write mapping.txt; for a registry, write pruning-plan.json as well
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Write policies and mapping of all that archives have carried, and carry nothing
+    #[arg(long, requires = "from")]
+    pub(super) manifests_only: bool,
     /// Tell why the bundles and images of that name are carried; a part of the name will do
     #[arg(long, value_name = "NAME")]
     pub(super) why: Option<String>,

@@ -1,5 +1,7 @@
 //! What people are told of a run, and the files that it leaves.
 
+use std::path::PathBuf;
+
 use ::mirror::content::Wanted;
 use ::mirror::progress::Amount;
 use ::mirror::results::{self, Forms};
@@ -36,15 +38,24 @@ impl Arguments {
         Ok(())
     }
 
-    pub(super) fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
+    /// Writes what clusters need; into which folder.
+    pub(super) fn write_results(
+        &self,
+        setup: Setup<'_>,
+        outcome: &results::Outcome,
+    ) -> Result<PathBuf, model::Error> {
         let forms = Forms {
             mirror_sets: self.all_results,
             cluster_catalogs: self.all_results,
             registries_conf: self.all_results,
         };
-        let files = results::files(&outcome.results, forms)?;
+        let files = results::files(outcome, forms)?;
         let time = u64::try_from(setup.now).unwrap_or_default();
-        let folder = results::write(&self.dir, time, &files, &outcome.results.charts)?;
+        results::write(&self.dir, time, &files, &outcome.charts)
+    }
+
+    pub(super) fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
+        let folder = self.write_results(setup, &outcome.results)?;
         let Amount { items, bytes } = outcome.sent;
         terminal::say(&format!(
             "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",

@@ -19,6 +19,14 @@ impl Arguments {
         let from = from.to_owned();
         let opened = tokio::task::spawn_blocking(move || Set::open(&from)).await;
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
+        if self.manifests_only {
+            let folder = self.write_results(setup, &run::names_of(&set, target)?)?;
+            terminal::say(&format!(
+                "nothing was carried; what clusters need is in {}",
+                folder.display()
+            ));
+            return Ok(());
+        }
         let mut publication = match run::open(set, target, self.is_checked()).await? {
             Unpacked::Nothing(reason) => {
                 terminal::say(reason);

@@ -1,14 +1,39 @@
 //! The images of a set.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::mirror_metadata::{Association, Metadata};
-use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Reference, Repository, Tag, media_type};
+use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository, media_type};
 
 use super::Set;
 use crate::archive::name;
 use crate::content::{Blob, Content, Image, Origin, Wanted, Why};
+
+/// The image that the metadata means; nothing for a part of an index.
+fn image(association: &Association) -> Result<Option<Image>, Error> {
+    let wrong = |e: Error| wrong(association, &e);
+    if association.name.parse::<Digest>().is_ok() {
+        return Ok(None);
+    }
+    let wanted = Wanted {
+        source: association.name.parse().map_err(wrong)?,
+        repository: association.path.parse().map_err(wrong)?,
+        tag: association.tag_symlink.parse().map_err(wrong)?,
+        kind: association.kind,
+        why: vec![Why::Archive],
+        platforms: Vec::new(),
+        may_be_missing: false,
+    };
+    let digest = association.id.parse().map_err(wrong)?;
+    Ok(Some(Image { wanted, digest }))
+}
+
+fn wrong(association: &Association, error: &Error) -> Error {
+    let image = format!("image {} in the metadata", association.name);
+    Error::invalid(image, error.to_string())
+}
 
 impl Set {
     /// The images of the run in the order in which they are read from front to back. Blobs that [`Self::blob`] does not
@@ -68,42 +93,41 @@ impl Set {
         spots.map(|spot| (spot.file, spot.offset)).max()
     }
 
+    /// The images that former runs have carried, and that are still wanted.
+    ///
+    /// Errors: Invalid – the metadata has names that are none.
+    pub fn former_images(&self) -> Result<Vec<Image>, Error> {
+        let own = self.metadata.past_mirror.associations.iter();
+        let own: BTreeSet<_> = own.map(|it| (&it.name, &it.path)).collect();
+        let past = self.metadata.past_associations.iter();
+        let past = past.filter(|it| !own.contains(&(&it.name, &it.path)));
+        past.filter_map(|it| image(it).transpose()).collect()
+    }
+
+    /// The images of this run and of former ones.
+    ///
+    /// Errors: as [`Self::former_images`].
+    pub fn all_images(&self) -> Result<Vec<Image>, Error> {
+        let past = self.metadata.past_associations.iter();
+        past.filter_map(|it| image(it).transpose()).collect()
+    }
+
     fn add(&self, association: &Association, content: &mut Content) -> Result<(), Error> {
-        let Association {
-            name,
-            path,
-            id,
-            tag_symlink,
-            kind,
-            ..
-        } = association;
-        let wrong =
-            |e: Error| Error::invalid(format!("image {name} in the metadata"), e.to_string());
-        let digest: Digest = id.parse().map_err(wrong)?;
-        let repository: Repository = path.parse().map_err(wrong)?;
-        if !content.manifests.contains_key(&digest) {
-            let manifest = self.manifest(&repository, &digest).map_err(wrong)?;
-            content.manifests.insert(digest.clone(), manifest);
+        let wrong = |e: Error| wrong(association, &e);
+        let digest: Digest = association.id.parse().map_err(wrong)?;
+        let repository: Repository = association.path.parse().map_err(wrong)?;
+        if let Entry::Vacant(free) = content.manifests.entry(digest) {
+            let manifest = self.manifest(&repository, free.key()).map_err(wrong)?;
+            free.insert(manifest);
         }
-        // A part of an index.
-        if name.parse::<Digest>().is_ok() {
+        let Some(image) = image(association)? else {
             return Ok(());
-        }
-        let source: Reference = name.parse().map_err(wrong)?;
-        let tag: Tag = tag_symlink.parse().map_err(wrong)?;
-        if !self.has_link(&name::manifest(&repository, &tag)) {
-            return Err(wrong(Error::not_found("tag", &tag)));
-        }
-        let wanted = Wanted {
-            source,
-            repository,
-            tag,
-            kind: *kind,
-            why: vec![Why::Archive],
-            platforms: Vec::new(),
-            may_be_missing: false,
         };
-        content.images.push(Image { wanted, digest });
+        let tag = &image.wanted.tag;
+        if !self.has_link(&name::manifest(&repository, tag)) {
+            return Err(wrong(Error::not_found("tag", tag)));
+        }
+        content.images.push(image);
         Ok(())
     }
 
