@@ -109,7 +109,8 @@ impl Content {
     ///
     /// Errors: when overlays overlap or reach over the end.
     pub fn overlaid(base: &Piece, mut overlays: Vec<Overlay>) -> Result<Self, Overlap> {
-        overlays.sort_by_key(|overlay| overlay.start);
+        // An empty one lies before another that begins there.
+        overlays.sort_by_key(|overlay| (overlay.start, overlay.piece.length()));
         let mut content = Self::new();
         for Overlay { start, piece } in overlays {
             let length = piece.length();
@@ -293,6 +294,16 @@ mod tests {
             .unwrap();
         let read: Result<Vec<Bytes>, _> = runtime.block_on(content.stream(()).try_collect());
         assert!(read.is_err());
+    }
+
+    #[test]
+    fn an_empty_overlay_may_lie_where_another_begins() {
+        let overlays = [b"xy".as_slice(), b""].map(|bytes| Overlay {
+            start: 1,
+            piece: memory(bytes),
+        });
+        let content = Content::overlaid(&memory(b"abcd"), overlays.to_vec()).unwrap();
+        assert_eq!(collect(content), b"axyd");
     }
 
     proptest! {
