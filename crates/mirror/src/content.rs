@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use model::mirror_metadata::ImageType;
-use oci::{Digest, Manifest, Reference, Repository, Tag};
+use oci::{Digest, Manifest, Reference, Repository, Tag, Target};
+
+use crate::attached;
 
 /// An image that is wanted, before anybody looked at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +101,13 @@ pub struct Content {
 }
 
 impl Wanted {
+    /// Whether the target has it under the tag by which it is named, so that it is found by it. What is attached to images is
+    /// found by their digests.
+    pub fn is_known_by_tag(&self) -> bool {
+        self.source.target() == Target::Tag(self.tag.clone())
+            && attached::subject(self.tag.as_str()).is_none()
+    }
+
     /// Takes over the reasons of the same image, and what they want of it.
     pub(crate) fn join(&mut self, other: Self) {
         self.may_be_missing &= other.may_be_missing;

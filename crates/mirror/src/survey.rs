@@ -9,7 +9,6 @@ use model::Error;
 use oci::{Client, Descriptor, Digest, Kind, Manifest, Reference, media_type};
 
 use crate::content::{Blob, Content, Image, Origin, Wanted};
-use crate::operators::name_by_digest;
 use crate::progress::{Amount, Phase, Progress};
 
 /// How deep indexes may lie in each other.
@@ -128,7 +127,7 @@ fn parts(manifest: &Manifest, wanted: &Wanted) -> Vec<Digest> {
 
 impl Content {
     /// Adds an image with its manifests, the first of which is its own.
-    fn add(&mut self, mut wanted: Wanted, manifests: Vec<Manifest>) {
+    fn add(&mut self, wanted: Wanted, manifests: Vec<Manifest>) {
         let origin = Origin {
             registry: wanted.source.registry.clone(),
             repository: wanted.source.repository.clone(),
@@ -144,7 +143,6 @@ impl Content {
             }
             self.manifests.insert(manifest.digest.clone(), manifest);
         }
-        name_by_digest(&mut wanted, &digest);
         self.images.push(Image { wanted, digest });
     }
 

@@ -15,7 +15,7 @@ use std::path::Path;
 use ::mirror::config::{self, Configuration};
 use ::mirror::progress::Progress;
 use ::mirror::publish::Limits;
-use ::mirror::run::Setup;
+use ::mirror::run::{CatalogForm, Setup};
 use ::mirror::workspace::Workspace;
 use model::image_set::ImageSet;
 use service::Error;
@@ -42,6 +42,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 impl Arguments {
+    fn catalog_form(&self) -> CatalogForm {
+        if self.skip_image_pin {
+            CatalogForm::Tagged
+        } else {
+            CatalogForm::Pinned
+        }
+    }
+
     async fn carry(
         &self,
         destination: &Destination,
@@ -79,6 +87,7 @@ impl Arguments {
             },
             skip_missing: self.skip_missing,
             with_attached: !self.remove_signatures,
+            catalogs: self.catalog_form(),
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress: &progress,

@@ -6,7 +6,7 @@ use ::mirror::older::{self, Copy, Loaded};
 use ::mirror::progress::Progress;
 use ::mirror::publish::Limits;
 use ::mirror::results::{self, File, Forms};
-use ::mirror::run::Setup;
+use ::mirror::run::{CatalogForm, Setup};
 use clap::{Args, Subcommand};
 use model::image_set::ImageSet;
 use oci::{Reference, Repository};
@@ -166,6 +166,7 @@ impl How {
             },
             skip_missing: false,
             with_attached: false,
+            catalogs: CatalogForm::default(),
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress,

@@ -6,7 +6,7 @@ use ::mirror::config::{self, Configuration};
 use ::mirror::deletion::{self, List, Planned};
 use ::mirror::progress::Progress;
 use ::mirror::publish::{Limits, Target};
-use ::mirror::run::Setup;
+use ::mirror::run::{CatalogForm, Setup};
 use clap::Args;
 use model::image_set::{ImageSet, Mirror};
 use service::Error;
@@ -100,6 +100,7 @@ impl Arguments {
             },
             skip_missing: false,
             with_attached: false,
+            catalogs: CatalogForm::default(),
             workspace: &folder,
             now: service::clock::now().timestamp(),
             progress,

@@ -97,10 +97,6 @@ static FLAGS: &[Flag] = &[
         "rebuild-catalogs",
         AlwaysOn("name the catalog in additionalImages to carry it as it is"),
     ),
-    switch(
-        "skip-image-pin",
-        Refused("catalogs name their images by digest here"),
-    ),
     switch("manifests-only", Is("manifests-only")),
     switch(
         "build-catalog-cache",
@@ -319,6 +315,7 @@ mod tests {
                 "m --dest-skip-tls",
             ),
             ("m --rebuild-catalogs=true --skip-cleanup", "m"),
+            ("m --skip-image-pin=true", "m --skip-image-pin"),
             (
                 "m list operators --version 4.20",
                 "m list operators --version 4.20",
@@ -336,7 +333,10 @@ mod tests {
     fn what_is_not_known_is_told() {
         for (line, expected) in [
             ("m --v1 --v2", "mutually exclusive"),
-            ("m --skip-image-pin", "--skip-image-pin is not known here"),
+            (
+                "m --build-catalog-cache",
+                "--build-catalog-cache is not known here",
+            ),
             ("m --rebuild-catalogs=false", "additionalImages"),
             ("m --policy", "flag needs an argument: --policy"),
             ("m --dry-run=maybe", "--dry-run: "),

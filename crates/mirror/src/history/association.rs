@@ -31,7 +31,7 @@ pub(super) fn associations(
         for manifest in manifests.into_iter().rev() {
             let is_image = manifest.digest == image.digest;
             let (name, tag) = if is_image {
-                (image.pinned().to_string(), image.wanted.tag.to_string())
+                (name(image), image.wanted.tag.to_string())
             } else {
                 (manifest.digest.to_string(), String::new())
             };
@@ -52,6 +52,17 @@ pub(super) fn associations(
     Ok(found)
 }
 
+/// By which metadata calls an image: by digest, except where a catalog in the target names it by tag. Source: the peer.
+fn name(image: &Image) -> String {
+    let wanted = &image.wanted;
+    let is_of_catalog = Section::of(wanted.kind) == Some(Section::Operator);
+    if is_of_catalog && wanted.is_known_by_tag() {
+        wanted.source.to_string()
+    } else {
+        image.pinned().to_string()
+    }
+}
+
 /// Whether metadata tells of the image.
 pub(super) fn is_remembered(image: &Image) -> bool {
     Section::of(image.wanted.kind).is_some()
@@ -66,14 +77,29 @@ pub(super) fn key(image: &Image, target: Option<&Target>) -> Result<Key, Error> 
 
 /// The key of an association.
 pub(super) fn key_of(association: &Association) -> Key {
-    let Association {
-        name, tag_symlink, ..
-    } = association;
     (
-        name.clone(),
+        pinned(association),
         place_of(association).to_owned(),
-        tag_symlink.clone(),
+        association.tag_symlink.clone(),
     )
+}
+
+/// The source by digest, whatever it is called.
+fn pinned(association: &Association) -> String {
+    let Association { name, id, .. } = association;
+    if name.contains('@') || is_part(association) {
+        return name.clone();
+    }
+    format!("{}@{id}", repository_of(name))
+}
+
+/// Of a reference, without tag and digest.
+pub(super) fn repository_of(reference: &str) -> &str {
+    let named = reference
+        .split_once('@')
+        .map_or(reference, |(named, _)| named);
+    let tag = named.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'));
+    tag.map_or(named, |(repository, _)| repository)
 }
 
 /// Where images of that repository go: into an archive, or to a target.

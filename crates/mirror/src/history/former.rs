@@ -172,14 +172,15 @@ impl Former {
         for wanted in run.failed {
             let place = association::place(&wanted.repository, run.target)?;
             sources.insert((
-                repository(&wanted.source.to_string()),
+                association::repository_of(&wanted.source.to_string()).to_owned(),
                 place,
                 wanted.tag.to_string(),
             ));
         }
         let is_wanted = |it: &&Association| {
             let key = association::key_of(it);
-            keys.contains(&key) || sources.contains(&(repository(&key.0), key.1, key.2))
+            keys.contains(&key)
+                || sources.contains(&(association::repository_of(&key.0).to_owned(), key.1, key.2))
         };
         let past = self.metadata.iter().flat_map(|it| &it.past_associations);
         let (kept, others): (Vec<&Association>, Vec<_>) =
@@ -249,13 +250,4 @@ fn carried(kept: &[&Association]) -> BTreeSet<Digest> {
     });
     // What is no digest names nothing that could be left out.
     digests.filter_map(|digest| digest.parse().ok()).collect()
-}
-
-/// Of a reference, without tag and digest.
-fn repository(reference: &str) -> String {
-    let named = reference
-        .split_once('@')
-        .map_or(reference, |(named, _)| named);
-    let tag = named.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'));
-    tag.map_or(named, |(repository, _)| repository).to_owned()
 }

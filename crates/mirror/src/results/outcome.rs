@@ -13,6 +13,7 @@ use super::Copied;
 use crate::content::{Content, Image};
 use crate::names;
 use crate::publish::{Published, Target};
+use crate::section::Section;
 
 /// What a run has put into a target.
 #[derive(Debug, Clone, Default)]
@@ -102,6 +103,12 @@ impl Outcome {
         Ok(())
     }
 
+    /// Whether catalogs name images by tag: clusters are led to those by tag policies alone.
+    pub fn names_by_tag(&self) -> bool {
+        let mut images = self.all_images();
+        images.any(|it| it.is_tagged && Section::of(it.kind) == Some(Section::Operator))
+    }
+
     /// All that policies are about.
     pub(super) fn all_images(&self) -> impl Iterator<Item = &Mirrored> {
         self.images.iter().chain(&self.former)
@@ -130,7 +137,7 @@ fn mirrored<'a>(
                 ..target.place(&wanted.repository)?
             },
             kind: wanted.kind,
-            is_tagged: tagged.contains(&by_tag),
+            is_tagged: wanted.is_known_by_tag() || tagged.contains(&by_tag),
         })
     });
     mirrored.collect()

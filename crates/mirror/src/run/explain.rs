@@ -73,7 +73,7 @@ fn of<'a>(
             source: image.pinned(),
             destination: place(&wanted.repository, &wanted.tag)?,
             kind: wanted.kind,
-            is_tagged: wanted.source.digest.is_none(),
+            is_tagged: wanted.is_known_by_tag(),
         });
     }
     for (name, repository, tag) in catalogs {

@@ -44,11 +44,22 @@ pub struct Setup<'a> {
     pub skip_missing: bool,
     /// Whether what is attached to images is carried with them: signatures, attestations, lists of components.
     pub with_attached: bool,
+    pub catalogs: CatalogForm,
     /// For what is temporary; it exists.
     pub workspace: &'a Path,
     /// Units: seconds since 1970.
     pub now: i64,
     pub progress: &'a Progress,
+}
+
+/// How catalogs of operators come into a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CatalogForm {
+    /// With what is chosen of them. All images are named by digest: clusters are led to them by policies of any kind.
+    #[default]
+    Pinned,
+    /// With what is chosen of them. Images are named as their source names them, and those by tag have it in the target.
+    Tagged,
 }
 
 /// What a run did.

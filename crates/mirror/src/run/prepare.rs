@@ -10,7 +10,7 @@ use catalog::cache::Cache;
 use model::Error;
 use model::image_set::Mirror;
 
-use super::Setup;
+use super::{CatalogForm, Setup};
 use crate::attached::attach;
 use crate::content::{Content, Image, Wanted};
 use crate::gather::{self, Catalog, gather};
@@ -84,6 +84,11 @@ pub async fn prepare(
         mut content,
         mut failed,
     } = surveyed;
+    if setup.catalogs == CatalogForm::Pinned {
+        for Image { wanted, digest } in &mut content.images {
+            operators::name_by_digest(wanted, digest);
+        }
+    }
     known.extend(former.take_known(&mut content, target)?);
     if setup.with_attached {
         let attached = attach(client, &mut content, setup.limits.parallel, progress).await;
@@ -98,7 +103,11 @@ pub async fn prepare(
     if !setup.limits.goes_on && !failed.is_empty() {
         return Err(all_of(&failed));
     }
-    let pins = pins(content.images.iter().chain(&known));
+    notes.extend(clashes(content.images.iter().chain(&known)));
+    let pins = match setup.catalogs {
+        CatalogForm::Pinned => pins(content.images.iter().chain(&known)),
+        CatalogForm::Tagged => BTreeMap::new(),
+    };
     let mut catalogs = Vec::new();
     for (number, catalog) in gathered.catalogs.into_iter().enumerate() {
         let opened = &catalog.opened;
@@ -153,6 +162,25 @@ fn all_of(failed: &[(Wanted, Error)]) -> Error {
         lines.push(format!("and {others} others"));
     }
     Error::invalid("images that cannot be carried", lines.join("\n"))
+}
+
+/// Tells of different images that have one name in the target.
+fn clashes<'a>(images: impl Iterator<Item = &'a Image>) -> Vec<String> {
+    let mut first = BTreeMap::new();
+    let mut notes = Vec::new();
+    for image in images {
+        let Wanted {
+            repository, tag, ..
+        } = &image.wanted;
+        let other: &Image = first.entry((repository, tag)).or_insert(image);
+        if other.digest != image.digest {
+            notes.push(format!(
+                "{} and {} have the same name in the target, {repository}:{tag}, which one of them loses",
+                other.wanted.source, image.wanted.source
+            ));
+        }
+    }
+    notes
 }
 
 /// Images that catalogs name by tag, by digest.

@@ -10,6 +10,7 @@ mod charts;
 mod deletion;
 mod faults;
 mod faulty;
+mod forms;
 mod graph;
 mod history;
 mod older;

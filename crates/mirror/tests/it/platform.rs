@@ -8,7 +8,7 @@ use mirror::history::{Former, Store};
 use mirror::platform::Sources;
 use mirror::progress::Progress;
 use mirror::publish::Limits;
-use mirror::run::{self, Outcome, Planned, Setup};
+use mirror::run::{self, CatalogForm, Outcome, Planned, Setup};
 use model::image_set::{ImageSet, Storage};
 use oci::Digest;
 use serde_json::{Value, json};
@@ -112,6 +112,7 @@ impl Platform {
             },
             skip_missing: false,
             with_attached: false,
+            catalogs: CatalogForm::default(),
             workspace: self.folder.path(),
             now: 1_795_241_937,
             progress,

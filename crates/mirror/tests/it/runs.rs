@@ -11,7 +11,7 @@ use mirror::history::{Former, Store};
 use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::publish::{Limits, Target};
-use mirror::run::{self, Direct, Outcome, Planned, Setup, Unpacked};
+use mirror::run::{self, CatalogForm, Direct, Outcome, Planned, Setup, Unpacked};
 use mirror::updates;
 use model::image_set::{self, ImageSet};
 use oci::image::Place;
@@ -161,6 +161,7 @@ pub(crate) fn setup<'a>(
         },
         skip_missing: false,
         with_attached: true,
+        catalogs: CatalogForm::default(),
         workspace,
         now: 1_795_241_937,
         progress,

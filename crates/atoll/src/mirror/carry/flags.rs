@@ -59,6 +59,9 @@ pub(crate) struct Arguments {
     /// Leave behind what is attached to images: signatures, attestations, lists of components
     #[arg(long)]
     pub(super) remove_signatures: bool,
+    /// Let catalogs name images by tag where their sources do, instead of by digest
+    #[arg(long)]
+    pub(super) skip_image_pin: bool,
     /// Transfers at a time
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,

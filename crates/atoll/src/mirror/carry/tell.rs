@@ -49,6 +49,11 @@ impl Arguments {
             cluster_catalogs: self.all_results,
             registries_conf: self.all_results,
         };
+        if outcome.names_by_tag() && !self.all_results {
+            terminal::problem(
+                "catalogs name images by tag: clusters find these in the target by the ImageTagMirrorSet that --all-results writes",
+            );
+        }
         let files = results::files(outcome, forms)?;
         let time = u64::try_from(setup.now).unwrap_or_default();
         results::write(&self.dir, time, &files, &outcome.charts)

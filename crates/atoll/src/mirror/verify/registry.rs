@@ -4,7 +4,7 @@ use ::mirror::history::Store;
 use ::mirror::presence::{self, Expected, Report};
 use ::mirror::progress::Progress;
 use ::mirror::publish::{Limits, Target};
-use ::mirror::run::Setup;
+use ::mirror::run::{CatalogForm, Setup};
 use serde_json::{Value, json};
 use service::Error;
 
@@ -75,6 +75,7 @@ impl Arguments {
             },
             skip_missing: false,
             with_attached: false,
+            catalogs: CatalogForm::default(),
             workspace: &self.dir,
             now: service::clock::now().timestamp(),
             progress,
