@@ -43,7 +43,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 impl Arguments {
     fn catalog_form(&self) -> CatalogForm {
-        if self.skip_image_pin {
+        if self.keep_catalogs {
+            CatalogForm::Original
+        } else if self.skip_image_pin {
             CatalogForm::Tagged
         } else {
             CatalogForm::Pinned

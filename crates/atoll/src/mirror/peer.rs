@@ -44,11 +44,9 @@ enum Meaning {
     Nothing,
     /// It is not known here. Why, or what to do.
     Refused(&'static str),
-    /// Only being switched off is refused.
-    AlwaysOn(&'static str),
 }
 
-use Meaning::{AlwaysOn, Is, Not, Nothing, Refused};
+use Meaning::{Is, Not, Nothing, Refused};
 
 const fn switch(name: &'static str, meaning: Meaning) -> Flag {
     Flag {
@@ -93,10 +91,7 @@ static FLAGS: &[Flag] = &[
     value("workspace", Is("dir")),
     switch("src-tls-verify", Not("source-skip-tls")),
     switch("dest-tls-verify", Not("dest-skip-tls")),
-    switch(
-        "rebuild-catalogs",
-        AlwaysOn("name the catalog in additionalImages to carry it as it is"),
-    ),
+    switch("rebuild-catalogs", Not("keep-catalogs")),
     switch("manifests-only", Is("manifests-only")),
     switch(
         "build-catalog-cache",
@@ -272,13 +267,13 @@ impl Flag {
             return match self.meaning {
                 Is(other) => Ok(vec![format!("--{other}"), given.to_owned()]),
                 Refused(why) => Err(refused(why)),
-                Not(_) | Nothing | AlwaysOn(_) => Ok(Vec::new()),
+                Not(_) | Nothing => Ok(Vec::new()),
             };
         }
         let is_on = given.map_or(Ok(true), |given| is_on(name, &given))?;
         match (self.meaning, is_on) {
             (Is(other), true) | (Not(other), false) => Ok(vec![format!("--{other}")]),
-            (Refused(why), true) | (AlwaysOn(why), false) => Err(refused(why)),
+            (Refused(why), true) => Err(refused(why)),
             _ => Ok(Vec::new()),
         }
     }
@@ -316,6 +311,7 @@ mod tests {
             ),
             ("m --rebuild-catalogs=true --skip-cleanup", "m"),
             ("m --skip-image-pin=true", "m --skip-image-pin"),
+            ("m --rebuild-catalogs=false", "m --keep-catalogs"),
             (
                 "m list operators --version 4.20",
                 "m list operators --version 4.20",
@@ -337,7 +333,6 @@ mod tests {
                 "m --build-catalog-cache",
                 "--build-catalog-cache is not known here",
             ),
-            ("m --rebuild-catalogs=false", "additionalImages"),
             ("m --policy", "flag needs an argument: --policy"),
             ("m --dry-run=maybe", "--dry-run: "),
         ] {

@@ -33,7 +33,7 @@ pub struct Base<'a> {
 /// An image that was made.
 #[derive(Debug)]
 pub struct Derived {
-    /// The index, and after it its images.
+    /// The index or only manifest, and after it those of its parts.
     pub manifests: Vec<Manifest>,
     /// What has to be there besides the original's layers, with where it is.
     pub blobs: Vec<(Descriptor, BlobSource)>,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::archive::{Extra, Set};
 use crate::blobs::Blobs;
 use crate::content::{Blob, Origin};
-use crate::derive::Base;
+use crate::derive::{Base, Derived};
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;
@@ -139,6 +139,16 @@ impl Original {
             });
         }
         Ok(extras)
+    }
+
+    /// As it is.
+    pub fn image(&self) -> Derived {
+        let root = self.manifests.get(&self.root).into_iter();
+        let parts = self.manifests.values().filter(|it| it.digest != self.root);
+        Derived {
+            manifests: root.chain(parts).cloned().collect(),
+            blobs: Vec::new(),
+        }
     }
 
     /// As others are made of it.

@@ -1,4 +1,4 @@
-//! Smaller catalogs into the target.
+//! Catalogs into the target.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +8,7 @@ use model::mirror_metadata::ImageType;
 use oci::{Reference, Repository, Tag};
 use serde_json::Value;
 
-use super::{Setup, derived};
+use super::{CatalogForm, Setup, derived};
 use crate::content::{Wanted, Why};
 use crate::operators::{self, Original};
 use crate::progress::Amount;
@@ -29,7 +29,7 @@ pub(super) struct Item<'a> {
     pub(super) template: Option<&'a Value>,
 }
 
-/// Makes the image of the smaller catalog and sends it; what was sent.
+/// Sends the catalog in the form that the run has: as it is, or an image that is made of the smaller one. What was sent.
 ///
 /// Errors: Invalid – the original is no image of a catalog; those of source and target.
 pub(super) async fn put(
@@ -41,7 +41,12 @@ pub(super) async fn put(
     let folder = tempfile::tempdir_in(scratch)
         .map_err(|e| Error::internal("making a temporary folder", e))?;
     let Item { original, .. } = item;
-    let rebuilt = operators::rebuild(original.base(), item.index, folder.path()).await?;
+    let image = match setup.catalogs {
+        CatalogForm::Original => original.image(),
+        CatalogForm::Pinned | CatalogForm::Tagged => {
+            operators::rebuild(original.base(), item.index, folder.path()).await?
+        }
+    };
     let place = Reference {
         tag: Some(item.tag.clone()),
         ..target.place(item.repository)?
@@ -56,7 +61,7 @@ pub(super) async fn put(
         platforms: Vec::new(),
         may_be_missing: false,
     };
-    let put = derived::put(setup, rebuilt, wanted, original, BTreeMap::new(), target);
+    let put = derived::put(setup, image, wanted, original, BTreeMap::new(), target);
     let (_, sent) = put.await?;
     let catalog = results::Catalog {
         name: item.name.to_owned(),

@@ -1,4 +1,4 @@
-//! Images that were made of others, into the target.
+//! Images that were made of others, or are these themselves, into the target.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::derive::Derived;
 use crate::progress::Amount;
 use crate::publish::{Target, publish};
 
-/// Sends an image that was made. `original` has the blobs that were taken over, and `held` says where in the target some are
+/// Sends such an image. `original` has the blobs that were taken over, and `held` says where in the target some are
 /// already. Its digest there, and what was sent.
 ///
 /// Errors: those of source and target.

@@ -60,6 +60,8 @@ pub enum CatalogForm {
     Pinned,
     /// With what is chosen of them. Images are named as their source names them, and those by tag have it in the target.
     Tagged,
+    /// As their sources have them, with packages whose images are not carried, and with their digests.
+    Original,
 }
 
 /// What a run did.

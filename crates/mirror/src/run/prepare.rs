@@ -106,7 +106,7 @@ pub async fn prepare(
     notes.extend(clashes(content.images.iter().chain(&known)));
     let pins = match setup.catalogs {
         CatalogForm::Pinned => pins(content.images.iter().chain(&known)),
-        CatalogForm::Tagged => BTreeMap::new(),
+        CatalogForm::Tagged | CatalogForm::Original => BTreeMap::new(),
     };
     let mut catalogs = Vec::new();
     for (number, catalog) in gathered.catalogs.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Catalogs in their forms: with images by digest, or as their sources name them.
+//! Catalogs in their forms: with images by digest, or as their sources name them, or as they are.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,10 @@ use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CatalogForm, Direct, Planned, Setup};
 use oci::image::Place;
+use oci::{Descriptor, Digest, Manifest, Platform, media_type};
+use serde_json::json;
 
-use crate::runs::{image_set, push_catalog, reference, setup, unpack};
+use crate::runs::{bundles_of, image_set, push_catalog, reference, setup, unpack};
 use crate::server::Server;
 
 /// What the bundles of a catalog run, as the catalog names it.
@@ -113,4 +115,60 @@ async fn archives_remember_what_is_named_by_tag() {
     let published = unpack(setup, second, &target.target()).await.unwrap();
     let policies = tag_policies(&published.unwrap().results);
     assert!(policies.contains("itms-operator-0"), "{policies}");
+}
+
+/// Gives the catalog's image an index; its digest.
+async fn push_index(source: &Server) -> Digest {
+    let catalog = reference(source, "acme/index:v1");
+    let image = source.client.pull_manifest(&catalog).await.unwrap();
+    let entry = Descriptor {
+        platform: Some(Platform::linux("amd64")),
+        ..image.descriptor()
+    };
+    let index =
+        json!({"schemaVersion": 2, "mediaType": media_type::OCI_INDEX, "manifests": [entry]});
+    let index = Manifest::parse(index.to_string().into(), None).unwrap();
+    let pushed = source.client.push_manifest(&catalog, &index).await;
+    pushed.unwrap();
+    index.digest
+}
+
+#[tokio::test]
+async fn catalogs_are_left_as_they_are() {
+    let (source, target) = (Server::start().await, Server::start().await);
+    let other = Server::start().await;
+    push_catalog(&source, 3).await;
+    let index = push_index(&source).await;
+    let (set, progress) = (image_set(&source), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let setup = Setup {
+        catalogs: CatalogForm::Original,
+        ..setup(&source, &set, folder.path(), &progress)
+    };
+    let catalog = async |server: &Server| {
+        let catalog = reference(server, "ns/acme/index:v1");
+        let digest = server.client.manifest_digest(&catalog).await.unwrap();
+        assert_eq!(digest.as_ref(), Some(&index));
+        let bundles = bundles_of(server, "ns/acme/index:v1", folder.path()).await;
+        assert_eq!(bundles.len(), 6, "also those that are not carried");
+    };
+    let former = Former::default();
+    let prepared = run::prepare(setup, &former, None).await.unwrap();
+    let direct = run::direct(setup, prepared, Direct::default(), &target.target()).await;
+    assert_eq!(direct.unwrap().results.images.len(), 5);
+    catalog(&target).await;
+
+    let prepared = run::prepare(setup, &former, None).await.unwrap();
+    let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None).unwrap() else {
+        panic!("nothing was carried yet");
+    };
+    let dest = folder.path().join("archives");
+    run::pack(setup, *archives, None, &dest).await.unwrap();
+    let set = Set::open(&dest).unwrap();
+    let published = unpack(setup, set, &other.target()).await.unwrap();
+    let results = published.unwrap().results;
+    assert_eq!(results.images.len(), 5);
+    assert!(results.names_by_tag());
+    assert_eq!(results.catalogs.len(), 1);
+    catalog(&other).await;
 }

@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     /// Let catalogs name images by tag where their sources do, instead of by digest
     #[arg(long)]
     pub(super) skip_image_pin: bool,
+    /// Put catalogs into the target as they are, also with packages whose images are not carried; images keep their tags
+    #[arg(long)]
+    pub(super) keep_catalogs: bool,
     /// Transfers at a time
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,
