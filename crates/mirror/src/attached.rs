@@ -11,13 +11,14 @@ mod lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream::StreamExt as _;
 use model::Error;
 use oci::client::referrers_tag;
 use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
 
 use self::lists::Lists;
 use crate::content::{Content, Image, Origin, Wanted, Why};
+use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
 use crate::survey::{Surveyed, survey_with};
 
@@ -35,7 +36,8 @@ pub struct Attached {
     pub refused: Vec<(Wanted, Error)>,
 }
 
-/// Adds to `content` what is attached to its images and to their parts, with at most `parallel` requests at a time.
+/// Adds to `content` what is attached to its images and to their parts, with at most `parallel` requests at a time to each
+/// registry.
 ///
 /// A source is asked for the tags of each repository once, and for each image only where it keeps lists of referrers, or its
 /// tags are too many.
@@ -163,16 +165,15 @@ impl Finder<'_> {
             .await;
         let mut found = Found::default();
         let this = &*self;
-        let looks: Vec<_> = stream::iter(subjects)
-            .map(|((origin, digest), images)| async move {
-                let looked = this.look(origin, digest).await;
-                progress.add_items(1);
-                (images, digest, looked)
-            })
-            .buffered(self.parallel.max(1))
-            .collect()
-            .await;
-        for (images, digest, looked) in looks {
+        let turns = Turns::new(self.parallel);
+        let registry = |((origin, _), _): &(&(Origin, Digest), _)| origin.registry.clone();
+        let looks = turns.work(subjects, registry, async |((origin, digest), images)| {
+            let looked = this.look(origin, digest).await;
+            progress.add_items(1);
+            (images, digest, looked)
+        });
+        let looks: BTreeMap<_, _> = looks.collect().await;
+        for (images, digest, looked) in looks.into_values() {
             for (tag, there) in looked {
                 let mut wanted = images
                     .iter()

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream::StreamExt as _;
 use model::Error;
 use oci::{Client, Digest};
 
 use crate::archive::{BlobWriter, Missing, Writer};
 use crate::content::{Blob, Origin};
+use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
 use crate::publish::Limits;
 
@@ -39,10 +40,15 @@ pub async fn fetch(
         writer: &writer,
         progress,
     };
-    let mut fetches = stream::iter(&missing)
-        .map(|blob| fetcher.blob(blob))
-        .buffer_unordered(limits.parallel.max(1));
-    while let Some(fetched) = fetches.next().await {
+    // Few blobs are asked for elsewhere after their first place has refused them: that is besides the limit of others.
+    let first = |missing: &&Missing| {
+        let places = blobs.get(&missing.digest).map(|blob| &blob.sources);
+        let first = places.and_then(|places| places.first());
+        first.map_or_else(String::new, |place| place.registry.clone())
+    };
+    let turns = Turns::new(limits.parallel);
+    let mut fetches = turns.work(&missing, first, async |missing| fetcher.blob(missing).await);
+    while let Some((_, fetched)) = fetches.next().await {
         fetched?;
         progress.add_items(1);
     }

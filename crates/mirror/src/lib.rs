@@ -18,6 +18,7 @@ mod inside;
 pub mod names;
 pub mod older;
 pub mod operators;
+mod parallel;
 pub mod platform;
 pub mod presence;
 pub mod progress;

@@ -119,7 +119,7 @@ pub async fn publish(
 /// How hard a run tries.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Transfers at a time.
+    /// Transfers at a time, with each registry.
     pub parallel: usize,
     /// Whether other images are carried after one failed.
     pub goes_on: bool,

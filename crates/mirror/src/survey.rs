@@ -4,11 +4,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream::StreamExt as _;
 use model::Error;
 use oci::{Client, Descriptor, Digest, Kind, Manifest, Reference, media_type};
 
 use crate::content::{Blob, Content, Image, Origin, Wanted};
+use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};
 
 /// How deep indexes may lie in each other.
@@ -22,8 +23,8 @@ pub struct Surveyed {
     pub failed: Vec<(Wanted, Error)>,
 }
 
-/// Asks the registries what the images consist of, at most `parallel` at a time. All failures are told, those of images
-/// that may be missing too.
+/// Asks the registries what the images consist of, each for at most `parallel` at a time. All failures are told, those of
+/// images that may be missing too.
 pub async fn survey(
     client: &Client,
     wanted: Vec<Wanted>,
@@ -47,15 +48,16 @@ pub(crate) async fn survey_with(
         client,
         manifests: Mutex::new(manifests),
     };
-    let mut looks = stream::iter(wanted)
-        .map(|wanted| async {
-            let found = known.image(&wanted).await;
-            progress.add_items(1);
-            (wanted, found)
-        })
-        .buffered(parallel.max(1));
+    let look = async |wanted: Wanted| {
+        let found = known.image(&wanted).await;
+        progress.add_items(1);
+        (wanted, found)
+    };
+    let turns = Turns::new(parallel);
+    let looks = turns.work(wanted, |it| it.source.registry.clone(), &look);
+    let looks: BTreeMap<_, _> = looks.collect().await;
     let mut surveyed = Surveyed::default();
-    while let Some((wanted, found)) = looks.next().await {
+    for (wanted, found) in looks.into_values() {
         match found {
             Ok(manifests) => surveyed.content.add(wanted, manifests),
             Err(error) => surveyed.failed.push((wanted, error)),

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::stream::{self, StreamExt as _};
+use futures_util::stream::StreamExt as _;
 use oci::{Client, Digest, Tag};
 
 use super::SUFFIXES;
 use crate::content::Origin;
+use crate::parallel::Turns;
 
 /// How many pages of a repository's tags are read at least, before its images are asked about one by one.
 const PAGES: usize = 4;
@@ -40,20 +41,20 @@ impl Lists {
                     .or_insert((reference, digest.clone()));
             }
         }
-        let mut tags = stream::iter(repositories)
-            .map(|(origin, images)| async move {
-                // As soon as the list costs more than asking for each tag, it is left.
-                let pages = PAGES.max(images * SUFFIXES.len());
-                let Origin {
-                    registry,
-                    repository,
-                } = &origin;
-                let listed = client.tags_within(registry, repository, pages).await;
-                let tags = listed.ok().flatten().map(attached);
-                (origin, tags)
-            })
-            .buffer_unordered(parallel.max(1));
-        while let Some((origin, listed)) = tags.next().await {
+        let list = async |(origin, images): (Origin, usize)| {
+            // As soon as the list costs more than asking for each tag, it is left.
+            let pages = PAGES.max(images * SUFFIXES.len());
+            let Origin {
+                registry,
+                repository,
+            } = &origin;
+            let listed = client.tags_within(registry, repository, pages).await;
+            let tags = listed.ok().flatten().map(attached);
+            (origin, tags)
+        };
+        let turns = Turns::new(parallel);
+        let mut tags = turns.work(repositories, |(origin, _)| origin.registry.clone(), &list);
+        while let Some((_, (origin, listed))) = tags.next().await {
             self.tags.insert(origin, listed);
         }
         for (registry, (reference, digest)) in registries {

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     /// Put catalogs into the target as they are, also with packages whose images are not carried; images keep their tags
     #[arg(long)]
     pub(super) keep_catalogs: bool,
-    /// Transfers at a time
+    /// Transfers at a time with each registry
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,
     /// In which form it is told how far the run is
