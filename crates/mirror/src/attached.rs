@@ -8,6 +8,7 @@
 
 mod index;
 mod lists;
+mod there;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ use oci::client::referrers_tag;
 use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
 
 use self::lists::Lists;
+pub(crate) use self::there::attached_there;
 use crate::content::{Content, Image, Origin, Wanted, Why};
 use crate::parallel::Turns;
 use crate::progress::{Amount, Phase, Progress};

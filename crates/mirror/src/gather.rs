@@ -96,6 +96,20 @@ pub async fn gather(
 }
 
 impl Gathered {
+    /// Adds images that were found elsewhere, unless they are among `blocked`.
+    ///
+    /// Errors: Invalid – an expression that is none.
+    pub(crate) fn add(
+        &mut self,
+        wanted: Vec<Wanted>,
+        blocked: &[image_set::Image],
+    ) -> Result<(), Error> {
+        self.wanted.extend(wanted);
+        self.leave_out(blocked)?;
+        self.wanted = merged(std::mem::take(&mut self.wanted));
+        Ok(())
+    }
+
     async fn catalog(
         &mut self,
         client: &Client,

@@ -1,25 +1,30 @@
-//! A set as its target sees it: operators are looked up in the catalogs that were made for the target, which can be read where
-//! the sources cannot.
+//! A set as its target sees it: operators are looked up in the catalogs that were made for the target, and releases in their
+//! images there, which can be read where the sources cannot.
+
+use std::path::Path;
 
 use model::Error;
-use model::image_set::{self, Mirror, Operator};
+use model::image_set::{Mirror, Operator};
 use oci::Reference;
 
+use crate::content::Wanted;
 use crate::gather::{self, Gathered, gather};
 use crate::names;
+use crate::platform::{Present, graph_image_name};
 use crate::publish::Target;
 use crate::run::Setup;
+use crate::web;
 
-/// The images of a set, and the catalogs of the target that name them.
+/// The images of a set, and the catalogs of the target that name them. `releases` has those of its releases.
 ///
-/// Errors: as [`gather`]; Invalid – releases and charts, which no catalog names.
+/// Errors: as [`gather`]; Unavailable – a repository of charts, which no target has.
 pub(crate) async fn images(
     setup: Setup<'_>,
     mirror: &Mirror,
+    releases: Vec<Wanted>,
     target: &Target,
     options: gather::Options<'_>,
 ) -> Result<Gathered, Error> {
-    refuse_others(mirror)?;
     let operators = mirror.operators.iter();
     let own = Mirror {
         operators: operators
@@ -27,9 +32,49 @@ pub(crate) async fn images(
             .collect::<Result<_, _>>()?,
         additional_images: mirror.additional_images.clone(),
         blocked_images: mirror.blocked_images.clone(),
+        helm: mirror.helm.clone(),
         ..Mirror::default()
     };
-    gather(&target.client, &own, None, options, setup.progress).await
+    let gathered = gather(&target.client, &own, None, options, setup.progress).await;
+    let mut gathered = gathered.map_err(|error| match error {
+        Error::Unavailable { what, .. } if what == web::SERVER => {
+            let reason = format!(
+                "{}: where a repository of charts cannot be reached, name them below helm.local; the results of the run \
+                 that carried them have them",
+                error.chain()
+            );
+            Error::invalid("helm.repositories", reason)
+        }
+        other => other,
+    })?;
+    gathered.add(releases, &mirror.blocked_images)?;
+    Ok(gathered)
+}
+
+/// The releases of a set.
+pub(crate) fn releases<'a>(
+    setup: Setup<'a>,
+    mirror: &'a Mirror,
+    target: &'a Target,
+    scratch: &'a Path,
+) -> Present<'a> {
+    Present {
+        target,
+        sources: setup.client,
+        platform: &mirror.platform,
+        scratch,
+    }
+}
+
+/// Where the image of the upgrade graph lies in the target.
+///
+/// Errors: Invalid – its name does not fit.
+pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
+    let (repository, tag) = graph_image_name()?;
+    Ok(Reference {
+        tag: Some(tag),
+        ..target.place(&repository)?
+    })
 }
 
 /// Where the smaller catalog lies in the target.
@@ -60,21 +105,4 @@ fn of_target(operator: &Operator, target: &Target) -> Result<Operator, Error> {
         target_tag: String::new(),
         ..operator.clone()
     })
-}
-
-fn refuse_others(mirror: &Mirror) -> Result<(), Error> {
-    let refused = [
-        (
-            "platform",
-            mirror.platform != image_set::Platform::default(),
-        ),
-        ("helm", mirror.helm != image_set::Helm::default()),
-    ];
-    match refused.into_iter().find(|(_, is_asked)| *is_asked) {
-        Some((field, _)) => {
-            let reason = "in a target, operators and additionalImages can be looked up; what is known of the others is in the metadata there";
-            Err(Error::invalid(field, reason))
-        }
-        None => Ok(()),
-    }
 }

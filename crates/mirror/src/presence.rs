@@ -8,14 +8,18 @@ use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::Metadata;
-use oci::{Descriptor, Digest, Manifest, Reference, Repository, Target as Named, media_type};
+use oci::{
+    Descriptor, Digest, Manifest, Platform, Reference, Repository, Target as Named, media_type,
+};
 
+use crate::attached::attached_there;
 use crate::gather;
 use crate::history::repository_in;
 use crate::inside;
 use crate::progress::{Amount, Phase, Progress};
 use crate::publish::Target;
 use crate::run::Setup;
+use crate::survey;
 
 /// How deep indexes may lie in each other.
 const INDEX_DEPTH: usize = 4;
@@ -25,8 +29,19 @@ const INDEX_DEPTH: usize = 4;
 pub struct Expected {
     /// In the target, by digest or tag.
     pub image: Reference,
-    /// Those parts of an index that were carried; nothing for all.
-    pub parts: Option<BTreeSet<Digest>>,
+    pub parts: Parts,
+    /// Whether its source may lack it, too: charts name such images.
+    pub may_be_missing: bool,
+}
+
+/// Which parts of an index have to be there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Parts {
+    All,
+    /// Those that were carried.
+    These(BTreeSet<Digest>),
+    /// Those for one of these platforms.
+    For(Vec<Platform>),
 }
 
 /// What was looked at, and what is wrong.
@@ -40,6 +55,8 @@ pub struct Report {
     pub blobs: usize,
     /// How many bytes of blobs were compared with their digests.
     pub hashed_bytes: u64,
+    /// What is missing, and may be.
+    pub absent: Vec<Reference>,
     /// What is missing or damaged, by the image that needs it.
     pub faults: Vec<(Reference, Error)>,
 }
@@ -54,28 +71,26 @@ pub fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expected>,
         let parts = digests
             .map(|digest| digest.parse())
             .collect::<Result<_, _>>()?;
+        let image = Reference {
+            registry: target.registry.clone(),
+            repository: repository_in(association, target)?,
+            tag: None,
+            digest: Some(association.id.parse()?),
+        };
         expected.push(Expected {
-            image: Reference {
-                registry: target.registry.clone(),
-                repository: repository_in(association, target)?,
-                tag: None,
-                digest: Some(association.id.parse()?),
-            },
-            parts: Some(parts),
+            parts: Parts::These(parts),
+            ..Expected::whole(image)
         });
     }
-    for operator in &metadata.past_mirror.mirror.operators {
-        expected.push(Expected {
-            image: inside::catalog_of(operator, target)?,
-            parts: None,
-        });
-    }
+    expected.extend(made_for(&metadata.past_mirror.mirror, target)?);
     Ok(expected)
 }
 
-/// What a target has to have of a configuration. Operators are looked up in the catalogs of the target.
+/// What a target has to have of a configuration, and what is attached to it there. Operators are looked up in the catalogs of
+/// the target, releases where their update service names them, in their images in the target or else at their sources.
 ///
-/// Errors: a catalog that is not there; Invalid – releases and charts, a package that the catalog does not have.
+/// Errors: a catalog or release that is not there; Invalid – a package that the catalog does not have; Unavailable – the
+/// update service, or a repository of charts.
 pub async fn configured(
     setup: Setup<'_>,
     mirror: &Mirror,
@@ -90,28 +105,66 @@ pub async fn configured(
         goes_on: false,
         now: setup.now,
     };
-    let gathered = inside::images(setup, mirror, target, options).await?;
-    let mut expected = Vec::new();
-    for operator in &mirror.operators {
-        expected.push(Expected {
-            image: inside::catalog_of(operator, target)?,
-            parts: None,
-        });
+    let releases = inside::releases(setup, mirror, target, scratch.path());
+    let releases = releases.chosen(setup.platform).await?;
+    if let Some(unread) = releases.unread.into_iter().next() {
+        return Err(unread);
     }
+    let gathered = inside::images(setup, mirror, releases.wanted, target, options).await?;
+    let mut expected = made_for(mirror, target)?;
     for wanted in gathered.wanted {
         let place = target.place(&wanted.repository)?;
-        expected.push(Expected {
-            image: match wanted.source.target() {
-                Named::Digest(digest) => place.with_digest(digest),
-                Named::Tag(_) => Reference {
-                    tag: Some(wanted.tag),
-                    ..place
-                },
+        let image = match wanted.source.target() {
+            Named::Digest(digest) => place.with_digest(digest),
+            Named::Tag(_) => Reference {
+                tag: Some(wanted.tag),
+                ..place
             },
-            parts: None,
+        };
+        expected.push(Expected {
+            image,
+            parts: Parts::For(wanted.platforms),
+            may_be_missing: wanted.may_be_missing,
         });
     }
+    let images: Vec<_> = expected.iter().map(|it| it.image.clone()).collect();
+    let attached = attached_there(target, &images, setup.limits.parallel).await?;
+    let attached = attached
+        .into_iter()
+        .map(|(_, image)| Expected::whole(image));
+    expected.extend(attached);
     Ok(expected)
+}
+
+/// What was made for the target: smaller catalogs, and the upgrade graph.
+fn made_for(mirror: &Mirror, target: &Target) -> Result<Vec<Expected>, Error> {
+    let catalogs = mirror.operators.iter();
+    let catalogs = catalogs.map(|operator| inside::catalog_of(operator, target));
+    let graph = mirror.platform.graph.then(|| inside::graph(target));
+    let made = catalogs.chain(graph);
+    made.map(|image| image.map(Expected::whole)).collect()
+}
+
+impl Expected {
+    fn whole(image: Reference) -> Self {
+        Self {
+            image,
+            parts: Parts::All,
+            may_be_missing: false,
+        }
+    }
+}
+
+impl Parts {
+    /// Those of an index that have to be there.
+    fn of(&self, index: &Manifest) -> Vec<Digest> {
+        let all = index.required_manifests();
+        match self {
+            Self::All => all.cloned().collect(),
+            Self::These(carried) => all.filter(|it| carried.contains(*it)).cloned().collect(),
+            Self::For(platforms) => survey::parts(index, platforms),
+        }
+    }
 }
 
 /// Looks for all of it, with at most `parallel` requests at a time: manifests are compared with their digests, blobs with their
@@ -159,6 +212,7 @@ pub async fn check(
                     manifests.insert((image.repository.clone(), manifest.digest));
                 }
             }
+            Err(Error::NotFound { .. }) if it.may_be_missing => report.absent.push(image.clone()),
             Err(error) => report.faults.push((image.clone(), error)),
         }
     }
@@ -192,13 +246,9 @@ impl Checker<'_> {
         let (mut next, mut end) = (0, 1);
         for _ in 0..INDEX_DEPTH {
             for index in next..end {
-                let parts: Vec<Digest> = found[index].required_manifests().cloned().collect();
-                for part in parts {
-                    let is_carried = expected.parts.as_ref().is_none_or(|it| it.contains(&part));
-                    if is_carried {
-                        let part = expected.image.with_digest(part);
-                        found.push(client.pull_manifest(&part).await?);
-                    }
+                for part in expected.parts.of(&found[index]) {
+                    let part = expected.image.with_digest(part);
+                    found.push(client.pull_manifest(&part).await?);
                 }
             }
             (next, end) = (end, found.len());

@@ -22,7 +22,7 @@ impl Section {
     /// Which part an image belongs to; none for what was made for the target, and has no name elsewhere.
     pub fn of(kind: ImageType) -> Option<Self> {
         match kind {
-            ImageType::Generic => Some(Self::Generic),
+            ImageType::Generic | ImageType::HelmImage => Some(Self::Generic),
             ImageType::OperatorBundle | ImageType::OperatorRelatedImage => Some(Self::Operator),
             ImageType::OcpRelease | ImageType::OcpReleaseContent => Some(Self::Release),
             ImageType::OperatorCatalog | ImageType::CincinnatiGraph => None,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::StreamExt as _;
 use model::Error;
-use oci::{Client, Descriptor, Digest, Kind, Manifest, Reference, media_type};
+use oci::{Client, Descriptor, Digest, Kind, Manifest, Platform, Reference, media_type};
 
 use crate::content::{Blob, Content, Image, Origin, Wanted};
 use crate::parallel::Turns;
@@ -79,7 +79,7 @@ impl Known<'_> {
         let (mut next, mut end) = (0, 1);
         for _ in 0..INDEX_DEPTH {
             for index in next..end {
-                for part in parts(&found[index], wanted) {
+                for part in parts(&found[index], &wanted.platforms) {
                     let part = wanted.source.with_digest(part);
                     found.push(self.manifest(&part).await?);
                 }
@@ -110,13 +110,12 @@ impl Known<'_> {
     }
 }
 
-/// The parts of an index that are wanted.
-fn parts(manifest: &Manifest, wanted: &Wanted) -> Vec<Digest> {
+/// The parts of an index that are for one of `platforms`, or do not say for which; all parts where none is named.
+pub(crate) fn parts(manifest: &Manifest, platforms: &[Platform]) -> Vec<Digest> {
     let Kind::Index { manifests } = &manifest.kind else {
         return Vec::new();
     };
     let is_wanted = |part: &&Descriptor| {
-        let platforms = &wanted.platforms;
         platforms.is_empty()
             || part
                 .platform

@@ -23,7 +23,7 @@ const ATTEMPTS: u32 = 4;
 /// Pause after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The role of the other side in messages.
-const SERVER: &str = "the web server";
+pub(crate) const SERVER: &str = "the web server";
 
 /// A client of any number of web servers, by the proxies of the environment. Clones share connections.
 #[derive(Debug, Clone)]

@@ -119,7 +119,7 @@ pub struct Association {
 }
 
 wire_enum! {
-    /// Values of an association's `type`.
+    /// Values of an association's `type`, and of what lists of deletions have; `helmImage` is in those only.
     pub enum ImageType {
         Generic = "generic",
         OcpRelease = "ocpRelease",
@@ -128,6 +128,7 @@ wire_enum! {
         OperatorCatalog = "operatorCatalog",
         OperatorBundle = "operatorBundle",
         OperatorRelatedImage = "operatorRelatedImage",
+        HelmImage = "helmImage",
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// List what would be deleted, below the workspace; nothing is deleted
     #[arg(long, requires = "config", conflicts_with = "delete_yaml_file")]
     generate: bool,
-    /// The DeleteImageSetConfiguration; operators are looked up in the catalogs of the target
+    /// The DeleteImageSetConfiguration; operators are looked up in the catalogs of the target, and releases in their images there
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Delete what is in this list
@@ -89,7 +89,7 @@ impl Arguments {
         let failed = |e| model::Error::internal(format!("writing to {}", folder.display()), e);
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let setup = Setup {
-            client: &target.client,
+            client: &self.registries.source()?,
             set: &ImageSet::default(),
             platform: &self
                 .releases
@@ -118,6 +118,9 @@ impl Arguments {
 }
 
 fn tell(planned: &Planned, path: &Path) {
+    for note in &planned.notes {
+        terminal::problem(note);
+    }
     for (image, why) in &planned.kept {
         terminal::problem(&format!("{image} stays: {why}"));
     }

@@ -1,38 +1,53 @@
 //! What stays in a target because something there needs it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
-use model::image_set::Operator;
-use model::mirror_metadata::{ImageType, Metadata};
+use model::image_set::{Helm, Operator};
+use model::mirror_metadata::Metadata;
 use oci::image::Place;
-use oci::{Digest, Reference, Repository};
+use oci::{Digest, Reference, Repository, Tag};
 
 use super::other_reason;
-use crate::content::Wanted;
-use crate::gather::{Catalog, Options};
+use crate::content::{Wanted, Why};
+use crate::gather::{Catalog, Options, single};
+use crate::helm;
 use crate::history::{Store, repository_in};
 use crate::inside::catalog_of;
 use crate::names;
 use crate::operators::{self, Of, Opened};
+use crate::platform::Present;
 use crate::publish::Target;
 use crate::section::Section;
 
-/// What stays, by its place, with who needs it.
+/// What stays, with who needs it.
 #[derive(Debug, Default)]
-pub(super) struct Kept(BTreeMap<(Repository, Digest), String>);
+pub(super) struct Kept {
+    images: BTreeMap<(Repository, Digest), String>,
+    /// What is named by tag.
+    tags: BTreeMap<(Repository, Tag), String>,
+    /// What could not be looked into.
+    pub(super) notes: Vec<String>,
+}
+
+/// What is to be deleted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meant<'a> {
+    pub(super) target: &'a Target,
+    pub(super) operators: &'a [Operator],
+    /// Those that were chosen from.
+    pub(super) catalogs: &'a [Catalog],
+    pub(super) releases: Present<'a>,
+    /// What all of them brought.
+    pub(super) wanted: &'a [Wanted],
+}
 
 impl Kept {
-    /// Looks into the target's catalogs and metadata. `catalogs` are those that `named` chose from, `wanted` is what they chose.
-    pub(super) async fn find(
-        target: &Target,
-        named: &[Operator],
-        catalogs: &[Catalog],
-        wanted: &[Wanted],
-        options: Options<'_>,
-    ) -> Result<Self, Error> {
+    /// Looks into the target's catalogs, releases and metadata.
+    pub(super) async fn find(meant: Meant<'_>, options: Options<'_>) -> Result<Self, Error> {
+        let target = meant.target;
         let mut kept = Self::default();
-        for catalog in catalogs {
+        for catalog in meant.catalogs {
             let is_deleted = |package: &str, bundle: &str| {
                 let part = catalog.choice.get(package);
                 part.is_some_and(|part| part.channels.values().any(|it| it.contains(bundle)))
@@ -44,20 +59,28 @@ impl Kept {
                 target,
             )?;
         }
+        kept.add_releases(meant).await?;
+        let deletes_single = meant.is_any(|it| Section::of(it.kind) == Some(Section::Generic));
         for metadata in Store::all_in_target(target).await? {
-            kept.add_images(&metadata, wanted, target)?;
+            kept.add_images(&metadata, meant)?;
+            if deletes_single {
+                kept.add_named(&metadata, meant)?;
+                kept.add_charts(&metadata, meant, options).await?;
+            }
             let others = metadata.past_mirror.mirror.operators.iter();
-            for operator in others.filter(|it| !is_named(it, named)) {
+            for operator in others.filter(|it| !is_named(it, meant.operators)) {
                 kept.add_other(operator, target, options).await?;
             }
         }
         Ok(kept)
     }
 
-    /// Who needs an image of the target; nothing when nobody does.
-    pub(super) fn why(&self, image: &Reference) -> Option<&str> {
-        let key = (image.repository.clone(), image.digest.clone()?);
-        self.0.get(&key).map(String::as_str)
+    /// Who needs an image of the target that goes by that tag; nothing when nobody does.
+    pub(super) fn why(&self, image: &Reference, tag: &Tag) -> Option<&str> {
+        let repository = || image.repository.clone();
+        let named = self.tags.get(&(repository(), tag.clone()));
+        let pinned = || self.images.get(&(repository(), image.digest.clone()?));
+        named.or_else(pinned).map(String::as_str)
     }
 
     /// A catalog of which nothing is deleted.
@@ -110,33 +133,120 @@ impl Kept {
         Ok(())
     }
 
-    /// What a set remembers besides operators, unless it is named itself.
-    fn add_images(
-        &mut self,
-        metadata: &Metadata,
-        wanted: &[Wanted],
-        target: &Target,
-    ) -> Result<(), Error> {
+    /// What other releases consist of. Metadata does not tell: with the peer's, an image has one name of several.
+    async fn add_releases(&mut self, meant: Meant<'_>) -> Result<(), Error> {
+        if !meant.is_any(|it| Section::of(it.kind) == Some(Section::Release)) {
+            return Ok(());
+        }
+        let releases = meant.wanted.iter();
+        let releases = releases.filter(|it| matches!(it.why.first(), Some(Why::Release { .. })));
+        let deleted: BTreeSet<_> = releases.filter_map(|it| it.source.digest.clone()).collect();
+        for image in meant.releases.others(&deleted).await? {
+            if let Some(why @ Why::Component { .. }) = image.why.first() {
+                let digest = image.source.digest.as_ref();
+                self.add(&image.repository, digest, why, meant.target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a set remembers besides operators, unless it is to be deleted itself.
+    fn add_images(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
         for association in &metadata.past_associations {
-            if Section::of(association.kind) == Some(Section::Operator) {
+            let section = Section::of(association.kind);
+            if section == Some(Section::Operator) {
                 continue;
             }
             let Ok(digest) = association.id.parse::<Digest>() else {
                 continue;
             };
-            let repository = repository_in(association, target)?;
-            let is_same = |it: &&Wanted| {
-                it.kind == ImageType::Generic
+            let repository = repository_in(association, meant.target)?;
+            let is_meant = meant.is_any(|it| {
+                Section::of(it.kind) == section
                     && it.tag.as_str() == association.tag_symlink
-                    && target
-                        .place(&it.repository)
-                        .is_ok_and(|place| place.repository == repository)
-            };
-            if !wanted.iter().any(|it| is_same(&it)) {
+                    && meant.place(it).is_some_and(|place| place == repository)
+            });
+            if !is_meant {
                 let why = format!("{} is in set {}", association.name, metadata.uid);
-                self.0.entry((repository, digest)).or_insert(why);
+                self.images.entry((repository, digest)).or_insert(why);
             }
         }
+        Ok(())
+    }
+
+    /// The images that a set names, unless they are named here, too.
+    fn add_named(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
+        for image in &metadata.past_mirror.mirror.additional_images {
+            let named = single(image, Why::Additional)?;
+            let is_same =
+                |it: &Wanted| (&it.repository, &it.tag) == (&named.repository, &named.tag);
+            if !meant.is_any(|it| is_same(it) && it.why.contains(&Why::Additional)) {
+                let why = format!("additionalImages of set {} name it", metadata.uid);
+                self.add_single(&named, &why, meant.target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The images of a set's charts, unless these are meant. They are told apart by the names of their files, which are the
+    /// same in repositories and in the results of runs.
+    async fn add_charts(
+        &mut self,
+        metadata: &Metadata,
+        meant: Meant<'_>,
+        options: Options<'_>,
+    ) -> Result<(), Error> {
+        let Helm {
+            repositories,
+            local,
+        } = &metadata.past_mirror.mirror.helm;
+        let local = local.iter().map(|chart| Helm {
+            local: vec![chart.clone()],
+            ..Helm::default()
+        });
+        let repositories = repositories.iter().map(|repository| Helm {
+            repositories: vec![repository.clone()],
+            ..Helm::default()
+        });
+        for helm in local.chain(repositories) {
+            let scratch = tempfile::tempdir_in(options.scratch)
+                .map_err(|e| Error::internal("making a temporary folder", e))?;
+            let web = &options.platform.web;
+            let charts = match helm::charts(&helm, web, scratch.path(), false).await {
+                Ok(charts) => charts,
+                Err(error) => {
+                    let uid = metadata.uid;
+                    let cause = model::error::chain(&error);
+                    self.notes.push(format!("set {uid} has charts that cannot be read here, and may need what is listed: {cause}"));
+                    continue;
+                }
+            };
+            for image in &charts.wanted {
+                if let Some(why) = image.why.first()
+                    && !meant.is_any(|it| it.why.contains(why))
+                {
+                    self.add_single(image, why, meant.target)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An image that somebody names by digest or tag.
+    fn add_single(
+        &mut self,
+        image: &Wanted,
+        why: impl std::fmt::Display,
+        target: &Target,
+    ) -> Result<(), Error> {
+        if image.source.digest.is_some() {
+            return self.add(&image.repository, image.source.digest.as_ref(), why, target);
+        }
+        let place = (
+            target.place(&image.repository)?.repository,
+            image.tag.clone(),
+        );
+        self.tags.entry(place).or_insert_with(|| why.to_string());
         Ok(())
     }
 
@@ -149,9 +259,21 @@ impl Kept {
     ) -> Result<(), Error> {
         if let Some(digest) = digest {
             let place = (target.place(repository)?.repository, digest.clone());
-            self.0.entry(place).or_insert_with(|| why.to_string());
+            self.images.entry(place).or_insert_with(|| why.to_string());
         }
         Ok(())
+    }
+}
+
+impl Meant<'_> {
+    fn is_any(&self, is_meant: impl FnMut(&Wanted) -> bool) -> bool {
+        self.wanted.iter().any(is_meant)
+    }
+
+    /// Where an image lies in the target.
+    fn place(&self, image: &Wanted) -> Option<Repository> {
+        let place = self.target.place(&image.repository).ok()?;
+        Some(place.repository)
     }
 }
 

@@ -1,29 +1,30 @@
 //! What is deleted in a target because somebody names it: a list is made first, and what is in the list is deleted then.
 //!
 //! Operators are chosen in the catalogs of the target: these are what clusters there see, and can be read where the sources
-//! cannot. The one invariant: an image that something else in the target needs is not in the list.
+//! cannot. So can releases, once it is known which ones are meant. The one invariant: an image that something else in the
+//! target needs is not in the list.
 //!
 //! Source: the peer's v2, whose lists are read and written here; it lists images that others need, too.
 
 mod kept;
 mod list;
 
-use std::collections::BTreeSet;
-
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
-use oci::{Reference, Tag, Target as Named};
+use oci::{Reference, Target as Named};
 
-use self::kept::Kept;
+use self::kept::{Kept, Meant};
 pub use self::list::List;
-use crate::attached;
+use crate::attached::attached_there;
 use crate::content::{Wanted, Why};
 use crate::gather::{self, Gathered};
 use crate::inside;
+use crate::platform::{Present, Sources};
 use crate::publish::Target;
 use crate::run::Setup;
+use crate::web;
 
 /// What is to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +44,14 @@ pub struct Planned {
     pub kept: Vec<(Reference, String)>,
     /// Images that the target does not have.
     pub missing: usize,
+    /// What people should know.
+    pub notes: Vec<String>,
 }
 
 /// Lists the images that `mirror` names and the target has. With `with_attached`, what is attached to them is listed as well.
 ///
-/// Errors: Invalid – releases and charts, a package that the target's catalog does not have; NotFound – a catalog; those of the
-/// target.
+/// Errors: Invalid – a package that the target's catalog does not have, or a channel that cannot be looked up; NotFound – a
+/// catalog, or a chart; those of the target.
 pub async fn plan(
     setup: Setup<'_>,
     mirror: &Mirror,
@@ -64,38 +67,113 @@ pub async fn plan(
         skip_missing: false,
         now: setup.now,
     };
+    let mut planned = Planned::default();
+    let present = inside::releases(setup, mirror, target, scratch.path());
+    let releases = planned.releases(present, setup.platform).await?;
     let Gathered {
         catalogs, wanted, ..
-    } = inside::images(setup, mirror, target, options).await?;
-    let kept = Kept::find(target, &mirror.operators, &catalogs, &wanted, options).await?;
-    let mut planned = Planned::default();
+    } = inside::images(setup, mirror, releases, target, options).await?;
+    let meant = Meant {
+        target,
+        operators: &mirror.operators,
+        catalogs: &catalogs,
+        releases: present,
+        wanted: &wanted,
+    };
+    let mut kept = Kept::find(meant, options).await?;
+    planned.notes.append(&mut kept.notes);
     let mut looks = stream::iter(wanted)
         .map(|wanted| async { (look(&wanted, target).await, wanted) })
         .buffered(setup.limits.parallel.max(1));
     while let Some((found, wanted)) = looks.next().await {
         match found? {
             None => planned.missing += 1,
-            Some(image) => match kept.why(&image) {
+            Some(image) => match kept.why(&image, &wanted.tag) {
                 Some(why) => planned.kept.push((image, why.to_owned())),
                 None => planned.list.items.push(Item {
+                    kind: kind(&wanted),
                     source: wanted.source,
                     image,
-                    kind: wanted.kind,
                 }),
             },
         }
     }
+    if mirror.platform.graph {
+        planned.graph(target).await?;
+    }
     if with_attached {
-        planned.list.add_attached(target).await?;
+        let parallel = setup.limits.parallel;
+        planned.list.add_attached(target, parallel).await?;
     }
     planned.list.sort();
     Ok(planned)
 }
 
+impl Planned {
+    /// The images of the releases that are meant: those that the update service names, or, where it does not answer, those of
+    /// the target in the bounds of the configuration.
+    async fn releases(
+        &mut self,
+        present: Present<'_>,
+        sources: &Sources,
+    ) -> Result<Vec<Wanted>, Error> {
+        let found = match present.chosen(sources).await {
+            Err(error @ Error::Unavailable { what, .. }) if what == web::SERVER => {
+                let cause = error.chain();
+                let found = present.between().await.map_err(|error| match error {
+                    Error::Invalid { field, reason } => {
+                        Error::invalid(field, format!("{reason} ({cause})"))
+                    }
+                    other => other,
+                })?;
+                self.notes.push(format!(
+                    "{cause}: listed are those releases of the target that minVersion and maxVersion enclose"
+                ));
+                found
+            }
+            done => done?,
+        };
+        self.missing += found.unread.len();
+        let notes = found.unread.iter();
+        self.notes.extend(notes.map(|unread| {
+            format!("{unread}: if the target has components of it, they are not listed")
+        }));
+        Ok(found.wanted)
+    }
+
+    /// The image of the upgrade graph. What it was made of stays: no later run carries that again.
+    async fn graph(&mut self, target: &Target) -> Result<(), Error> {
+        let place = inside::graph(target)?;
+        match target.client.manifest_digest(&place).await? {
+            None => self.missing += 1,
+            Some(digest) => self.list.items.push(Item {
+                image: place.with_digest(digest),
+                source: place,
+                kind: ImageType::CincinnatiGraph,
+            }),
+        }
+        Ok(())
+    }
+}
+
+/// As the peer's lists name it, which tell more apart than its metadata.
+fn kind(wanted: &Wanted) -> ImageType {
+    match wanted.why.first() {
+        Some(Why::Related { .. }) => ImageType::OperatorRelatedImage,
+        Some(Why::Chart { .. }) => ImageType::HelmImage,
+        _ => wanted.kind,
+    }
+}
+
 /// Deletes what is in a list, at most `parallel` manifests at a time, and tells what could not be deleted. What is not there has
 /// gone. How many images were there is the other result.
 pub async fn delete(list: &List, target: &Target, parallel: usize) -> (usize, Vec<Error>) {
-    let deleted: Vec<_> = stream::iter(&list.items)
+    // As long as a release is there, a list of what it consists of can be made again.
+    let (releases, others): (Vec<_>, Vec<_>) = list
+        .items
+        .iter()
+        .partition(|item| item.kind == ImageType::OcpRelease);
+    let deleted: Vec<_> = stream::iter(others.into_iter().chain(releases))
         .map(|item| async {
             let found = target.client.manifest_digest(&item.image).await;
             let Some(digest) = found? else {
@@ -135,41 +213,21 @@ async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Err
 
 impl List {
     /// Adds what is attached to its images.
-    async fn add_attached(&mut self, target: &Target) -> Result<(), Error> {
-        let repositories: BTreeSet<_> = self
-            .items
-            .iter()
-            .map(|item| item.image.repository.clone())
-            .collect();
-        let mut attached = Vec::new();
-        for repository in repositories {
-            let tags = target.client.tags(&target.registry, &repository).await?;
-            for tag in tags {
-                let Some(subject) = attached::subject(tag.as_str()) else {
-                    continue;
-                };
-                let mut items = self.items.iter();
-                let owner = items.find(|item| {
-                    item.image.repository == repository
-                        && item.image.digest.as_ref() == Some(&subject)
-                });
-                attached.extend(owner.map(|owner| Item {
-                    source: tagged(&owner.source, &tag),
-                    image: tagged(&owner.image, &tag),
-                    kind: owner.kind,
-                }));
-            }
+    async fn add_attached(&mut self, target: &Target, parallel: usize) -> Result<(), Error> {
+        let images: Vec<_> = self.items.iter().map(|item| item.image.clone()).collect();
+        for (owner, image) in attached_there(target, &images, parallel).await? {
+            let owner = &self.items[owner];
+            self.items.push(Item {
+                source: Reference {
+                    tag: image.tag.clone(),
+                    digest: None,
+                    ..owner.source.clone()
+                },
+                kind: owner.kind,
+                image,
+            });
         }
-        self.items.extend(attached);
         Ok(())
-    }
-}
-
-fn tagged(image: &Reference, tag: &Tag) -> Reference {
-    Reference {
-        tag: Some(tag.clone()),
-        digest: None,
-        ..image.clone()
     }
 }
 

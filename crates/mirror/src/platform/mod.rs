@@ -5,6 +5,7 @@ mod data;
 mod graph;
 mod keyring;
 mod payload;
+mod present;
 mod select;
 mod settings;
 mod signature;
@@ -18,6 +19,7 @@ pub(crate) use data::{
 };
 pub use graph::{Graph, Release};
 pub use keyring::Keyring;
+pub(crate) use present::Present;
 pub(crate) use select::{architectures, named};
 pub use settings::{Sources, public_graph_data, public_signature_stores, usual_graph_base};
 pub use signature::Signatures;

@@ -225,9 +225,7 @@ impl<'a> Opened<'a> {
     async fn architecture(&self) -> Result<String, Error> {
         let config = oci::image::config(self.client, &self.image, &any()).await?;
         match config["architecture"].as_str() {
-            Some("amd64") => Ok("x86_64".to_owned()),
-            Some("arm64") => Ok("aarch64".to_owned()),
-            Some(other) if !other.is_empty() => Ok(other.to_owned()),
+            Some(own) if !own.is_empty() => Ok(architecture_of(own).to_owned()),
             _ => {
                 let reason = format!("{} does not say its architecture", self.image);
                 Err(Error::invalid("release", reason))
@@ -237,6 +235,15 @@ impl<'a> Opened<'a> {
 
     fn wrong(&self, path: &str, reason: impl std::fmt::Display) -> Error {
         Error::invalid("release", format!("{path} of {}: {reason}", self.image))
+    }
+}
+
+/// An architecture as the tags of releases name it, of one as Go names it.
+pub(super) fn architecture_of(go: &str) -> &str {
+    match go {
+        "amd64" => "x86_64",
+        "arm64" => "aarch64",
+        other => other,
     }
 }
 

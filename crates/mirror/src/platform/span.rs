@@ -98,7 +98,11 @@ fn nearest(graph: &Graph, below: &Version, above: &Version) -> String {
     format!(": the nearest are {}", near.join(" and "))
 }
 
-fn version(channel: &ReleaseChannel, member: &str, text: &str) -> Result<Option<Version>, Error> {
+pub(super) fn version(
+    channel: &ReleaseChannel,
+    member: &str,
+    text: &str,
+) -> Result<Option<Version>, Error> {
     if text.is_empty() {
         return Ok(None);
     }

@@ -19,11 +19,11 @@ use crate::content::{Wanted, Why};
 use crate::gather::platforms;
 
 /// Where releases lie, below the target's namespace.
-const RELEASES: &str = "openshift/release-images";
+pub(super) const RELEASES: &str = "openshift/release-images";
 /// Where their components lie.
 const COMPONENTS: &str = "openshift/release";
 /// Releases that are read at the same time.
-const READERS: usize = 4;
+pub(super) const READERS: usize = 4;
 
 /// What is remembered of the releases that a set names.
 #[derive(Debug, Default)]
@@ -113,15 +113,20 @@ async fn read(
     platform: &image_set::Platform,
     scratch: &Path,
 ) -> Result<Payload, Error> {
-    let Chosen { payload, named } = chosen;
-    let reference = payload.parse::<Reference>().map_err(|error| match named {
-        Some(named) => Error::invalid(format!("release {}", named.version), error.to_string()),
-        None => error,
-    })?;
-    payload::read(client, &reference, platform, scratch).await
+    payload::read(client, &reference(chosen)?, platform, scratch).await
 }
 
-fn images(
+/// Where the image of a release is.
+pub(super) fn reference(chosen: &Chosen) -> Result<Reference, Error> {
+    let Chosen { payload, named } = chosen;
+    payload.parse().map_err(|error: Error| match named {
+        Some(named) => Error::invalid(format!("release {}", named.version), error.to_string()),
+        None => error,
+    })
+}
+
+/// The images of a release that was read.
+pub(super) fn images(
     chosen: &Chosen,
     payload: &Payload,
     platform: &image_set::Platform,

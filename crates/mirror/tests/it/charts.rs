@@ -19,7 +19,7 @@ use crate::server::Server;
 use crate::site::Site;
 
 /// The archive of a chart without templates that runs these images.
-fn archive(name: &str, images: &[String]) -> Vec<u8> {
+pub(crate) fn archive(name: &str, images: &[String]) -> Vec<u8> {
     let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let containers: Vec<_> = images.iter().map(|image| json!({"image": image})).collect();
     let pod = json!({"kind": "Pod", "spec": {"containers": containers}}).to_string();
@@ -35,7 +35,7 @@ fn archive(name: &str, images: &[String]) -> Vec<u8> {
 }
 
 /// A repository with two versions of the chart `web`, of which the newer one runs what the registry has.
-async fn repository(registry: &Server) -> (Site, Vec<u8>) {
+pub(crate) async fn repository(registry: &Server) -> (Site, Vec<u8>) {
     let site = Site::start().await;
     push(registry, "acme/web:v2", b"web".to_vec(), json!({})).await;
     let address = &registry.address;
@@ -56,7 +56,7 @@ async fn repository(registry: &Server) -> (Site, Vec<u8>) {
     (site, newer)
 }
 
-fn image_set(site: &Site, name: &str, version: &str) -> ImageSet {
+pub(crate) fn image_set(site: &Site, name: &str, version: &str) -> ImageSet {
     let mut set = ImageSet::default();
     set.mirror.helm.repositories.push(ChartRepository {
         name: "stable".into(),

@@ -10,6 +10,7 @@ use model::image_set::{Image, ImageSet, Mirror, Operator, Package};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::releases::index;
 use crate::runs::{image_set, push, push_catalog, reference, setup};
 use crate::server::Server;
 
@@ -33,6 +34,13 @@ fn image(server: &Server, name: &str) -> Image {
     Image {
         name: reference(server, name).to_string(),
         ..Image::default()
+    }
+}
+
+fn deleted(images: Vec<Image>) -> Mirror {
+    Mirror {
+        additional_images: images,
+        ..Mirror::default()
     }
 }
 
@@ -115,13 +123,10 @@ async fn single_images_go_with_what_is_attached() {
         json!({}),
     )
     .await;
-    let delete = Mirror {
-        additional_images: vec![
-            image(&source, "acme/single:v1"),
-            image(&source, "acme/none:v1"),
-        ],
-        ..Mirror::default()
-    };
+    let delete = deleted(vec![
+        image(&source, "acme/single:v1"),
+        image(&source, "acme/none:v1"),
+    ]);
     let (set, progress) = (ImageSet::default(), Progress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     for (with_attached, count) in [(false, 1), (true, 2)] {
@@ -138,4 +143,22 @@ async fn single_images_go_with_what_is_attached() {
         let gone = reference(&target, gone);
         assert_eq!(to.client.manifest_digest(&gone).await.unwrap(), None);
     }
+}
+
+#[tokio::test]
+async fn what_is_attached_to_the_parts_of_an_index_goes_with_it() {
+    let (source, target, folder) = filled().await;
+    let part = |name: &'static str| push(&target, name, name.as_bytes().to_vec(), json!({}));
+    let parts = [part("ns/acme/multi:a").await, part("ns/acme/multi:b").await];
+    index(&target, "ns/acme/multi:v1", [&parts[0], &parts[1]]).await;
+    let signature = format!("ns/acme/multi:sha256-{}.sig", parts[1].hex());
+    push(&target, &signature, b"signature".to_vec(), json!({})).await;
+    let (set, progress) = (ImageSet::default(), Progress::default());
+    let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
+    let delete = deleted(vec![image(&source, "acme/multi:v1")]);
+    let planned = deletion::plan(setup, &delete, &target.target(), true).await;
+    let images = planned.unwrap().list.items.into_iter().map(|it| it.image);
+    let images: Vec<_> = images.collect();
+    assert_eq!(images.len(), 2, "{images:?}");
+    assert!(images.contains(&reference(&target, &signature)));
 }

@@ -45,6 +45,12 @@ async fn platform() -> Platform {
     let mut platform = Platform::start().await;
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
+    add_graph(&mut platform).await;
+    platform
+}
+
+/// Gives a platform the data of a graph, and an image to put it into.
+pub(crate) async fn add_graph(platform: &mut Platform) {
     let config = json!({"Entrypoint": ["/bin/tool"], "Env": ["A=b"]});
     push(&platform.registry, "ubi/base:9", b"base".to_vec(), config).await;
     platform.sources.graph_base = reference(&platform.registry, "ubi/base:9");
@@ -54,7 +60,6 @@ async fn platform() -> Platform {
         ("./channels/stable-4.14.yaml", "name: stable-4.14"),
     ];
     platform.site.put("/graph-data", archive(&files));
-    platform
 }
 
 /// The files in the last layer of an image, and how it is run.

@@ -13,6 +13,7 @@ mod faulty;
 mod forms;
 mod graph;
 mod history;
+mod inside;
 mod older;
 mod oracle;
 mod platform;

@@ -238,9 +238,9 @@ async fn what_is_no_release_is_told() {
 }
 
 /// The index of an image, for two architectures.
-async fn index(platform: &Platform, name: &str, parts: [&Digest; 2]) -> Digest {
-    let client = &platform.registry.client;
-    let name = reference(&platform.registry, name);
+pub(crate) async fn index(server: &Server, name: &str, parts: [&Digest; 2]) -> Digest {
+    let client = &server.client;
+    let name = reference(server, name);
     let mut manifests = Vec::new();
     for (part, architecture) in parts.into_iter().zip(["arm64", "amd64"]) {
         let part = client.pull_manifest(&name.with_digest(part.clone())).await;
@@ -264,7 +264,7 @@ async fn of_releases_for_all_architectures_the_wanted_parts_are_carried() {
         push(server, "dev/art:arm", b"arm".to_vec(), json!({})).await,
         push(server, "dev/art:amd", b"amd".to_vec(), json!({})).await,
     ];
-    let component = index(&platform, "dev/art:all", [&parts[0], &parts[1]]).await;
+    let component = index(server, "dev/art:all", [&parts[0], &parts[1]]).await;
     let component = reference(server, "dev/art:x").with_digest(component);
     let tags = json!([{"name": "console", "from": {"kind": "DockerImage", "name": component}}]);
     let files = [
@@ -278,7 +278,7 @@ async fn of_releases_for_all_architectures_the_wanted_parts_are_carried() {
         push(server, "dev/release:arm", layer(&files), json!({"A": 1})).await,
         push(server, "dev/release:amd", layer(&files), json!({"A": 2})).await,
     ];
-    let image = index(&platform, "dev/release:all", [&both[0], &both[1]]).await;
+    let image = index(server, "dev/release:all", [&both[0], &both[1]]).await;
     let release = Release {
         version: "4.14.1",
         image,

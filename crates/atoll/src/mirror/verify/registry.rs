@@ -64,7 +64,7 @@ impl Arguments {
         std::fs::create_dir_all(&self.dir)
             .map_err(|e| model::Error::internal(format!("making {}", self.dir.display()), e))?;
         let setup = Setup {
-            client: &target.client,
+            client: &self.registries.source()?,
             set: &set,
             platform: &self
                 .releases
@@ -92,14 +92,21 @@ fn tell(report: &Report, as_json: bool) {
     for (image, error) in &report.faults {
         terminal::say(&format!("{image}: {}", error.chain()));
     }
+    for image in &report.absent {
+        terminal::say(&format!(
+            "{image} is not there; a chart names it, and its source may lack it as well"
+        ));
+    }
     if report.faults.is_empty() {
         let Report {
             images,
             manifests,
             blobs,
             hashed_bytes,
+            absent,
             ..
         } = report;
+        let images = images - absent.len();
         let how = match hashed_bytes {
             0 => "have their sizes".to_owned(),
             bytes => format!("are there, {} have their digests", terminal::mib(*bytes)),
@@ -120,6 +127,7 @@ fn document(report: &Report) -> Value {
         "manifests": report.manifests,
         "blobs": report.blobs,
         "hashedBytes": report.hashed_bytes,
+        "absent": report.absent.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "faults": faults,
     })
 }

@@ -1,0 +1,282 @@
+//! Releases and charts of a target, looked up there to be verified and deleted.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use mirror::deletion::{self, Planned};
+use mirror::history::{Former, Store};
+use mirror::presence::{self, Report};
+use mirror::progress::Progress;
+use mirror::publish::Target;
+use mirror::run::{self, Direct, PlannedCopy, Setup};
+use model::Error;
+use model::image_set::{Chart, Helm, ImageSet, Mirror};
+use oci::{Client, ClientOptions, Digest};
+use serde_json::json;
+
+use crate::charts;
+use crate::graph::add_graph;
+use crate::platform::{Platform, image_set};
+use crate::runs::{push, reference, setup};
+use crate::server::Server;
+
+const BOTH: &str =
+    "{graph: true, channels: [{name: stable-4.14, minVersion: 4.14.1, maxVersion: 4.14.2}]}";
+const FIRST: &str = "{channels: [{name: stable-4.14, minVersion: 4.14.1, maxVersion: 4.14.1}]}";
+
+/// Two releases, in a target without metadata, and their source.
+async fn released() -> (Platform, Server) {
+    let (mut platform, target) = (Platform::start().await, Server::start().await);
+    add_graph(&mut platform).await;
+    let releases = [
+        platform.release("4.14.1").await,
+        platform.release("4.14.2").await,
+    ];
+    platform.channel("stable-4.14", &[&releases[0], &releases[1]]);
+    let (set, progress) = (image_set(BOTH), Progress::default());
+    let setup = platform.setup(&set, &progress);
+    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
+    run::direct(setup, prepared, Direct::default(), &target.target())
+        .await
+        .unwrap();
+    (platform, target)
+}
+
+/// What is listed and what stays, as `type repository`.
+fn told(planned: &Planned) -> BTreeMap<&'static str, Vec<String>> {
+    let listed = planned.list.items.iter();
+    let listed = listed.map(|it| format!("{} {}", it.kind, it.image.repository));
+    let kept = planned.kept.iter();
+    let kept = kept.map(|(image, why)| format!("{}: {why}", image.repository));
+    BTreeMap::from([("list", listed.collect()), ("kept", kept.collect())])
+}
+
+async fn verified(setup: Setup<'_>, mirror: &Mirror, target: &Target) -> Report {
+    let expected = presence::configured(setup, mirror, target).await.unwrap();
+    presence::check(target, &expected, true, 4, &Progress::default()).await
+}
+
+#[tokio::test]
+async fn releases_are_verified_and_deleted_without_what_others_need() {
+    let (platform, target) = released().await;
+    let (set, to, progress) = (image_set(BOTH), target.target(), Progress::default());
+    let setup = platform.setup(&set, &progress);
+    let report = verified(setup, &set.mirror, &to).await;
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert_eq!(report.images, 7, "two of each, their components, the graph");
+
+    let first = image_set(FIRST).mirror;
+    let planned = deletion::plan(setup, &first, &to, false).await.unwrap();
+    let expected = BTreeMap::from([
+        (
+            "list",
+            vec![
+                "ocpRelease ns/openshift/release-images".to_owned(),
+                "ocpReleaseContent ns/openshift/release".to_owned(),
+            ],
+        ),
+        (
+            "kept",
+            vec!["ns/openshift/release: component pause of release 4.14.2-x86_64".to_owned()],
+        ),
+    ]);
+    assert_eq!(told(&planned), expected);
+    let (deleted, failed) = deletion::delete(&planned.list, &to, 2).await;
+    assert_eq!((deleted, failed.len()), (2, 0));
+    let second = image_set(&FIRST.replace("4.14.1", "4.14.2")).mirror;
+    assert!(verified(setup, &second, &to).await.faults.is_empty());
+    // The release is read at its source now.
+    let report = verified(setup, &first, &to).await;
+    let missing: Vec<_> = report.faults.iter().map(|(_, error)| error).collect();
+    assert!(
+        matches!(
+            missing[..],
+            [Error::NotFound { .. }, Error::NotFound { .. }]
+        ),
+        "{missing:?}"
+    );
+
+    let all = image_set(BOTH).mirror;
+    let planned = deletion::plan(setup, &all, &to, false).await.unwrap();
+    let mut kinds: Vec<_> = planned
+        .list
+        .items
+        .iter()
+        .map(|it| it.kind.as_str())
+        .collect();
+    kinds.sort_unstable();
+    let expected = [
+        "cincinnatiGraph",
+        "ocpRelease",
+        "ocpReleaseContent",
+        "ocpReleaseContent",
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!((planned.missing, planned.kept.len()), (2, 0));
+}
+
+#[tokio::test]
+async fn behind_the_gap_releases_are_read_in_the_target() {
+    let (platform, target) = released().await;
+    let (to, progress, set) = (target.target(), Progress::default(), ImageSet::default());
+    let Platform {
+        registry,
+        site,
+        sources,
+        folder,
+        ..
+    } = platform;
+    let release = reference(&registry, "dev/release:x");
+    let client = Client::new(ClientOptions {
+        plain_http: true,
+        attempts: Some(1),
+        ..ClientOptions::default()
+    });
+    drop((registry, site));
+    let nobody = |platform: &str| image_set(platform).mirror;
+    let setup = Setup {
+        client: &client.unwrap(),
+        platform: &sources,
+        ..self::setup(&target, &set, folder.path(), &progress)
+    };
+    let planned = deletion::plan(setup, &nobody(FIRST), &to, false)
+        .await
+        .unwrap();
+    assert_eq!(planned.list.items.len(), 2, "{:?}", told(&planned));
+    assert!(
+        planned.notes[0].contains("minVersion and maxVersion enclose"),
+        "{:?}",
+        planned.notes
+    );
+    let newest = nobody("{channels: [{name: stable-4.14}]}");
+    let refused = deletion::plan(setup, &newest, &to, false)
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("does not name minVersion"),
+        "{refused}"
+    );
+    let refused = presence::configured(setup, &newest, &to).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+
+    let image = |digest: Digest| nobody(&format!("{{release: {}}}", release.with_digest(digest)));
+    let there = reference(&target, "ns/openshift/release-images:4.14.2-x86_64");
+    let there = to.client.manifest_digest(&there).await.unwrap().unwrap();
+    let report = verified(setup, &image(there), &to).await;
+    assert_eq!((report.images, report.faults.len()), (3, 0));
+    let gone = image(Digest::sha256(b"gone"));
+    let refused = presence::configured(setup, &gone, &to)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("is not there, and its source cannot be read"),
+        "{refused}"
+    );
+    let planned = deletion::plan(setup, &gone, &to, false).await.unwrap();
+    assert_eq!((planned.list.items.len(), planned.missing), (0, 1));
+    assert!(
+        planned.notes[0].contains("its source cannot be read"),
+        "{:?}",
+        planned.notes
+    );
+}
+
+#[tokio::test]
+async fn what_is_attached_to_releases_goes_with_them() {
+    let (platform, target) = released().await;
+    let (set, to, progress) = (image_set(FIRST), target.target(), Progress::default());
+    let payload = reference(&target, "ns/openshift/release-images:4.14.1-x86_64");
+    let payload = to.client.manifest_digest(&payload).await.unwrap().unwrap();
+    let signature = format!("ns/openshift/release-images:sha256-{}.sig", payload.hex());
+    let signed = push(&target, &signature, b"signature".to_vec(), json!({})).await;
+    let attested = format!("ns/openshift/release-images:sha256-{}.att", signed.hex());
+    push(&target, &attested, b"attestation".to_vec(), json!({})).await;
+    let setup = platform.setup(&set, &progress);
+    let planned = deletion::plan(setup, &set.mirror, &to, true).await.unwrap();
+    let images: Vec<_> = planned
+        .list
+        .items
+        .iter()
+        .map(|it| it.image.to_string())
+        .collect();
+    for name in [signature, attested] {
+        assert!(
+            images.contains(&reference(&target, &name).to_string()),
+            "{images:?}"
+        );
+    }
+    let report = verified(setup, &set.mirror, &to).await;
+    assert_eq!((report.images, report.faults.len()), (5, 0));
+}
+
+/// Copies the images of charts to the target, and has it remember the set.
+async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
+    let (former, store) = (Former::default(), Store::Folder(state.to_owned()));
+    let prepared = run::prepare(setup, &former, Some(target)).await.unwrap();
+    let plan = run::plan_direct(setup, &prepared, &former, target, Some(&store), true).await;
+    let PlannedCopy::Copy(plan) = plan.unwrap() else {
+        panic!("nothing was copied yet");
+    };
+    run::direct(setup, prepared, *plan, target).await.unwrap();
+}
+
+#[tokio::test]
+async fn images_of_charts_are_verified_and_deleted() {
+    let (registry, target) = (Server::start().await, Server::start().await);
+    let (site, chart) = charts::repository(&registry).await;
+    let (set, progress) = (charts::image_set(&site, "web", ""), Progress::default());
+    let folder = tempfile::tempdir().unwrap();
+    let (setup, to) = (
+        setup(&registry, &set, folder.path(), &progress),
+        target.target(),
+    );
+    copied(setup, &to, &folder.path().join("state")).await;
+    let report = verified(setup, &set.mirror, &to).await;
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    assert_eq!(report.absent, [reference(&target, "ns/acme/gone:v1")]);
+
+    let planned = deletion::plan(setup, &set.mirror, &to, false)
+        .await
+        .unwrap();
+    let listed = BTreeMap::from([
+        ("list", vec!["helmImage ns/acme/web".to_owned()]),
+        ("kept", vec![]),
+    ]);
+    assert_eq!(told(&planned), listed);
+    assert_eq!(planned.missing, 1);
+
+    // The same chart out of the results of that run.
+    let path = folder.path().join("web-2.0.0.tgz");
+    std::fs::write(&path, chart).unwrap();
+    let local = Mirror {
+        helm: Helm {
+            local: vec![Chart {
+                path: path.to_str().unwrap().to_owned(),
+                ..Chart::default()
+            }],
+            ..Helm::default()
+        },
+        ..Mirror::default()
+    };
+    let planned = deletion::plan(setup, &local, &to, false).await.unwrap();
+    assert_eq!(told(&planned), listed);
+
+    // What names the image besides: the chart stays when the image is named, the image when the chart is.
+    let single = crate::runs::additional(&registry, &["acme/web:v2"]).mirror;
+    let planned = deletion::plan(setup, &single, &to, false).await.unwrap();
+    let stays = vec!["ns/acme/web: named by the chart web-2.0.0.tgz".to_owned()];
+    assert_eq!(told(&planned)["kept"], stays);
+    drop(site);
+    let planned = deletion::plan(setup, &local, &to, false).await.unwrap();
+    assert_eq!(told(&planned), listed);
+    assert!(
+        planned.notes[0].contains("charts that cannot be read here"),
+        "{:?}",
+        planned.notes
+    );
+    let refused = deletion::plan(setup, &set.mirror, &to, false)
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("helm.local"), "{refused}");
+}
