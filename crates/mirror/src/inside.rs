@@ -66,6 +66,20 @@ pub(crate) fn releases<'a>(
     }
 }
 
+/// Where an image lies in the target: by digest where its source is named by one, or else by tag.
+///
+/// Errors: Invalid – its name does not fit.
+pub(crate) fn place_of(image: &Wanted, target: &Target) -> Result<Reference, Error> {
+    let place = target.place(&image.repository)?;
+    Ok(match &image.source.digest {
+        Some(digest) => place.with_digest(digest.clone()),
+        None => Reference {
+            tag: Some(image.tag.clone()),
+            ..place
+        },
+    })
+}
+
 /// Where the image of the upgrade graph lies in the target.
 ///
 /// Errors: Invalid – its name does not fit.

@@ -8,9 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::Metadata;
-use oci::{
-    Descriptor, Digest, Manifest, Platform, Reference, Repository, Target as Named, media_type,
-};
+use oci::{Descriptor, Digest, Manifest, Platform, Reference, Repository, media_type};
 
 use crate::attached::attached_there;
 use crate::gather;
@@ -113,16 +111,8 @@ pub async fn configured(
     let gathered = inside::images(setup, mirror, releases.wanted, target, options).await?;
     let mut expected = made_for(mirror, target)?;
     for wanted in gathered.wanted {
-        let place = target.place(&wanted.repository)?;
-        let image = match wanted.source.target() {
-            Named::Digest(digest) => place.with_digest(digest),
-            Named::Tag(_) => Reference {
-                tag: Some(wanted.tag),
-                ..place
-            },
-        };
         expected.push(Expected {
-            image,
+            image: inside::place_of(&wanted, target)?,
             parts: Parts::For(wanted.platforms),
             may_be_missing: wanted.may_be_missing,
         });

@@ -6,14 +6,14 @@ use model::Error;
 use model::image_set::{Helm, Operator};
 use model::mirror_metadata::Metadata;
 use oci::image::Place;
-use oci::{Digest, Reference, Repository, Tag};
+use oci::{Digest, Reference, Repository};
 
 use super::other_reason;
 use crate::content::{Wanted, Why};
 use crate::gather::{Catalog, Options, single};
 use crate::helm;
 use crate::history::{Store, repository_in};
-use crate::inside::catalog_of;
+use crate::inside::{catalog_of, place_of};
 use crate::names;
 use crate::operators::{self, Of, Opened};
 use crate::platform::Present;
@@ -24,8 +24,8 @@ use crate::section::Section;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     images: BTreeMap<(Repository, Digest), String>,
-    /// What is named by tag.
-    tags: BTreeMap<(Repository, Tag), String>,
+    /// Where something is to be deleted; what is elsewhere is not looked up.
+    repositories: BTreeSet<Repository>,
     /// What could not be looked into.
     pub(super) notes: Vec<String>,
 }
@@ -46,7 +46,13 @@ impl Kept {
     /// Looks into the target's catalogs, releases and metadata.
     pub(super) async fn find(meant: Meant<'_>, options: Options<'_>) -> Result<Self, Error> {
         let target = meant.target;
-        let mut kept = Self::default();
+        let places = meant.wanted.iter().map(|it| target.place(&it.repository));
+        let mut kept = Self {
+            repositories: places
+                .map(|place| place.map(|it| it.repository))
+                .collect::<Result<_, _>>()?,
+            ..Self::default()
+        };
         for catalog in meant.catalogs {
             let is_deleted = |package: &str, bundle: &str| {
                 let part = catalog.choice.get(package);
@@ -57,14 +63,15 @@ impl Kept {
                 &catalog.operator.catalog,
                 &is_deleted,
                 target,
-            )?;
+            )
+            .await?;
         }
         kept.add_releases(meant).await?;
         let deletes_single = meant.is_any(|it| Section::of(it.kind) == Some(Section::Generic));
         for metadata in Store::all_in_target(target).await? {
             kept.add_images(&metadata, meant)?;
             if deletes_single {
-                kept.add_named(&metadata, meant)?;
+                kept.add_named(&metadata, meant).await?;
                 kept.add_charts(&metadata, meant, options).await?;
             }
             let others = metadata.past_mirror.mirror.operators.iter();
@@ -75,12 +82,10 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Who needs an image of the target that goes by that tag; nothing when nobody does.
-    pub(super) fn why(&self, image: &Reference, tag: &Tag) -> Option<&str> {
-        let repository = || image.repository.clone();
-        let named = self.tags.get(&(repository(), tag.clone()));
-        let pinned = || self.images.get(&(repository(), image.digest.clone()?));
-        named.or_else(pinned).map(String::as_str)
+    /// Who needs an image of the target; nothing when nobody does.
+    pub(super) fn why(&self, image: &Reference) -> Option<&str> {
+        let key = (image.repository.clone(), image.digest.clone()?);
+        self.images.get(&key).map(String::as_str)
     }
 
     /// A catalog of which nothing is deleted.
@@ -99,13 +104,16 @@ impl Kept {
             reference,
         };
         match Opened::open(place, options.scratch, options.now).await {
-            Ok(opened) => self.add_catalog(&opened, &name, &|_, _| false, target),
+            Ok(opened) => {
+                self.add_catalog(&opened, &name, &|_, _| false, target)
+                    .await
+            }
             Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    fn add_catalog(
+    async fn add_catalog(
         &mut self,
         opened: &Opened,
         name: &str,
@@ -127,7 +135,7 @@ impl Kept {
         let (images, _) = operators::wanted(&opened.cache, &choice, &of)?;
         for image in &images {
             if let Some(why) = other_reason(image, is_deleted) {
-                self.add(&image.repository, image.source.digest.as_ref(), why, target)?;
+                self.add(image, why, target).await?;
             }
         }
         Ok(())
@@ -143,8 +151,7 @@ impl Kept {
         let deleted: BTreeSet<_> = releases.filter_map(|it| it.source.digest.clone()).collect();
         for image in meant.releases.others(&deleted).await? {
             if let Some(why @ Why::Component { .. }) = image.why.first() {
-                let digest = image.source.digest.as_ref();
-                self.add(&image.repository, digest, why, meant.target)?;
+                self.add(&image, why, meant.target).await?;
             }
         }
         Ok(())
@@ -175,14 +182,14 @@ impl Kept {
     }
 
     /// The images that a set names, unless they are named here, too.
-    fn add_named(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
+    async fn add_named(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
         for image in &metadata.past_mirror.mirror.additional_images {
             let named = single(image, Why::Additional)?;
             let is_same =
                 |it: &Wanted| (&it.repository, &it.tag) == (&named.repository, &named.tag);
             if !meant.is_any(|it| is_same(it) && it.why.contains(&Why::Additional)) {
                 let why = format!("additionalImages of set {} name it", metadata.uid);
-                self.add_single(&named, &why, meant.target)?;
+                self.add(&named, &why, meant.target).await?;
             }
         }
         Ok(())
@@ -225,40 +232,30 @@ impl Kept {
                 if let Some(why) = image.why.first()
                     && !meant.is_any(|it| it.why.contains(why))
                 {
-                    self.add_single(image, why, meant.target)?;
+                    self.add(image, why, meant.target).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// An image that somebody names by digest or tag.
-    fn add_single(
+    /// An image that somebody needs.
+    async fn add(
         &mut self,
         image: &Wanted,
         why: impl std::fmt::Display,
         target: &Target,
     ) -> Result<(), Error> {
-        if image.source.digest.is_some() {
-            return self.add(&image.repository, image.source.digest.as_ref(), why, target);
+        let place = place_of(image, target)?;
+        if !self.repositories.contains(&place.repository) {
+            return Ok(());
         }
-        let place = (
-            target.place(&image.repository)?.repository,
-            image.tag.clone(),
-        );
-        self.tags.entry(place).or_insert_with(|| why.to_string());
-        Ok(())
-    }
-
-    fn add(
-        &mut self,
-        repository: &Repository,
-        digest: Option<&Digest>,
-        why: impl std::fmt::Display,
-        target: &Target,
-    ) -> Result<(), Error> {
+        let digest = match &place.digest {
+            Some(digest) => Some(digest.clone()),
+            None => target.client.manifest_digest(&place).await?,
+        };
         if let Some(digest) = digest {
-            let place = (target.place(repository)?.repository, digest.clone());
+            let place = (place.repository, digest);
             self.images.entry(place).or_insert_with(|| why.to_string());
         }
         Ok(())

@@ -13,7 +13,7 @@ use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
-use oci::{Reference, Target as Named};
+use oci::Reference;
 
 use self::kept::{Kept, Meant};
 pub use self::list::List;
@@ -88,7 +88,7 @@ pub async fn plan(
     while let Some((found, wanted)) = looks.next().await {
         match found? {
             None => planned.missing += 1,
-            Some(image) => match kept.why(&image, &wanted.tag) {
+            Some(image) => match kept.why(&image) {
                 Some(why) => planned.kept.push((image, why.to_owned())),
                 None => planned.list.items.push(Item {
                     kind: kind(&wanted),
@@ -199,15 +199,8 @@ pub async fn delete(list: &List, target: &Target, parallel: usize) -> (usize, Ve
 
 /// The image in the target.
 async fn look(wanted: &Wanted, target: &Target) -> Result<Option<Reference>, Error> {
-    let place = target.place(&wanted.repository)?;
-    let name = match wanted.source.target() {
-        Named::Digest(digest) => place.with_digest(digest),
-        Named::Tag(_) => Reference {
-            tag: Some(wanted.tag.clone()),
-            ..place.clone()
-        },
-    };
-    let digest = target.client.manifest_digest(&name).await?;
+    let place = inside::place_of(wanted, target)?;
+    let digest = target.client.manifest_digest(&place).await?;
     Ok(digest.map(|digest| place.with_digest(digest)))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use mirror::deletion::{self, List};
 use mirror::history::Former;
 use mirror::progress::Progress;
-use mirror::run::{self, Direct, Setup};
+use mirror::run::{self, CatalogForm, Direct, Setup};
 use model::image_set::{Image, ImageSet, Mirror, Operator, Package};
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,13 +16,20 @@ use crate::server::Server;
 
 /// A target with two packages that need the same tool, and an image beside them.
 async fn filled() -> (Server, Server, TempDir) {
+    filled_with(CatalogForm::Pinned).await
+}
+
+async fn filled_with(catalogs: CatalogForm) -> (Server, Server, TempDir) {
     let (source, target) = (Server::start().await, Server::start().await);
     push_catalog(&source, 1).await;
     push(&source, "acme/single:v1", b"single".to_vec(), json!({})).await;
     let mut set = image_set(&source);
     set.mirror.additional_images = vec![image(&source, "acme/single:v1")];
     let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
-    let own = setup(&source, &set, folder.path(), &progress);
+    let own = Setup {
+        catalogs,
+        ..setup(&source, &set, folder.path(), &progress)
+    };
     let prepared = run::prepare(own, &Former::default(), None).await.unwrap();
     run::direct(own, prepared, Direct::default(), &target.target())
         .await
@@ -75,7 +82,13 @@ fn of(names: &[&str]) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn what_others_need_stays() {
-    let (source, target, folder) = filled().await;
+    for catalogs in [CatalogForm::Pinned, CatalogForm::Tagged] {
+        what_others_need_stays_in(catalogs).await;
+    }
+}
+
+async fn what_others_need_stays_in(catalogs: CatalogForm) {
+    let (source, target, folder) = filled_with(catalogs).await;
     let (set, progress) = (ImageSet::default(), Progress::default());
     let setup: Setup<'_> = setup(&source, &set, folder.path(), &progress);
     let to = target.target();
