@@ -1,15 +1,15 @@
 //! What an image set names: its catalogs are read, and all of it becomes images with their reasons.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use catalog::cache::Cache;
 use model::Error;
 use model::image_set::{self, Mirror, Operator};
-use model::mirror_metadata::{CatalogStart, ImageType, PastMirror};
+use model::mirror_metadata::{CatalogStart, PastMirror};
 use oci::image::Place;
-use oci::{Client, Platform, Reference, Repository, Tag, Target};
+use oci::{Client, Reference, Repository, Tag};
 use serde_json::Value;
 
 use crate::config::{Source, expression};
@@ -19,9 +19,7 @@ use crate::names;
 use crate::operators::{self, Choice, Of, Opened, template};
 use crate::platform::{self, Releases, Sources};
 use crate::progress::{Amount, Phase, Progress};
-
-/// How many hexadecimal digits of their digests tell images of one repository apart that have no tags.
-const DIGITS: usize = 8;
+use crate::single::{additional, platforms, single, tell_apart};
 
 /// A catalog of the set.
 #[derive(Debug)]
@@ -184,9 +182,7 @@ impl Gathered {
 
     /// What the configuration and its charts name.
     async fn single_images(&mut self, mirror: &Mirror, options: Options<'_>) -> Result<(), Error> {
-        let images = mirror.additional_images.iter();
-        let named = images.map(|image| single(image, Why::Additional));
-        let mut wanted: Vec<_> = named.collect::<Result<_, _>>()?;
+        let mut wanted = additional(&mirror.additional_images).await?;
         let Options {
             platform,
             scratch,
@@ -279,59 +275,6 @@ fn unbounded(operator: &Operator) -> Operator {
         }
     }
     operator
-}
-
-pub(crate) fn platforms(instances: &[image_set::Instance]) -> Vec<Platform> {
-    let platforms = instances.iter().map(|it| Platform {
-        architecture: it.architecture.clone(),
-        os: it.os.clone(),
-    });
-    platforms.collect()
-}
-
-/// An image that is named by itself.
-///
-/// Errors: Invalid – it is no reference, or has another name that is none.
-pub(crate) fn single(image: &image_set::Image, why: Why) -> Result<Wanted, Error> {
-    let source = names::reference(&image.name)?;
-    let repository = match image.target_repo.as_str() {
-        "" => source.repository.clone(),
-        other => other.parse()?,
-    };
-    let tag = match (image.target_tag.as_str(), source.target()) {
-        ("", Target::Tag(tag)) => tag,
-        ("", Target::Digest(_)) => match &source.tag {
-            Some(tag) => tag.clone(),
-            None => "latest".parse()?,
-        },
-        (other, _) => other.parse()?,
-    };
-    Ok(Wanted {
-        source,
-        repository,
-        tag,
-        kind: ImageType::Generic,
-        why: vec![why],
-        platforms: platforms(&image.platforms),
-        may_be_missing: false,
-    })
-}
-
-/// Where several images would have one name, those that are named by digest get tags of their own.
-fn tell_apart(wanted: &mut [Wanted]) {
-    let mut users: BTreeMap<(Repository, Tag), BTreeSet<Reference>> = BTreeMap::new();
-    for it in &*wanted {
-        let place = (it.repository.clone(), it.tag.clone());
-        users.entry(place).or_default().insert(it.source.clone());
-    }
-    for it in wanted {
-        let place = (it.repository.clone(), it.tag.clone());
-        if let Some(digest) = &it.source.digest
-            && users.get(&place).is_some_and(|users| users.len() > 1)
-        {
-            it.tag = names::tag_of_digest(digest, DIGITS);
-        }
-    }
 }
 
 /// Each image once, where it was named first, with the reasons of all.

@@ -26,6 +26,7 @@ pub mod publish;
 pub mod results;
 pub mod run;
 pub mod section;
+mod single;
 pub mod survey;
 pub mod updates;
 pub mod web;

@@ -13,6 +13,7 @@ use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::blobs::Blobs;
+use crate::config::LAYOUT_PREFIX;
 use crate::content::{Content, Image};
 use crate::names;
 use crate::progress::{Amount, Phase, Progress};
@@ -29,7 +30,7 @@ const TICK: Duration = Duration::from_millis(250);
 #[derive(Debug, Clone)]
 pub struct Target {
     pub client: Client,
-    /// Host with its port.
+    /// Host with its port; or `oci://` and a folder, which becomes an image layout.
     pub registry: String,
     /// What all repositories begin with; may be empty.
     pub namespace: String,
@@ -49,6 +50,11 @@ pub struct Published {
 }
 
 impl Target {
+    /// Whether it is a folder.
+    pub(crate) fn is_folder(&self) -> bool {
+        self.registry.starts_with(LAYOUT_PREFIX)
+    }
+
     /// Where the repository lies in the target.
     ///
     /// Errors: Invalid – the name does not fit.

@@ -13,14 +13,13 @@ use crate::layer::{self, Found};
 use crate::{Client, Descriptor, Kind, Manifest, Platform, Reference};
 
 mod folder;
-mod layout;
 mod place;
 #[cfg(test)]
 mod place_tests;
 mod tree;
 
+pub use crate::layout::Layout;
 pub use folder::FolderLimits;
-pub use layout::Layout;
 pub use place::{Image, Place};
 pub use tree::{Selection, Tree, fetch_tree};
 

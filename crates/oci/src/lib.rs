@@ -12,6 +12,7 @@ pub mod jws;
 pub mod layer;
 #[cfg(test)]
 mod layer_tests;
+mod layout;
 mod manifest;
 pub mod media_type;
 mod name;

@@ -1,6 +1,7 @@
 //! References to images, as people and manifests write them.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 use model::Error;
@@ -11,10 +12,14 @@ use crate::{Digest, Repository, Tag};
 /// The tag that an image has when none is written.
 const DEFAULT_TAG: &str = "latest";
 
-/// An image in a registry: `host[:port]/repository[:tag][@digest]`.
+/// What stands before the folder of a layout that takes the place of a registry.
+pub(crate) const LAYOUT_PREFIX: &str = "oci://";
+
+/// An image in a registry: `host[:port]/repository[:tag][@digest]`. Or one in a folder with OCI's image layout, which takes
+/// the place of a registry: `oci://folder:repository[:tag][@digest]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// Host with its port, if one is written.
+    /// Host with its port, if one is written; or `oci://` with a folder.
     pub registry: String,
     /// Repository within the registry.
     pub repository: Repository,
@@ -44,6 +49,45 @@ impl Reference {
                     .parse()
                     .expect("the default tag fits the grammar"),
             ),
+        }
+    }
+
+    /// As it parses, or with a folder in the place of the registry. Only for what people of this machine have written: anybody
+    /// else must not choose its folders.
+    ///
+    /// Errors: Invalid – it is neither.
+    pub fn parse_local(text: &str) -> Result<Self, Error> {
+        let Some(rest) = text.strip_prefix(LAYOUT_PREFIX) else {
+            return text.parse();
+        };
+        let wrong = || {
+            Error::invalid(
+                "image reference",
+                format!("{text:?}: expected oci://folder:repository[:tag][@digest]"),
+            )
+        };
+        let (folder, named) = rest
+            .split_once(':')
+            .filter(|it| !it.0.is_empty())
+            .ok_or_else(wrong)?;
+        let registry = format!("{LAYOUT_PREFIX}{folder}");
+        // What stands behind the folder stands behind a host as well.
+        let hosted: Self = format!("localhost/{named}").parse()?;
+        Ok(Self { registry, ..hosted })
+    }
+
+    /// The folder that takes the place of the registry.
+    pub fn folder(&self) -> Option<&Path> {
+        self.registry.strip_prefix(LAYOUT_PREFIX).map(Path::new)
+    }
+
+    /// The repository alone.
+    #[must_use]
+    pub fn without_version(&self) -> Self {
+        Self {
+            tag: None,
+            digest: None,
+            ..self.clone()
         }
     }
 
@@ -140,7 +184,8 @@ fn is_host(text: &str) -> bool {
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.registry, self.repository)?;
+        let separator = if self.folder().is_some() { ':' } else { '/' };
+        write!(f, "{}{separator}{}", self.registry, self.repository)?;
         if let Some(tag) = &self.tag {
             write!(f, ":{tag}")?;
         }
@@ -187,6 +232,20 @@ mod tests {
             "[::1]:5000/a".parse::<Reference>().unwrap().registry,
             "[::1]:5000"
         );
+    }
+
+    #[test]
+    fn folders_take_the_place_of_registries() {
+        for text in ["oci:///srv/Images:acme/tool:v1", "oci://images:tool"] {
+            let reference = Reference::parse_local(text).unwrap();
+            assert_eq!(reference.to_string(), text);
+            assert!(reference.folder().is_some(), "{text}");
+            // What comes from elsewhere names no folders.
+            assert!(text.parse::<Reference>().is_err(), "{text}");
+        }
+        for wrong in ["oci:///srv/images", "oci://:a", "oci://a:B", "oci://a:"] {
+            assert!(Reference::parse_local(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

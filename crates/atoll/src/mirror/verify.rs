@@ -14,7 +14,7 @@ use super::{registries, releases};
 /// What is verified.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// The folder of an archive set, one of its files, or docker://HOST[:PORT][/NAMESPACE]
+    /// The folder of an archive set, one of its files, docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
     #[arg(value_name = "WHAT")]
     what: String,
     /// Whether the set was signed with this key: the public half of an ed25519 key in PEM

@@ -129,7 +129,7 @@ mod tests {
             ("=/a", "is no name"),
             ("a:x=/a", "is no port"),
             ("a=", "neither"),
-            ("a=oci:", "neither"),
+            ("a=oci:", "expected a folder"),
         ] {
             let refused = CatalogList::parse(text).unwrap_err();
             assert!(refused.contains(reason), "{text}: {refused}");

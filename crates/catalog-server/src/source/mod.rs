@@ -189,7 +189,10 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is neither a folder nor an image");
         if let Some(layout) = text.strip_prefix(LAYOUT) {
-            return self::layout(layout).ok_or_else(wrong).map(Self::Layout);
+            return layout
+                .parse()
+                .map(Self::Layout)
+                .map_err(|e: Error| e.to_string());
         }
         if let Some(image) = text.strip_prefix(REGISTRY) {
             return image
@@ -210,17 +213,6 @@ impl FromStr for Source {
             Err(_) => Ok(Self::Folder(text.into())),
         }
     }
-}
-
-fn layout(text: &str) -> Option<Layout> {
-    let (folder, tag) = match text.rsplit_once(':') {
-        Some((folder, tag)) if !tag.contains('/') => (folder, Some(tag.parse().ok()?)),
-        _ => (text, None),
-    };
-    (!folder.is_empty()).then(|| Layout {
-        folder: folder.into(),
-        tag,
-    })
 }
 
 impl fmt::Display for Source {
@@ -301,11 +293,11 @@ mod tests {
             }),
             (
                 "oci:/a/b",
-                |s| matches!(s, Source::Layout(l) if l.tag.is_none()),
+                |s| matches!(s, Source::Layout(l) if l.name.is_none()),
             ),
             (
                 "oci:/a/b:v1",
-                |s| matches!(s, Source::Layout(l) if l.tag.is_some()),
+                |s| matches!(s, Source::Layout(l) if l.name.is_some()),
             ),
         ] {
             let source: Source = text.parse().unwrap();

@@ -219,7 +219,7 @@ static CHANNEL: Record = record(&[
 ]);
 
 static ADDITIONAL_IMAGE: Record = record(&[
-    text("name", &form::IMAGE).required(),
+    text("name", &form::SOURCE).required(),
     text("targetRepo", &form::REPOSITORY).only(V2Alpha1),
     text("targetTag", &form::TAG).only(V2Alpha1),
     list("platforms", &Kind::Object(&INSTANCE)).only(V2Alpha1),

@@ -9,8 +9,9 @@ use oci::image::Place;
 use oci::{Digest, Reference, Repository};
 
 use super::other_reason;
+use crate::config::LAYOUT_PREFIX;
 use crate::content::{Wanted, Why};
-use crate::gather::{Catalog, Options, single};
+use crate::gather::{Catalog, Options};
 use crate::helm;
 use crate::history::{Store, repository_in};
 use crate::inside::{catalog_of, place_of};
@@ -19,6 +20,7 @@ use crate::operators::{self, Of, Opened};
 use crate::platform::Present;
 use crate::publish::Target;
 use crate::section::Section;
+use crate::single::single;
 
 /// What stays, with who needs it.
 #[derive(Debug, Default)]
@@ -181,9 +183,10 @@ impl Kept {
         Ok(())
     }
 
-    /// The images that a set names, unless they are named here, too.
+    /// The images that a set names, unless they are named here, too. What came from folders is not named: it is remembered.
     async fn add_named(&mut self, metadata: &Metadata, meant: Meant<'_>) -> Result<(), Error> {
-        for image in &metadata.past_mirror.mirror.additional_images {
+        let images = metadata.past_mirror.mirror.additional_images.iter();
+        for image in images.filter(|it| !it.name.starts_with(LAYOUT_PREFIX)) {
             let named = single(image, Why::Additional)?;
             let is_same =
                 |it: &Wanted| (&it.repository, &it.tag) == (&named.repository, &named.tag);

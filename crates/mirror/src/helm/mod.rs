@@ -16,7 +16,7 @@ use self::images::images;
 use self::render::render;
 use self::repository::Repository;
 use crate::content::{Wanted, Why};
-use crate::gather::single;
+use crate::single::single;
 use crate::web::Web;
 
 pub use json_path::JsonPath;

@@ -135,7 +135,7 @@ pub(crate) fn repository_in(
     let path = &association.path;
     match path.parse::<Repository>() {
         Ok(repository) => target.place(&repository).map(|place| place.repository),
-        Err(_) => path.parse::<Reference>().map(|it| it.repository),
+        Err(_) => Reference::parse_local(path).map(|it| it.repository),
     }
     .map_err(wrong)
 }

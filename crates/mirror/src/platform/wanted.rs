@@ -16,7 +16,7 @@ use super::select::{Chosen, Selection, select};
 use super::settings::Sources;
 use super::signature::{self, Signatures};
 use crate::content::{Wanted, Why};
-use crate::gather::platforms;
+use crate::single::platforms;
 
 /// Where releases lie, below the target's namespace.
 pub(super) const RELEASES: &str = "openshift/release-images";

@@ -52,21 +52,26 @@ pub struct Forms {
 
 /// The files that tell of an outcome.
 ///
+/// Of a folder, that is which image it has, and the signatures of releases.
+///
 /// Whatever a cluster does not take lies in a folder of its own or is no YAML, so that all others can be applied at once.
 ///
 /// Errors: Invalid – the template of a catalog is none.
 pub fn files(outcome: &Outcome, forms: Forms) -> Result<Vec<File>, Error> {
     let mut files = vec![File::new("mapping.txt", mapping(outcome))];
-    files.extend(catalogs::sources(outcome)?);
-    files.extend(policy::content_policies(outcome)?);
-    files.extend(policy::install_config(outcome)?);
-    files.extend(policy::update_service(outcome)?);
     let signatures = outcome.signatures.iter();
     files.extend(
         signatures.map(|(name, content)| {
             File::new(format!("release-signatures/{name}"), content.clone())
         }),
     );
+    if outcome.is_folder {
+        return Ok(files);
+    }
+    files.extend(catalogs::sources(outcome)?);
+    files.extend(policy::content_policies(outcome)?);
+    files.extend(policy::install_config(outcome)?);
+    files.extend(policy::update_service(outcome)?);
     if forms.mirror_sets {
         files.extend(policy::mirror_sets(outcome)?);
     }

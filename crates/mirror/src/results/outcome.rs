@@ -30,6 +30,8 @@ pub struct Outcome {
     pub charts: Vec<Copied>,
     /// Whether the target limits how many components its names have, and has joined the last ones of some.
     pub is_flattened: bool,
+    /// Whether the target is a folder, from which clusters fetch nothing.
+    pub is_folder: bool,
     /// Whether the target was reached without a certificate that is trusted here.
     pub is_insecure: bool,
 }
@@ -85,6 +87,7 @@ impl Outcome {
         Ok(Self {
             images: mirrored(images, target, mirror)?,
             is_flattened: target.max_components > 0,
+            is_folder: target.is_folder(),
             is_insecure: target.client.is_insecure(&target.registry),
             ..Self::default()
         })
@@ -109,9 +112,10 @@ impl Outcome {
         images.any(|it| it.is_tagged && Section::of(it.kind) == Some(Section::Operator))
     }
 
-    /// All that policies are about.
+    /// All that policies are about: nobody asks a registry for what came from a folder.
     pub(super) fn all_images(&self) -> impl Iterator<Item = &Mirrored> {
-        self.images.iter().chain(&self.former)
+        let all = self.images.iter().chain(&self.former);
+        all.filter(|image| image.source.folder().is_none())
     }
 }
 

@@ -44,6 +44,7 @@ fn sample() -> Outcome {
     tool.is_tagged = true;
     Outcome {
         charts: Vec::new(),
+        is_folder: false,
         images: vec![
             kept("src.io/acme/op-bundle", OperatorBundle),
             kept("src.io/acme/deep/operand", OperatorBundle),

@@ -37,5 +37,8 @@ pub(super) async fn settle(
     for store in ending.stores {
         store.write(ending.metadata.clone()).await?;
     }
+    if let Err(error) = target.client.sweep(&target.registry).await {
+        outcome.stayed.push(error);
+    }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod forms;
 mod graph;
 mod history;
 mod inside;
+mod layouts;
 mod older;
 mod oracle;
 mod platform;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::access::Scope;
+use super::layout::Local;
 use super::{Client, error, pull};
 use crate::store::Referrer;
 use crate::{Digest, Reference, Repository, Tag};
@@ -68,11 +69,16 @@ impl Client {
         repository: &Repository,
         pages: usize,
     ) -> Result<Option<Vec<Tag>>, Error> {
-        let scope = Scope {
+        let place = Reference {
             registry: registry.to_owned(),
-            repository: Some(repository.clone()),
-            actions: "pull",
+            repository: repository.clone(),
+            tag: None,
+            digest: None,
         };
+        if let Some(local) = Local::of(&place) {
+            return local.tags().await.map(Some);
+        }
+        let scope = place.scope("pull");
         let path = format!("/v2/{repository}/tags/list");
         let names = self
             .pages::<Names>(&scope, path, "repository", repository.as_str(), pages)
@@ -101,6 +107,9 @@ impl Client {
     ///
     /// Errors: NotFound; Conflict – the registry does not delete; others as [`Self::pull_manifest`].
     pub async fn delete_manifest(&self, reference: &Reference) -> Result<(), Error> {
+        if let Some(local) = Local::of(reference) {
+            return local.delete().await;
+        }
         let path = reference.path(&format!("manifests/{}", reference.target()));
         let response = self
             .send(
@@ -156,6 +165,9 @@ impl Client {
         reference: &Reference,
         subject: &Digest,
     ) -> Result<Option<Vec<Referrer>>, Error> {
+        if reference.folder().is_some() {
+            return Ok(None);
+        }
         let path = reference.path(&format!("referrers/{subject}"));
         let (scope, id) = (reference.scope("pull"), subject.to_string());
         let listed = self

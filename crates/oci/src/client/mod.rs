@@ -5,6 +5,7 @@
 mod access;
 mod challenge;
 mod error;
+mod layout;
 mod list;
 mod pull;
 mod push;
@@ -12,6 +13,8 @@ mod send;
 mod source;
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -48,7 +51,7 @@ pub struct ClientOptions {
     pub attempts: Option<u32>,
 }
 
-/// A client of any number of registries. Clones share connections and logins.
+/// A client of any number of registries, and of the folders that take their place. Clones share connections and logins.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Shared>);
 
@@ -71,6 +74,8 @@ struct Shared {
     mounting: Mutex<HashMap<String, bool>>,
     /// What the registries demanded so far.
     access: Mutex<HashMap<access::Scope, Access>>,
+    /// The locks of folders that are written to.
+    held: Mutex<HashMap<PathBuf, File>>,
 }
 
 impl Client {
@@ -109,6 +114,7 @@ impl Client {
             schemes: Mutex::default(),
             mounting: Mutex::default(),
             access: Mutex::default(),
+            held: Mutex::default(),
         })))
     }
 

@@ -12,6 +12,7 @@ use reqwest::header::{
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
 use super::access::Scope;
+use super::layout::Local;
 use super::send::{self, ATTEMPTS};
 use super::source::{BlobSource, Taken};
 use super::{Client, error};
@@ -95,6 +96,10 @@ impl Client {
         from: &Repository,
         digest: &Digest,
     ) -> Result<bool, Error> {
+        if reference.folder().is_some() {
+            // A folder has its blobs once for all.
+            return self.has_blob(reference, digest).await;
+        }
         let scope = reference.scope("pull,push");
         let path = reference.path("blobs/uploads/");
         let response = self
@@ -130,6 +135,9 @@ impl Client {
         from: Option<&Repository>,
         sent: &Arc<AtomicU64>,
     ) -> Result<Provided, Error> {
+        if let Some(local) = Local::of(reference) {
+            return local.provide(self, digest, source, sent).await;
+        }
         let mut upload = Upload::new(self, reference, digest, source).await?;
         upload.sent = Arc::clone(sent);
         upload.provide(from).await
@@ -154,6 +162,9 @@ impl Client {
                     manifest.digest
                 ),
             ));
+        }
+        if let Some(local) = Local::of(reference) {
+            return local.push_manifest(self, manifest).await;
         }
         let path = reference.path(&format!("manifests/{target}"));
         let response = self
@@ -187,6 +198,10 @@ impl Client {
         source: &BlobSource,
         chunk: Option<u64>,
     ) -> Result<(), Error> {
+        if let Some(local) = Local::of(reference) {
+            let sent = AtomicU64::default();
+            return local.provide(self, digest, source, &sent).await.map(drop);
+        }
         let mut upload = Upload::new(self, reference, digest, source).await?;
         upload.chunk = chunk.filter(|_| source.is_seekable());
         upload.provide(None).await.map(drop)

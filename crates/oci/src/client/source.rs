@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use futures_util::{StreamExt as _, TryStreamExt as _};
+use futures_util::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use reqwest::Body;
 use tokio::fs::File;
@@ -13,10 +13,10 @@ use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
 use tokio_util::io::ReaderStream;
 
 use super::Client;
-use crate::{Descriptor, Digest, Reference};
+use crate::{Descriptor, Digest, Hasher, Reference};
 
 /// Units: bytes. Read from a file at once.
-const BUFFER_BYTES: usize = 256 * 1024;
+pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Where the bytes of a blob come from; they can be read again when an upload has to be repeated.
 #[derive(Debug, Clone)]
@@ -129,6 +129,36 @@ impl BlobSource {
         ))
     }
 
+    /// What follows the first `at` bytes, which `hasher` has seen.
+    ///
+    /// Errors: Internal – it cannot be read; those of the other registry.
+    pub(super) async fn chunks_after(
+        &self,
+        hasher: Hasher,
+        at: u64,
+    ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
+        match self {
+            Self::Bytes(bytes) => {
+                let at = usize::try_from(at).map_or(bytes.len(), |at| at.min(bytes.len()));
+                let rest = bytes.slice(at..);
+                Ok(stream::once(async { Ok(rest) }).boxed())
+            }
+            Self::File(path) => file_chunks(path, at, u64::MAX).await,
+            Self::Part { path, offset, size } => {
+                file_chunks(path, offset + at, size.saturating_sub(at)).await
+            }
+            Self::Remote(remote) => {
+                let Remote {
+                    client,
+                    reference,
+                    blob,
+                } = &**remote;
+                let stream = client.blob_stream_after(reference, blob, hasher, at);
+                Ok(stream.await?.boxed())
+            }
+        }
+    }
+
     /// Whether a part of it can be had without the bytes before.
     pub(super) fn is_seekable(&self) -> bool {
         !matches!(self, Self::Remote(_))
@@ -170,14 +200,31 @@ impl BlobSource {
     }
 }
 
+async fn file_chunks(
+    path: &Path,
+    offset: u64,
+    length: u64,
+) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
+    let stream = file_stream(path, offset, length).await?;
+    let path = path.to_owned();
+    Ok(stream.map_err(move |e| unreadable(&path, e)).boxed())
+}
+
 async fn part(path: &Path, offset: u64, length: u64, taken: Arc<Taken>) -> Result<Body, Error> {
-    let file = open(path, offset, length)
-        .await
-        .map_err(|e| unreadable(path, e))?;
-    let stream = ReaderStream::with_capacity(file, BUFFER_BYTES);
+    let stream = file_stream(path, offset, length).await?;
     Ok(Body::wrap_stream(stream.inspect_ok(move |chunk| {
         taken.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
     })))
+}
+
+async fn file_stream(
+    path: &Path,
+    offset: u64,
+    length: u64,
+) -> Result<ReaderStream<Take<File>>, Error> {
+    let opened = open(path, offset, length).await;
+    let file = opened.map_err(|e| unreadable(path, e))?;
+    Ok(ReaderStream::with_capacity(file, BUFFER_BYTES))
 }
 
 async fn read(path: &Path, offset: u64, length: u64) -> Result<Bytes, Error> {

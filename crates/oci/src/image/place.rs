@@ -9,9 +9,9 @@ use bytes::Bytes;
 use model::Error;
 use serde::Deserialize;
 
-use super::layout::Layout;
 use super::tree::{self, Selection, Tree};
 use super::{CONFIG_LIMIT_BYTES, parts, with_layer};
+use crate::layout::Layout;
 use crate::{Client, Descriptor, Digest, Kind, Manifest, Platform, Reference};
 
 /// How deep indexes may lie in each other.

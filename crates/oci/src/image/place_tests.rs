@@ -67,7 +67,7 @@ impl Folder {
     fn place(&self, tag: Option<&str>) -> Place {
         Place::Layout(Layout {
             folder: self.0.path().to_owned(),
-            tag: tag.map(|tag| tag.parse().unwrap()),
+            name: tag.map(str::to_owned),
         })
     }
 }

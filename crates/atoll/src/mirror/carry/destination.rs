@@ -7,7 +7,11 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Folder(PathBuf),
-    Registry { registry: String, namespace: String },
+    /// With `oci://` and a folder in the place of a registry, an image layout.
+    Registry {
+        registry: String,
+        namespace: String,
+    },
 }
 
 impl FromStr for Destination {
@@ -16,16 +20,27 @@ impl FromStr for Destination {
     fn from_str(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(format!(
-                "no scheme delimiter in destination argument {text:?}: write file://FOLDER or docker://HOST[:PORT][/NAMESPACE]"
+                "no scheme delimiter in destination argument {text:?}: write file://FOLDER, oci://FOLDER or docker://HOST[:PORT][/NAMESPACE]"
             ));
         };
         match scheme {
             "docker" => {}
             "file" if rest.is_empty() => return Err(format!("{text:?} names no folder")),
             "file" => return Ok(Self::Folder(rest.into())),
+            "oci" if rest.is_empty() || rest.contains(':') => {
+                return Err(format!(
+                    "{text:?}: expected a folder, whose path has no colon"
+                ));
+            }
+            "oci" => {
+                return Ok(Self::Registry {
+                    registry: text.to_owned(),
+                    namespace: String::new(),
+                });
+            }
             _ => {
                 return Err(format!(
-                    "unknown destination scheme {scheme:?}: it is file or docker"
+                    "unknown destination scheme {scheme:?}: it is file, oci or docker"
                 ));
             }
         }

@@ -12,7 +12,7 @@ use crate::mirror::{registries, releases};
 /// What is carried, from where, and how.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// file://FOLDER for archives, or docker://HOST[:PORT][/NAMESPACE]
+    /// file://FOLDER for archives, oci://FOLDER for an image layout, or docker://HOST[:PORT][/NAMESPACE]
     pub(super) target: Option<Destination>,
     /// An archive, or the folder with the archives of a run, instead of registries
     #[arg(long, value_name = "PATH")]

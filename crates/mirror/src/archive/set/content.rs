@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::mirror_metadata::{Association, Metadata};
-use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Repository, media_type};
+use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Reference, Repository, media_type};
 
 use super::Set;
 use crate::archive::name;
@@ -18,7 +18,7 @@ fn image(association: &Association) -> Result<Option<Image>, Error> {
         return Ok(None);
     }
     let wanted = Wanted {
-        source: association.name.parse().map_err(wrong)?,
+        source: Reference::parse_local(&association.name).map_err(wrong)?,
         repository: association.path.parse().map_err(wrong)?,
         tag: association.tag_symlink.parse().map_err(wrong)?,
         kind: association.kind,

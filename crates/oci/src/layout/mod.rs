@@ -1,63 +1,66 @@
-//! A folder in OCI's image layout: what tools save an image as when no registry is at hand.
+//! A folder in OCI's image layout: what tools save images as when no registry is at hand.
+//!
+//! The one invariant of writing: a blob has its name, and an image is listed, only when it is whole.
 //!
 //! Source: OCI image-spec, image-layout.md.
 
-use std::collections::BTreeMap;
+mod index;
+mod sweep;
+mod write;
+
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use bytes::Bytes;
 use model::Error;
-use serde::Deserialize;
 
-use crate::{Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Tag};
+use crate::{Algorithm, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 
-/// By which an entry of the index is told from others.
-const NAME: &str = "org.opencontainers.image.ref.name";
+pub(crate) use index::Index;
+pub(crate) use write::Part;
 
-/// An image in such a folder.
+/// Those whose blobs have a folder.
+const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
+
+/// An image in such a folder, as people write it: `FOLDER[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// The folder with `index.json`.
     pub folder: PathBuf,
-    /// Which of its images; unnamed, it has to be the only one.
-    pub tag: Option<Tag>,
-}
-
-#[derive(Deserialize)]
-struct Index {
-    manifests: Vec<Descriptor>,
+    /// Which of its images: its name there, or the end of it behind a `/` or `:`. Unnamed, it has to be the only one.
+    pub name: Option<String>,
 }
 
 impl Layout {
     /// The digest of the manifest or index that is meant.
     ///
     /// Blocking. Errors: NotFound – no such folder or image; Invalid – no layout, or several images and no tag.
-    pub(super) fn digest(&self) -> Result<Digest, Error> {
-        let path = self.folder.join("index.json");
-        let bytes = read(&path, MANIFEST_LIMIT_BYTES as u64)?;
-        let index: Index = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::invalid("image layout", format!("{}: {e}", path.display())))?;
-        let is_meant = |entry: &&Descriptor| {
-            let name = entry.annotations.as_ref().and_then(named);
-            self.tag
-                .as_ref()
-                .is_none_or(|tag| name == Some(tag.as_str()))
-        };
-        let mut meant = index.manifests.into_iter().filter(|entry| is_meant(&entry));
+    pub fn digest(&self) -> Result<Digest, Error> {
+        let index = Index::read(&self.folder)?;
+        let mut meant = index.called(self.name.as_deref());
         match (meant.next(), meant.next()) {
             (None, _) => Err(Error::not_found("image", self)),
-            (Some(entry), None) => Ok(entry.digest),
+            (Some(entry), None) => Ok(entry.digest.clone()),
             (Some(_), Some(_)) => Err(Error::invalid(
                 "image layout",
-                format!("{self} holds several images: name one, as in FOLDER:TAG"),
+                format!("{self} holds several images: name one, as in FOLDER:NAME"),
             )),
         }
     }
 
+    /// The names of all images that have one.
+    ///
+    /// Blocking. Errors: NotFound – no such folder; Invalid – no layout.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let index = Index::read(&self.folder)?;
+        Ok(index.names().map(str::to_owned).collect())
+    }
+
     /// Blocking. Errors: NotFound; Invalid – it has another digest, or is no manifest.
-    pub(super) fn manifest(&self, digest: &Digest) -> Result<Manifest, Error> {
+    pub(crate) fn manifest(&self, digest: &Digest) -> Result<Manifest, Error> {
         let bytes = read(&self.path(digest), MANIFEST_LIMIT_BYTES as u64)?;
         if !digest.matches(&bytes) {
             return Err(self.damaged(digest));
@@ -69,7 +72,7 @@ impl Layout {
     /// A small blob.
     ///
     /// Blocking. Errors: as [`Self::manifest`]; TooLarge.
-    pub(super) fn blob(&self, digest: &Digest, limit: u64) -> Result<Bytes, Error> {
+    pub(crate) fn blob(&self, digest: &Digest, limit: u64) -> Result<Bytes, Error> {
         let bytes = read(&self.path(digest), limit)?;
         if !digest.matches(&bytes) {
             return Err(self.damaged(digest));
@@ -80,7 +83,7 @@ impl Layout {
     /// Does `work` with the bytes of a layer; what it makes of bytes that have another digest is dropped.
     ///
     /// Blocking. Errors: as [`Self::manifest`]; those of `work`.
-    pub(super) fn with_layer<T>(
+    pub(crate) fn with_layer<T>(
         &self,
         digest: &Digest,
         work: impl FnOnce(&mut dyn Read) -> Result<T, Error>,
@@ -110,21 +113,35 @@ impl Layout {
     }
 }
 
-impl std::fmt::Display for Layout {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.folder.display())?;
-        match &self.tag {
-            Some(tag) => write!(f, ":{tag}"),
+        match &self.name {
+            Some(name) => write!(f, ":{name}"),
             None => Ok(()),
         }
     }
 }
 
-/// Some tools write the whole reference, others the tag alone.
-fn named(annotations: &BTreeMap<String, String>) -> Option<&str> {
-    let name = annotations.get(NAME)?;
-    let tag = name.rsplit_once(':').map(|(_, tag)| tag);
-    Some(tag.filter(|tag| !tag.contains('/')).unwrap_or(name))
+impl FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (folder, name) = match text.split_once(':') {
+            Some((folder, name)) => (folder, Some(name.to_owned())),
+            None => (text, None),
+        };
+        let is_name = |it: &String| {
+            it.starts_with(|first: char| first == '_' || first.is_ascii_alphanumeric())
+        };
+        if folder.is_empty() || !name.as_ref().is_none_or(is_name) {
+            let reason =
+                format!("{text:?}: expected a folder, as in oci://FOLDER or oci://FOLDER:NAME");
+            return Err(Error::invalid("image layout", reason));
+        }
+        let folder = PathBuf::from(folder);
+        Ok(Self { folder, name })
+    }
 }
 
 fn read(path: &Path, limit: u64) -> Result<Bytes, Error> {
@@ -140,6 +157,17 @@ fn read(path: &Path, limit: u64) -> Result<Bytes, Error> {
         });
     }
     Ok(bytes.into())
+}
+
+/// Why a file cannot be written.
+fn failed(path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::conflict(format!(
+            "the medium is full: {} could not be written; make room and run it again, what is there is kept",
+            path.display()
+        )),
+        _ => Error::internal(format!("writing {}", path.display()), error),
+    }
 }
 
 fn unreadable(path: &Path, error: io::Error) -> Error {
