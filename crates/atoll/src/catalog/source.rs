@@ -63,6 +63,15 @@ impl Access {
 
     /// Errors: files that cannot be used, no room for what is temporary.
     pub(crate) fn open(&self) -> Result<Opener, Error> {
+        Opener::new(self.client()?)
+    }
+}
+
+impl Opener {
+    /// Opens with that client.
+    ///
+    /// Errors: no room for what is temporary.
+    pub(crate) fn new(client: Client) -> Result<Self, Error> {
         let doing = "preparing to read catalogs";
         let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -70,15 +79,13 @@ impl Access {
             .enable_all()
             .build()
             .map_err(|e| Error::new(doing, e))?;
-        Ok(Opener {
-            client: self.client()?,
+        Ok(Self {
+            client,
             runtime,
             scratch: Staging::new(&settings.tmpdir).map_err(|e| Error::new(doing, e))?,
         })
     }
-}
 
-impl Opener {
     /// What `text` names: a folder that is there, or what a server would take it for.
     ///
     /// Errors: neither.

@@ -1,7 +1,6 @@
 //! Catalogs of operators, and what is in them, in the peer's columns.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use ::catalog::Document;
@@ -11,7 +10,8 @@ use clap::Args;
 use serde::Deserialize;
 use service::Error;
 
-use crate::catalog::{Access, Opener, each_package, table, with_package};
+use super::registries;
+use crate::catalog::{Opener, each_package, table, with_package};
 use crate::terminal;
 
 /// The catalogs that the platform's makers publish. Source: the peer.
@@ -45,30 +45,16 @@ pub(super) struct Arguments {
     /// Show the versions in this channel of it
     #[arg(long, requires = "package")]
     channel: Option<String>,
-    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
-    #[arg(long, value_name = "FILE")]
-    authfile: Option<PathBuf>,
-    /// Certificates (PEM) that are trusted besides the system's
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Accept registries without TLS
-    #[arg(long)]
-    source_use_http: bool,
-    /// Accept any certificate of a registry
-    #[arg(long)]
-    source_skip_tls: bool,
+    #[command(flatten)]
+    registries: registries::Sources,
 }
 
 /// Prints the list.
 ///
 /// Errors: no such catalog, package or channel.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let access = Access {
-        authfile: arguments.authfile.clone(),
-        ca: arguments.ca.clone(),
-        insecure: arguments.source_use_http || arguments.source_skip_tls,
-    };
-    let opener = access.open()?;
+    let client = arguments.registries.source();
+    let opener = Opener::new(client.map_err(|e| Error::new("preparing to read catalogs", e))?)?;
     let Some(catalog) = &arguments.catalog else {
         return match &arguments.release {
             Some(release) => catalogs(&opener, release),

@@ -1,7 +1,6 @@
 //! Releases of the platform, and their channels, in the peer's lines.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use ::mirror::platform::Updates;
 use clap::Args;
@@ -10,8 +9,8 @@ use oci::{Reference, Tag};
 use semver::Version;
 use service::Error;
 
-use super::releases;
-use crate::catalog::Access;
+use super::{registries, releases};
+use crate::catalog::Opener;
 use crate::terminal;
 
 /// Where the platform's maker publishes releases. Source: the peer.
@@ -40,18 +39,8 @@ pub(super) struct Arguments {
     filter_by_archs: Vec<String>,
     #[command(flatten)]
     updates: releases::Updates,
-    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
-    #[arg(long, value_name = "FILE")]
-    authfile: Option<PathBuf>,
-    /// Certificates (PEM) that are trusted besides the system's
-    #[arg(long, value_name = "FILE")]
-    ca: Option<PathBuf>,
-    /// Accept registries without TLS
-    #[arg(long)]
-    source_use_http: bool,
-    /// Accept any certificate of a registry
-    #[arg(long)]
-    source_skip_tls: bool,
+    #[command(flatten)]
+    registries: registries::Sources,
 }
 
 /// Prints the list.
@@ -64,9 +53,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Error> {
         (None, Some(release)) => format!("stable-{release}"),
         (None, None) => return published(arguments),
     };
-    let ca_pem = arguments.ca.as_ref().map(std::fs::read).transpose();
-    let ca_pem = ca_pem.map_err(|e| Error::new(DOING, e))?;
     let failed = |e: model::Error| Error::new(DOING, e.chain());
+    let ca_pem = arguments.registries.ca_pem().map_err(failed)?;
     let sources = arguments
         .updates
         .sources(ca_pem.as_deref())
@@ -88,15 +76,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 /// The releases that are published, as `x.y`.
 fn published(arguments: &Arguments) -> Result<(), Error> {
-    let access = Access {
-        authfile: arguments.authfile.clone(),
-        ca: arguments.ca.clone(),
-        insecure: arguments.source_use_http || arguments.source_skip_tls,
-    };
+    let client = arguments.registries.source();
+    let opener = Opener::new(client.map_err(|e| Error::new(DOING, e))?)?;
     let image: Reference = RELEASES
         .parse()
         .map_err(|e: oci::Error| Error::new(DOING, e))?;
-    let tags = access.open()?.tags(&image)?;
+    let tags = opener.tags(&image)?;
     terminal::say("Available OpenShift Container Platform release versions:");
     for (major, minor) in minors(&tags) {
         terminal::say(&format!("  {major}.{minor}"));

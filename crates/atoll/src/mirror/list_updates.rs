@@ -21,7 +21,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     updates: releases::Updates,
     #[command(flatten)]
-    registries: registries::Arguments,
+    registries: registries::Sources,
 }
 
 /// Prints the list.

@@ -9,54 +9,50 @@ use model::image_set::Storage;
 use oci::{Client, ClientOptions};
 use service::Error;
 
-/// How the registries are reached from which content comes, and where it goes.
+/// How the registries are reached from which content comes.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
-pub(super) struct Arguments {
-    /// Most components of a repository's name in the target; 0 for no limit
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    max_nested_paths: usize,
+pub(super) struct Sources {
     /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
     #[arg(long, value_name = "FILE")]
     authfile: Option<PathBuf>,
     /// Certificates (PEM) that are trusted besides the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
+    /// Accept any certificate of this registry, and no TLS; may be said several times
+    #[arg(long, value_name = "HOST[:PORT]")]
+    insecure_registry: Vec<String>,
     /// Accept sources without TLS
     #[arg(long)]
     source_use_http: bool,
     /// Accept any certificate of a source
     #[arg(long)]
     source_skip_tls: bool,
+}
+
+/// How the registries are reached from which content comes, and where it goes.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    sources: Sources,
+    /// Most components of a repository's name in the target; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_nested_paths: usize,
     /// Accept a target without TLS
     #[arg(long)]
     dest_use_http: bool,
     /// Accept any certificate of the target
     #[arg(long)]
     dest_skip_tls: bool,
-    /// Accept any certificate of this registry, and no TLS; may be said several times
-    #[arg(long, value_name = "HOST[:PORT]")]
-    insecure_registry: Vec<String>,
 }
 
-impl Arguments {
+impl Sources {
     /// A client of the sources.
     ///
     /// Errors: Invalid – a file of logins or certificates that cannot be read.
     pub(super) fn source(&self) -> Result<Client, model::Error> {
-        self.client(self.source_use_http || self.source_skip_tls)
-    }
-
-    /// The target at that host, below that namespace.
-    ///
-    /// Errors: as [`Self::source`].
-    pub(super) fn target(&self, registry: &str, namespace: &str) -> Result<Target, model::Error> {
-        Ok(Target {
-            client: self.client(self.dest_use_http || self.dest_skip_tls)?,
-            registry: registry.to_owned(),
-            namespace: namespace.to_owned(),
-            max_components: self.max_nested_paths,
-        })
+        self.client(self.is_any())
     }
 
     /// Where a set is remembered.
@@ -64,18 +60,24 @@ impl Arguments {
     /// Errors: as [`Self::source`]; Invalid – the name of an image that is none.
     pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
         let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
-        let client = if is_any {
-            self.client(true)?
-        } else {
-            self.source()?
-        };
-        Store::new(storage, &client)
+        Store::new(storage, &self.client(is_any || self.is_any())?)
+    }
+
+    /// Certificates that are trusted besides the system's.
+    ///
+    /// Errors: Invalid – the file cannot be read.
+    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
+        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
+        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
+    }
+
+    /// Whether any certificate of a source will do.
+    fn is_any(&self) -> bool {
+        self.source_use_http || self.source_skip_tls
     }
 
     /// A client, with the logins and certificates that are named.
-    ///
-    /// Errors: as [`Self::source`].
-    pub(super) fn client(&self, insecure: bool) -> Result<Client, model::Error> {
+    fn client(&self, insecure: bool) -> Result<Client, model::Error> {
         let unusable = |e: Error| model::Error::invalid("logins", e.to_string());
         let options = ClientOptions {
             credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
@@ -86,12 +88,40 @@ impl Arguments {
         };
         Client::new(options)
     }
+}
 
-    /// Certificates that are trusted besides the system's.
+impl Arguments {
+    /// As [`Sources::source`].
     ///
-    /// Errors: Invalid – the file cannot be read.
+    /// Errors: as there.
+    pub(super) fn source(&self) -> Result<Client, model::Error> {
+        self.sources.source()
+    }
+
+    /// The target at that host, below that namespace.
+    ///
+    /// Errors: as [`Sources::source`].
+    pub(super) fn target(&self, registry: &str, namespace: &str) -> Result<Target, model::Error> {
+        let is_any = self.dest_use_http || self.dest_skip_tls;
+        Ok(Target {
+            client: self.sources.client(is_any)?,
+            registry: registry.to_owned(),
+            namespace: namespace.to_owned(),
+            max_components: self.max_nested_paths,
+        })
+    }
+
+    /// As [`Sources::store`].
+    ///
+    /// Errors: as there.
+    pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
+        self.sources.store(storage)
+    }
+
+    /// As [`Sources::ca_pem`].
+    ///
+    /// Errors: as there.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
-        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
-        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
+        self.sources.ca_pem()
     }
 }
