@@ -97,10 +97,8 @@ static FLAGS: &[Flag] = &[
         "build-catalog-cache",
         Refused("a catalog makes its cache when it is served"),
     ),
-    value(
-        "oci-registries-config",
-        Refused("catalogs of oci:// are read with the names in them"),
-    ),
+    // The peer asks these mirrors for what catalogs in folders name; here they are asked for all sources.
+    value("oci-registries-config", Is("registries-conf")),
     switch(
         "enable-operator-secure-policy",
         Refused("signature policies of this machine are not read"),

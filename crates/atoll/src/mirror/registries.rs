@@ -6,7 +6,7 @@ use ::mirror::history::Store;
 use ::mirror::publish::Target;
 use clap::Args;
 use model::image_set::Storage;
-use oci::{Client, ClientOptions};
+use oci::{Client, ClientOptions, Mirrors};
 use service::Error;
 
 /// How the registries are reached from which content comes.
@@ -28,6 +28,9 @@ pub(super) struct Sources {
     /// Accept any certificate of a source
     #[arg(long)]
     source_skip_tls: bool,
+    /// File that tells where sources are mirrored, in the form of registries.conf; none is read unless it is named
+    #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF")]
+    registries_conf: Option<PathBuf>,
 }
 
 /// How the registries are reached from which content comes, and where it goes.
@@ -50,9 +53,12 @@ pub(super) struct Arguments {
 impl Sources {
     /// A client of the sources.
     ///
-    /// Errors: Invalid – a file of logins or certificates that cannot be read.
+    /// Errors: Invalid – a file of logins, certificates or mirrors that cannot be read.
     pub(super) fn source(&self) -> Result<Client, model::Error> {
-        self.client(self.is_any())
+        Client::new(ClientOptions {
+            mirrors: self.mirrors()?,
+            ..self.options(self.is_any())?
+        })
     }
 
     /// Where a set is remembered.
@@ -76,17 +82,31 @@ impl Sources {
         self.source_use_http || self.source_skip_tls
     }
 
-    /// A client, with the logins and certificates that are named.
+    /// A client of what has no mirrors.
     fn client(&self, insecure: bool) -> Result<Client, model::Error> {
+        Client::new(self.options(insecure)?)
+    }
+
+    /// With the logins and certificates that are named.
+    fn options(&self, insecure: bool) -> Result<ClientOptions, model::Error> {
         let unusable = |e: Error| model::Error::invalid("logins", e.to_string());
-        let options = ClientOptions {
+        Ok(ClientOptions {
             credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
             ca_pem: self.ca_pem()?,
             insecure,
             insecure_registries: self.insecure_registry.iter().cloned().collect(),
             ..ClientOptions::default()
+        })
+    }
+
+    fn mirrors(&self) -> Result<Mirrors, model::Error> {
+        let path = self.registries_conf.as_ref();
+        let Some(path) = path.filter(|it| !it.as_os_str().is_empty()) else {
+            return Ok(Mirrors::default());
         };
-        Client::new(options)
+        let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+        Mirrors::parse(&text).map_err(|e| wrong(e.to_string()))
     }
 }
 

@@ -15,6 +15,7 @@ mod graph;
 mod history;
 mod inside;
 mod layouts;
+mod mirrors;
 mod older;
 mod oracle;
 mod platform;

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use super::access::Scope;
 use super::layout::Local;
 use super::{Client, error, pull};
+use crate::mirrors::Sought;
 use crate::store::Referrer;
 use crate::{Digest, Reference, Repository, Tag};
 
@@ -69,20 +70,26 @@ impl Client {
         repository: &Repository,
         pages: usize,
     ) -> Result<Option<Vec<Tag>>, Error> {
-        let place = Reference {
+        let named = Reference {
             registry: registry.to_owned(),
             repository: repository.clone(),
             tag: None,
             digest: None,
         };
-        if let Some(local) = Local::of(&place) {
+        if let Some(local) = Local::of(&named) {
             return local.tags().await.map(Some);
         }
-        let scope = place.scope("pull");
-        let path = format!("/v2/{repository}/tags/list");
-        let names = self
-            .pages::<Names>(&scope, path, "repository", repository.as_str(), pages)
-            .await?;
+        let mut places = self.places(&named, Sought::Rest)?;
+        let names = loop {
+            let place = places.current();
+            let (scope, path) = (place.scope("pull"), place.path("tags/list"));
+            let id = place.repository.as_str();
+            let listed = self.pages::<Names>(&scope, path, "repository", id, pages);
+            match listed.await {
+                Ok(names) => break names,
+                Err(error) => places.pass(error)?,
+            }
+        };
         let parsed = |names: Vec<String>| names.iter().map(|name| name.parse()).collect();
         names.map(parsed).transpose()
     }
@@ -168,16 +175,22 @@ impl Client {
         if reference.folder().is_some() {
             return Ok(None);
         }
-        let path = reference.path(&format!("referrers/{subject}"));
-        let (scope, id) = (reference.scope("pull"), subject.to_string());
-        let listed = self
-            .pages::<Referrers>(&scope, path, "subject", &id, PAGES_LIMIT)
-            .await;
-        match listed {
-            Ok(Some(listed)) => Ok(Some(listed)),
-            Ok(None) => Err(error::strange(&scope.registry, "its list does not end")),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
+        let (what, id) = (format!("referrers/{subject}"), subject.to_string());
+        let mut places = self.places(reference, Sought::Rest)?;
+        loop {
+            let place = places.current();
+            let (scope, path) = (place.scope("pull"), place.path(&what));
+            let listed = self.pages::<Referrers>(&scope, path, "subject", &id, PAGES_LIMIT);
+            let passed = match listed.await {
+                Ok(Some(listed)) => return Ok(Some(listed)),
+                Ok(None) => places.pass(error::strange(&scope.registry, "its list does not end")),
+                Err(error) => places.pass(error),
+            };
+            match passed {
+                Ok(()) => {}
+                Err(Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
         }
     }
 

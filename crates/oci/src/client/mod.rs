@@ -7,6 +7,7 @@ mod challenge;
 mod error;
 mod layout;
 mod list;
+mod places;
 mod pull;
 mod push;
 mod send;
@@ -20,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use model::Error;
 
-use crate::Credentials;
 use crate::resolve::Resolver;
 use crate::trust::{self, Unchecked};
+use crate::{Credentials, Mirrors};
 use access::Access;
 
 pub use list::referrers_tag;
@@ -47,6 +48,8 @@ pub struct ClientOptions {
     pub insecure_registries: BTreeSet<String>,
     /// Whether the registries speak plain HTTP and nothing else.
     pub plain_http: bool,
+    /// Where what is read may lie besides. What is written goes where its name says.
+    pub mirrors: Mirrors,
     /// How often a request is sent at most; nothing for a patient client.
     pub attempts: Option<u32>,
 }
@@ -65,6 +68,7 @@ struct Shared {
     insecure: bool,
     insecure_registries: BTreeSet<String>,
     plain_http: bool,
+    mirrors: Mirrors,
     attempts: u32,
     /// Until when registries want to be left alone.
     rests: Mutex<HashMap<String, Instant>>,
@@ -72,6 +76,8 @@ struct Shared {
     schemes: Mutex<HashMap<String, &'static str>>,
     /// Whether registries find blobs themselves, as far as they were asked.
     mounting: Mutex<HashMap<String, bool>>,
+    /// Mirrors that could not be reached.
+    away: Mutex<BTreeSet<String>>,
     /// What the registries demanded so far.
     access: Mutex<HashMap<access::Scope, Access>>,
     /// The locks of folders that are written to.
@@ -82,7 +88,9 @@ impl Client {
     /// A client with `options`.
     ///
     /// Errors: Invalid – `ca_pem` holds no certificate; Internal – the HTTP client cannot be built.
-    pub fn new(options: ClientOptions) -> Result<Self, Error> {
+    pub fn new(mut options: ClientOptions) -> Result<Self, Error> {
+        let insecure = options.mirrors.insecure().map(str::to_owned);
+        options.insecure_registries.extend(insecure);
         let unchecked = if options.insecure {
             Unchecked::Everybody
         } else {
@@ -109,10 +117,12 @@ impl Client {
             insecure: options.insecure,
             insecure_registries: options.insecure_registries,
             plain_http: options.plain_http,
+            mirrors: options.mirrors,
             attempts: options.attempts.unwrap_or(send::ATTEMPTS).max(1),
             rests: Mutex::default(),
             schemes: Mutex::default(),
             mounting: Mutex::default(),
+            away: Mutex::default(),
             access: Mutex::default(),
             held: Mutex::default(),
         })))

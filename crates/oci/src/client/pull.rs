@@ -12,6 +12,7 @@ use super::access::Scope;
 use super::layout::Local;
 use super::send;
 use super::{Client, error};
+use crate::mirrors::Sought;
 use crate::{
     Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
 };
@@ -42,6 +43,16 @@ impl Client {
         if let Some(local) = Local::of(reference) {
             return local.manifest().await;
         }
+        let mut places = self.places(reference, Sought::Named)?;
+        loop {
+            match self.manifest_at(places.current()).await {
+                Ok(manifest) => return Ok(manifest),
+                Err(error) => places.pass(error)?,
+            }
+        }
+    }
+
+    async fn manifest_at(&self, reference: &Reference) -> Result<Manifest, Error> {
         let (target, id) = (reference.target(), reference.to_string());
         let path = reference.path(&format!("manifests/{target}"));
         let response = self
@@ -78,6 +89,22 @@ impl Client {
         if let Some(local) = Local::of(reference) {
             return local.manifest_digest().await;
         }
+        let mut places = self.places(reference, Sought::Named)?;
+        loop {
+            let passed = match self.digest_at(places.current()).await {
+                Ok(Some(digest)) => return Ok(Some(digest)),
+                Ok(None) => places.pass(Error::not_found("image", reference)),
+                Err(error) => places.pass(error),
+            };
+            match passed {
+                Ok(()) => {}
+                Err(Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn digest_at(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
         let path = reference.path(&format!("manifests/{}", reference.target()));
         let response = self
             .send(&reference.scope("pull"), Method::HEAD, &path, |request| {
@@ -101,7 +128,7 @@ impl Client {
         match named.and_then(|value| value.to_str().ok()?.parse().ok()) {
             Some(digest) => Ok(Some(digest)),
             // The header is optional in the protocol.
-            None => Ok(Some(self.pull_manifest(reference).await?.digest)),
+            None => Ok(Some(self.manifest_at(reference).await?.digest)),
         }
     }
 
@@ -195,7 +222,14 @@ impl Client {
             failures: 0,
         };
         if received < blob.size || received == 0 {
-            download.open().await?;
+            let mut places = self.places(reference, Sought::Rest)?;
+            loop {
+                download.reference = places.current().clone();
+                match download.open().await {
+                    Ok(()) => break,
+                    Err(error) => places.pass(error)?,
+                }
+            }
         }
         Ok(stream::try_unfold(download, |mut download| async move {
             Ok(download.next().await?.map(|chunk| (chunk, download)))

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use oci::client::BlobSource;
-use oci::{Client, ClientOptions, Credentials, Descriptor, Digest, Error, Login, Reference};
+use oci::{
+    Client, ClientOptions, Credentials, Descriptor, Digest, Error, Login, Mirrors, Reference,
+};
 
 use crate::wire::Wire;
 
@@ -371,4 +373,56 @@ async fn ca_certificates_have_to_be_certificates() {
         };
         assert!(matches!(Client::new(options), Err(Error::Invalid { .. })));
     }
+}
+
+#[tokio::test]
+async fn mirrors_are_asked_first() {
+    let content = "hello world";
+    let there = || {
+        vec![
+            answer("200 OK", "", MANIFEST),
+            answer("200 OK", "", content),
+        ]
+    };
+    let near = Wire::start(|_| there()).await;
+    let missing = Wire::start(|_| vec![answer("404 Not Found", "", ""); 4]).await;
+    let source = Wire::start(|_| there()).await;
+    let file = |mirror: &str| {
+        format!(
+            "[[registry]]\nlocation = \"{}\"\n[[registry.mirror]]\nlocation = \"{}/near\"\n\
+             [[registry.mirror]]\nlocation = \"{mirror}\"\n",
+            source.address, missing.address
+        )
+    };
+    let client = |mirror: &str| {
+        Client::new(ClientOptions {
+            insecure: true,
+            mirrors: Mirrors::parse(&file(mirror)).unwrap(),
+            attempts: Some(1),
+            ..ClientOptions::default()
+        })
+        .unwrap()
+    };
+    let read = async |client: &Client| {
+        let manifest = client.pull_manifest(&reference(&source, ":t")).await;
+        assert_eq!(manifest.unwrap().bytes, MANIFEST);
+        let named = reference(&source, "");
+        let bytes = client.pull_blob_bytes(&named, &blob(content), 100).await;
+        assert_eq!(bytes.unwrap(), content);
+    };
+    read(&client(&near.address.to_string())).await;
+    assert!(source.requests().is_empty());
+    assert!(missing.requests()[0].starts_with("GET /v2/near/a/b/manifests/t "));
+    assert!(near.requests()[0].starts_with("GET /v2/a/b/manifests/t "));
+
+    // Nobody listens at that port.
+    let client = client("127.0.0.1:1");
+    read(&client).await;
+    assert_eq!((source.requests().len(), missing.requests().len()), (2, 4));
+
+    // Its texts are used up: it breaks off.
+    let refused = client.pull_manifest(&reference(&source, ":t")).await;
+    let told = refused.unwrap_err().chain();
+    let expected = format!("mirror {}/near/a/b:t", missing.address);
+    assert!(told.contains(&expected), "{told}");
 }

@@ -1,0 +1,70 @@
+//! Sources that cannot be had where their names say, but in mirrors of them.
+
+use mirror::archive::Set;
+use mirror::history::Former;
+use mirror::progress::Progress;
+use mirror::results::{self, Forms};
+use mirror::run::{self, Direct, Planned, Setup};
+use oci::{Client, ClientOptions, Mirrors};
+
+use crate::runs::{additional, image_set, push_catalog, reference, setup, unpack};
+use crate::server::Server;
+
+#[tokio::test]
+async fn what_a_mirror_has_is_carried_under_its_own_name() {
+    let (source, near, target) = (
+        Server::start().await,
+        Server::start().await,
+        Server::start().await,
+    );
+    push_catalog(&source, 2).await;
+    let folder = tempfile::tempdir().unwrap();
+    let progress = Progress::default();
+    let former = Former::default();
+    let set = image_set(&source);
+    let first = setup(&source, &set, folder.path(), &progress);
+    let prepared = run::prepare(first, &former, None).await.unwrap();
+    let copied = run::direct(first, prepared, Direct::default(), &near.target()).await;
+    let forms = Forms {
+        registries_conf: true,
+        ..Forms::default()
+    };
+    let files = results::files(&copied.unwrap().results, forms).unwrap();
+    let file = files.iter().find(|it| it.path == "registries.conf");
+    let mirrors = std::str::from_utf8(&file.unwrap().content).unwrap();
+
+    let tool = reference(&source, "acme/tool:v1");
+    let digest = source.client.manifest_digest(&tool).await.unwrap().unwrap();
+    let pinned = tool.with_digest(digest.clone());
+    source.client.delete_manifest(&pinned).await.unwrap();
+    let mut set = additional(&source, &["acme/extra:v1"]);
+    set.mirror.additional_images[0].name = pinned.to_string();
+    let alone = setup(&source, &set, folder.path(), &progress);
+    let missing = run::prepare(alone, &former, None).await.unwrap_err();
+    assert!(missing.to_string().contains("was not found"), "{missing}");
+
+    let client = Client::new(ClientOptions {
+        plain_http: true,
+        mirrors: Mirrors::parse(mirrors).unwrap(),
+        ..ClientOptions::default()
+    });
+    let with_mirrors = Setup {
+        client: &client.unwrap(),
+        ..alone
+    };
+    let prepared = run::prepare(with_mirrors, &former, None).await.unwrap();
+    let planned = run::plan(with_mirrors, &prepared, &former, None).unwrap();
+    let Planned::Archives(archives) = planned else {
+        panic!("nothing was carried yet");
+    };
+    let dest = folder.path().join("archives");
+    run::pack(with_mirrors, *archives, None, &dest)
+        .await
+        .unwrap();
+    let packed = Set::open(&dest).unwrap();
+    let published = unpack(alone, packed, &target.target()).await.unwrap();
+    let images = published.unwrap().results.images;
+    assert_eq!(images[0].source, pinned, "not the name in the mirror");
+    let there = target.client.manifest_digest(&images[0].destination).await;
+    assert_eq!(there.unwrap(), Some(digest));
+}
