@@ -56,6 +56,11 @@ impl Progress {
         self.0.bytes.store(0, Ordering::Relaxed);
     }
 
+    /// Nothing goes on until the next phase begins.
+    pub fn rest(&self) {
+        *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     pub(crate) fn add_items(&self, count: u64) {
         self.0.items.fetch_add(count, Ordering::Relaxed);
     }

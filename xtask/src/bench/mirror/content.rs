@@ -106,15 +106,15 @@ impl Content {
         Blob::noise(self.seed, size)
     }
 
-    /// The configuration that ours and its peer understand. It is JSON, and that is YAML, as with all tools here.
-    pub(super) fn image_set(&self) -> Value {
+    /// The configuration that ours and its peers understand. It is JSON, and that is YAML, as with all tools here.
+    pub(super) fn image_set(&self, version: &str) -> Value {
         let host = &self.host;
         let others = self.images[self.of_catalog..].iter();
         let others =
             others.map(|(repository, tag)| json!({ "name": format!("{host}/{repository}:{tag}") }));
         let catalog = format!("{host}/{CATALOG}:{TAG}");
         json!({
-            "apiVersion": "mirror.openshift.io/v1alpha2",
+            "apiVersion": format!("mirror.openshift.io/{version}"),
             "kind": "ImageSetConfiguration",
             "mirror": {
                 "operators": [{ "catalog": catalog, "full": true }],
@@ -218,7 +218,7 @@ mod tests {
         let content = Content::write(&plan, folder.path(), "127.0.0.1:1").unwrap();
         // Two for each bundle, and the others.
         assert_eq!(content.images.len(), 20 + 4);
-        let set = content.image_set();
+        let set = content.image_set("v1alpha2");
         let others = set["mirror"]["additionalImages"].as_array().unwrap();
         assert_eq!(others.len(), 4);
         let skopeo = content.for_skopeo();

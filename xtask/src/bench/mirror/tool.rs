@@ -53,6 +53,8 @@ pub(super) struct Tool {
 pub(super) enum Kind {
     Ours,
     OcMirror,
+    /// Its second generation, which is in the same program.
+    OcMirror2,
     Skopeo,
     Regsync,
 }
@@ -62,8 +64,16 @@ impl Kind {
         match self {
             Self::Ours => "atoll",
             Self::OcMirror => "oc-mirror",
+            Self::OcMirror2 => "oc-mirror 2",
             Self::Skopeo => "skopeo",
             Self::Regsync => "regsync",
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Self::OcMirror2 => Self::OcMirror.name(),
+            kind => kind.name(),
         }
     }
 
@@ -71,7 +81,9 @@ impl Kind {
     fn install(self) -> &'static str {
         match self {
             Self::Ours => "it is built here",
-            Self::OcMirror => "its sources are at https://github.com/openshift/oc-mirror",
+            Self::OcMirror | Self::OcMirror2 => {
+                "its sources are at https://github.com/openshift/oc-mirror"
+            }
             Self::Skopeo => "apt install skopeo",
             Self::Regsync => "go install github.com/regclient/regclient/cmd/regsync@latest",
         }
@@ -89,10 +101,10 @@ impl Tool {
 
     /// The others; one that is not installed is how to install it.
     pub(super) fn peers() -> impl Iterator<Item = Result<Self, String>> {
-        let kinds = [Kind::OcMirror, Kind::Skopeo, Kind::Regsync];
+        let kinds = [Kind::OcMirror, Kind::OcMirror2, Kind::Skopeo, Kind::Regsync];
         kinds
             .into_iter()
-            .map(|kind| match find_program(kind.name()) {
+            .map(|kind| match find_program(kind.program()) {
                 Some(path) => Ok(Self { kind, path }),
                 None => Err(format!(
                     "{} is not installed: {}",
@@ -107,6 +119,7 @@ impl Tool {
         let arguments: &[&str] = match self.kind {
             Kind::Ours | Kind::Skopeo => &["--version"],
             Kind::OcMirror => &["--v1", "version", "--short"],
+            Kind::OcMirror2 => &["--v2", "version", "--short"],
             Kind::Regsync => &["version", "--format", "{{.VCSTag}}"],
         };
         // Some write a log wherever they are.
@@ -127,6 +140,10 @@ impl Tool {
                 set(self.kind, step, place, &mut command)?;
                 // It does not know what it has done.
                 (self.kind == Kind::Ours || step != Step::DirectAgain).then_some(command)
+            }
+            Kind::OcMirror2 => {
+                newer(step, place, &mut command)?;
+                Some(command)
             }
             Kind::Skopeo => {
                 skopeo(step, place, &mut command)?;
@@ -151,7 +168,7 @@ fn set(kind: Kind, step: Step, place: &Place<'_>, command: &mut Command) -> Resu
     });
     let archives = place.folder.join("archives");
     let config = place.folder.join("set.yaml");
-    fs::write(&config, place.content.image_set().to_string())?;
+    fs::write(&config, place.content.image_set("v1alpha2").to_string())?;
     match step {
         Step::FromFiles => command.arg("--from").arg(&archives),
         _ => command.arg("--config").arg(config),
@@ -161,6 +178,26 @@ fn set(kind: Kind, step: Step, place: &Place<'_>, command: &mut Command) -> Resu
         _ => command.arg(format!("docker://127.0.0.1:{}/{NAMESPACE}", place.target)),
     };
     command.args(["--source-use-http", "--dest-use-http"]);
+    Ok(())
+}
+
+/// It keeps what it has carried in a cache, and wants the configuration at every step.
+fn newer(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
+    let config = place.folder.join("set.yaml");
+    fs::write(&config, place.content.image_set("v2alpha1").to_string())?;
+    let file = |name: &str| format!("file://{}", place.folder.join(name).display());
+    command.args(["--v2", "--src-tls-verify=false", "--dest-tls-verify=false"]);
+    command.arg("--config").arg(config);
+    command.arg("--cache-dir").arg(place.folder.join("cache"));
+    match step {
+        Step::ToFiles => {}
+        Step::FromFiles => drop(command.arg("--from").arg(file("archives"))),
+        Step::Direct | Step::DirectAgain => drop(command.arg("--workspace").arg(file("direct"))),
+    }
+    command.arg(match step {
+        Step::ToFiles => file("archives"),
+        _ => format!("docker://127.0.0.1:{}/{NAMESPACE}", place.target),
+    });
     Ok(())
 }
 

@@ -32,7 +32,7 @@ impl Arguments {
             self.write_pruning(&plan.pruning, target)?;
             return not_carried(&prepared.failed);
         }
-        self.consent(&mut plan.pruning).await?;
+        self.consent(&mut plan.pruning, setup.progress).await?;
         let outcome = run::direct(setup, prepared, plan, target).await?;
         self.tell(setup, &outcome)
     }

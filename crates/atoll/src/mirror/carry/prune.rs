@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use ::mirror::history::Pruning;
+use ::mirror::progress::Progress;
 use ::mirror::publish::Target;
 
 use super::flags::Arguments;
@@ -15,7 +16,11 @@ impl Arguments {
     /// Tells what would leave the target, and takes it out of the plan when it is to stay.
     ///
     /// Errors: Conflict – it is much, and nobody has said that it is meant.
-    pub(super) async fn consent(&self, pruning: &mut Pruning) -> Result<(), model::Error> {
+    pub(super) async fn consent(
+        &self,
+        pruning: &mut Pruning,
+        progress: &Progress,
+    ) -> Result<(), model::Error> {
         if pruning.is_empty() {
             return Ok(());
         }
@@ -27,6 +32,9 @@ impl Arguments {
             *pruning = Pruning::default();
             return Ok(());
         }
+        // Nothing is written over the question.
+        progress.rest();
+        terminal::progress("");
         for line in lines(pruning) {
             terminal::problem(&line);
         }
