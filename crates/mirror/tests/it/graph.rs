@@ -63,7 +63,10 @@ pub(crate) async fn add_graph(platform: &mut Platform) {
 }
 
 /// The files in the last layer of an image, and how it is run.
-async fn image(target: &Server, outcome: &Outcome) -> (BTreeMap<String, String>, Value) {
+pub(crate) async fn image(
+    target: &Server,
+    outcome: &Outcome,
+) -> (BTreeMap<String, Vec<u8>>, Value) {
     let client = &target.client;
     let index = outcome.results.graph.clone().unwrap();
     let Kind::Index { manifests } = client.pull_manifest(&index).await.unwrap().kind else {
@@ -94,8 +97,8 @@ async fn image(target: &Server, outcome: &Outcome) -> (BTreeMap<String, String>,
             ),
             (0, 0)
         );
-        let mut content = String::new();
-        entry.read_to_string(&mut content).unwrap();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).unwrap();
         files.insert(
             entry.path().unwrap().to_string_lossy().into_owned(),
             content,
@@ -130,10 +133,10 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
     let outcome = platform.publish(&one, &target).await;
     let (files, config) = image(&target, &outcome).await;
     let folder = "var/lib/cincinnati-graph-data";
-    assert_eq!(files[&format!("{folder}/version")], "1.1.0");
+    assert_eq!(files[&format!("{folder}/version")], b"1.1.0");
     assert_eq!(
         files[&format!("{folder}/channels/stable-4.14.yaml")],
-        "name: stable-4.14"
+        b"name: stable-4.14"
     );
     let command = format!("exec cp -rp /{folder}/* /var/lib/cincinnati/graph-data");
     assert_eq!(config["Cmd"], json!(["/bin/bash", "-c", command]));

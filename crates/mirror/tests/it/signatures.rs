@@ -16,6 +16,7 @@ use pgp::types::{CompressionAlgorithm, Password, SigningKey};
 use rand08::rngs::OsRng;
 use serde_json::{Value, json};
 
+use crate::graph;
 use crate::platform::{Platform, image_set};
 use crate::server::Server;
 
@@ -92,14 +93,16 @@ const NEWEST: &str = "{channels: [{name: stable-4.14}]}";
 #[tokio::test]
 async fn signatures_are_carried_to_the_cluster() {
     let (signer, target) = (Signer::new(), Server::start().await);
-    let platform = platform(&signer).await;
+    let mut platform = platform(&signer).await;
+    graph::add_graph(&mut platform).await;
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
     let (digest, signature) = (&release.image, signer.sign(&release.image));
     platform.site.put(&place(digest, 1), "no signature");
     platform.site.put(&place(digest, 2), signature.clone());
     let one = platform.folder.path().join("1");
-    assert!(platform.pack(&image_set(NEWEST), &one).await.unwrap());
+    let set = "{graph: true, channels: [{name: stable-4.14}]}";
+    assert!(platform.pack(&image_set(set), &one).await.unwrap());
     let name = format!(
         "release-signatures/signature-sha256-{}.json",
         &digest.hex()[..16]
@@ -116,6 +119,11 @@ async fn signatures_are_carried_to_the_cluster() {
         config_map["metadata"]["namespace"],
         "openshift-config-managed"
     );
+    // The service that tells upgrades finds it in its own image.
+    let (files, _) = graph::image(&target, &outcome).await;
+    let hex = digest.hex();
+    let path = format!("var/lib/cincinnati-graph-data/signatures/sha256/{hex}/signature-1");
+    assert_eq!(files[&path], signature);
 }
 
 #[tokio::test]

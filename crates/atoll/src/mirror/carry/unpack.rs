@@ -39,7 +39,8 @@ impl Arguments {
             self.write_mapping(&mapping)?;
             return self.write_pruning(&publication.pruning, target);
         }
-        self.consent(&mut publication.pruning, setup.progress).await?;
+        self.consent(&mut publication.pruning, setup.progress)
+            .await?;
         let outcome = run::unpack(setup, publication, target).await?;
         self.tell(setup, &outcome)
     }
