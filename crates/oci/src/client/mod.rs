@@ -4,6 +4,7 @@
 
 mod access;
 mod challenge;
+mod download;
 mod error;
 mod layout;
 mod list;

@@ -3,22 +3,18 @@
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, RANGE};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Method, Response, StatusCode};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio_util::io::ReaderStream;
 
 use super::access::Scope;
+use super::download::Download;
 use super::layout::Local;
-use super::send;
 use super::{Client, error};
 use crate::mirrors::Sought;
 use crate::{
     Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
 };
-
-/// How often a download is begun without a byte more: with the pauses, a registry can restart meanwhile.
-const RESUMES: u32 = 8;
 
 impl Reference {
     pub(super) fn scope(&self, actions: &'static str) -> Scope {
@@ -211,16 +207,7 @@ impl Client {
         hasher: Hasher,
         received: u64,
     ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
-        let mut download = Download {
-            client: self.clone(),
-            reference: reference.clone(),
-            blob: blob.clone(),
-            hasher: Some(hasher),
-            received,
-            body: None,
-            skip: 0,
-            failures: 0,
-        };
+        let mut download = Download::new(self, reference, blob, hasher, received);
         if received < blob.size || received == 0 {
             let mut places = self.places(reference, Sought::Rest)?;
             loop {
@@ -299,162 +286,4 @@ pub(super) async fn collect(
         }
     }
     Ok(bytes.freeze())
-}
-
-/// Where the rest of a blob comes from.
-enum Body {
-    Response(Response),
-    File(ReaderStream<tokio::fs::File>),
-}
-
-/// A blob on its way.
-struct Download {
-    client: Client,
-    reference: Reference,
-    blob: Descriptor,
-    /// Taken when the last byte was seen.
-    hasher: Option<Hasher>,
-    received: u64,
-    body: Option<Body>,
-    /// Bytes that come again, from a registry without Range.
-    skip: u64,
-    failures: u32,
-}
-
-impl Download {
-    async fn open(&mut self) -> Result<(), Error> {
-        if let Some(local) = Local::of(&self.reference) {
-            let file = local.blob(&self.blob.digest, self.received).await?;
-            self.body = Some(Body::File(file));
-            return Ok(());
-        }
-        let path = self.reference.path(&format!("blobs/{}", self.blob.digest));
-        let from = self.received;
-        let response = self
-            .client
-            .send(
-                &self.reference.scope("pull"),
-                Method::GET,
-                &path,
-                |request| match from {
-                    0 => request,
-                    from => request.header(RANGE, format!("bytes={from}-")),
-                },
-            )
-            .await?;
-        self.skip = match response.status() {
-            StatusCode::OK => from,
-            StatusCode::PARTIAL_CONTENT if from > 0 => 0,
-            _ => {
-                let digest = self.blob.digest.to_string();
-                return Err(
-                    error::refused(&self.reference.registry, response, "blob", &digest).await,
-                );
-            }
-        };
-        self.body = Some(Body::Response(response));
-        Ok(())
-    }
-
-    async fn next(&mut self) -> Result<Option<Bytes>, Error> {
-        loop {
-            if self.hasher.is_none() {
-                return Ok(None);
-            }
-            if self.received == self.blob.size {
-                return self.verify().map(|()| None);
-            }
-            let registry = &self.reference.registry;
-            let chunk = match &mut self.body {
-                Some(Body::Response(response)) => {
-                    let chunk = response.chunk().await;
-                    chunk.map_err(|e| error::unavailable(registry, &e.without_url()))
-                }
-                Some(Body::File(file)) => match file.next().await.transpose() {
-                    Ok(None) => return Err(self.wrong("is smaller than its manifest says")),
-                    Ok(chunk) => Ok(chunk),
-                    Err(e) => return Err(Error::internal(format!("reading {registry}"), e)),
-                },
-                None => Ok(None),
-            };
-            match chunk {
-                Ok(Some(chunk)) => {
-                    if let Some(chunk) = self.take(chunk)? {
-                        // Nobody gets the last bytes of something else: who counts them would not ask what comes after.
-                        if self.received == self.blob.size {
-                            self.verify()?;
-                        }
-                        return Ok(Some(chunk));
-                    }
-                }
-                Ok(None) => self.resume(None).await?,
-                Err(failure) => self.resume(Some(failure)).await?,
-            }
-        }
-    }
-
-    fn take(&mut self, mut chunk: Bytes) -> Result<Option<Bytes>, Error> {
-        let again = usize::try_from(self.skip)
-            .unwrap_or(usize::MAX)
-            .min(chunk.len());
-        self.skip -= again as u64;
-        chunk = chunk.split_off(again);
-        if chunk.is_empty() {
-            return Ok(None);
-        }
-        self.received += chunk.len() as u64;
-        if self.received > self.blob.size {
-            return Err(self.wrong("is larger than its manifest says"));
-        }
-        self.failures = 0;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(&chunk);
-        }
-        Ok(Some(chunk))
-    }
-
-    /// Goes on where it ended, also when the registry is away for a moment.
-    async fn resume(&mut self, failure: Option<Error>) -> Result<(), Error> {
-        let mut failure = failure.unwrap_or_else(|| {
-            let (digest, received) = (&self.blob.digest, self.received);
-            error::strange(
-                &self.reference.registry,
-                format!("blob {digest} ended after {received} bytes"),
-            )
-        });
-        loop {
-            self.failures += 1;
-            if self.failures >= RESUMES {
-                return Err(failure);
-            }
-            tokio::time::sleep(send::pause(self.failures)).await;
-            match self.open().await {
-                Err(again @ Error::Unavailable { .. }) => failure = again,
-                opened => return opened,
-            }
-        }
-    }
-
-    fn verify(&mut self) -> Result<(), Error> {
-        let actual = self.hasher.take().map(Hasher::finish);
-        if actual.as_ref() == Some(&self.blob.digest) {
-            Ok(())
-        } else {
-            Err(self.wrong("has another digest"))
-        }
-    }
-
-    fn wrong(&self, how: &str) -> Error {
-        let Self {
-            reference, blob, ..
-        } = self;
-        Error::invalid(
-            "blob",
-            format!(
-                "{} of {}: what was sent {how}",
-                blob.digest,
-                reference.without_version()
-            ),
-        )
-    }
 }
