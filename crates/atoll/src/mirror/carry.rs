@@ -2,6 +2,7 @@
 
 mod destination;
 mod direct;
+mod failure;
 mod flags;
 mod history;
 mod pack;
@@ -21,6 +22,7 @@ use model::image_set::ImageSet;
 use service::Error;
 
 pub(super) use self::destination::Destination;
+pub(super) use self::failure::Failure;
 pub(crate) use self::flags::Arguments;
 pub(super) use self::tell::not_carried;
 pub(super) use self::watch::{Form, watched};
@@ -52,11 +54,7 @@ impl Arguments {
         }
     }
 
-    async fn carry(
-        &self,
-        destination: &Destination,
-        progress: Progress,
-    ) -> Result<(), model::Error> {
+    async fn carry(&self, destination: &Destination, progress: Progress) -> Result<(), Failure> {
         let source = self.registries.source()?;
         let set = match (&self.config, &self.from) {
             (Some(config), None) => configuration(config)?,
@@ -73,7 +71,7 @@ impl Arguments {
                         "must specify --config or --from with registry destination"
                     }
                 };
-                return Err(model::Error::invalid("arguments", reason));
+                return Err(model::Error::invalid("arguments", reason).into());
             }
         };
         let platform = self
@@ -99,7 +97,7 @@ impl Arguments {
             (Destination::Folder(_), Some(_)) => {
                 let reason =
                     "must specify a registry destination: docker://HOST[:PORT][/NAMESPACE]";
-                Err(model::Error::invalid("--from", reason))
+                Err(model::Error::invalid("--from", reason).into())
             }
             (
                 Destination::Registry {

@@ -12,7 +12,7 @@ use model::image_set::ImageSet;
 use oci::{Reference, Repository};
 use service::Error;
 
-use super::carry::{Destination, Form, not_carried, watched};
+use super::carry::{Destination, Failure, Form, not_carried, watched};
 use super::{registries, releases};
 use crate::terminal;
 
@@ -83,7 +83,7 @@ pub(super) fn run(verb: &Verb) -> Result<(), Error> {
 }
 
 impl Prune {
-    async fn run(&self, progress: Progress) -> Result<(), model::Error> {
+    async fn run(&self, progress: Progress) -> Result<(), Failure> {
         let Self {
             index,
             packages,
@@ -93,7 +93,7 @@ impl Prune {
         let target = how.registries.target(&tag.registry, "")?.client;
         let pruned = how
             .with_setup(&progress, false, async |setup| {
-                older::prune(setup, index, packages, tag, target).await
+                Ok(older::prune(setup, index, packages, tag, target).await?)
             })
             .await?;
         terminal::say(&pruned.destination.to_string());
@@ -102,7 +102,7 @@ impl Prune {
 }
 
 impl CopyArguments {
-    async fn run(&self, progress: Progress) -> Result<(), model::Error> {
+    async fn run(&self, progress: Progress) -> Result<(), Failure> {
         let source: Copy = self.source.parse()?;
         let (how, goes_on) = (&self.how, self.continue_on_error);
         how.with_setup(&progress, goes_on, async |setup| {
@@ -151,8 +151,8 @@ impl How {
         &self,
         progress: &Progress,
         goes_on: bool,
-        work: impl AsyncFnOnce(Setup<'_>) -> Result<T, model::Error>,
-    ) -> Result<T, model::Error> {
+        work: impl AsyncFnOnce(Setup<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let failed = |e| model::Error::internal(format!("working in {}", self.dir.display()), e);
         std::fs::create_dir_all(&self.dir).map_err(failed)?;
         let ca_pem = self.registries.ca_pem()?;

@@ -9,6 +9,7 @@ mod faulty;
 mod installation;
 mod mirror;
 mod mirror_archive;
+mod mirror_codes;
 mod mirror_kill;
 mod mirror_list;
 mod registry;

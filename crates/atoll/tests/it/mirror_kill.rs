@@ -21,7 +21,7 @@ const LAYER_BYTES: usize = 100_000;
 const DEADLINE: Duration = Duration::from_mins(2);
 
 /// Gives a registry an image of several layers.
-async fn push(server: &Server) {
+pub(crate) async fn push(server: &Server) {
     let (client, image) = (&server.client, image(&server.address, "acme/tool:v1"));
     let mut layers = Vec::new();
     for layer in 0..LAYERS {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Runs the tool as `mirror`.
-fn mirror(arguments: &[&str]) -> Output {
+pub(crate) fn mirror(arguments: &[&str]) -> Output {
     let dir = TempDir::new().unwrap();
     let program = dir.path().join("mirror");
     symlink(env!("CARGO_BIN_EXE_atoll"), &program).unwrap();

@@ -3,16 +3,13 @@
 use ::mirror::publish::Target;
 use ::mirror::run::{self, PlannedCopy, Setup};
 
+use super::failure::Failure;
 use super::flags::Arguments;
 use super::tell::not_carried;
 use crate::terminal;
 
 impl Arguments {
-    pub(super) async fn direct(
-        &self,
-        setup: Setup<'_>,
-        target: &Target,
-    ) -> Result<(), model::Error> {
+    pub(super) async fn direct(&self, setup: Setup<'_>, target: &Target) -> Result<(), Failure> {
         let (store, former) = self.history(setup).await?;
         let prepared = run::prepare(setup, &former, Some(target)).await?;
         self.explain(&prepared);

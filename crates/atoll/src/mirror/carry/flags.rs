@@ -76,3 +76,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(super) releases: releases::Arguments,
 }
+
+impl Arguments {
+    /// As if `--continue-on-error` had been said.
+    pub(in crate::mirror) fn go_on(&mut self) {
+        self.continue_on_error = true;
+    }
+}

@@ -7,12 +7,13 @@ use ::mirror::progress::Amount;
 use ::mirror::results;
 use ::mirror::run::{self, Archives, Planned, Prepared, Setup};
 
+use super::failure::Failure;
 use super::flags::Arguments;
 use super::tell::not_carried;
 use crate::terminal;
 
 impl Arguments {
-    pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), model::Error> {
+    pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), Failure> {
         let (store, former) = self.history(setup).await?;
         let prepared = run::prepare(setup, &former, None).await?;
         self.explain(&prepared);

@@ -7,6 +7,7 @@ use ::mirror::progress::Amount;
 use ::mirror::results::{self, Forms};
 use ::mirror::run::{self, Outcome, Prepared, Setup};
 
+use super::failure::Failure;
 use super::flags::Arguments;
 use crate::terminal;
 
@@ -59,7 +60,7 @@ impl Arguments {
         results::write(&self.dir, time, &files, &outcome.charts)
     }
 
-    pub(super) fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), model::Error> {
+    pub(super) fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), Failure> {
         let folder = self.write_results(setup, &outcome.results)?;
         let Amount { items, bytes } = outcome.sent;
         terminal::say(&format!(
@@ -87,15 +88,13 @@ impl Arguments {
 }
 
 /// Tells what was not carried, which is a failure of the run.
-pub(in crate::mirror) fn not_carried(
-    failed: &[(Wanted, model::Error)],
-) -> Result<(), model::Error> {
+pub(in crate::mirror) fn not_carried(failed: &[(Wanted, model::Error)]) -> Result<(), Failure> {
     for (wanted, error) in failed {
         terminal::problem(&format!("{}: {}", wanted.source, error.chain()));
     }
     if failed.is_empty() {
         return Ok(());
     }
-    let reason = format!("{} were not carried", failed.len());
-    Err(model::Error::invalid("images", reason))
+    let images = failed.iter().map(|(wanted, _)| wanted.clone());
+    Err(Failure::NotCarried(images.collect()))
 }

@@ -6,6 +6,7 @@ use ::mirror::archive::Set;
 use ::mirror::publish::Target;
 use ::mirror::run::{self, Setup, Unpacked};
 
+use super::failure::Failure;
 use super::flags::Arguments;
 use crate::terminal;
 
@@ -15,7 +16,7 @@ impl Arguments {
         setup: Setup<'_>,
         from: &Path,
         target: &Target,
-    ) -> Result<(), model::Error> {
+    ) -> Result<(), Failure> {
         let from = from.to_owned();
         let opened = tokio::task::spawn_blocking(move || Set::open(&from)).await;
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
@@ -37,7 +38,8 @@ impl Arguments {
         if self.dry_run {
             let mapping = run::publication_mapping(&publication, target)?;
             self.write_mapping(&mapping)?;
-            return self.write_pruning(&publication.pruning, target);
+            self.write_pruning(&publication.pruning, target)?;
+            return Ok(());
         }
         self.consent(&mut publication.pruning, setup.progress)
             .await?;

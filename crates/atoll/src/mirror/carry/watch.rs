@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde_json::json;
 use service::Error;
 
+use super::failure::Failure;
 use crate::terminal;
 
 /// How often it is told how far the run is.
@@ -32,13 +33,14 @@ pub(in crate::mirror) enum Form {
 /// Does `work`, and tells how far it is meanwhile.
 ///
 /// Errors: those of the work; no runtime can be had.
-pub(in crate::mirror) fn watched<W>(
+pub(in crate::mirror) fn watched<W, E>(
     doing: &str,
     form: Form,
     work: impl FnOnce(Progress) -> W,
 ) -> Result<(), Error>
 where
-    W: Future<Output = Result<(), model::Error>>,
+    W: Future<Output = Result<(), E>>,
+    E: Into<Failure>,
 {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -53,7 +55,7 @@ where
     };
     let done = runtime.block_on(whole);
     terminal::progress("");
-    done.map_err(|e| Error::new(doing, e.chain()))
+    done.map_err(|e| Error::new(doing, e.into()))
 }
 
 /// Tells how far the run is until it is dropped.

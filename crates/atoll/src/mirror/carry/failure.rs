@@ -1,0 +1,30 @@
+//! Why a run has failed.
+
+use std::fmt;
+
+use ::mirror::content::Wanted;
+
+/// Why a run has failed.
+#[derive(Debug)]
+pub(in crate::mirror) enum Failure {
+    /// It came to its end without these images, of which people were told.
+    NotCarried(Vec<Wanted>),
+    Other(model::Error),
+}
+
+impl From<model::Error> for Failure {
+    fn from(error: model::Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotCarried(images) => write!(f, "images: {} were not carried", images.len()),
+            Self::Other(error) => f.write_str(&error.chain()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,36 @@
+//! The exit codes of the mirroring tool under the name that the peer's users know.
+
+use std::fs;
+
+use crate::mirror_kill::push;
+use crate::mirror_list::mirror;
+use crate::server::Server;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_code_tells_which_part_is_incomplete() {
+    let server = Server::start().await;
+    push(&server).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("set.yaml");
+    let source = &server.address;
+    let text = format!(
+        "kind: ImageSetConfiguration\napiVersion: mirror.openshift.io/v2alpha1\n\
+         mirror: {{additionalImages: [{{name: {source}/acme/none:v1}}, {{name: {source}/acme/tool:v1}}]}}\n"
+    );
+    fs::write(&config, text).unwrap();
+    for (generation, skip_tls, code, is_packed) in [
+        ("--v1", "--source-skip-tls", 1, false),
+        ("--v2", "--src-tls-verify=false", 8, true),
+    ] {
+        let out = folder.path().join(&generation[2..]);
+        let target = format!("file://{}", out.display());
+        let config = config.display().to_string();
+        let run = move || mirror(&[generation, "-c", &config, skip_tls, &target]);
+        let output = tokio::task::spawn_blocking(run).await.unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{generation}: {told}");
+        assert!(told.contains("acme/none:v1"), "{generation}: {told}");
+        let archive = out.join("mirror_seq1_000000.tar");
+        assert_eq!(archive.exists(), is_packed, "{generation}: {told}");
+    }
+}
