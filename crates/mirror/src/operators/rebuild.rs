@@ -66,6 +66,9 @@ impl Hidden<'_> {
 }
 
 /// Has the image serve the catalog. Nothing where its configuration is none.
+///
+/// What the original says of a cache goes with its command: that cache is of the whole catalog, and `opm` does not start with
+/// one that is not of its files. Without any it makes one in a temporary folder.
 fn serve(image: &mut Map<String, Value>) -> Option<()> {
     let config = run_config(image)?;
     config.insert("Labels".into(), json!({FOLDER_LABEL: DEFAULT_FOLDER}));

@@ -74,7 +74,7 @@ pub(super) static FLAGS: &[Flag] = &[
     switch("manifests-only", Is("manifests-only")),
     switch(
         "build-catalog-cache",
-        Refused("a catalog makes its cache when it is served"),
+        Refused("smaller catalogs are served without --cache-dir, and make a cache of their own when they start"),
     ),
     // The peer asks these mirrors for what catalogs in folders name; here they are asked for all sources.
     value("oci-registries-config", Is("registries-conf")),
