@@ -33,7 +33,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", required_unless_present = "generate")]
     delete_yaml_file: Option<PathBuf>,
     /// Folder for the list
-    #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
+    #[arg(
+        long,
+        alias = "dir",
+        value_name = "DIR",
+        default_value = "oc-mirror-workspace"
+    )]
     workspace: PathBuf,
     /// A part of the list's name, to tell it from others
     #[arg(long, value_name = "ID")]

@@ -58,6 +58,9 @@ pub(super) static FLAGS: &[Flag] = &[
     value("cache-dir", Nothing),
     value("port", Nothing),
     value("rootless-storage-path", Nothing),
+    switch("force-cache-delete", Nothing),
+    // Images have the names that the peer's v1 gives them.
+    switch("delete-v1-images", Nothing),
     // Each request has time-outs and is repeated with pauses of its own.
     value("retry-times", Nothing),
     value("retry-delay", Nothing),
@@ -74,7 +77,9 @@ pub(super) static FLAGS: &[Flag] = &[
     switch("manifests-only", Is("manifests-only")),
     switch(
         "build-catalog-cache",
-        Refused("smaller catalogs are served without --cache-dir, and make a cache of their own when they start"),
+        Refused(
+            "smaller catalogs are served without --cache-dir, and make a cache of their own when they start",
+        ),
     ),
     // The peer asks these mirrors for what catalogs in folders name; here they are asked for all sources.
     value("oci-registries-config", Is("registries-conf")),

@@ -80,6 +80,8 @@ fn leave_to_archive(own: &mut Vec<OsString>) {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::super::flags::Meaning::{Is, Not};
     use super::*;
 
@@ -122,6 +124,21 @@ mod tests {
             ),
         ] {
             assert_eq!(own(theirs).as_deref(), Ok(ours), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn verbs_know_the_flags_of_the_peer() {
+        for line in [
+            "m delete --v2 --generate --workspace file:///w -c d.yaml docker://h:1/ns",
+            "m delete --v2 --delete-yaml-file l.yaml --force-cache-delete docker://h:1/ns",
+            "m list operators --v2 --catalog h:1/index:v1 --package p --channel c",
+            "m list releases --v1 --channels --version 4.18",
+            "m describe --v1 out",
+        ] {
+            let own = own(line).unwrap();
+            let parsed = CommandLine::try_parse_from(own.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
         }
     }
 
