@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
+use crate::cargo::Profile;
 use crate::images;
 
 /// Prepares the host: `atoll pod init`.
@@ -25,7 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = std::path::absolute(&arguments.dir)?;
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let code = images::run(&images::Arguments::saving(dir.join("images.tar")))?;
-    let programs = images::programs::build(&[PROGRAM])?;
+    let programs = images::programs::build(&[PROGRAM], Profile::Dist)?;
     replace(&programs.join(PROGRAM), &dir.join(PROGRAM))?;
     println!("{} is ready: images.tar and {PROGRAM}", dir.display());
     Ok(code)

@@ -71,6 +71,8 @@ pub(crate) enum Profile {
     Dev,
     /// Quick to run.
     Release,
+    /// As what is shipped, but quick to build.
+    Quick,
     /// What is shipped.
     Dist,
 }
@@ -81,6 +83,7 @@ impl Profile {
         match self {
             Self::Dev => ("dev", "debug"),
             Self::Release => ("release", "release"),
+            Self::Quick => ("quick", "quick"),
             Self::Dist => ("dist", "dist"),
         }
     }

@@ -41,14 +41,14 @@ impl Target {
 }
 
 /// Builds the programs of `packages` and says in which folder they are.
-pub(crate) fn build(packages: &[&str]) -> Result<PathBuf> {
+pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     let Target { triple, mut flags } = target();
     flags.extend(without_places(
         root(),
         &cargo::target_directory()?,
         &cargo::home()?,
     ));
-    let folder = cargo::build_for(&triple, &flags, packages, Profile::Dist)?;
+    let folder = cargo::build_for(&triple, &flags, packages, profile)?;
     for package in packages {
         let path = folder.join(package);
         let program = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
