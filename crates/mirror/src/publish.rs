@@ -12,6 +12,7 @@ use oci::client::{BlobSource, Provided};
 use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
 use tokio::sync::{OnceCell, Semaphore};
 
+use crate::archive::Place;
 use crate::blobs::Blobs;
 use crate::config::LAYOUT_PREFIX;
 use crate::content::{Content, Image};
@@ -257,9 +258,15 @@ impl Sender<'_> {
         tokio::pin!(provide);
         let provided = loop {
             tokio::select! {
-                provided = &mut provide => break provided?,
+                provided = &mut provide => break provided,
                 () = tokio::time::sleep(TICK) => tell(sent.load(Ordering::Relaxed)),
             }
+        };
+        let provided = match provided {
+            Err(refused @ Error::Invalid { .. }) => {
+                return Err(damage(digest, source).await.unwrap_or(refused));
+            }
+            provided => provided?,
         };
         let size = self.content.blobs.get(digest).map_or(0, |blob| blob.size);
         if provided == Provided::Sent {
@@ -294,4 +301,19 @@ impl Sender<'_> {
         // It is never closed.
         self.transfers.acquire().await.ok()
     }
+}
+
+/// What is wrong with a blob of an archive that the target refused: without it, the target would be to blame.
+async fn damage(digest: &Digest, source: &BlobSource) -> Option<Error> {
+    let BlobSource::Part { path, offset, size } = source else {
+        return None;
+    };
+    let place = Place {
+        file: Arc::clone(path),
+        offset: *offset,
+        size: *size,
+    };
+    let digest = digest.clone();
+    let check = move || place.check(&format!("blob {digest}"), &digest).err();
+    tokio::task::spawn_blocking(check).await.ok().flatten()
 }

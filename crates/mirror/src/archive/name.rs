@@ -46,11 +46,17 @@ pub(super) fn manifest(repository: &Repository, id: impl std::fmt::Display) -> S
     format!("v2/{repository}/manifests/{id}")
 }
 
-/// The digest that the name of a blob or a manifest promises.
+/// The digest that the name of a blob or a manifest promises, also in the layout of a catalog.
 pub(super) fn promised(path: &str) -> Option<Digest> {
-    let is_named = path.starts_with("blobs/") || path.starts_with("v2/");
     let (_, name) = path.rsplit_once('/')?;
-    is_named.then(|| name.parse().ok()).flatten()
+    if path.starts_with("blobs/") || path.starts_with("v2/") {
+        return name.parse().ok();
+    }
+    let (_, in_layout) = path.rsplit_once("/layout/blobs/")?;
+    let is_catalog = path.starts_with("catalogs/");
+    is_catalog
+        .then(|| in_layout.replacen('/', ":", 1).parse().ok())
+        .flatten()
 }
 
 #[cfg(test)]
@@ -82,5 +88,8 @@ mod tests {
         );
         assert_eq!(promised(&manifest(&repository, "latest")), None);
         assert_eq!(promised(&format!("catalogs/r/c/{digest}")), None);
+        let layout = format!("catalogs/r/c/v1/layout/blobs/sha256/{}", digest.hex());
+        assert_eq!(promised(&layout), Some(digest));
+        assert_eq!(promised("catalogs/r/c/v1/layout/index.json"), None);
     }
 }

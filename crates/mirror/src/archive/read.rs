@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::Metadata;
-use oci::{Digest, Hasher};
+use oci::{Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 
 use super::name::METADATA;
 
@@ -50,6 +50,33 @@ impl Place {
             Ok(file.take(self.size))
         };
         opened().map_err(|e| unreadable(&self.file, e))
+    }
+
+    /// Compares the content of the member `path` with its digest.
+    ///
+    /// Blocking. Errors: Invalid – it has another one; Internal – the file cannot be read.
+    pub(crate) fn check(&self, path: &str, digest: &Digest) -> Result<(), Error> {
+        let mut content = Hashed::new(self.open()?, Hasher::new(digest.algorithm()));
+        io::copy(&mut content, &mut io::sink()).map_err(|e| unreadable(&self.file, e))?;
+        if content.finish() == *digest {
+            return Ok(());
+        }
+        Err(self.damaged(path))
+    }
+
+    /// The manifest of that digest.
+    ///
+    /// Blocking. Errors: Invalid – it is damaged; others as [`Self::read`].
+    pub(crate) fn manifest(&self, digest: &Digest) -> Result<Manifest, Error> {
+        match Manifest::parse(self.read(MANIFEST_LIMIT_BYTES as u64)?, None) {
+            Ok(manifest) if manifest.digest == *digest => Ok(manifest),
+            _ => Err(self.damaged(&format!("manifest {digest}"))),
+        }
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        let file = self.file.display().to_string();
+        Error::invalid(file, format!("{what} is damaged"))
     }
 
     /// The whole content.

@@ -28,6 +28,8 @@ pub struct Set {
     stored: Bytes,
     files: Vec<Arc<Path>>,
     members: BTreeMap<String, Spot>,
+    /// What only the index tells the digest of: names of others do.
+    digests: BTreeMap<String, Digest>,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +58,7 @@ impl Set {
             stored,
             files: Vec::new(),
             members: BTreeMap::new(),
+            digests: BTreeMap::new(),
         };
         match head.index {
             Some(place) => {
@@ -92,6 +95,19 @@ impl Set {
     /// Where a blob or manifest lies; nothing when a former archive of the set has it.
     pub fn blob(&self, digest: &Digest) -> Option<Place> {
         self.place(&name::blob(digest))
+    }
+
+    /// Compares with the index what is not named by its digest: the metadata, smaller catalogs, charts, signatures. Blobs and
+    /// manifests are compared by whoever gets them.
+    ///
+    /// Blocking. Errors: Invalid – something is damaged; Internal – it cannot be read.
+    pub fn check(&self) -> Result<(), Error> {
+        for (path, digest) in &self.digests {
+            if let Some(place) = self.place(path) {
+                place.check(path, digest)?;
+            }
+        }
+        Ok(())
     }
 
     /// The files below a folder, which is given with its slash, in the order of their paths.
@@ -148,6 +164,11 @@ impl Set {
                     return Err(Error::invalid(INDEX, reason));
                 }
                 let is_link = member.target.is_some();
+                if name::promised(&member.path).is_none() {
+                    let digest = member.digest.clone();
+                    self.digests
+                        .extend(digest.map(|digest| (member.path.clone(), digest)));
+                }
                 self.insert(
                     number,
                     member.path.clone(),

@@ -91,14 +91,11 @@ impl Original {
         for _ in 0..INDEX_DEPTH {
             let mut parts = Vec::new();
             for digest in next {
-                let bytes = match read(blob_path(&layout, &digest)) {
-                    Err(_) if digest == root => index.clone(),
-                    bytes => bytes?,
+                let manifest = match set.place(&blob_path(&layout, &digest)) {
+                    Some(place) => place.manifest(&digest)?,
+                    None if digest == root => Manifest::parse(index.clone(), None)?,
+                    None => return Err(Error::not_found("manifest of the archive", digest)),
                 };
-                let manifest = Manifest::parse(bytes, None)?;
-                if manifest.digest != digest {
-                    return Err(wrong(format!("{digest} is damaged")));
-                }
                 parts.extend(manifest.required_manifests().cloned());
                 original.add(manifest, |blob| {
                     let place = set.place(&blob_path(&layout, &blob.digest));

@@ -67,6 +67,7 @@ pub(super) struct ArchivedCatalog {
 ///
 /// Errors: Conflict – another one has to come first; Invalid – an archive is damaged; those of the target.
 pub async fn open(set: Set, target: &Target, is_checked: bool) -> Result<Unpacked, Error> {
+    let set = blocking(move || set.check().map(|()| set)).await?;
     let archived = set.metadata();
     let store = Store::in_target(target, archived.uid)?;
     let store = (!archived.single_use).then_some(store);

@@ -1,6 +1,6 @@
 //! A registry with faults: what stands between a client and a registry, and answers some requests by itself.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -24,8 +24,10 @@ pub(crate) enum Fault {
     Status(u16),
     /// Too many requests: come again after so many seconds.
     Busy(u64),
-    /// The connection breaks in the middle of the answer.
+    /// The connection breaks: in the middle of an answer that has a body, or else before there is one.
     Reset,
+    /// It is done, and the connection breaks before anybody hears of it.
+    Lost,
     /// Half of the answer is sent as if it were all.
     Short,
     /// The last byte of the answer is another one.
@@ -55,7 +57,8 @@ pub(crate) struct Faulty {
 struct Shared {
     upstream: String,
     http: reqwest::Client,
-    rules: Vec<(Rule, AtomicUsize)>,
+    /// With how often each was met.
+    rules: Mutex<Vec<(Rule, usize)>>,
     requests: Mutex<Vec<String>>,
     /// Whether nobody has to wait any more.
     released: AtomicBool,
@@ -68,10 +71,7 @@ impl Faulty {
         let shared = Arc::new(Shared {
             upstream: upstream.address.clone(),
             http: service::http_client(None, false).unwrap(),
-            rules: rules
-                .into_iter()
-                .map(|rule| (rule, AtomicUsize::new(0)))
-                .collect(),
+            rules: Mutex::new(rules.into_iter().map(|rule| (rule, 0)).collect()),
             requests: Mutex::default(),
             released: AtomicBool::new(false),
         });
@@ -101,6 +101,19 @@ impl Faulty {
         }
     }
 
+    /// From now on these faults are met, and no others.
+    pub(crate) fn meet(&self, rules: Vec<Rule>) {
+        let mut met = self.shared.rules.lock().unwrap();
+        *met = rules.into_iter().map(|rule| (rule, 0)).collect();
+    }
+
+    /// Those that nobody has met.
+    pub(crate) fn unmet(&self) -> Vec<String> {
+        let met = self.shared.rules.lock().unwrap();
+        let unmet = met.iter().filter(|(_, times)| *times == 0);
+        unmet.map(|(rule, _)| format!("{rule:?}")).collect()
+    }
+
     /// Later requests do not wait.
     pub(crate) fn release(&self) {
         self.shared.released.store(true, Ordering::SeqCst);
@@ -125,11 +138,12 @@ impl Drop for Faulty {
 
 impl Shared {
     fn fault(&self, method: &str, path: &str) -> Option<Fault> {
-        let (rule, met) = self
-            .rules
-            .iter()
+        let mut rules = self.rules.lock().unwrap();
+        let (rule, met) = rules
+            .iter_mut()
             .find(|(rule, _)| rule.method == method && path.contains(&rule.path))?;
-        let before = met.fetch_add(1, Ordering::SeqCst);
+        let before = *met;
+        *met += 1;
         let is_met = match rule.fault {
             Fault::Held(answered) => before >= answered && !self.released.load(Ordering::SeqCst),
             _ => before < rule.times,
@@ -148,7 +162,10 @@ impl Shared {
         if parts.headers.contains_key(header::CONTENT_LENGTH) {
             forwarded = forwarded.body(reqwest::Body::wrap_stream(body.into_data_stream()));
         }
-        let response = forwarded.send().await.unwrap();
+        // Whoever asks may have hung up in the middle.
+        let Ok(response) = forwarded.send().await else {
+            hang_up();
+        };
         let (status, headers) = (response.status(), response.headers().clone());
         (status, headers, response.bytes().await.unwrap())
     }
@@ -178,15 +195,12 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         return response.body(Body::empty()).unwrap();
     }
     if fault == Some(Fault::Reset) && method != "GET" {
-        return broken(
-            StatusCode::OK,
-            HeaderMap::new(),
-            &Bytes::from_static(b"broken"),
-        );
+        hang_up();
     }
     let (status, headers, body) = shared.forward(request).await;
     match fault {
         Some(Fault::Reset) => broken(status, headers, &body),
+        Some(Fault::Lost) => hang_up(),
         Some(Fault::Short) => whole(status, headers, body.slice(..body.len() / 2), true),
         Some(Fault::Wrong) => {
             let mut body = body.to_vec();
@@ -195,6 +209,11 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         }
         _ => whole(status, headers, body, method != "HEAD"),
     }
+}
+
+/// The connection ends without an answer: whoever serves it is gone.
+fn hang_up() -> ! {
+    std::panic::resume_unwind(Box::new(()))
 }
 
 fn whole(status: StatusCode, mut headers: HeaderMap, body: Bytes, has_length: bool) -> Response {

@@ -50,6 +50,12 @@ pub(crate) fn reference(server: &Server, name: &str) -> Reference {
 
 /// Gives a registry a catalog of two packages, of which `thing` has so many versions and needs the last but one of `other`.
 pub(crate) async fn push_catalog(server: &Server, versions: usize) {
+    push_catalog_of(server, &server.address, versions).await;
+}
+
+/// As [`push_catalog`], of images that are reached at another address.
+pub(crate) async fn push_catalog_of(server: &Server, address: &str, versions: usize) {
+    let named = |name: &str| -> Reference { format!("{address}/{name}").parse().unwrap() };
     let mut documents = Vec::new();
     for package in ["other", "thing"] {
         documents
@@ -59,15 +65,14 @@ pub(crate) async fn push_catalog(server: &Server, versions: usize) {
             let name = format!("{package}.v1.{version}.0");
             let image = format!("acme/{package}-bundle:v{version}");
             let digest = push(server, &image, name.clone().into_bytes(), json!({})).await;
-            let image = reference(server, &image).with_digest(digest);
+            let image = named(&image).with_digest(digest);
             let mut properties = vec![
                 json!({"type": "olm.package", "value": {"packageName": package, "version": format!("1.{version}.0")}}),
             ];
             if package == "thing" {
                 properties.push(json!({"type": "olm.package.required", "value": {"packageName": "other", "versionRange": "<1.2.0"}}));
             }
-            let related =
-                [json!({"name": "tool", "image": reference(server, "acme/tool:v1").to_string()})];
+            let related = [json!({"name": "tool", "image": named("acme/tool:v1").to_string()})];
             documents.push(json!({"schema": "olm.bundle", "package": package, "name": name, "image": image.to_string(), "properties": properties, "relatedImages": related}));
             let replaced = version
                 .checked_sub(1)
@@ -123,6 +128,11 @@ pub(crate) fn additional_at(address: &str, names: &[&str]) -> ImageSet {
 
 /// What is carried of that catalog. The metadata is kept in the folder `storage`.
 pub(crate) fn configuration(server: &Server, storage: &str) -> String {
+    configuration_of(&server.address, storage)
+}
+
+/// As [`configuration`], at another address.
+fn configuration_of(address: &str, storage: &str) -> String {
     format!(
         "kind: ImageSetConfiguration
 apiVersion: mirror.openshift.io/v1alpha2
@@ -134,12 +144,17 @@ mirror:
   additionalImages:
   - name: {0}/acme/extra:v1
 ",
-        server.address
+        address
     )
 }
 
 pub(crate) fn image_set(server: &Server) -> ImageSet {
-    match config::parse(configuration(server, "unused").as_bytes()).unwrap() {
+    image_set_of(&server.address)
+}
+
+/// As [`image_set`], at another address.
+pub(crate) fn image_set_of(address: &str) -> ImageSet {
+    match config::parse(configuration_of(address, "unused").as_bytes()).unwrap() {
         Configuration::Mirror(set) => set,
         Configuration::Delete(_) => panic!("it says what is mirrored"),
     }

@@ -38,6 +38,14 @@ struct Token {
 }
 
 impl Scope {
+    /// The repository with its registry, for people.
+    pub(super) fn place(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("{}/{repository}", self.registry),
+            None => self.registry.clone(),
+        }
+    }
+
     fn text(&self) -> String {
         match &self.repository {
             Some(repository) => format!("repository:{repository}:{}", self.actions),
@@ -57,18 +65,17 @@ impl Client {
         let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
         let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| {
-                error::strange(
-                    &scope.registry,
-                    "it demands a login of a kind that is not known here",
-                )
+                let place = scope.place();
+                let reason = format!("{place} demands a login of a kind that is not known here");
+                Error::Unauthenticated { reason }
             })?;
         let login = self.login(scope).await?;
         let text = match (challenge, login.as_ref()) {
             (Challenge::Basic, Some(login)) => basic(login),
             (Challenge::Basic, None) => {
                 let reason = format!(
-                    "the registry {} demands a login, and the pull secret has none for it",
-                    scope.registry
+                    "{} demands a login, and the pull secret has none for it",
+                    scope.place()
                 );
                 return Err(Error::Unauthenticated { reason });
             }
@@ -89,7 +96,7 @@ impl Client {
             }
         };
         let mut access = HeaderValue::from_str(&text)
-            .map_err(|_| error::strange(&scope.registry, "its token cannot stand in a header"))?;
+            .map_err(|_| error::strange(&scope.place(), "its token cannot stand in a header"))?;
         access.set_sensitive(true);
         let mut known = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ACCESS_LIMIT {
@@ -124,7 +131,7 @@ impl Client {
                 .query(&[("account", &login.user)])
                 .header(AUTHORIZATION, basic(login));
         }
-        let unavailable = |e: reqwest::Error| error::unavailable(&scope.registry, &e.without_url());
+        let unavailable = |e: reqwest::Error| error::unavailable(&scope.place(), &e.without_url());
         let response = request.send().await.map_err(unavailable)?;
         match response.status() {
             StatusCode::OK => {}
@@ -143,8 +150,8 @@ pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
     });
     Error::Unauthenticated {
         reason: format!(
-            "the registry {} refuses {who}; check its entry in the pull secret",
-            scope.registry
+            "{} refuses {who}; check its entry in the pull secret",
+            scope.place()
         ),
     }
 }

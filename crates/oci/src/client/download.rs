@@ -84,10 +84,8 @@ impl Download {
             StatusCode::OK => from,
             StatusCode::PARTIAL_CONTENT if from > 0 => 0,
             _ => {
-                let digest = self.blob.digest.to_string();
-                return Err(
-                    error::refused(&self.reference.registry, response, "blob", &digest).await,
-                );
+                let id = self.reference.blob_id(&self.blob.digest);
+                return Err(error::refused(&self.reference.registry, response, "blob", &id).await);
             }
         };
         self.body = Some(Body::Response(response));
@@ -105,16 +103,24 @@ impl Download {
             if self.received == self.blob.size {
                 return self.verify().map(|()| None);
             }
-            let registry = &self.reference.registry;
+            let reference = &self.reference;
             let chunk = match &mut self.body {
                 Some(Body::Response(response)) => {
                     let chunk = response.chunk().await;
-                    chunk.map_err(|e| error::unavailable(registry, &e.without_url()))
+                    chunk.map_err(|e| {
+                        let place = reference.scope("pull").place();
+                        error::unavailable(&place, &e.without_url())
+                    })
                 }
                 Some(Body::File(file)) => match file.next().await.transpose() {
                     Ok(None) => return Err(self.wrong("is smaller than its manifest says")),
                     Ok(chunk) => Ok(chunk),
-                    Err(e) => return Err(Error::internal(format!("reading {registry}"), e)),
+                    Err(e) => {
+                        return Err(Error::internal(
+                            format!("reading {}", reference.registry),
+                            e,
+                        ));
+                    }
                 },
                 None => Ok(None),
             };
@@ -159,13 +165,13 @@ impl Download {
         let mut failure = failure.unwrap_or_else(|| {
             let (digest, received) = (&self.blob.digest, self.received);
             error::strange(
-                &self.reference.registry,
+                &self.reference.scope("pull").place(),
                 format!("blob {digest} ended after {received} bytes"),
             )
         });
         loop {
             self.failures += 1;
-            if self.failures >= RESUMES {
+            if self.failures >= RESUMES || self.client.0.attempts == 1 {
                 return Err(failure);
             }
             tokio::time::sleep(send::pause(self.failures)).await;
@@ -186,16 +192,7 @@ impl Download {
     }
 
     fn wrong(&self, how: &str) -> Error {
-        let Self {
-            reference, blob, ..
-        } = self;
-        Error::invalid(
-            "blob",
-            format!(
-                "{} of {}: what was sent {how}",
-                blob.digest,
-                reference.without_version()
-            ),
-        )
+        let id = self.reference.blob_id(&self.blob.digest);
+        Error::invalid("blob", format!("{id}: what was sent {how}"))
     }
 }

@@ -23,17 +23,14 @@ struct Item {
     message: String,
 }
 
-/// The registry cannot be reached, or broke off.
-pub(super) fn unavailable(registry: &str, cause: &(dyn std::error::Error + 'static)) -> Error {
-    Error::unavailable(
-        REGISTRY,
-        format!("{registry}: {}", model::error::chain(cause)),
-    )
+/// The registry cannot be reached, or broke off. `place` is what it was asked for: itself, or one of its repositories.
+pub(super) fn unavailable(place: &str, cause: &(dyn std::error::Error + 'static)) -> Error {
+    Error::unavailable(REGISTRY, format!("{place}: {}", model::error::chain(cause)))
 }
 
-/// The registry answered what the protocol does not foresee.
-pub(super) fn strange(registry: &str, what: impl std::fmt::Display) -> Error {
-    Error::unavailable(REGISTRY, format!("{registry}: {what}"))
+/// The registry answered what the protocol does not foresee; `place` as for [`unavailable`].
+pub(super) fn strange(place: &str, what: impl std::fmt::Display) -> Error {
+    Error::unavailable(REGISTRY, format!("{place}: {what}"))
 }
 
 /// The error for an answer that is no success; `kind` and `id` name what was asked for.

@@ -158,7 +158,7 @@ impl Client {
         match self.pull_manifest(&index).await {
             Ok(manifest) => serde_json::from_slice::<Referrers>(&manifest.bytes)
                 .map(Page::entries)
-                .map_err(|e| unreadable(&reference.registry, &e)),
+                .map_err(|e| unreadable(&reference.scope("pull").place(), &e)),
             Err(Error::NotFound { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -175,15 +175,16 @@ impl Client {
         if reference.folder().is_some() {
             return Ok(None);
         }
-        let (what, id) = (format!("referrers/{subject}"), subject.to_string());
+        let what = format!("referrers/{subject}");
         let mut places = self.places(reference, Sought::Rest)?;
         loop {
             let place = places.current();
             let (scope, path) = (place.scope("pull"), place.path(&what));
+            let id = place.blob_id(subject);
             let listed = self.pages::<Referrers>(&scope, path, "subject", &id, PAGES_LIMIT);
             let passed = match listed.await {
                 Ok(Some(listed)) => return Ok(Some(listed)),
-                Ok(None) => places.pass(error::strange(&scope.registry, "its list does not end")),
+                Ok(None) => places.pass(error::strange(&scope.place(), "its list does not end")),
                 Err(error) => places.pass(error),
             };
             match passed {
@@ -212,9 +213,9 @@ impl Client {
                 return Err(error::refused(&scope.registry, response, kind, id).await);
             }
             let next = next_page(&response);
-            let bytes = pull::collect(&scope.registry, response, PAGE_LIMIT_BYTES).await?;
+            let bytes = pull::collect(&scope.place(), response, PAGE_LIMIT_BYTES).await?;
             let page: P =
-                serde_json::from_slice(&bytes).map_err(|e| unreadable(&scope.registry, &e))?;
+                serde_json::from_slice(&bytes).map_err(|e| unreadable(&scope.place(), &e))?;
             found.extend(page.entries());
             match next {
                 Some(next) => path = next,
@@ -233,8 +234,8 @@ pub fn referrers_tag(subject: &Digest) -> Result<Tag, Error> {
     format!("{algorithm}-{}", &hex[..hex.len().min(64)]).parse()
 }
 
-fn unreadable(registry: &str, error: &serde_json::Error) -> Error {
-    error::strange(registry, format!("its list cannot be read: {error}"))
+fn unreadable(place: &str, error: &serde_json::Error) -> Error {
+    error::strange(place, format!("its list cannot be read: {error}"))
 }
 
 /// The target of a `Link` header with `rel="next"`, as a path or URL of the same server.

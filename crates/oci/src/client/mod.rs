@@ -51,7 +51,7 @@ pub struct ClientOptions {
     pub plain_http: bool,
     /// Where what is read may lie besides. What is written goes where its name says.
     pub mirrors: Mirrors,
-    /// How often a request is sent at most; nothing for a patient client.
+    /// How often a request is sent at most; nothing for a patient client. With one attempt, what breaks off is not gone on with.
     pub attempts: Option<u32>,
 }
 

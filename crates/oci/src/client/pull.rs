@@ -25,6 +25,11 @@ impl Reference {
         }
     }
 
+    /// What is told of a blob of its repository.
+    pub(super) fn blob_id(&self, digest: &Digest) -> String {
+        format!("{digest} of {}", self.without_version())
+    }
+
     pub(super) fn path(&self, what: &str) -> String {
         format!("/v2/{}/{what}", self.repository)
     }
@@ -34,7 +39,7 @@ impl Client {
     /// The manifest or index that `reference` names. With a digest, the bytes have it.
     ///
     /// Errors: NotFound; Unauthenticated; Forbidden; Invalid – it is no manifest, or has another digest;
-    /// Unavailable – the registry cannot be reached.
+    /// Unavailable – the registry cannot be reached, or what came is not what it says that it sent.
     pub async fn pull_manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
         if let Some(local) = Local::of(reference) {
             return local.manifest().await;
@@ -63,7 +68,13 @@ impl Client {
             .headers()
             .get(CONTENT_TYPE)
             .and_then(|value| Some(value.to_str().ok()?.to_owned()));
-        let bytes = collect(&reference.registry, response, MANIFEST_LIMIT_BYTES).await?;
+        let sent = sent_digest(&response);
+        let bytes = collect(
+            &reference.scope("pull").place(),
+            response,
+            MANIFEST_LIMIT_BYTES,
+        )
+        .await?;
         if let Target::Digest(digest) = &target
             && !digest.matches(&bytes)
         {
@@ -74,8 +85,15 @@ impl Client {
         }
         // What some registries send as text/plain says what it is by itself.
         let content_type = content_type.filter(|text| text.starts_with("application/vnd."));
-        Manifest::parse(bytes, content_type.as_deref())
-            .map_err(|e| Error::invalid("image", format!("{id}: {e}")))
+        let parsed = Manifest::parse(bytes.clone(), content_type.as_deref());
+        let own = parsed.as_ref().ok().map(|manifest| &manifest.digest);
+        // Of schema 1, not all bytes count.
+        if sent.is_some_and(|sent| Some(&sent) != own && !sent.matches(&bytes)) {
+            let place = reference.scope("pull").place();
+            let text = format!("what came of {target} has another digest than it says");
+            return Err(error::strange(&place, text));
+        }
+        parsed.map_err(|e| Error::invalid("image", format!("{id}: {e}")))
     }
 
     /// The digest that `reference` has in the registry now; nothing when it is not there.
@@ -120,8 +138,7 @@ impl Client {
                 .await);
             }
         }
-        let named = response.headers().get("docker-content-digest");
-        match named.and_then(|value| value.to_str().ok()?.parse().ok()) {
+        match sent_digest(&response) {
             Some(digest) => Ok(Some(digest)),
             // The header is optional in the protocol.
             None => Ok(Some(self.manifest_at(reference).await?.digest)),
@@ -159,7 +176,7 @@ impl Client {
             .and_then(|value| value.to_str().ok()?.parse().ok())
             .ok_or_else(|| {
                 let text = format!("it does not say how large blob {digest} is");
-                error::strange(&reference.registry, text)
+                error::strange(&reference.scope("pull").place(), text)
             })?;
         Ok(Some(size))
     }
@@ -178,9 +195,10 @@ impl Client {
         match response.status() {
             StatusCode::OK => Ok(Some(response)),
             StatusCode::NOT_FOUND => Ok(None),
-            _ => Err(
-                error::refused(&reference.registry, response, "blob", &digest.to_string()).await,
-            ),
+            _ => {
+                let id = reference.blob_id(digest);
+                Err(error::refused(&reference.registry, response, "blob", &id).await)
+            }
         }
     }
 
@@ -266,8 +284,14 @@ impl Client {
     }
 }
 
+/// The digest that the registry says it sends.
+fn sent_digest(response: &Response) -> Option<Digest> {
+    let named = response.headers().get("docker-content-digest")?;
+    named.to_str().ok()?.parse().ok()
+}
+
 pub(super) async fn collect(
-    registry: &str,
+    place: &str,
     mut response: Response,
     limit: usize,
 ) -> Result<Bytes, Error> {
@@ -275,7 +299,7 @@ pub(super) async fn collect(
     while let Some(chunk) = response
         .chunk()
         .await
-        .map_err(|e| error::unavailable(registry, &e.without_url()))?
+        .map_err(|e| error::unavailable(place, &e.without_url()))?
     {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > limit {

@@ -13,7 +13,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
 use super::access::Scope;
 use super::layout::Local;
-use super::send::{self, ATTEMPTS};
+use super::send;
 use super::source::{BlobSource, Taken};
 use super::{Client, error};
 use crate::{Descriptor, Digest, Manifest, Reference, Repository, Target};
@@ -119,7 +119,10 @@ impl Client {
                     .await
                     .map(|_| false)
             }
-            _ => Err(error::refused(&scope.registry, response, "blob", &digest.to_string()).await),
+            _ => {
+                let id = reference.blob_id(digest);
+                Err(error::refused(&scope.registry, response, "blob", &id).await)
+            }
         }
     }
 
@@ -256,7 +259,7 @@ impl<'a> Upload<'a> {
                 Begun::Upload(location) => self.run(location).await,
             };
             match sent {
-                Err(Error::Unavailable { .. }) if failures + 1 < ATTEMPTS => {
+                Err(Error::Unavailable { .. }) if failures + 1 < self.client.0.attempts => {
                     failures += 1;
                     tokio::time::sleep(send::pause(failures)).await;
                 }
@@ -366,13 +369,13 @@ impl<'a> Upload<'a> {
                     .filter(|received| (sent..=self.size).contains(received))
                     .ok_or_else(|| {
                         error::strange(
-                            &self.scope.registry,
+                            &self.scope.place(),
                             "it does not say how much of an upload it has",
                         )
                     })?;
                 if received == sent {
                     return Err(error::strange(
-                        &self.scope.registry,
+                        &self.scope.place(),
                         "it takes no further part of an upload",
                     ));
                 }
@@ -407,10 +410,10 @@ impl<'a> Upload<'a> {
         if let Some(access) = self.client.access(&self.scope) {
             request = request.header(AUTHORIZATION, access);
         }
-        let registry = &self.scope.registry;
+        let place = self.scope.place();
         let response = tokio::select! {
-            response = prepare(request).send() => response.map_err(|e| error::unavailable(registry, &e.without_url())),
-            () = stalled(&self.sent) => Err(error::strange(registry, "it took no further part of an upload for five minutes")),
+            response = prepare(request).send() => response.map_err(|e| error::unavailable(&place, &e.without_url())),
+            () = stalled(&self.sent) => Err(error::strange(&place, "it took no further part of an upload for five minutes")),
         };
         match taken.failure() {
             Some(failure) => Err(failure),
@@ -423,7 +426,7 @@ impl<'a> Upload<'a> {
             &self.scope.registry,
             response,
             "blob",
-            &self.digest.to_string(),
+            &self.reference.blob_id(self.digest),
         )
         .await
     }
@@ -450,7 +453,7 @@ fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
         .and_then(|value| value.to_str().ok());
     let url = header
         .and_then(|text| response.url().join(text).ok())
-        .ok_or_else(|| error::strange(&scope.registry, "it does not say where to upload to"))?;
+        .ok_or_else(|| error::strange(&scope.place(), "it does not say where to upload to"))?;
     if url.host_str() != response.url().host_str() {
         let registry = &scope.registry;
         return Err(Error::invalid(

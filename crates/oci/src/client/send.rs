@@ -72,7 +72,7 @@ impl Client {
                     pause(failures + 1)
                 }
                 Err(failure) => {
-                    return Err(error::unavailable(&scope.registry, &failure.without_url()));
+                    return Err(error::unavailable(&scope.place(), &failure.without_url()));
                 }
             };
             failures += 1;

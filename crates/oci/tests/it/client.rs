@@ -312,6 +312,22 @@ async fn uploads_to_another_host_are_refused() {
 }
 
 #[tokio::test]
+async fn manifests_are_what_their_answer_says() {
+    let with = |digest: &Digest| {
+        let headers = format!("Docker-Content-Digest: {digest}\r\n");
+        move |_| vec![answer("200 OK", &headers, MANIFEST)]
+    };
+    let right = Wire::start(with(&Digest::sha256(MANIFEST.as_bytes()))).await;
+    let manifest = client().pull_manifest(&reference(&right, ":t")).await;
+    assert_eq!(manifest.unwrap().bytes, MANIFEST);
+    let other = Wire::start(with(&Digest::sha256(b"other"))).await;
+    let damaged = client().pull_manifest(&reference(&other, ":t")).await;
+    let text = damaged.unwrap_err().chain();
+    let place = reference(&other, "").without_version();
+    assert!(text.contains(&format!("{place}: what came of t")), "{text}");
+}
+
+#[tokio::test]
 async fn single_registries_may_be_without_tls() {
     let answers = |_| vec![answer("200 OK", "Content-Type: text/plain\r\n", MANIFEST)];
     let (plain, other) = (Wire::start(answers).await, Wire::start(answers).await);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::mirror_metadata::{Association, Metadata};
-use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Reference, Repository, media_type};
+use oci::{Digest, Manifest, Reference, Repository, media_type};
 
 use super::Set;
 use crate::archive::name;
@@ -136,11 +136,7 @@ impl Set {
             .place(&name::manifest(repository, digest))
             .or_else(|| self.blob(digest))
             .ok_or_else(|| Error::not_found("manifest", digest))?;
-        let manifest = Manifest::parse(place.read(MANIFEST_LIMIT_BYTES as u64)?, None)?;
-        if manifest.digest != *digest {
-            return Err(Error::invalid("manifest", format!("{digest} is damaged")));
-        }
-        Ok(manifest)
+        place.manifest(digest)
     }
 
     fn add_blobs(
