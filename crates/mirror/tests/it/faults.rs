@@ -1,285 +1,21 @@
 //! Registries that fail, at each stage of a run: what passes is borne, what does not is told, and the same run succeeds
 //! afterwards as if nothing had been.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+mod stages;
+mod world;
+
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mirror::archive::{self, Place, Set};
-use mirror::history::{Former, Store};
-use mirror::progress::Progress;
-use mirror::run::{self, Direct, Planned, Setup};
+use mirror::archive::{Place, Set};
 use model::Error;
-use model::image_set::{Image, ImageSet};
-use oci::{Client, ClientOptions, Digest};
-use serde_json::json;
-use tempfile::TempDir;
+use oci::Digest;
 
+use self::stages::{ALWAYS, PACKING, PUBLISHING, Stage};
+use self::world::{LAYER_BYTES, World, carried, client, impatient, there};
 use crate::faulty::{Fault, Faulty, Rule};
-use crate::runs::{image_set_of, push, push_catalog_of, reference, setup, unpack};
+use crate::runs::reference;
 use crate::server::Server;
-
-/// More than goes into one piece.
-const LAYER_BYTES: usize = 300_000;
-/// How often what does not pass is met.
-const ALWAYS: usize = usize::MAX;
-
-/// Requests of one kind.
-#[derive(Debug, Clone, Copy)]
-struct Stage {
-    name: &'static str,
-    method: &'static str,
-    path: &'static str,
-    /// What a run goes on with, although it never passes.
-    borne: &'static [Fault],
-}
-
-impl Stage {
-    const fn new(name: &'static str, method: &'static str, path: &'static str) -> Self {
-        let borne = &[];
-        Self {
-            name,
-            method,
-            path,
-            borne,
-        }
-    }
-
-    const fn bears(self, borne: &'static [Fault]) -> Self {
-        Self { borne, ..self }
-    }
-
-    fn rule(&self, times: usize, fault: Fault) -> Rule {
-        Rule {
-            method: self.method,
-            path: self.path.to_owned(),
-            times,
-            fault,
-        }
-    }
-
-    /// The repository that is asked.
-    fn repository(&self) -> &'static str {
-        let known = [
-            "acme/index",
-            "acme/tool",
-            "acme/twin",
-            "own/state",
-            "ns/oc-mirror",
-        ];
-        known.into_iter().find(|it| self.path.contains(it)).unwrap()
-    }
-
-    /// What may never pass there.
-    fn lasting(&self) -> Vec<Fault> {
-        let mut faults = vec![
-            Fault::Status(401),
-            Fault::Status(403),
-            Fault::Status(404),
-            Fault::Busy(3600),
-            Fault::Status(500),
-            Fault::Reset,
-        ];
-        if self.method == "GET" {
-            faults.extend([Fault::Short, Fault::Wrong]);
-        }
-        faults
-    }
-
-    /// What passes there by itself.
-    fn passing(&self) -> Vec<Fault> {
-        let mut faults = vec![Fault::Status(500), Fault::Busy(0), Fault::Reset];
-        if self.path.ends_with("/blobs/") {
-            faults.push(Fault::Short);
-        }
-        if self.method != "GET" {
-            faults.push(Fault::Lost);
-        }
-        faults
-    }
-}
-
-/// What registries do not have to give: what is attached to images.
-const REFUSALS: &[Fault] = &[Fault::Status(401), Fault::Status(403), Fault::Status(404)];
-
-/// On the way into archives.
-const PACKING: [Stage; 11] = [
-    Stage::new("former run", "HEAD", "own/state/manifests/").bears(&[Fault::Status(404)]),
-    Stage::new("name of the catalog", "HEAD", "acme/index/manifests/v1"),
-    Stage::new("catalog", "GET", "acme/index/manifests/sha256:"),
-    Stage::new("files of the catalog", "GET", "acme/index/blobs/"),
-    Stage::new("survey", "GET", "acme/tool/manifests/v1"),
-    Stage::new("tags of what is attached", "GET", "acme/tool/tags/list").bears(&[
-        Fault::Status(401),
-        Fault::Status(403),
-        Fault::Status(404),
-        Fault::Status(500),
-        Fault::Busy(3600),
-        Fault::Reset,
-        Fault::Short,
-        Fault::Wrong,
-    ]),
-    Stage::new("lists of what is attached", "GET", "acme/tool/referrers/").bears(REFUSALS),
-    Stage::new("what is attached", "GET", "acme/tool/manifests/sha256-").bears(REFUSALS),
-    Stage::new("blobs", "GET", "acme/tool/blobs/"),
-    Stage::new("metadata", "PUT", "own/state/blobs/uploads/"),
-    Stage::new("image of the metadata", "PUT", "own/state/manifests/"),
-];
-
-/// On the way out of them.
-const PUBLISHING: [Stage; 10] = [
-    Stage::new("former run", "HEAD", "ns/oc-mirror/manifests/").bears(&[Fault::Status(404)]),
-    // That there are none is the right answer, and cannot be damaged.
-    Stage::new("tags", "GET", "ns/acme/tool/tags/list").bears(&[
-        Fault::Status(404),
-        Fault::Short,
-        Fault::Wrong,
-    ]),
-    Stage::new("blobs that are there", "HEAD", "ns/acme/tool/blobs/").bears(&[Fault::Status(404)]),
-    Stage::new("uploads", "POST", "ns/acme/tool/blobs/uploads/"),
-    Stage::new("mounts", "POST", "ns/acme/twin/blobs/uploads/"),
-    Stage::new("blobs", "PUT", "ns/acme/tool/blobs/uploads/"),
-    Stage::new("images", "PUT", "ns/acme/tool/manifests/"),
-    Stage::new("catalog", "PUT", "ns/acme/index/manifests/"),
-    Stage::new("metadata", "PUT", "ns/oc-mirror/blobs/uploads/"),
-    Stage::new("image of the metadata", "PUT", "ns/oc-mirror/manifests/"),
-];
-
-/// A source with a catalog, what it names, something attached, and an image of the same layer.
-struct World {
-    source: Server,
-    from: Faulty,
-    folder: TempDir,
-}
-
-impl World {
-    async fn start() -> Self {
-        let source = Server::start().await;
-        let from = Faulty::start(&source, Vec::new()).await;
-        push_catalog_of(&source, &from.address, 1).await;
-        let layer = || vec![7; LAYER_BYTES];
-        let tool = push(&source, "acme/tool:v1", layer(), json!({})).await;
-        push(&source, "acme/twin:v1", layer(), json!({"Env": ["A=b"]})).await;
-        let signature = format!("acme/tool:sha256-{}.sig", tool.hex());
-        push(&source, &signature, b"signature".to_vec(), json!({})).await;
-        let folder = tempfile::tempdir().unwrap();
-        Self {
-            source,
-            from,
-            folder,
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        let path = self.folder.path().join(name);
-        std::fs::create_dir_all(&path).unwrap();
-        path
-    }
-
-    fn set(&self) -> ImageSet {
-        let mut set = image_set_of(&self.from.address);
-        set.mirror.additional_images.push(Image {
-            name: format!("{}/acme/twin:v1", self.from.address),
-            ..Image::default()
-        });
-        set
-    }
-
-    /// Packs into a folder of that name. The metadata is kept at the source.
-    async fn pack(&self, client: &Client, name: &str) -> Result<PathBuf, Error> {
-        let (set, progress, folder) = (self.set(), Progress::default(), self.path(name));
-        let setup = Setup {
-            client,
-            ..setup(&self.source, &set, &folder, &progress)
-        };
-        let store = Store::Image {
-            client: client.clone(),
-            reference: format!("{}/own/state:{name}", self.from.address)
-                .parse()
-                .unwrap(),
-        };
-        let former = Former::new(store.read().await?);
-        let prepared = run::prepare(setup, &former, None).await?;
-        let Planned::Archives(archives) = run::plan(setup, &prepared, &former, None)? else {
-            return Err(Error::conflict(format!("{name} is remembered already")));
-        };
-        let out = folder.join("out");
-        run::pack(setup, *archives, Some(&store), &out).await?;
-        Ok(out)
-    }
-
-    async fn publish(&self, client: &Client, archives: &Path, to: &Faulty) -> Result<(), Error> {
-        let (set, progress) = (ImageSet::default(), Progress::default());
-        let workspace = self.path("publishing");
-        let setup = setup(&self.source, &set, &workspace, &progress);
-        let mut target = to.target();
-        target.client = client.clone();
-        match unpack(setup, Set::open(archives)?, &target).await? {
-            Some(_) => Ok(()),
-            None => Err(Error::conflict("the target remembers it already")),
-        }
-    }
-
-    /// Copies from registry to registry.
-    async fn copy(&self, client: &Client, to: &Faulty) -> Result<(), Error> {
-        let (set, progress) = (self.set(), Progress::default());
-        let workspace = self.path("copying");
-        let setup = Setup {
-            client,
-            ..setup(&self.source, &set, &workspace, &progress)
-        };
-        let mut target = to.target();
-        target.client = client.clone();
-        let prepared = run::prepare(setup, &Former::default(), None).await?;
-        let copied = run::direct(setup, prepared, Direct::default(), &target).await;
-        copied.map(drop)
-    }
-}
-
-/// One that does not try anything twice.
-fn impatient() -> Client {
-    client(Some(1))
-}
-
-fn client(attempts: Option<u32>) -> Client {
-    let options = ClientOptions {
-        plain_http: true,
-        attempts,
-        ..ClientOptions::default()
-    };
-    Client::new(options).unwrap()
-}
-
-/// What a set of archives has, but for its metadata.
-fn carried(archives: &Path) -> BTreeMap<String, Digest> {
-    let report = archive::verify(archives, None, &Progress::default()).unwrap();
-    assert!(report.faults.is_empty(), "{:?}", report.faults);
-    let images = Set::open(archives).unwrap().content().unwrap().images;
-    let images = images.into_iter();
-    images
-        .map(|it| {
-            (
-                format!("{}:{}", it.wanted.repository, it.wanted.tag),
-                it.digest,
-            )
-        })
-        .collect()
-}
-
-/// What a registry has below a namespace: names and digests. Metadata has times in it.
-async fn there(target: &Server) -> BTreeMap<String, Digest> {
-    let mut found = BTreeMap::new();
-    for repository in target.client.catalog(&target.address).await.unwrap() {
-        let name = repository.parse().unwrap();
-        for tag in target.client.tags(&target.address, &name).await.unwrap() {
-            let image = reference(target, &format!("{repository}:{tag}"));
-            let digest = target.client.manifest_digest(&image).await.unwrap();
-            found.insert(format!("{repository}:{tag}"), digest.unwrap());
-        }
-    }
-    found
-}
 
 /// What is wrong with how a run ended that met a fault which does not pass.
 fn wrong<T>(done: Result<T, Error>, to: &Faulty, stage: &Stage, fault: Fault) -> Option<String> {
@@ -311,9 +47,10 @@ async fn what_does_not_pass_on_the_way_into_archives_is_told_and_passes_later() 
         for (other, fault) in stage.lasting().into_iter().enumerate() {
             world.from.meet(vec![stage.rule(ALWAYS, fault)]);
             // What goes on is remembered: the next one is another set.
-            let name = match stage.borne.contains(&fault) {
-                true => format!("{name}-{other}"),
-                false => name.clone(),
+            let name = if stage.borne.contains(&fault) {
+                format!("{name}-{other}")
+            } else {
+                name.clone()
             };
             let packed = world.pack(&impatient(), &name).await;
             all.extend(wrong(packed, &world.from, stage, fault));

@@ -139,12 +139,11 @@ apiVersion: mirror.openshift.io/v1alpha2
 storageConfig: {{local: {{path: {storage}}}}}
 mirror:
   operators:
-  - catalog: {0}/acme/index:v1
+  - catalog: {address}/acme/index:v1
     packages: [{{name: thing}}]
   additionalImages:
-  - name: {0}/acme/extra:v1
-",
-        address
+  - name: {address}/acme/extra:v1
+"
     )
 }
 
