@@ -123,10 +123,13 @@ impl BlobSource {
         if digest.matches(&bytes) {
             return Ok(bytes);
         }
-        Err(Error::invalid(
-            "blob",
-            format!("{digest}: its bytes have another digest"),
-        ))
+        Err(match self {
+            Self::File(path) => damaged(path, digest),
+            Self::Part { path, .. } => damaged(path, digest),
+            Self::Bytes(_) | Self::Remote(_) => {
+                Error::invalid("blob", format!("{digest}: its bytes have another digest"))
+            }
+        })
     }
 
     /// What follows the first `at` bytes, which `hasher` has seen.
@@ -241,6 +244,13 @@ async fn open(path: &Path, offset: u64, length: u64) -> std::io::Result<Take<Fil
     let mut file = File::open(path).await?;
     file.seek(std::io::SeekFrom::Start(offset)).await?;
     Ok(file.take(length))
+}
+
+fn damaged(path: &Path, digest: &Digest) -> Error {
+    Error::invalid(
+        path.display().to_string(),
+        format!("blob {digest} is damaged"),
+    )
 }
 
 fn unreadable(path: &Path, error: std::io::Error) -> Error {
