@@ -7,7 +7,6 @@ use reqwest::header::RANGE;
 use reqwest::{Method, Response, StatusCode};
 use tokio_util::io::ReaderStream;
 
-use super::layout::Local;
 use super::send;
 use super::{Client, error};
 use crate::{Descriptor, Hasher, Reference};
@@ -61,7 +60,7 @@ impl Download {
     ///
     /// Errors: as [`Client::pull_manifest`].
     pub(super) async fn open(&mut self) -> Result<(), Error> {
-        if let Some(local) = Local::of(&self.reference) {
+        if let Some(local) = self.client.local(&self.reference) {
             let file = local.blob(&self.blob.digest, self.received).await?;
             self.body = Some(Body::File(file));
             return Ok(());

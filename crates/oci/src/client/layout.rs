@@ -2,12 +2,11 @@
 
 //! Folders that take the place of registries: what a registry answers is read from files, and what it stores is written.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fs;
+use std::collections::BTreeSet;
 use std::io::{self, SeekFrom};
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -18,7 +17,7 @@ use tokio_util::io::ReaderStream;
 
 use super::source::{BUFFER_BYTES, BlobSource};
 use super::{Client, Provided};
-use crate::layout::{Index, Layout, Part};
+use crate::layout::{List, Part};
 use crate::reference::LAYOUT_PREFIX;
 use crate::{Digest, Manifest, Reference, Repository, Tag, Target};
 
@@ -27,33 +26,44 @@ const WRITE_BYTES: usize = 1 << 20;
 
 /// The image that a reference means in a folder.
 pub(super) struct Local {
-    /// With the name of a tag; without one, its manifest is meant by its digest.
-    layout: Layout,
+    /// That of the folder.
+    list: Arc<List>,
     repository: Repository,
     target: Target,
 }
 
-impl Local {
+impl Client {
     /// Nothing for a reference of a registry.
-    pub(super) fn of(reference: &Reference) -> Option<Self> {
-        let (target, repository) = (reference.target(), reference.repository.clone());
-        let name = match &target {
-            Target::Tag(tag) => Some(format!("{repository}:{tag}")),
-            Target::Digest(_) => None,
-        };
-        let folder = reference.folder()?.to_owned();
-        Some(Self {
-            layout: Layout { folder, name },
-            repository,
-            target,
+    pub(super) fn local(&self, reference: &Reference) -> Option<Local> {
+        Some(Local {
+            list: self.0.layouts.of(reference.folder()?),
+            repository: reference.repository.clone(),
+            target: reference.target(),
         })
     }
 
+    /// Removes what no image needs of a folder that takes the place of a registry; of a registry, that is its own affair.
+    ///
+    /// Errors: NotFound and Invalid – an image there is missing or damaged; Internal – the disk does not do it.
+    pub async fn sweep(&self, registry: &str) -> Result<(), Error> {
+        let Some(folder) = registry.strip_prefix(LAYOUT_PREFIX) else {
+            return Ok(());
+        };
+        let list = self.0.layouts.of(Path::new(folder));
+        blocking(move || list.sweep()).await
+    }
+}
+
+impl Local {
     /// Errors: NotFound; Invalid – it is no manifest, or damaged.
     pub(super) async fn manifest(self) -> Result<Manifest, Error> {
-        blocking(move || match self.digest()? {
-            Some(digest) => self.layout.manifest(&digest),
-            None => Err(Error::not_found("image", &self.layout)),
+        blocking(move || {
+            let folder = self.list.layout();
+            let digest = self.digest()?.ok_or_else(|| {
+                let (repository, target) = (&self.repository, &self.target);
+                Error::not_found("image", format!("{folder}:{repository} {target}"))
+            })?;
+            folder.manifest(&digest)
         })
         .await
     }
@@ -66,7 +76,7 @@ impl Local {
     /// Units: bytes.
     pub(super) async fn blob_size(self, digest: &Digest) -> Result<Option<u64>, Error> {
         let digest = digest.clone();
-        blocking(move || Ok(self.layout.blob_size(&digest))).await
+        blocking(move || Ok(self.list.layout().blob_size(&digest))).await
     }
 
     /// The bytes of a blob after the first `received`.
@@ -77,7 +87,7 @@ impl Local {
         digest: &Digest,
         received: u64,
     ) -> Result<ReaderStream<File>, Error> {
-        let path = self.layout.path(digest);
+        let path = self.list.layout().path(digest);
         let open = async {
             let mut file = File::open(&path).await?;
             file.seek(SeekFrom::Start(received)).await?;
@@ -92,7 +102,7 @@ impl Local {
     /// The tags of the repository; none where there is no folder yet.
     pub(super) async fn tags(self) -> Result<Vec<Tag>, Error> {
         let read = move || {
-            let index = Index::read_or_empty(&self.layout.folder)?;
+            let index = self.list.index()?;
             let names = index.names().filter_map(|name| name.rsplit_once(':'));
             let own = names.filter(|(repository, _)| *repository == self.repository.as_str());
             let tags: BTreeSet<Tag> = own.filter_map(|(_, tag)| tag.parse().ok()).collect();
@@ -104,15 +114,16 @@ impl Local {
     /// `sent` shows how many bytes were written so far.
     pub(super) async fn provide(
         self,
-        client: &Client,
         digest: &Digest,
         source: &BlobSource,
         sent: &AtomicU64,
     ) -> Result<Provided, Error> {
-        client.hold(&self.layout).await?;
         let begin = || {
-            let (layout, named) = (self.layout.clone(), digest.clone());
-            blocking(move || layout.part(&named))
+            let (list, named) = (Arc::clone(&self.list), digest.clone());
+            blocking(move || {
+                list.hold()?;
+                list.layout().part(&named)
+            })
         };
         let Some(part) = begin().await? else {
             return Ok(Provided::There);
@@ -129,14 +140,17 @@ impl Local {
         Ok(Provided::Sent)
     }
 
-    pub(super) async fn push_manifest(
-        self,
-        client: &Client,
-        manifest: &Manifest,
-    ) -> Result<(), Error> {
-        client.hold(&self.layout).await?;
+    pub(super) async fn push_manifest(self, manifest: &Manifest) -> Result<(), Error> {
         let manifest = manifest.clone();
-        blocking(move || self.layout.put_manifest(&manifest)).await
+        blocking(move || {
+            self.list.hold()?;
+            self.list.layout().put_manifest(&manifest)?;
+            match &self.target {
+                Target::Tag(tag) => self.list.name(&self.name(tag), &manifest),
+                Target::Digest(_) => Ok(()),
+            }
+        })
+        .await
     }
 
     /// A tag, or with a digest all tags of the repository that have it.
@@ -151,51 +165,27 @@ impl Local {
                     Target::Digest(meant) => digest == meant,
                 }
         };
-        let layout = self.layout.clone();
-        blocking(move || layout.delete(is_meant)).await
+        let list = Arc::clone(&self.list);
+        blocking(move || list.delete(is_meant)).await
     }
 
     fn digest(&self) -> Result<Option<Digest>, Error> {
-        match (&self.target, &self.layout.name) {
-            (Target::Tag(_), Some(name)) => {
-                let index = Index::read_or_empty(&self.layout.folder)?;
-                Ok(index.named(name).map(|it| it.digest.clone()))
+        match &self.target {
+            Target::Tag(tag) => {
+                let index = self.list.index()?;
+                let named = index.named(&self.name(tag));
+                Ok(named.map(|it| it.digest.clone()))
             }
-            (Target::Digest(digest), _) => {
-                let size = self.layout.blob_size(digest);
+            Target::Digest(digest) => {
+                let size = self.list.layout().blob_size(digest);
                 Ok(size.map(|_| digest.clone()))
             }
-            (Target::Tag(_), None) => Ok(None),
         }
     }
-}
 
-impl Client {
-    /// Removes what no image needs of a folder that takes the place of a registry; of a registry, that is its own affair.
-    ///
-    /// Errors: NotFound and Invalid – an image there is missing or damaged; Internal – the disk does not do it.
-    pub async fn sweep(&self, registry: &str) -> Result<(), Error> {
-        let Some(folder) = registry.strip_prefix(LAYOUT_PREFIX) else {
-            return Ok(());
-        };
-        let (folder, name) = (PathBuf::from(folder), None);
-        self.held().remove(&folder);
-        blocking(move || Layout { folder, name }.sweep()).await
-    }
-
-    /// Keeps others from removing what is written to the layout, until it is swept.
-    async fn hold(&self, layout: &Layout) -> Result<(), Error> {
-        if !self.held().contains_key(&layout.folder) {
-            let (folder, layout) = (layout.folder.clone(), layout.clone());
-            let lock = blocking(move || layout.hold()).await?;
-            self.held().insert(folder, lock);
-        }
-        Ok(())
-    }
-
-    fn held(&self) -> MutexGuard<'_, HashMap<PathBuf, fs::File>> {
-        let held = self.0.held.lock();
-        held.unwrap_or_else(PoisonError::into_inner)
+    /// What an image is called in the folder.
+    fn name(&self, tag: &Tag) -> String {
+        format!("{}:{tag}", self.repository)
     }
 }
 

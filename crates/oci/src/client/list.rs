@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::access::Scope;
-use super::layout::Local;
 use super::{Client, error, pull};
 use crate::mirrors::Sought;
 use crate::store::Referrer;
@@ -76,7 +75,7 @@ impl Client {
             tag: None,
             digest: None,
         };
-        if let Some(local) = Local::of(&named) {
+        if let Some(local) = self.local(&named) {
             return local.tags().await.map(Some);
         }
         let mut places = self.places(&named, Sought::Rest)?;
@@ -114,7 +113,7 @@ impl Client {
     ///
     /// Errors: NotFound; Conflict – the registry does not delete; others as [`Self::pull_manifest`].
     pub async fn delete_manifest(&self, reference: &Reference) -> Result<(), Error> {
-        if let Some(local) = Local::of(reference) {
+        if let Some(local) = self.local(reference) {
             return local.delete().await;
         }
         let path = reference.path(&format!("manifests/{}", reference.target()));

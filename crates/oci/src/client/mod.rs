@@ -15,13 +15,12 @@ mod send;
 mod source;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Error;
 
+use crate::layout::Lists;
 use crate::resolve::Resolver;
 use crate::trust::{self, Unchecked};
 use crate::{Credentials, Mirrors};
@@ -81,8 +80,8 @@ struct Shared {
     away: Mutex<BTreeSet<String>>,
     /// What the registries demanded so far.
     access: Mutex<HashMap<access::Scope, Access>>,
-    /// The locks of folders that are written to.
-    held: Mutex<HashMap<PathBuf, File>>,
+    /// The lists of folders that take the place of registries.
+    layouts: Lists,
 }
 
 impl Client {
@@ -125,7 +124,7 @@ impl Client {
             mounting: Mutex::default(),
             away: Mutex::default(),
             access: Mutex::default(),
-            held: Mutex::default(),
+            layouts: Lists::default(),
         })))
     }
 

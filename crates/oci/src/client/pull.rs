@@ -9,7 +9,6 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::access::Scope;
 use super::download::Download;
-use super::layout::Local;
 use super::{Client, error};
 use crate::mirrors::Sought;
 use crate::{
@@ -41,7 +40,7 @@ impl Client {
     /// Errors: NotFound; Unauthenticated; Forbidden; Invalid – it is no manifest, or has another digest;
     /// Unavailable – the registry cannot be reached, or what came is not what it says that it sent.
     pub async fn pull_manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
-        if let Some(local) = Local::of(reference) {
+        if let Some(local) = self.local(reference) {
             return local.manifest().await;
         }
         let mut places = self.places(reference, Sought::Named)?;
@@ -100,7 +99,7 @@ impl Client {
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn manifest_digest(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
-        if let Some(local) = Local::of(reference) {
+        if let Some(local) = self.local(reference) {
             return local.manifest_digest().await;
         }
         let mut places = self.places(reference, Sought::Named)?;
@@ -149,7 +148,7 @@ impl Client {
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn has_blob(&self, reference: &Reference, digest: &Digest) -> Result<bool, Error> {
-        Ok(match Local::of(reference) {
+        Ok(match self.local(reference) {
             Some(local) => local.blob_size(digest).await?.is_some(),
             None => self.head_blob(reference, digest).await?.is_some(),
         })
@@ -163,7 +162,7 @@ impl Client {
         reference: &Reference,
         digest: &Digest,
     ) -> Result<Option<u64>, Error> {
-        if let Some(local) = Local::of(reference) {
+        if let Some(local) = self.local(reference) {
             return local.blob_size(digest).await;
         }
         let Some(response) = self.head_blob(reference, digest).await? else {

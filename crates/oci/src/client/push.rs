@@ -12,7 +12,6 @@ use reqwest::header::{
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 
 use super::access::Scope;
-use super::layout::Local;
 use super::send;
 use super::source::{BlobSource, Taken};
 use super::{Client, error};
@@ -138,8 +137,8 @@ impl Client {
         from: Option<&Repository>,
         sent: &Arc<AtomicU64>,
     ) -> Result<Provided, Error> {
-        if let Some(local) = Local::of(reference) {
-            return local.provide(self, digest, source, sent).await;
+        if let Some(local) = self.local(reference) {
+            return local.provide(digest, source, sent).await;
         }
         let mut upload = Upload::new(self, reference, digest, source).await?;
         upload.sent = Arc::clone(sent);
@@ -166,8 +165,8 @@ impl Client {
                 ),
             ));
         }
-        if let Some(local) = Local::of(reference) {
-            return local.push_manifest(self, manifest).await;
+        if let Some(local) = self.local(reference) {
+            return local.push_manifest(manifest).await;
         }
         let path = reference.path(&format!("manifests/{target}"));
         let response = self
@@ -201,9 +200,9 @@ impl Client {
         source: &BlobSource,
         chunk: Option<u64>,
     ) -> Result<(), Error> {
-        if let Some(local) = Local::of(reference) {
+        if let Some(local) = self.local(reference) {
             let sent = AtomicU64::default();
-            return local.provide(self, digest, source, &sent).await.map(drop);
+            return local.provide(digest, source, &sent).await.map(drop);
         }
         let mut upload = Upload::new(self, reference, digest, source).await?;
         upload.chunk = chunk.filter(|_| source.is_seekable());

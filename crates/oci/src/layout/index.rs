@@ -1,17 +1,20 @@
 //! The list of a layout's images. What others have written into it stays.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use model::Error;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{failed, read};
 use crate::{Descriptor, Digest, Manifest};
 
-const FILE: &str = "index.json";
+pub(super) const FILE: &str = "index.json";
+const MANIFESTS: &str = "manifests";
+/// Source: OCI image-spec, image-index.md.
+const SCHEMA_VERSION: u64 = 2;
 /// What the next list is written to.
 const NEXT_FILE: &str = "index.json.next";
 /// Units: bytes. Largest list: some hundred thousand images.
@@ -19,39 +22,18 @@ const LIMIT_BYTES: u64 = 64 << 20;
 /// The annotation by which an entry is told from others.
 const NAME: &str = "org.opencontainers.image.ref.name";
 
-/// Such a list.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+/// Such a list. What is not changed keeps its text.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
-    #[serde(default = "version")]
-    schema_version: u64,
-    #[serde(default)]
     manifests: Vec<Entry>,
-    #[serde(flatten)]
-    others: Map<String, Value>,
+    others: BTreeMap<String, Box<RawValue>>,
 }
 
 /// An image of the list, with all that is said of it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "Value", into = "Value")]
+#[derive(Debug, Clone)]
 struct Entry {
     descriptor: Descriptor,
-    whole: Value,
-}
-
-impl TryFrom<Value> for Entry {
-    type Error = serde_json::Error;
-
-    fn try_from(whole: Value) -> Result<Self, serde_json::Error> {
-        let descriptor = Descriptor::deserialize(&whole)?;
-        Ok(Self { descriptor, whole })
-    }
-}
-
-impl From<Entry> for Value {
-    fn from(entry: Entry) -> Self {
-        entry.whole
-    }
+    whole: Box<RawValue>,
 }
 
 impl Entry {
@@ -68,20 +50,50 @@ impl Index {
     pub(crate) fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(FILE);
         let bytes = read(&path, LIMIT_BYTES)?;
-        serde_json::from_slice(&bytes)
+        Self::parse(&bytes)
             .map_err(|e| Error::invalid("image layout", format!("{}: {e}", path.display())))
     }
 
     /// As [`Self::read`], of a folder that may have no list yet.
     pub(crate) fn read_or_empty(folder: &Path) -> Result<Self, Error> {
         match Self::read(folder) {
-            Err(Error::NotFound { .. }) => Ok(Self {
-                schema_version: version(),
-                manifests: Vec::new(),
-                others: Map::new(),
-            }),
+            Err(Error::NotFound { .. }) => Ok(Self::default()),
             read => read,
         }
+    }
+
+    fn parse(bytes: &[u8]) -> serde_json::Result<Self> {
+        let mut others: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(bytes)?;
+        let listed = others.remove(MANIFESTS);
+        let listed: Vec<Box<RawValue>> = match &listed {
+            Some(listed) => serde_json::from_str(listed.get())?,
+            None => Vec::new(),
+        };
+        let entry = |whole: Box<RawValue>| {
+            let descriptor = serde_json::from_str(whole.get())?;
+            Ok(Entry { descriptor, whole })
+        };
+        Ok(Self {
+            manifests: listed
+                .into_iter()
+                .map(entry)
+                .collect::<serde_json::Result<_>>()?,
+            others,
+        })
+    }
+
+    fn to_vec(&self) -> serde_json::Result<Vec<u8>> {
+        let entries: Vec<_> = self.manifests.iter().map(|entry| &entry.whole).collect();
+        let mut members: BTreeMap<&str, &RawValue> = BTreeMap::new();
+        let (version, entries) = (to_raw_value(&SCHEMA_VERSION)?, to_raw_value(&entries)?);
+        members.insert("schemaVersion", &version);
+        members.extend(
+            self.others
+                .iter()
+                .map(|(name, value)| (name.as_str(), &**value)),
+        );
+        members.insert(MANIFESTS, &entries);
+        serde_json::to_vec(&members)
     }
 
     /// Takes the place of the list in the folder, whole or not at all.
@@ -91,7 +103,7 @@ impl Index {
         let next = folder.join(NEXT_FILE);
         let write = || -> io::Result<()> {
             let mut file = File::create(&next)?;
-            file.write_all(&serde_json::to_vec(self)?)?;
+            file.write_all(&self.to_vec()?)?;
             file.sync_all()?;
             fs::rename(&next, folder.join(FILE))
         };
@@ -124,12 +136,15 @@ impl Index {
     }
 
     /// Gives `manifest` the name, which another image may have had.
-    pub(super) fn set(&mut self, name: &str, manifest: &Manifest) {
-        self.take(|own, _| own == name);
+    ///
+    /// Errors: none that a descriptor can have.
+    pub(super) fn set(&mut self, name: &str, manifest: &Manifest) -> serde_json::Result<()> {
         let mut descriptor = manifest.descriptor();
         descriptor.annotations = Some([(NAME.to_owned(), name.to_owned())].into());
-        let whole = json!(descriptor);
+        let whole = to_raw_value(&descriptor)?;
+        self.take(|own, _| own == name);
         self.manifests.push(Entry { descriptor, whole });
+        Ok(())
     }
 
     /// Takes those out whose name and digest are meant; whether there were any.
@@ -144,13 +159,10 @@ impl Index {
     }
 }
 
-/// Source: OCI image-spec, image-index.md.
-fn version() -> u64 {
-    2
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn manifest(text: &str) -> Manifest {
@@ -172,19 +184,20 @@ mod tests {
             "manifests": [{ "digest": digest, "size": 0, "urls": ["u"], "platform": { "os": "linux", "variant": "v8" } }],
             "annotations": { "x": "y" },
         });
-        let mut index: Index = serde_json::from_value(foreign.clone()).unwrap();
-        index.set("acme/tool:v1", &manifest("1"));
+        let mut index = Index::parse(foreign.to_string().as_bytes()).unwrap();
+        index.set("acme/tool:v1", &manifest("1")).unwrap();
         assert!(index.take(|name, _| name == "acme/tool:v1"));
-        assert_eq!(serde_json::to_value(&index).unwrap(), foreign);
+        let written: Value = serde_json::from_slice(&index.to_vec().unwrap()).unwrap();
+        assert_eq!(written, foreign);
     }
 
     #[test]
     fn a_name_has_one_image() {
-        let mut index = Index::read_or_empty(Path::new("/nowhere")).unwrap();
+        let mut index = Index::default();
         let (one, two) = (manifest("1"), manifest("2"));
-        index.set("acme/tool:v1", &one);
-        index.set("acme/tool:v1", &two);
-        index.set("tool:v1", &one);
+        index.set("acme/tool:v1", &one).unwrap();
+        index.set("acme/tool:v1", &two).unwrap();
+        index.set("tool:v1", &one).unwrap();
         assert_eq!(index.named("acme/tool:v1").unwrap().digest, two.digest);
         assert_eq!(index.names().count(), 2);
         let called = |name| index.called(name).map(|it| &it.digest).collect::<Vec<_>>();

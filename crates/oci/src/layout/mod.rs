@@ -5,6 +5,7 @@
 //! Source: OCI image-spec, image-layout.md.
 
 mod index;
+mod list;
 mod sweep;
 mod write;
 
@@ -20,6 +21,7 @@ use model::Error;
 use crate::{Algorithm, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
 
 pub(crate) use index::Index;
+pub(crate) use list::{List, Lists};
 pub(crate) use write::Part;
 
 /// Those whose blobs have a folder.

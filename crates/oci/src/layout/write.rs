@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use model::Error;
 
-use super::{ALGORITHMS, Index, Layout, failed};
+use super::{ALGORITHMS, Layout, failed};
 use crate::{Digest, Hasher, Manifest};
 
 /// By which a folder is known as a layout.
@@ -72,7 +72,7 @@ impl Layout {
         }))
     }
 
-    /// Stores a manifest, and lists it under the layout's name, if it has one. Its content has to be there.
+    /// Stores a manifest. Its content has to be there.
     ///
     /// Blocking. Errors: Invalid – the digest is another; Internal and Conflict – the disk does not take it.
     pub(crate) fn put_manifest(&self, manifest: &Manifest) -> Result<(), Error> {
@@ -85,28 +85,7 @@ impl Layout {
             part.write(&manifest.bytes)?;
             part.finish()?;
         }
-        match &self.name {
-            Some(name) => self.change(|index| {
-                index.set(name, manifest);
-                true
-            }),
-            None => Ok(()),
-        }
-    }
-
-    /// Takes those images out of the list whose names and digests are meant. Their content stays.
-    ///
-    /// Blocking. Errors: NotFound – there is none; Internal and Conflict – the disk does not take it.
-    pub(crate) fn delete(&self, is_meant: impl Fn(&str, &Digest) -> bool) -> Result<(), Error> {
-        let mut was_there = false;
-        self.change(|index| {
-            was_there = index.take(is_meant);
-            was_there
-        })?;
-        if was_there {
-            return Ok(());
-        }
-        Err(Error::not_found("image", self))
+        Ok(())
     }
 
     /// Makes a layout of the folder, unless it is one.
@@ -136,18 +115,8 @@ impl Layout {
         Err(Error::invalid("image layout", reason))
     }
 
-    /// Changes the list, one process at a time; `change` tells whether it did.
-    fn change(&self, change: impl FnOnce(&mut Index) -> bool) -> Result<(), Error> {
-        let _lock = self.lock()?;
-        let mut index = Index::read_or_empty(&self.folder)?;
-        if change(&mut index) {
-            index.write(&self.folder)?;
-        }
-        Ok(())
-    }
-
     /// Until it is dropped, nobody else changes the list.
-    fn lock(&self) -> Result<File, Error> {
+    pub(super) fn lock(&self) -> Result<File, Error> {
         let lock = || -> io::Result<File> {
             let folder = File::open(&self.folder)?;
             folder.lock()?;
