@@ -1,7 +1,6 @@
 //! Blobs into archive files: from registries straight to their places, several at a time.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use bytes::Bytes;
 use futures_util::stream::StreamExt as _;
@@ -17,17 +16,17 @@ use crate::publish::Limits;
 /// What is written at once, so that threads change seldom. Units: bytes.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// Fetches what an archive still misses, and gives its files their names. What cannot be had is tried in all its places;
-/// after the first failure nothing new is begun, and the next run goes on.
+/// Fetches what an archive still misses. What cannot be had is tried in all its places; after the first failure nothing new is
+/// begun, and the next run goes on.
 ///
 /// Errors: Invalid – what was sent has another digest; Conflict – the medium is full; those of the registries.
 pub async fn fetch(
     client: &Client,
     blobs: &BTreeMap<Digest, Blob>,
-    writer: Writer,
+    writer: &Writer,
     limits: Limits,
     progress: &Progress,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<(), Error> {
     let missing = writer.missing();
     let whole = Amount {
         items: missing.len() as u64,
@@ -37,7 +36,7 @@ pub async fn fetch(
     let fetcher = Fetcher {
         client,
         blobs,
-        writer: &writer,
+        writer,
         progress,
     };
     // Few blobs are asked for elsewhere after their first place has refused them: that is besides the limit of others.
@@ -52,8 +51,7 @@ pub async fn fetch(
         fetched?;
         progress.add_items(1);
     }
-    drop(fetches);
-    blocking(move || writer.finish()).await
+    Ok(())
 }
 
 struct Fetcher<'a> {

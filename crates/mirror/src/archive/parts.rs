@@ -133,8 +133,12 @@ impl Parts {
             fs::rename(self.path(number), path)?;
         }
         sync(&self.target)?;
-        fs::remove_dir_all(&self.all)?;
         Ok(named)
+    }
+
+    /// Removes what tells how far the files are.
+    pub(super) fn forget(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.all)
     }
 
     /// Files of the same sequence, the first one first: without it the others are nothing.

@@ -36,6 +36,12 @@ pub(super) fn failed(folder: &Path, needed: u64, error: io::Error) -> Error {
 }
 
 fn full(folder: &Path, needed: u64, missing: u64) -> Error {
+    if missing == 0 {
+        let folder = folder.display();
+        return Error::conflict(format!(
+            "{folder} is full: make room and run it again, what is there is kept"
+        ));
+    }
     Error::conflict(format!(
         "{} is full: {needed} bytes are still to be written, and {missing} bytes more have to be free there; make room \
          and run it again, what is there is kept",

@@ -110,10 +110,11 @@ impl Writer {
         BlobWriter::open(&self.0, digest)
     }
 
-    /// Makes everything durable, and gives the files their names; those of an older set with the same sequence go.
+    /// Makes everything durable, and gives the files their names; those of an older set with the same sequence go. Until
+    /// [`Self::forget`], the same plan finds all of it whole.
     ///
     /// Blocking. Errors: Conflict – a blob is missing; Internal – it cannot be written.
-    pub fn finish(self) -> Result<Vec<PathBuf>, Error> {
+    pub fn name(&self) -> Result<Vec<PathBuf>, Error> {
         if let [Missing { digest, .. }, others @ ..] = &self.missing()[..] {
             let reason = format!(
                 "blob {digest} and {} others are not in the archive yet",
@@ -121,14 +122,29 @@ impl Writer {
             );
             return Err(Error::conflict(reason));
         }
-        let finished = || {
+        let named = || {
             for number in 0..self.0.plan.files.len() {
                 self.0.parts.file(number)?.sync_all()?;
             }
             self.0.state().journal.note_finishing()?;
             self.0.parts.name()
         };
-        finished().map_err(|e| self.0.failed(e))
+        named().map_err(|e| self.0.failed(e))
+    }
+
+    /// Removes what a stopped run goes on with.
+    ///
+    /// Blocking. Errors: Internal – it cannot be removed.
+    pub fn forget(self) -> Result<(), Error> {
+        self.0.parts.forget().map_err(|e| self.0.failed(e))
+    }
+
+    /// [`Self::name`], and then [`Self::forget`].
+    ///
+    /// Errors: as these.
+    pub fn finish(self) -> Result<Vec<PathBuf>, Error> {
+        let files = self.name()?;
+        self.forget().map(|()| files)
     }
 }
 

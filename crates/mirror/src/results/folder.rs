@@ -53,13 +53,17 @@ fn write_as(
     }
     let failed = |e| Error::internal(format!("writing results to {}", workspace.display()), e);
     let part = begin(workspace).map_err(failed)?;
+    let unwritten = |path: &str, e| {
+        let workspace = workspace.display();
+        Error::internal(format!("writing {path} of the results to {workspace}"), e)
+    };
     for file in files {
         let content = &mut file.content.as_ref();
-        put(part.path(), &file.path, content).map_err(failed)?;
+        put(part.path(), &file.path, content).map_err(|e| unwritten(&file.path, e))?;
     }
     for file in copied {
         let mut content = file.from.open()?;
-        put(part.path(), &file.path, &mut content).map_err(failed)?;
+        put(part.path(), &file.path, &mut content).map_err(|e| unwritten(&file.path, e))?;
     }
     finish(part, workspace, name, time).map_err(failed)
 }

@@ -9,7 +9,7 @@ use super::catalogs::{self, Item};
 use super::graph;
 use super::prepare::Prepared;
 use super::remember::{next, stored};
-use super::settle::{Ending, settle};
+use super::settle::{Memory, settle};
 use super::{Outcome, Setup};
 use crate::archive::Place;
 use crate::blobs::Registries;
@@ -75,9 +75,9 @@ pub async fn plan_direct(
 }
 
 /// Copies what was prepared to the target: the images, and then the catalogs that name them. Then what the plan says leaves
-/// it, and the run is remembered.
+/// it. The run is remembered by [`Outcome::remember`].
 ///
-/// Errors: an image or catalog that cannot be copied or deleted, unless the run goes on then; those of the store.
+/// Errors: an image or catalog that cannot be copied or deleted, unless the run goes on then.
 pub async fn direct(
     setup: Setup<'_>,
     prepared: Prepared,
@@ -116,12 +116,11 @@ pub async fn direct(
     if let Some(data) = &prepared.releases.graph {
         graph::put(setup, data, target, prepared.scratch.path(), &mut outcome).await?;
     }
-    let ending = Ending {
-        pruning: &plan.pruning,
-        metadata: &plan.metadata,
-        stores: &plan.stores,
+    let memory = Memory {
+        metadata: plan.metadata,
+        stores: plan.stores,
     };
-    settle(setup, target, ending, &mut outcome).await?;
+    settle(setup, target, &plan.pruning, memory, &mut outcome).await?;
     for chart in prepared.charts {
         outcome.results.charts.push(Copied {
             path: format!("{}{}", helm::FOLDER, chart.name),

@@ -79,6 +79,8 @@ pub struct Outcome {
     pub stayed: Vec<Error>,
     /// What results are copied of lies there.
     pub(crate) scratch: Option<tempfile::TempDir>,
+    /// What is remembered of it in the end.
+    memory: Option<settle::Memory>,
 }
 
 impl Outcome {

@@ -115,7 +115,7 @@ impl Archives {
     }
 }
 
-/// Writes archives into the folder `dest`, and remembers it in `store`.
+/// Writes archives into the folder `dest`, and remembers it in `store`. Where that fails, the same run finds its archives whole.
 ///
 /// Errors: Conflict – somebody else writes there, or there is not enough room; those of the registries and the store.
 pub async fn pack(
@@ -131,9 +131,12 @@ pub async fn pack(
     } = archives;
     let dest = dest.to_owned();
     let writer = blocking(move || Writer::open(&dest, plan)).await?;
-    let paths = fetch(setup.client, &blobs, writer, setup.limits, setup.progress).await?;
+    fetch(setup.client, &blobs, &writer, setup.limits, setup.progress).await?;
+    let named = writer.clone();
+    let paths = blocking(move || named.name()).await?;
     if let Some(store) = store {
         store.write(stored).await?;
     }
+    blocking(move || writer.forget()).await?;
     Ok(paths)
 }

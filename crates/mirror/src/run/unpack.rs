@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::catalogs::{self, Item};
 use super::graph;
-use super::settle::{Ending, settle};
+use super::settle::{Memory, settle};
 use super::{Outcome, Setup, blocking};
 use crate::archive::{SIGNATURES, Set};
 use crate::content::Content;
@@ -95,8 +95,8 @@ pub async fn open(set: Set, target: &Target, is_checked: bool) -> Result<Unpacke
     .await
 }
 
-/// Publishes a set of archives: images, then the catalogs that name them. Then what nobody wants
-/// any more leaves the target, and the run is remembered there.
+/// Publishes a set of archives: images, then the catalogs that name them. Then what nobody wants any more leaves the target.
+/// The run is remembered there by [`Outcome::remember`].
 ///
 /// Errors: an image or catalog that cannot be sent, or deleted, unless the run goes on then.
 pub async fn unpack(
@@ -146,12 +146,11 @@ pub async fn unpack(
     if let Some(data) = blocking(move || graph_data(&archives, &folder)).await? {
         graph::put(setup, &data, target, scratch.path(), &mut outcome).await?;
     }
-    let ending = Ending {
-        pruning: &pruning,
-        metadata: set.stored_metadata(),
-        stores: &stores,
+    let memory = Memory {
+        metadata: set.stored_metadata().clone(),
+        stores,
     };
-    settle(setup, target, ending, &mut outcome).await?;
+    settle(setup, target, &pruning, memory, &mut outcome).await?;
     let charts = set.below(helm::FOLDER).map(|(path, from)| Copied {
         path: path.to_owned(),
         from,

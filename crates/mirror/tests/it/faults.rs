@@ -159,6 +159,21 @@ async fn what_does_not_pass_from_registry_to_registry_is_told_and_passes_later()
 }
 
 #[tokio::test]
+async fn archives_that_could_not_be_remembered_are_not_fetched_again() {
+    let world = World::start().await;
+    let refused = PACKING.last().unwrap().rule(ALWAYS, Fault::Status(403));
+    world.from.meet(vec![refused]);
+    let out = world.path("archives").join("out");
+    world.pack(&impatient(), "archives").await.unwrap_err();
+    assert!(!carried(&out).is_empty(), "they are whole");
+    let before = world.from.requests("acme/tool/blobs/").len();
+    world.from.meet(Vec::new());
+    world.pack(&impatient(), "archives").await.unwrap();
+    assert_eq!(world.from.requests("acme/tool/blobs/").len(), before);
+    assert!(!out.join(".mirror.part").exists());
+}
+
+#[tokio::test]
 async fn a_run_that_is_given_up_leaves_nothing_visible_and_goes_on() {
     let world = World::start().await;
     let held = Stage::new("blobs", "GET", "acme/tool/blobs/").rule(0, Fault::Held(0));

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::charts;
 use crate::graph::add_graph;
 use crate::platform::{Platform, image_set};
-use crate::runs::{push, reference, setup};
+use crate::runs::{copy, push, reference, setup};
 use crate::server::Server;
 
 const BOTH: &str =
@@ -218,7 +218,7 @@ async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
     let PlannedCopy::Copy(plan) = plan.unwrap() else {
         panic!("nothing was copied yet");
     };
-    run::direct(setup, prepared, *plan, target).await.unwrap();
+    copy(setup, prepared, *plan, target).await.unwrap();
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use oci::Reference;
 use oci::image::{Layout, Place};
 use serde_json::json;
 
-use crate::runs::{additional, image_set, push, push_catalog, reference, setup, unpack};
+use crate::runs::{additional, copy, image_set, push, push_catalog, reference, setup, unpack};
 use crate::server::Server;
 
 /// A source, and a folder for all that is written.
@@ -203,7 +203,7 @@ async fn what_leaves_a_folder_frees_its_room() {
         let prepared = run::prepare(setup, &former, Some(&target)).await.unwrap();
         let planned = run::plan_direct(setup, &prepared, &former, &target, Some(&store), true);
         match planned.await.unwrap() {
-            PlannedCopy::Copy(plan) => run::direct(setup, prepared, *plan, &target).await.unwrap(),
+            PlannedCopy::Copy(plan) => copy(setup, prepared, *plan, &target).await.unwrap(),
             PlannedCopy::Nothing(reason) => panic!("{reason}"),
         }
     };

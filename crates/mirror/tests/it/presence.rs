@@ -10,7 +10,7 @@ use oci::{Manifest, Reference};
 use tempfile::TempDir;
 
 use crate::faulty::{Fault, Faulty, Rule};
-use crate::runs::{image_set, push_catalog, setup};
+use crate::runs::{copy, image_set, push_catalog, setup};
 use crate::server::Server;
 
 /// A target with what a set has, and what it has to have.
@@ -27,7 +27,7 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let PlannedCopy::Copy(plan) = planned.unwrap() else {
         panic!("nothing was copied yet");
     };
-    run::direct(own, prepared, *plan, &to).await.unwrap();
+    copy(own, prepared, *plan, &to).await.unwrap();
     let metadata = Store::all_in_target(&to).await.unwrap();
     let [metadata] = metadata.as_slice() else {
         panic!("one set was copied: {metadata:?}");

@@ -11,7 +11,7 @@ use model::Error;
 use model::image_set::{ImageSet, Storage};
 use serde_json::json;
 
-use crate::runs::{additional, push, reference, setup, unpack};
+use crate::runs::{additional, copy, push, reference, setup, unpack};
 use crate::server::Server;
 
 /// A source with images, and a target.
@@ -65,7 +65,7 @@ impl Site {
             PlannedCopy::Nothing(_) => Ok(None),
             PlannedCopy::Copy(mut plan) => {
                 change(&mut plan);
-                let copied = run::direct(setup, prepared, *plan, &target).await;
+                let copied = copy(setup, prepared, *plan, &target).await;
                 copied.map(Some)
             }
         }

@@ -105,9 +105,25 @@ pub(crate) async fn unpack(
     target: &Target,
 ) -> Result<Option<Outcome>, mirror::Error> {
     match run::open(set, target, true).await? {
-        Unpacked::Publish(publication) => run::unpack(setup, *publication, target).await.map(Some),
+        Unpacked::Publish(publication) => {
+            let mut outcome = run::unpack(setup, *publication, target).await?;
+            outcome.remember(target).await?;
+            Ok(Some(outcome))
+        }
         Unpacked::Nothing(_) => Ok(None),
     }
+}
+
+/// Copies what was planned, and has it remembered.
+pub(crate) async fn copy(
+    setup: Setup<'_>,
+    prepared: run::Prepared,
+    plan: Direct,
+    target: &Target,
+) -> Result<Outcome, mirror::Error> {
+    let mut outcome = run::direct(setup, prepared, plan, target).await?;
+    outcome.remember(target).await?;
+    Ok(outcome)
 }
 
 /// A set of single images.

@@ -31,6 +31,6 @@ impl Arguments {
         }
         self.consent(&mut plan.pruning, setup.progress).await?;
         let outcome = run::direct(setup, prepared, plan, target).await?;
-        self.tell(setup, &outcome)
+        self.end(setup, outcome, target).await
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ::mirror::content::Wanted;
 use ::mirror::progress::Amount;
+use ::mirror::publish::Target;
 use ::mirror::results::{self, Forms};
 use ::mirror::run::{self, Outcome, Prepared, Setup};
 
@@ -60,8 +61,15 @@ impl Arguments {
         results::write(&self.dir, time, &files, &outcome.charts)
     }
 
-    pub(super) fn tell(&self, setup: Setup<'_>, outcome: &Outcome) -> Result<(), Failure> {
+    /// Writes the results of a run, has it remembered, and tells what came of it.
+    pub(super) async fn end(
+        &self,
+        setup: Setup<'_>,
+        mut outcome: Outcome,
+        target: &Target,
+    ) -> Result<(), Failure> {
         let folder = self.write_results(setup, &outcome.results)?;
+        outcome.remember(target).await?;
         let Amount { items, bytes } = outcome.sent;
         terminal::say(&format!(
             "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",

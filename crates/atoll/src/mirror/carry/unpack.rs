@@ -44,6 +44,6 @@ impl Arguments {
         self.consent(&mut publication.pruning, setup.progress)
             .await?;
         let outcome = run::unpack(setup, publication, target).await?;
-        self.tell(setup, &outcome)
+        self.end(setup, outcome, target).await
     }
 }
