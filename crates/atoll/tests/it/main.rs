@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod catalog;
+#[path = "../../../mirror/tests/it/content.rs"]
+mod content;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/faulty.rs"]
 mod faulty;
@@ -10,8 +12,10 @@ mod installation;
 mod mirror;
 mod mirror_archive;
 mod mirror_codes;
+mod mirror_full;
 mod mirror_kill;
 mod mirror_list;
+mod mirror_place;
 mod registry;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/server.rs"]

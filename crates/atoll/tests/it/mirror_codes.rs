@@ -2,14 +2,16 @@
 
 use std::fs;
 
-use crate::mirror_kill::push;
+use serde_json::json;
+
+use crate::content::push;
 use crate::mirror_list::mirror;
 use crate::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_code_tells_which_part_is_incomplete() {
     let server = Server::start().await;
-    push(&server).await;
+    push(&server, "acme/tool:v1", b"tool".to_vec(), json!({})).await;
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("set.yaml");
     let source = &server.address;

@@ -53,6 +53,7 @@ impl Opened {
             return Err(wrong(&reason));
         }
         let cache = temporary.path().join("cache");
+        let doing = format!("reading a catalog into {}", cache.display());
         let work = move || prepare(&files, &cache, catalog::cores(), now);
         let prepared = tokio::task::spawn_blocking(work)
             .await
@@ -61,7 +62,7 @@ impl Opened {
             BuildError::Invalid(problems) => {
                 wrong(&format!("the catalog has problems\n{problems}"))
             }
-            other => Error::internal("reading a catalog", other),
+            other => Error::internal(doing, other),
         })?;
         Ok(Self {
             place,

@@ -1,6 +1,5 @@
 //! A registry with faults: what stands between a client and a registry, and answers some requests by itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -13,6 +12,7 @@ use futures_util::stream;
 use mirror::publish::Target;
 use oci::{Client, ClientOptions};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::server::Server;
@@ -61,7 +61,7 @@ struct Shared {
     rules: Mutex<Vec<(Rule, usize)>>,
     requests: Mutex<Vec<String>>,
     /// Whether nobody has to wait any more.
-    released: AtomicBool,
+    released: watch::Sender<bool>,
 }
 
 impl Faulty {
@@ -73,7 +73,7 @@ impl Faulty {
             http: service::http_client(None, false).unwrap(),
             rules: Mutex::new(rules.into_iter().map(|rule| (rule, 0)).collect()),
             requests: Mutex::default(),
-            released: AtomicBool::new(false),
+            released: watch::Sender::new(false),
         });
         let router = Router::new()
             .fallback(answer)
@@ -114,9 +114,9 @@ impl Faulty {
         unmet.map(|(rule, _)| format!("{rule:?}")).collect()
     }
 
-    /// Later requests do not wait.
+    /// Those who wait are answered, and nobody has to any more.
     pub(crate) fn release(&self) {
-        self.shared.released.store(true, Ordering::SeqCst);
+        self.shared.released.send_replace(true);
     }
 
     /// Method and path of all requests so far that have `part` in them.
@@ -145,7 +145,7 @@ impl Shared {
         let before = *met;
         *met += 1;
         let is_met = match rule.fault {
-            Fault::Held(answered) => before >= answered && !self.released.load(Ordering::SeqCst),
+            Fault::Held(answered) => before >= answered && !*self.released.borrow(),
             _ => before < rule.times,
         };
         is_met.then_some(rule.fault)
@@ -180,7 +180,9 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         .push(format!("{method} {path}"));
     let fault = shared.fault(&method, &path);
     if let Some(Fault::Held(_)) = fault {
-        std::future::pending::<()>().await;
+        let mut released = shared.released.subscribe();
+        // Its sender is there as long as the registry.
+        let _ = released.wait_for(|it| *it).await;
     }
     let refusal = match fault {
         Some(Fault::Status(status)) => Some((status, None)),

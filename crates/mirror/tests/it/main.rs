@@ -7,6 +7,7 @@
 
 mod attached;
 mod charts;
+mod content;
 mod deletion;
 mod faults;
 mod faulty;
