@@ -10,13 +10,14 @@ use reqwest::{Response, StatusCode};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
-use super::Client;
 use super::challenge::{self, Challenge};
-use super::error;
+use super::{Client, error, pull};
 use crate::{Login, Repository};
 
 /// Remembered logins; beyond that they are asked for again.
 const ACCESS_LIMIT: usize = 4096;
+/// Units: bytes. What a token server answers; with the rights of many repositories, a token takes some thousands.
+const TOKEN_LIMIT_BYTES: usize = 64 << 10;
 
 /// What a request is for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,10 +32,18 @@ pub(super) struct Scope {
 /// The header that satisfied the registry.
 pub(super) type Access = HeaderValue;
 
+/// What a token server answers: one of the two, or the same twice. Source: distribution, token specification.
 #[derive(Deserialize)]
-struct Token {
-    #[serde(alias = "access_token")]
-    token: String,
+struct Granted {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl Granted {
+    fn token(self) -> Option<String> {
+        let told = self.token.filter(|it| !it.is_empty());
+        told.or(self.access_token).filter(|it| !it.is_empty())
+    }
 }
 
 impl Scope {
@@ -131,15 +140,19 @@ impl Client {
                 .query(&[("account", &login.user)])
                 .header(AUTHORIZATION, basic(login));
         }
-        let unavailable = |e: reqwest::Error| error::unavailable(&scope.place(), &e.without_url());
-        let response = request.send().await.map_err(unavailable)?;
+        let place = scope.place();
+        let response = request.send().await;
+        let response = response.map_err(|e| error::unavailable(&place, &e.without_url()))?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, login)),
             _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
         }
-        let token: Token = response.json().await.map_err(unavailable)?;
-        Ok(token.token)
+        let bytes = pull::collect(&place, response, TOKEN_LIMIT_BYTES).await?;
+        // Why it is none is not told: parts of it, which may be secret, would be.
+        let granted = serde_json::from_slice::<Granted>(&bytes).ok();
+        let token = granted.and_then(Granted::token);
+        token.ok_or_else(|| error::strange(&place, "its token server answers without a token"))
     }
 }
 

@@ -12,9 +12,9 @@ use crate::mirrors::Sought;
 use crate::store::Referrer;
 use crate::{Digest, Reference, Repository, Tag};
 
-/// Units: bytes. Largest page of a listing.
-const PAGE_LIMIT_BYTES: usize = 64 << 20;
-/// Pages of one listing: with 1000 entries each, ten million.
+/// Units: bytes. All pages of a listing, with some million names.
+const LIST_LIMIT_BYTES: usize = 64 << 20;
+/// Pages of one listing: some servers put a hundred entries on each.
 const PAGES_LIMIT: usize = 10_000;
 
 /// A part of a list.
@@ -194,7 +194,7 @@ impl Client {
         }
     }
 
-    /// Nothing when there are more than `limit` pages.
+    /// Nothing when there are more than `limit` pages. Errors: TooLarge – they are too much together.
     async fn pages<P: Page>(
         &self,
         scope: &Scope,
@@ -203,7 +203,7 @@ impl Client {
         id: &str,
         limit: usize,
     ) -> Result<Option<Vec<P::Entry>>, Error> {
-        let (mut found, mut path) = (Vec::new(), first);
+        let (mut found, mut path, mut size) = (Vec::new(), first, 0);
         for _ in 0..limit {
             let response = self
                 .send(scope, Method::GET, &path, |request| request)
@@ -212,7 +212,14 @@ impl Client {
                 return Err(error::refused(&scope.registry, response, kind, id).await);
             }
             let next = next_page(&response);
-            let bytes = pull::collect(&scope.place(), response, PAGE_LIMIT_BYTES).await?;
+            let bytes = pull::collect(&scope.place(), response, LIST_LIMIT_BYTES).await?;
+            size += bytes.len();
+            if size > LIST_LIMIT_BYTES {
+                return Err(Error::TooLarge {
+                    what: "the registry's list",
+                    limit: LIST_LIMIT_BYTES as u64,
+                });
+            }
             let page: P =
                 serde_json::from_slice(&bytes).map_err(|e| unreadable(&scope.place(), &e))?;
             found.extend(page.entries());

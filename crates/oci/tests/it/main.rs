@@ -12,6 +12,7 @@ mod disk;
 mod dns;
 mod helpers;
 mod index;
+mod logins;
 mod resolve;
 mod trust;
 mod wire;
