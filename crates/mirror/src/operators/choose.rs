@@ -8,6 +8,7 @@ use catalog::cache::Cache;
 use catalog::content::Package;
 use catalog::filter::{self, ChannelSelection, Channels, PackageSelection, Unsatisfied};
 use catalog::graph::Bounds;
+use catalog::version::Version;
 use model::Error;
 use model::image_set::{self, Operator, Versions};
 use model::nearest;
@@ -192,11 +193,21 @@ fn selection(
     }
     for channel in &mut selection.channels {
         let start = started.channels.iter().find(|it| it.name == channel.name);
-        if let Some(start) = start.filter(|_| channel.bounds.is_open()) {
-            channel.bounds = bounds(package, &start.versions)?;
+        let Some(start) = start.filter(|_| channel.bounds.is_open()) else {
+            continue;
+        };
+        let start = bounds(package, &start.versions)?;
+        // Versions are withdrawn at times. What is above all that is left is no start.
+        if head_of(package, &channel.name).is_none_or(|head| start.contain(head)) {
+            channel.bounds = start;
         }
     }
     Ok(selection)
+}
+
+fn head_of<'p>(package: &'p Package<'_>, channel: &str) -> Option<&'p Version> {
+    let head = package.channel(channel)?.head();
+    package.bundle(&head.name).map(|bundle| &bundle.version)
 }
 
 fn bounds(package: &Package<'_>, versions: &Versions) -> Result<Bounds, Error> {

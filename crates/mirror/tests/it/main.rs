@@ -24,6 +24,7 @@ mod presence;
 mod pruning;
 mod releases;
 mod runs;
+mod selection;
 mod server;
 mod sets;
 mod signatures;

@@ -1,0 +1,148 @@
+//! What is chosen of a catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Arc;
+
+use catalog::cache::{Cache, prepare};
+use mirror::operators::{self, Choice};
+use model::image_set::{Channel, Operator, Package, Versions};
+use oci::Digest;
+use serde_json::{Value, json};
+
+/// A catalog of the package `p` with these channels of entries; the first one is the default. Bundles are called `v` and
+/// their version.
+fn catalog_of(folder: &Path, channels: &[(&str, Value)]) -> Arc<Cache> {
+    let mut documents =
+        vec![json!({"schema": "olm.package", "name": "p", "defaultChannel": channels[0].0})];
+    let mut bundles = BTreeMap::new();
+    for (name, entries) in channels {
+        documents.push(
+            json!({"schema": "olm.channel", "package": "p", "name": name, "entries": entries}),
+        );
+        for entry in entries.as_array().unwrap() {
+            let bundle = entry["name"].as_str().unwrap();
+            let value = json!({"packageName": "p", "version": bundle.trim_start_matches('v')});
+            bundles.insert(
+                bundle.to_owned(),
+                json!({"schema": "olm.bundle", "package": "p", "name": bundle,
+                    "image": format!("bundles:{bundle}"),
+                    "properties": [{"type": "olm.package", "value": value}],
+                    "relatedImages": [{"name": "tool", "image": "r.io/acme/tool:v1"}]}),
+            );
+        }
+    }
+    documents.extend(bundles.into_values());
+    let files = folder.join("files");
+    fs::create_dir(&files).unwrap();
+    let lines: Vec<_> = documents.iter().map(Value::to_string).collect();
+    fs::write(files.join("catalog.json"), lines.join("\n")).unwrap();
+    let prepared = prepare(&files, &folder.join("cache"), NonZeroUsize::MIN, 0);
+    prepared.unwrap().cache
+}
+
+/// A channel in which each version replaces the one before.
+fn line(versions: &[&str]) -> Value {
+    let entry = |index: usize| match index.checked_sub(1) {
+        Some(below) => {
+            json!({"name": format!("v{}", versions[index]), "replaces": format!("v{}", versions[below])})
+        }
+        None => json!({"name": format!("v{}", versions[index])}),
+    };
+    (0..versions.len()).map(entry).collect()
+}
+
+fn from(min: &str) -> Versions {
+    Versions {
+        min_version: min.into(),
+        ..Versions::default()
+    }
+}
+
+fn channel(name: &str, versions: Versions) -> Channel {
+    Channel {
+        name: name.into(),
+        versions,
+    }
+}
+
+fn package(versions: Versions, channels: Vec<Channel>) -> Package {
+    Package {
+        name: "p".into(),
+        channels,
+        versions,
+        ..Package::default()
+    }
+}
+
+fn operator(packages: Vec<Package>) -> Operator {
+    Operator {
+        catalog: "r.io/acme/index:v1".into(),
+        packages,
+        ..Operator::default()
+    }
+}
+
+/// `channel: bundles` of what is chosen.
+fn summary(choice: &Choice) -> Vec<String> {
+    let channels = choice.values().flat_map(|part| &part.channels);
+    let line = |(name, bundles): (&String, &BTreeSet<String>)| {
+        let bundles: Vec<_> = bundles.iter().map(String::as_str).collect();
+        format!("{name}: {}", bundles.join(" "))
+    };
+    channels.map(line).collect()
+}
+
+#[test]
+fn a_start_above_all_that_is_left_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let channels = [
+        ("stable", line(&["1.0.0", "1.1.0"])),
+        ("fast", line(&["1.0.0", "1.1.0"])),
+    ];
+    let cache = catalog_of(folder.path(), &channels);
+    // 1.2.0 was the head, and was withdrawn.
+    let started = [package(
+        Versions::default(),
+        vec![
+            channel("stable", from("1.2.0")),
+            channel("fast", from("1.0.0")),
+        ],
+    )];
+    let wanted = operator(vec![package(Versions::default(), Vec::new())]);
+    let choice = operators::choose(&cache, &wanted, &started).unwrap();
+    assert_eq!(summary(&choice), ["fast: v1.0.0 v1.1.0", "stable: v1.1.0"]);
+    // What the configuration itself asks for has to be there.
+    let wanted = operator(vec![package(from("1.2.0"), Vec::new())]);
+    assert!(operators::choose(&cache, &wanted, &started).is_err());
+}
+
+#[test]
+fn images_are_pinned_however_the_catalog_writes_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = catalog_of(folder.path(), &[("stable", line(&["1.0.0"]))]);
+    let choice = operators::choose(&cache, &operator(Vec::new()), &[]).unwrap();
+    let digest = Digest::sha256(b"");
+    let pinned = |name: &str| format!("{name}@{digest}");
+    let pins = BTreeMap::from([
+        (
+            "docker.io/library/bundles:v1.0.0".to_owned(),
+            pinned("docker.io/library/bundles"),
+        ),
+        ("r.io/acme/tool:v1".to_owned(), pinned("r.io/acme/tool")),
+    ]);
+    let mut index = Vec::new();
+    operators::write_index(&cache, &choice, &pins, &mut index).unwrap();
+    let documents = serde_json::Deserializer::from_slice(&index).into_iter::<Value>();
+    let bundle = documents
+        .map(Result::unwrap)
+        .find(|it| it["schema"] == "olm.bundle")
+        .unwrap();
+    assert_eq!(bundle["image"], pinned("docker.io/library/bundles"));
+    assert_eq!(
+        bundle["relatedImages"][0]["image"],
+        pinned("r.io/acme/tool")
+    );
+}
