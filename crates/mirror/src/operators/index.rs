@@ -9,8 +9,10 @@ use catalog::write::{Format, document, in_order};
 use model::Error;
 
 use super::choose::Choice;
+use crate::names;
 
-/// Writes what was chosen of a catalog, one document after the other. An image that `pins` has is named as it says.
+/// Writes what was chosen of a catalog, one document after the other. An image that `pins` has is named as it says; `pins` has
+/// whole references, where a catalog may leave the host out.
 ///
 /// Blocking. Errors: Invalid – a package whose default channel is not chosen, and none takes its place; Internal – `out`
 /// cannot be written.
@@ -32,7 +34,10 @@ pub fn write_index(
             continue;
         };
         let documents = cut.map_err(|e| Error::invalid("defaultChannel", e.to_string()))?;
-        let named = |image: &str| pins.get(image).cloned();
+        let named = |image: &str| {
+            let whole = names::reference(image).ok()?;
+            pins.get(&whole.to_string()).cloned()
+        };
         let documents: Vec<_> = documents.into_iter().map(|it| pin(it, named)).collect();
         for it in in_order(&documents) {
             document(&it.json, Format::Json, out).map_err(unwritable)?;
