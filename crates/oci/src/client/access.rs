@@ -6,12 +6,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use model::Error;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
-use reqwest::{Response, StatusCode};
+use reqwest::{Response, StatusCode, Url};
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
 use super::challenge::{self, Challenge};
-use super::{Client, error, pull};
+use super::{Client, error, origin, pull};
 use crate::{Login, Repository};
 
 /// Remembered logins; beyond that they are asked for again.
@@ -69,6 +69,12 @@ impl Client {
         access.get(scope).cloned()
     }
 
+    /// What was remembered does not count any more.
+    pub(super) fn forget_access(&self, scope: &Scope) {
+        let mut access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
+        access.remove(scope);
+    }
+
     /// Meets the demand of a 401 answer and remembers how.
     pub(super) async fn log_in(&self, scope: &Scope, demand: &Response) -> Result<Access, Error> {
         let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
@@ -97,6 +103,9 @@ impl Client {
                 login,
             ) => {
                 let scope_text = asked.unwrap_or_else(|| scope.text());
+                if login.is_some() && !self.is_insecure(&scope.registry) {
+                    by_tls(scope, demand.url(), &realm)?;
+                }
                 format!(
                     "Bearer {}",
                     self.token(scope, &realm, service, &scope_text, login)
@@ -166,6 +175,21 @@ pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
             "{} refuses {who}; check its entry in the pull secret",
             scope.place()
         ),
+    }
+}
+
+/// Logins for what is asked by TLS do not go over the wire in clear.
+fn by_tls(scope: &Scope, asked: &Url, realm: &str) -> Result<(), Error> {
+    match realm.parse() {
+        Ok(realm) if origin::is_downgrade(asked, &realm) => {
+            let host = realm.host_str().unwrap_or_default();
+            let place = scope.place();
+            let reason = format!(
+                "{place} wants the login sent in clear to {host}; that is done for insecure registries only"
+            );
+            Err(Error::Unauthenticated { reason })
+        }
+        _ => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::access::Scope;
-use super::{Client, error, pull};
+use super::{Client, error, origin, pull};
 use crate::mirrors::Sought;
 use crate::store::Referrer;
 use crate::{Digest, Reference, Repository, Tag};
@@ -248,9 +248,7 @@ fn unreadable(place: &str, error: &serde_json::Error) -> Error {
 fn next_page(response: &Response) -> Option<String> {
     let link = response.headers().get(LINK)?.to_str().ok()?;
     let target = target_of(link)?;
-    let url = response.url().join(target).ok()?;
-    let is_same = url.origin() == response.url().origin();
-    is_same.then(|| url.to_string())
+    origin::same_server(response.url(), target).map(String::from)
 }
 
 fn target_of(link: &str) -> Option<&str> {

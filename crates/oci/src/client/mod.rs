@@ -8,6 +8,7 @@ mod download;
 mod error;
 mod layout;
 mod list;
+mod origin;
 mod places;
 mod pull;
 mod push;

@@ -14,7 +14,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use super::access::Scope;
 use super::send;
 use super::source::{BlobSource, Taken};
-use super::{Client, error};
+use super::{Client, error, origin};
 use crate::{Descriptor, Digest, Manifest, Reference, Repository, Target};
 
 /// Without a byte taken or an answer for this long, an upload is taken for dead; a registry may hash and sync
@@ -244,7 +244,7 @@ impl<'a> Upload<'a> {
     }
 
     async fn provide(&self, from: Option<&Repository>) -> Result<Provided, Error> {
-        let mut failures = 0;
+        let (mut failures, mut is_renewed) = (0, false);
         loop {
             // Of a registry that is not known to find blobs itself, somebody has to ask. Also after a failure: the
             // answer to the last piece may be all that was lost.
@@ -258,6 +258,11 @@ impl<'a> Upload<'a> {
                 Begun::Upload(location) => self.run(location).await,
             };
             match sent {
+                // A login may run out before the bytes go. When the next one does not count either, none will.
+                Err(Error::Unauthenticated { .. }) if !is_renewed => {
+                    is_renewed = true;
+                    self.client.forget_access(&self.scope);
+                }
                 Err(Error::Unavailable { .. }) if failures + 1 < self.client.0.attempts => {
                     failures += 1;
                     tokio::time::sleep(send::pause(failures)).await;
@@ -444,23 +449,20 @@ async fn stalled(sent: &AtomicU64) {
     }
 }
 
-/// Where to go on with an upload, which has to be on the same server: logins are sent there.
+/// Where to go on with an upload, which has to be at the same server: logins are sent there.
 fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
     let header = response
         .headers()
         .get(LOCATION)
         .and_then(|value| value.to_str().ok());
-    let url = header
-        .and_then(|text| response.url().join(text).ok())
+    let named = header
         .ok_or_else(|| error::strange(&scope.place(), "it does not say where to upload to"))?;
-    if url.host_str() != response.url().host_str() {
+    let url = origin::same_server(response.url(), named).ok_or_else(|| {
         let registry = &scope.registry;
-        return Err(Error::invalid(
-            "upload location",
-            format!("{registry} wants the upload to go to another host"),
-        ));
-    }
-    Ok(url.to_string())
+        let reason = format!("{registry} wants the upload to go to another host or port");
+        Error::invalid("upload location", reason)
+    })?;
+    Ok(url.into())
 }
 
 /// How many bytes an upload has: `0-0` stands for none and for one, so none is assumed.

@@ -68,7 +68,9 @@ impl Client {
                 }
                 Ok(response) => return Ok(response),
                 Err(failure) if failures + 1 < self.0.attempts && !failure.is_builder() => {
-                    tracing::debug!(registry = scope.registry, error = %failure, "a request is sent again");
+                    // Addresses of blobs may have logins in them.
+                    let error = model::error::chain(&failure.without_url());
+                    tracing::debug!(registry = scope.registry, error, "a request is sent again");
                     pause(failures + 1)
                 }
                 Err(failure) => {

@@ -1,9 +1,11 @@
 //! Logins: how they are asked for, renewed, and whom they are kept from.
 
 use bytes::Bytes;
-use oci::Error;
+use oci::{Client, ClientOptions, Credentials, Error, Login};
+use tokio_rustls::rustls::version;
 
 use crate::client::{MANIFEST, answer, client, client_for, reference};
+use crate::trust::{self, LONG};
 use crate::wire::Wire;
 
 #[tokio::test]
@@ -131,4 +133,73 @@ async fn uploads_to_another_host_are_refused() {
             .iter()
             .all(|request| !request.starts_with("PUT"))
     );
+}
+
+#[tokio::test]
+async fn an_upload_goes_on_when_its_token_ran_out() {
+    for last in ["201 Created", "401 Unauthorized"] {
+        let wire = Wire::start(|address| {
+            let demand = format!("WWW-Authenticate: Bearer realm=\"http://{address}/token\"\r\n");
+            let demand = || answer("401 Unauthorized", &demand, "");
+            let begun = |token: &str| {
+                vec![
+                    answer("404 Not Found", "", ""),
+                    demand(),
+                    answer("200 OK", "", &format!(r#"{{"token":"{token}"}}"#)),
+                    answer("202 Accepted", "Location: /upload\r\n", ""),
+                ]
+            };
+            let end = vec![answer(last, "", ""), answer("201 Created", "", "")];
+            [begun("T1"), vec![demand()], begun("T2"), end].concat()
+        })
+        .await;
+        let pushed = client_for(&wire)
+            .push_blob_bytes(&reference(&wire, ""), "x", Bytes::from_static(b"x"))
+            .await;
+        let requests = wire.requests();
+        let sent: Vec<_> = requests.iter().filter(|it| it.starts_with("PUT")).collect();
+        assert!(sent[0].contains("authorization: Bearer T1"), "{}", sent[0]);
+        assert!(sent[1].contains("authorization: Bearer T2"), "{}", sent[1]);
+        assert_eq!(sent.len(), 2);
+        match last {
+            "201 Created" => drop(pushed.unwrap()),
+            _ => assert!(
+                matches!(pushed, Err(Error::Unauthenticated { .. })),
+                "{pushed:?}"
+            ),
+        }
+    }
+}
+
+#[tokio::test]
+async fn logins_are_not_sent_in_clear() {
+    let tokens = Wire::start(|_| Vec::new()).await;
+    let demand = format!(
+        "WWW-Authenticate: Bearer realm=\"http://{}/token\"\r\n",
+        tokens.address
+    );
+    let (certificate, key) = trust::self_signed(LONG);
+    let demand = answer("401 Unauthorized", &demand, "");
+    let server = trust::Server::answering(demand, &certificate, &key, &version::TLS13).await;
+    let registry = server.0.to_string();
+    let pulled = async |is_insecure: bool| {
+        let login = Login {
+            user: "me".to_owned(),
+            password: "secret".into(),
+        };
+        let client = Client::new(ClientOptions {
+            credentials: Credentials::anonymous().with(registry.clone(), login),
+            ca_pem: Some(certificate.pem().into_bytes()),
+            insecure_registries: is_insecure.then(|| registry.clone()).into_iter().collect(),
+            attempts: Some(1),
+            ..ClientOptions::default()
+        });
+        let reference = format!("{registry}/a/b:c").parse().unwrap();
+        client.unwrap().pull_manifest(&reference).await.unwrap_err()
+    };
+    let refused = pulled(false).await.to_string();
+    assert!(refused.contains("in clear to 127.0.0.1"), "{refused}");
+    assert_eq!(tokens.requests(), [""; 0]);
+    pulled(true).await;
+    assert!(tokens.requests()[0].contains("authorization: Basic"));
 }

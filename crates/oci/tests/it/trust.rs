@@ -31,18 +31,28 @@ fn params(is_ca: IsCa, years: [i32; 2]) -> CertificateParams {
 }
 
 /// As `openssl req -x509` makes it.
-fn self_signed(years: [i32; 2]) -> (rcgen::Certificate, KeyPair) {
+pub(crate) fn self_signed(years: [i32; 2]) -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
     (params(AUTHORITY, years).self_signed(&key).unwrap(), key)
 }
 
-const LONG: [i32; 2] = [2020, 4000];
+pub(crate) const LONG: [i32; 2] = [2020, 4000];
 
-struct Server(SocketAddr);
+pub(crate) struct Server(pub(crate) SocketAddr);
 
 impl Server {
     /// Presents `certificate`, whether or not `key` fits it.
     async fn start(
+        certificate: &rcgen::Certificate,
+        key: &KeyPair,
+        version: &'static SupportedProtocolVersion,
+    ) -> Self {
+        Self::answering(ANSWER.to_owned(), certificate, key, version).await
+    }
+
+    /// Answers `answer` to everything.
+    pub(crate) async fn answering(
+        answer: String,
         certificate: &rcgen::Certificate,
         key: &KeyPair,
         version: &'static SupportedProtocolVersion,
@@ -65,7 +75,7 @@ impl Server {
                 };
                 let mut head = [0; 4096];
                 if stream.read(&mut head).await.is_ok_and(|read| read > 0) {
-                    stream.write_all(ANSWER.as_bytes()).await.ok();
+                    stream.write_all(answer.as_bytes()).await.ok();
                     stream.shutdown().await.ok();
                 }
             }
