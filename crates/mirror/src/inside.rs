@@ -25,11 +25,12 @@ pub(crate) async fn images(
     target: &Target,
     options: gather::Options<'_>,
 ) -> Result<Gathered, Error> {
-    let operators = mirror.operators.iter();
+    let mut operators = Vec::new();
+    for operator in &mirror.operators {
+        operators.push(of_target(operator, target).await?);
+    }
     let own = Mirror {
-        operators: operators
-            .map(|it| of_target(it, target))
-            .collect::<Result<_, _>>()?,
+        operators,
         additional_images: mirror.additional_images.clone(),
         blocked_images: mirror.blocked_images.clone(),
         helm: mirror.helm.clone(),
@@ -91,29 +92,59 @@ pub(crate) fn graph(target: &Target) -> Result<Reference, Error> {
     })
 }
 
+/// Where the smaller catalogs lie in the target that were made of one catalog. They are several where its digests give the
+/// tags: of a folder, each run may have found another one.
+///
+/// Errors: Invalid – its name does not fit; those of the target.
+pub(crate) async fn catalogs_of(
+    operator: &Operator,
+    target: &Target,
+) -> Result<Vec<Reference>, Error> {
+    let (repository, tag) = names::catalog::named(operator)?;
+    let place = target.place(&repository)?;
+    let pinned = names::reference(&operator.catalog).ok();
+    let tags = match (tag, pinned.and_then(|it| it.digest)) {
+        (Some(tag), _) => vec![tag],
+        (None, Some(digest)) => vec![names::catalog::rebuilt(operator, &digest)?.1],
+        (None, None) => {
+            let all = target.client.tags(&place.registry, &place.repository);
+            let mut tags = match all.await {
+                Err(Error::NotFound { .. }) => Vec::new(),
+                found => found?,
+            };
+            tags.retain(names::catalog::is_of_digest);
+            tags
+        }
+    };
+    let tagged = tags.into_iter().map(|tag| Reference {
+        tag: Some(tag),
+        ..place.clone()
+    });
+    Ok(tagged.collect())
+}
+
 /// Where the smaller catalog lies in the target.
 ///
-/// Errors: Invalid – a folder without a tag: which catalog was made of it is not known.
-pub(crate) fn catalog_of(operator: &Operator, target: &Target) -> Result<Reference, Error> {
-    let (repository, tag) = names::catalog::named(operator)?;
-    let pinned = || {
-        let source = operator.catalog.parse::<Reference>();
-        let digest = source.ok().and_then(|it| it.digest).ok_or_else(|| {
-            let reason = "which tag it has in the target is not known: name it with targetTag";
-            Error::invalid(operator.catalog.clone(), reason)
-        })?;
-        names::catalog::rebuilt(operator, &digest).map(|(_, tag)| tag)
-    };
-    Ok(Reference {
-        tag: Some(tag.map_or_else(pinned, Ok)?),
-        ..target.place(&repository)?
-    })
+/// Errors: as [`catalogs_of`]; NotFound – there is none; Invalid – there are several.
+async fn catalog_of(operator: &Operator, target: &Target) -> Result<Reference, Error> {
+    match catalogs_of(operator, target).await?.as_slice() {
+        [] => Err(Error::not_found("catalog", &operator.catalog)),
+        [catalog] => Ok(catalog.clone()),
+        several => {
+            let several: Vec<_> = several.iter().map(Reference::to_string).collect();
+            let reason = format!(
+                "which of them is meant is not known, name it with targetTag: {}",
+                several.join(", ")
+            );
+            Err(Error::invalid(operator.catalog.clone(), reason))
+        }
+    }
 }
 
 /// An operator entry for the catalog that was made of its own one.
-fn of_target(operator: &Operator, target: &Target) -> Result<Operator, Error> {
+async fn of_target(operator: &Operator, target: &Target) -> Result<Operator, Error> {
     Ok(Operator {
-        catalog: catalog_of(operator, target)?.to_string(),
+        catalog: catalog_of(operator, target).await?.to_string(),
         target_catalog: String::new(),
         target_name: String::new(),
         target_tag: String::new(),

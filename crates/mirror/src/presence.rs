@@ -61,8 +61,9 @@ pub struct Report {
 
 /// What a target has to have, as its metadata says.
 ///
-/// Errors: Invalid – metadata with a path or digest that is none, or a catalog whose tag is not known.
-pub fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expected>, Error> {
+/// Errors: Invalid – metadata with a path or digest that is none; NotFound – no catalog of those that a folder's may be;
+/// those of the target.
+pub async fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expected>, Error> {
     let mut expected = Vec::new();
     for association in &metadata.past_associations {
         let digests = association.manifest_digests.iter();
@@ -80,7 +81,7 @@ pub fn remembered(metadata: &Metadata, target: &Target) -> Result<Vec<Expected>,
             ..Expected::whole(image)
         });
     }
-    expected.extend(made_for(&metadata.past_mirror.mirror, target)?);
+    expected.extend(made_for(&metadata.past_mirror.mirror, target).await?);
     Ok(expected)
 }
 
@@ -109,7 +110,7 @@ pub async fn configured(
         return Err(unread);
     }
     let gathered = inside::images(setup, mirror, releases.wanted, target, options).await?;
-    let mut expected = made_for(mirror, target)?;
+    let mut expected = made_for(mirror, target).await?;
     for wanted in gathered.wanted {
         expected.push(Expected {
             image: inside::place_of(&wanted, target)?,
@@ -127,12 +128,19 @@ pub async fn configured(
 }
 
 /// What was made for the target: smaller catalogs, and the upgrade graph.
-fn made_for(mirror: &Mirror, target: &Target) -> Result<Vec<Expected>, Error> {
-    let catalogs = mirror.operators.iter();
-    let catalogs = catalogs.map(|operator| inside::catalog_of(operator, target));
-    let graph = mirror.platform.graph.then(|| inside::graph(target));
-    let made = catalogs.chain(graph);
-    made.map(|image| image.map(Expected::whole)).collect()
+async fn made_for(mirror: &Mirror, target: &Target) -> Result<Vec<Expected>, Error> {
+    let mut made = Vec::new();
+    for operator in &mirror.operators {
+        let catalogs = inside::catalogs_of(operator, target).await?;
+        if catalogs.is_empty() {
+            return Err(Error::not_found("catalog", &operator.catalog));
+        }
+        made.extend(catalogs);
+    }
+    if mirror.platform.graph {
+        made.push(inside::graph(target)?);
+    }
+    Ok(made.into_iter().map(Expected::whole).collect())
 }
 
 impl Expected {

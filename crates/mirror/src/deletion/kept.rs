@@ -14,8 +14,7 @@ use crate::content::{Wanted, Why};
 use crate::gather::{Catalog, Options};
 use crate::helm;
 use crate::history::{Store, repository_in};
-use crate::inside::{catalog_of, place_of};
-use crate::names;
+use crate::inside::{catalogs_of, place_of};
 use crate::operators::{self, Of, Opened};
 use crate::platform::Present;
 use crate::publish::Target;
@@ -36,8 +35,7 @@ pub(super) struct Kept {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Meant<'a> {
     pub(super) target: &'a Target,
-    pub(super) operators: &'a [Operator],
-    /// Those that were chosen from.
+    /// Those of the target that were chosen from.
     pub(super) catalogs: &'a [Catalog],
     pub(super) releases: Present<'a>,
     /// What all of them brought.
@@ -76,9 +74,12 @@ impl Kept {
                 kept.add_named(&metadata, meant).await?;
                 kept.add_charts(&metadata, meant, options).await?;
             }
-            let others = metadata.past_mirror.mirror.operators.iter();
-            for operator in others.filter(|it| !is_named(it, meant.operators)) {
-                kept.add_other(operator, target, options).await?;
+            for operator in &metadata.past_mirror.mirror.operators {
+                for catalog in catalogs_of(operator, target).await? {
+                    if !meant.is_chosen_from(&catalog) {
+                        kept.add_other(catalog, target, options).await?;
+                    }
+                }
             }
         }
         Ok(kept)
@@ -93,13 +94,10 @@ impl Kept {
     /// A catalog of which nothing is deleted.
     async fn add_other(
         &mut self,
-        operator: &Operator,
+        reference: Reference,
         target: &Target,
         options: Options<'_>,
     ) -> Result<(), Error> {
-        let Ok(reference) = catalog_of(operator, target) else {
-            return Ok(());
-        };
         let name = reference.to_string();
         let place = Place::Registry {
             client: target.client.clone(),
@@ -270,16 +268,15 @@ impl Meant<'_> {
         self.wanted.iter().any(is_meant)
     }
 
+    fn is_chosen_from(&self, catalog: &Reference) -> bool {
+        let name = catalog.to_string();
+        let mut catalogs = self.catalogs.iter();
+        catalogs.any(|it| it.operator.catalog == name)
+    }
+
     /// Where an image lies in the target.
     fn place(&self, image: &Wanted) -> Option<Repository> {
         let place = self.target.place(&image.repository).ok()?;
         Some(place.repository)
     }
-}
-
-fn is_named(operator: &Operator, named: &[Operator]) -> bool {
-    let name = names::catalog::unique_name(operator);
-    named
-        .iter()
-        .any(|it| names::catalog::unique_name(it) == name)
 }

@@ -2,19 +2,23 @@
 //!
 //! Operators are chosen in the catalogs of the target: these are what clusters there see, and can be read where the sources
 //! cannot. So can releases, once it is known which ones are meant. The one invariant: an image that something else in the
-//! target needs is not in the list.
+//! target needs is not in the list, as far as the target tells. Of sets without storageConfig, it does not tell anything.
 //!
 //! Source: the peer's v2, whose lists are read and written here; it lists images that others need, too.
 
+mod forget;
 mod kept;
 mod list;
+
+use std::collections::BTreeSet;
 
 use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
-use oci::Reference;
+use oci::{Digest, Reference, Repository};
 
+use self::forget::forget;
 use self::kept::{Kept, Meant};
 pub use self::list::List;
 use crate::attached::attached_there;
@@ -25,6 +29,9 @@ use crate::platform::{Present, Sources};
 use crate::publish::Target;
 use crate::run::Setup;
 use crate::web;
+
+/// What no list can take into account.
+const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not known: the target remembers nothing of them";
 
 /// What is to be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,12 +77,12 @@ pub async fn plan(
     let mut planned = Planned::default();
     let present = inside::releases(setup, mirror, target, scratch.path());
     let releases = planned.releases(present, setup.platform).await?;
+    let named = without_dependencies(mirror);
     let Gathered {
         catalogs, wanted, ..
-    } = inside::images(setup, mirror, releases, target, options).await?;
+    } = inside::images(setup, &named, releases, target, options).await?;
     let meant = Meant {
         target,
-        operators: &mirror.operators,
         catalogs: &catalogs,
         releases: present,
         wanted: &wanted,
@@ -106,7 +113,19 @@ pub async fn plan(
         planned.list.add_attached(target, parallel).await?;
     }
     planned.list.sort();
+    if !planned.list.items.is_empty() {
+        planned.notes.push(UNKNOWN_SETS.to_owned());
+    }
     Ok(planned)
+}
+
+/// The same with nothing but the packages that are named: those that they need may be wanted for themselves.
+fn without_dependencies(mirror: &Mirror) -> Mirror {
+    let mut named = mirror.clone();
+    for operator in &mut named.operators {
+        operator.skip_dependencies = true;
+    }
+    named
 }
 
 impl Planned {
@@ -165,36 +184,57 @@ fn kind(wanted: &Wanted) -> ImageType {
     }
 }
 
-/// Deletes what is in a list, at most `parallel` manifests at a time, and tells what could not be deleted. What is not there has
-/// gone. How many images were there is the other result.
+/// Deletes what is in a list, at most `parallel` manifests at a time, and has the target forget it: later runs carry it again
+/// when it is wanted. What is not there has gone. How many images were there is the one result, what failed the other.
 pub async fn delete(list: &List, target: &Target, parallel: usize) -> (usize, Vec<Error>) {
     // As long as a release is there, a list of what it consists of can be made again.
     let (releases, others): (Vec<_>, Vec<_>) = list
         .items
         .iter()
         .partition(|item| item.kind == ImageType::OcpRelease);
-    let deleted: Vec<_> = stream::iter(others.into_iter().chain(releases))
-        .map(|item| async {
-            let found = target.client.manifest_digest(&item.image).await;
-            let Some(digest) = found? else {
-                return Ok(false);
-            };
-            match target
-                .client
-                .delete_manifest(&item.image.with_digest(digest))
-                .await
-            {
-                Ok(()) => Ok(true),
-                Err(Error::NotFound { .. }) => Ok(false),
-                Err(error) => Err(error),
+    let mut looks = stream::iter(others.into_iter().chain(releases))
+        .map(|item| leave(&item.image, target))
+        .buffered(parallel.max(1));
+    let (mut count, mut gone, mut failed) = (0, BTreeSet::new(), Vec::new());
+    while let Some(left) = looks.next().await {
+        match left {
+            Ok(left) => {
+                count += usize::from(left.was_there);
+                gone.extend(left.image);
             }
-        })
-        .buffered(parallel.max(1))
-        .collect()
-        .await;
-    let (done, failed): (Vec<_>, Vec<_>) = deleted.into_iter().partition(Result::is_ok);
-    let count = done.iter().filter(|it| matches!(it, Ok(true))).count();
-    (count, failed.into_iter().filter_map(Result::err).collect())
+            Err(error) => failed.push(error),
+        }
+    }
+    failed.extend(forget(&gone, target).await.err());
+    (count, failed)
+}
+
+/// An image that is not in the target any more.
+struct Left {
+    /// Nothing where a tag leads to no image.
+    image: Option<(Repository, Digest)>,
+    was_there: bool,
+}
+
+async fn leave(image: &Reference, target: &Target) -> Result<Left, Error> {
+    let repository = image.repository.clone();
+    let Some(digest) = target.client.manifest_digest(image).await? else {
+        let digest = image.digest.clone();
+        return Ok(Left {
+            image: digest.map(|digest| (repository, digest)),
+            was_there: false,
+        });
+    };
+    let pinned = image.with_digest(digest.clone());
+    let was_there = match target.client.delete_manifest(&pinned).await {
+        Ok(()) => true,
+        Err(Error::NotFound { .. }) => false,
+        Err(error) => return Err(error),
+    };
+    Ok(Left {
+        image: Some((repository, digest)),
+        was_there,
+    })
 }
 
 /// The image in the target.

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::{Association, CatalogStart, ChannelStart, Metadata, PastMirror};
-use oci::Digest;
+use oci::{Digest, Repository};
 use uuid::Uuid;
 
 use super::association::{self, Key};
+use super::store::Store;
 use crate::attached;
 use crate::content::{Content, Image, Wanted};
 use crate::publish::Target;
@@ -71,6 +72,21 @@ impl Former {
             metadata.past_associations.clear();
         }
         self
+    }
+
+    /// Of what was carried, only that which the target remembers as well: what was deleted there is carried again.
+    ///
+    /// Errors: as [`Store::read`].
+    pub async fn in_target(mut self, target: &Target) -> Result<Self, Error> {
+        if let Some(metadata) = &mut self.metadata {
+            let there = Store::in_target(target, metadata.uid)?.read().await?;
+            let there = there.iter().flat_map(|it| &it.past_associations);
+            let there: BTreeSet<Key> = there.map(association::key_of).collect();
+            let past = &mut metadata.past_associations;
+            past.retain(|it| there.contains(&association::key_of(it)));
+            self.keys.retain(|key| there.contains(key));
+        }
+        Ok(self)
     }
 
     /// What the last run has stored.
@@ -235,6 +251,29 @@ fn with_belongings<'a>(
         others = rest;
     }
     kept
+}
+
+/// The others, when those images have gone from the target with their parts.
+///
+/// Errors: Invalid – a path that is none.
+pub(crate) fn without(
+    past: Vec<Association>,
+    gone: &BTreeSet<(Repository, Digest)>,
+    target: &Target,
+) -> Result<Vec<Association>, Error> {
+    let mut there = Vec::new();
+    for association in past {
+        let place = association::repository_in(&association, target)?;
+        let digest = association.id.parse();
+        if !digest.is_ok_and(|digest| gone.contains(&(place, digest))) {
+            there.push(association);
+        }
+    }
+    let (parts, images): (Vec<_>, Vec<_>) = there.iter().partition(|it| association::is_part(it));
+    Ok(with_belongings(images, parts)
+        .into_iter()
+        .cloned()
+        .collect())
 }
 
 /// What readers of archives tell this run's associations by. Source: `archive::Set::content`.

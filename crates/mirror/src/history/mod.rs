@@ -14,10 +14,12 @@ mod store;
 
 pub use association::held;
 pub(crate) use association::repository_in;
+pub(crate) use former::without;
 pub use former::{Former, Next, Run};
 pub use prune::{Pruning, prune};
 pub use sequence::{SAME_SEQUENCE, Step, step};
 pub use store::Store;
+pub(crate) use store::stored;
 
 #[cfg(test)]
 mod tests;

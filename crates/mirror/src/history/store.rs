@@ -118,6 +118,13 @@ impl Store {
     }
 }
 
+/// Metadata as it is stored.
+pub(crate) fn stored(metadata: &Metadata) -> Result<Bytes, Error> {
+    let bytes = serde_json::to_vec(metadata);
+    let bytes = bytes.map_err(|e| Error::internal("writing metadata", e))?;
+    Ok(bytes.into())
+}
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

@@ -63,6 +63,12 @@ pub fn named(operator: &Operator) -> Result<(Repository, Option<Tag>), Error> {
     Ok((repository, tag))
 }
 
+/// Whether it is a tag that the digest of a catalog gives.
+pub fn is_of_digest(tag: &Tag) -> bool {
+    let digits = tag.as_str().as_bytes();
+    digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit)
+}
+
 /// A catalog's name, renamed as the configuration says.
 struct Parts<'a> {
     /// Of a catalog in a registry.

@@ -8,13 +8,13 @@ use model::Error;
 use super::catalogs::{self, Item};
 use super::graph;
 use super::prepare::Prepared;
-use super::remember::{next, stored};
+use super::remember::next;
 use super::settle::{Memory, settle};
 use super::{Outcome, Setup};
 use crate::archive::Place;
 use crate::blobs::Registries;
 use crate::helm;
-use crate::history::{Former, Pruning, Store, step};
+use crate::history::{Former, Pruning, Store, step, stored};
 use crate::publish::{Target, publish};
 use crate::results::Copied;
 

@@ -8,13 +8,13 @@ use model::Error;
 use oci::Digest;
 
 use super::prepare::{Prepared, PreparedCatalog};
-use super::remember::{next, stored};
+use super::remember::next;
 use super::{Setup, blocking};
 use crate::archive::{Contents, Extra, Kind, Plan, SIGNATURES, Signer, Writer, size_limit};
 use crate::content::Blob;
 use crate::fetch::fetch;
 use crate::helm;
-use crate::history::{Former, Next, Store};
+use crate::history::{Former, Next, Store, stored};
 use crate::operators::{folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA};
 use crate::progress::Amount;

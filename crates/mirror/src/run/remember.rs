@@ -1,9 +1,8 @@
 //! What a run leaves to the next one.
 
-use bytes::Bytes;
 use model::Error;
 use model::image_set;
-use model::mirror_metadata::{CatalogStart, Metadata};
+use model::mirror_metadata::CatalogStart;
 use uuid::Uuid;
 
 use super::Setup;
@@ -31,13 +30,6 @@ pub(super) fn next(
         failed: &failed.collect::<Vec<_>>(),
         target,
     })
-}
-
-/// Metadata as it is stored.
-pub(super) fn stored(metadata: &Metadata) -> Result<Bytes, Error> {
-    let bytes = serde_json::to_vec(metadata);
-    let bytes = bytes.map_err(|e| Error::internal("writing metadata", e))?;
-    Ok(bytes.into())
 }
 
 /// What is remembered of the catalogs: from which versions later runs go on.

@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 
 use mirror::deletion::{self, List};
-use mirror::history::Former;
+use mirror::history::{Former, Store};
+use mirror::presence;
 use mirror::progress::Progress;
 use mirror::run::{self, CatalogForm, Direct, Setup};
 use model::image_set::{Image, ImageSet, Mirror, Operator, Package};
 use serde_json::json;
 use tempfile::TempDir;
 
+use crate::inside::copied;
+use crate::layouts::layout_of;
 use crate::releases::index;
 use crate::runs::{image_set, push, push_catalog, reference, setup};
 use crate::server::Server;
@@ -57,7 +60,6 @@ fn thing(source: &Server) -> Mirror {
         operators: vec![Operator {
             catalog: reference(source, "acme/index:v1").to_string(),
             full: true,
-            skip_dependencies: true,
             packages: vec![Package {
                 name: "thing".into(),
                 ..Package::default()
@@ -174,4 +176,56 @@ async fn what_is_attached_to_the_parts_of_an_index_goes_with_it() {
     let images: Vec<_> = images.collect();
     assert_eq!(images.len(), 2, "{images:?}");
     assert!(images.contains(&reference(&target, &signature)));
+}
+
+#[tokio::test]
+async fn what_catalogs_of_folders_need_stays() {
+    let (source, target) = (Server::start().await, Server::start().await);
+    push_catalog(&source, 1).await;
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let layout = layout_of(&source, "acme/index:v1", folder.path()).await;
+    let operator = |catalog: String, package: &str| Operator {
+        catalog,
+        skip_dependencies: true,
+        packages: vec![Package {
+            name: package.into(),
+            ..Package::default()
+        }],
+        ..Operator::default()
+    };
+    let named = reference(&source, "acme/index:v1").to_string();
+    let in_folder = Operator {
+        target_catalog: "acme/folder".into(),
+        ..operator(layout, "other")
+    };
+    let mut set = ImageSet::default();
+    set.mirror.operators = vec![operator(named, "thing"), in_folder.clone()];
+    let (setup, to) = (
+        setup(&source, &set, folder.path(), &progress),
+        target.target(),
+    );
+    copied(setup, &to, &folder.path().join("state")).await;
+
+    // Which tag its digest gave is found in the target.
+    let metadata = Store::all_in_target(&to).await.unwrap().remove(0);
+    let expected = presence::remembered(&metadata, &to).await.unwrap();
+    let report = presence::check(&to, &expected, false, 4, &progress).await;
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+
+    let planned = deletion::plan(setup, &thing(&source), &to, false)
+        .await
+        .unwrap();
+    assert_eq!(names(&planned.list), of(&["ns/acme/thing-bundle"]));
+    let (tool, why) = &planned.kept[0];
+    assert_eq!(tool.repository.as_str(), "ns/acme/tool");
+    assert!(why.contains("other.v1.0.0"), "{why}");
+    let unknown = planned.notes.last().unwrap();
+    assert!(unknown.contains("without storageConfig"), "{unknown}");
+
+    let other = Mirror {
+        operators: vec![in_folder],
+        ..Mirror::default()
+    };
+    let planned = deletion::plan(setup, &other, &to, false).await.unwrap();
+    assert_eq!(names(&planned.list), of(&["ns/acme/other-bundle"]));
 }

@@ -210,8 +210,8 @@ async fn what_is_attached_to_releases_goes_with_them() {
     assert_eq!((report.images, report.faults.len()), (5, 0));
 }
 
-/// Copies the images of charts to the target, and has it remember the set.
-async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
+/// Copies a set to the target, and has it remember the set.
+pub(crate) async fn copied(setup: Setup<'_>, target: &Target, state: &Path) {
     let (former, store) = (Former::default(), Store::Folder(state.to_owned()));
     let prepared = run::prepare(setup, &former, Some(target)).await.unwrap();
     let plan = run::plan_direct(setup, &prepared, &former, target, Some(&store), true).await;

@@ -61,6 +61,24 @@ impl Site {
     }
 }
 
+/// Copies an image into a layout below `folder`; what catalogs call it.
+pub(crate) async fn layout_of(source: &Server, name: &str, folder: &Path) -> String {
+    let registry = format!("oci://{}", folder.join("layout").display());
+    let target = Target {
+        client: source.client.clone(),
+        registry: registry.clone(),
+        namespace: String::new(),
+        max_components: 0,
+    };
+    let (set, progress) = (additional(source, &[name]), Progress::default());
+    let setup = setup(source, &set, folder, &progress);
+    let prepared = run::prepare(setup, &Former::default(), Some(&target)).await;
+    run::direct(setup, prepared.unwrap(), Direct::default(), &target)
+        .await
+        .unwrap();
+    registry
+}
+
 /// A set of one image in a folder.
 fn of_folder(name: &str) -> ImageSet {
     let mut set = ImageSet::default();

@@ -32,10 +32,12 @@ async fn filled() -> (Server, Server, TempDir, Vec<Expected>) {
     let [metadata] = metadata.as_slice() else {
         panic!("one set was copied: {metadata:?}");
     };
-    let expected = presence::remembered(metadata, &to).unwrap();
+    let expected = presence::remembered(metadata, &to).await.unwrap();
     assert_eq!(
         expected,
-        presence::remembered(&store.read().await.unwrap().unwrap(), &to).unwrap()
+        presence::remembered(&store.read().await.unwrap().unwrap(), &to)
+            .await
+            .unwrap()
     );
     (source, target, folder, expected)
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use mirror::archive::Set;
+use mirror::deletion;
 use mirror::history::{Former, Store};
+use mirror::presence;
 use mirror::progress::Progress;
 use mirror::publish::Target;
 use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy, Setup};
@@ -11,6 +13,7 @@ use model::Error;
 use model::image_set::{ImageSet, Storage};
 use serde_json::json;
 
+use crate::releases::index;
 use crate::runs::{additional, copy, push, reference, setup, unpack};
 use crate::server::Server;
 
@@ -59,6 +62,7 @@ impl Site {
         let setup = setup(&self.source, &set, self.folder.path(), &progress);
         let target = self.target.target();
         let former = Former::new(self.store.read().await?);
+        let former = former.in_target(&target).await?;
         let prepared = run::prepare(setup, &former, Some(&target)).await?;
         let store = Some(&self.store);
         match run::plan_direct(setup, &prepared, &former, &target, store, true).await? {
@@ -215,4 +219,32 @@ async fn what_another_set_has_stays() {
     let none = |plan: &mut Direct| assert!(plan.pruning.is_empty(), "{:?}", plan.pruning);
     site.copy(&["acme/a:v1", "acme/c:v1"], none).await.unwrap();
     assert!(site.has("acme/b:v1").await);
+}
+
+#[tokio::test]
+async fn what_was_deleted_by_a_list_is_carried_again() {
+    let site = Site::new(Server::start().await).await;
+    let part = |name: &'static str| push(&site.source, name, name.into(), json!({}));
+    let parts = [part("acme/multi:a").await, part("acme/multi:b").await];
+    index(&site.source, "acme/multi:v1", [&parts[0], &parts[1]]).await;
+    let names = ["acme/a:v1", "acme/multi:v1"];
+    site.copy(&names, |_| {}).await.unwrap();
+
+    let (to, progress) = (site.target.target(), Progress::default());
+    let set = site.set(&["acme/multi:v1"]);
+    let setup = setup(&site.source, &set, site.folder.path(), &progress);
+    let planned = deletion::plan(setup, &set.mirror, &to, false).await;
+    let (deleted, failed) = deletion::delete(&planned.unwrap().list, &to, 2).await;
+    assert_eq!((deleted, failed.len()), (1, 0), "{failed:?}");
+    // Neither the index nor its parts are remembered.
+    let metadata = Store::all_in_target(&to).await.unwrap().remove(0);
+    let expected = presence::remembered(&metadata, &to).await.unwrap();
+    let expected: Vec<_> = expected.iter().map(|it| &it.image.repository).collect();
+    assert_eq!(expected, [&"ns/acme/a".parse().unwrap()]);
+
+    let again = site.copy(&names, |_| {}).await.unwrap().unwrap();
+    assert_eq!(again.results.images.len(), 1);
+    assert!(site.has("acme/multi:v1").await);
+    assert_eq!(site.sequence().await, Some(2));
+    assert!(site.copy(&names, |_| {}).await.unwrap().is_none());
 }

@@ -11,6 +11,7 @@ use crate::terminal;
 impl Arguments {
     pub(super) async fn direct(&self, setup: Setup<'_>, target: &Target) -> Result<(), Failure> {
         let (store, former) = self.history(setup).await?;
+        let former = former.in_target(target).await?;
         let prepared = run::prepare(setup, &former, Some(target)).await?;
         self.explain(&prepared);
         let (store, is_checked) = (store.as_ref(), self.is_checked());

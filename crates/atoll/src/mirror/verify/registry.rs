@@ -45,7 +45,7 @@ impl Arguments {
         }
         let mut expected = Vec::new();
         for metadata in Store::all_in_target(target).await? {
-            expected.extend(presence::remembered(&metadata, target)?);
+            expected.extend(presence::remembered(&metadata, target).await?);
         }
         if expected.is_empty() {
             let reason = "it has no metadata of a set: name what has to be there with --config";

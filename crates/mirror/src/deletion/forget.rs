@@ -1,0 +1,31 @@
+//! What a target remembers of images that were deleted there.
+
+use std::collections::BTreeSet;
+
+use model::Error;
+use oci::{Digest, Repository};
+
+use crate::history::{Store, stored, without};
+use crate::publish::Target;
+
+/// Takes images out of what the target remembers of its sets, with the parts of indexes: whoever deletes an index leaves them
+/// to the registry.
+///
+/// Errors: Invalid – metadata with a path that is none; those of the target.
+pub(super) async fn forget(
+    gone: &BTreeSet<(Repository, Digest)>,
+    target: &Target,
+) -> Result<(), Error> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    for mut metadata in Store::all_in_target(target).await? {
+        let past = metadata.past_associations.len();
+        metadata.past_associations = without(metadata.past_associations, gone, target)?;
+        if metadata.past_associations.len() < past {
+            let store = Store::in_target(target, metadata.uid)?;
+            store.write(stored(&metadata)?).await?;
+        }
+    }
+    Ok(())
+}
