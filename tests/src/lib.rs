@@ -4,6 +4,7 @@
 //! process numbers, the pod's containers through their engine, HTTP. What a test starts ends with it, also when it fails.
 
 mod api;
+mod distribution;
 mod download;
 mod installation;
 mod journey;
@@ -15,6 +16,7 @@ mod snapshot;
 mod wait;
 
 pub use api::{Answer, Api, client};
+pub use distribution::Distribution;
 pub use download::{Download, Whole, image_url};
 pub use installation::{Installation, State};
 pub use journey::{Stage, installed_in_spite_of};

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold, counted in the last line.
 
 mod coreos_installer;
+mod distribution;
 mod engine;
 mod podman_compose;
 
@@ -32,6 +33,8 @@ pub(crate) struct Arguments {
 
 /// Tells the workspace's tests that those of the pod come later: they need images.
 const POD_APART: &str = "POD_TESTS_APART";
+/// Tells the tests of the mirroring tool where another registry is.
+const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
 /// Tells the tests of the pod where the program is that people start it with.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
 /// The program that runs inside containers.
@@ -147,6 +150,10 @@ fn unit_and_integration(full: bool) -> Result<Tally> {
     if full {
         // What is ignored otherwise takes long: faults in every process.
         command.args(["--", "--include-ignored"]);
+    }
+    match distribution::ensure() {
+        Ok(program) => drop(command.env(DOCKER_REGISTRY, program)),
+        Err(error) => println!("docker-registry cannot be had here: {error:#}"),
     }
     counted(command.env(POD_APART, "1"))
 }

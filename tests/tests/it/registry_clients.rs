@@ -200,7 +200,7 @@ impl Place {
     }
 }
 
-fn runs(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn runs(program: &str, arguments: &[&str]) -> bool {
     let output = Command::new(program).args(arguments).output();
     output.is_ok_and(|output| output.status.success())
 }
@@ -209,8 +209,8 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
     clippy::print_stderr,
     reason = "a check that is left out must not go unseen"
 )]
-fn skipped(program: &str) {
-    let text = format!("SKIPPED: {program} does not run here, the registry is not tried with it");
+pub(crate) fn skipped(program: &str) {
+    let text = format!("SKIPPED: {program} does not run here, nothing is tried with it");
     // Past the test harness, which keeps what a passing test prints to itself.
     let told = fs::File::options()
         .append(true)
