@@ -47,6 +47,8 @@ pub struct Gathered {
     pub charts: Vec<Fetched>,
     /// Each image once, with all its reasons.
     pub wanted: Vec<Wanted>,
+    /// Charts that cannot be read, where the run goes on then.
+    pub unread: Vec<Error>,
     /// What people should know: images that are blocked, entries that are no references, bundles that were left out.
     pub notes: Vec<String>,
 }
@@ -195,6 +197,7 @@ impl Gathered {
         self.wanted.extend(wanted);
         self.charts = charts.fetched;
         self.notes.extend(charts.notes);
+        self.unread = charts.unread;
         Ok(())
     }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::client::{BlobSource, Provided};
+use oci::client::{BlobSource, Provided, Remote};
 use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::archive::Place;
 use crate::blobs::Blobs;
 use crate::config::LAYOUT_PREFIX;
-use crate::content::{Content, Image};
+use crate::content::{Blob, Content, Image, Origin};
 use crate::names;
 use crate::progress::{Amount, Phase, Progress};
 
@@ -38,6 +38,9 @@ pub struct Target {
     /// Most components of a repository's name; 0 for no limit.
     pub max_components: usize,
 }
+
+/// In which repositories of a target blobs are known to be, or were when somebody wrote it down.
+pub type Held = BTreeMap<Digest, BTreeSet<Repository>>;
 
 /// How much was done.
 #[derive(Debug, Default)]
@@ -75,7 +78,7 @@ pub async fn publish(
     content: &Content,
     blobs: &dyn Blobs,
     target: &Target,
-    held: BTreeMap<Digest, Repository>,
+    held: Held,
     limits: Limits,
     progress: &Progress,
 ) -> Published {
@@ -158,7 +161,7 @@ struct Sender<'a> {
     places: Cells<Digest, tokio::sync::Mutex<BTreeSet<Repository>>>,
     /// The tags that a repository had at first.
     tags: Cells<Repository, OnceCell<BTreeSet<Tag>>>,
-    held: BTreeMap<Digest, Repository>,
+    held: Held,
     sent_blobs: AtomicU64,
     sent_bytes: AtomicU64,
     progress: &'a Progress,
@@ -183,9 +186,26 @@ impl Sender<'_> {
                 tagged.clone()
             };
             let _turn = self.turn().await;
-            self.target.client.push_manifest(&name, manifest).await?;
+            let pushed = self.target.client.push_manifest(&name, manifest).await;
+            pushed.map_err(|error| self.explained(error, manifest))?;
         }
         Ok(())
+    }
+
+    /// Why a target may have refused a manifest.
+    fn explained(&self, error: Error, manifest: &Manifest) -> Error {
+        let mut parts = manifest.required_manifests();
+        let is_whole = parts.all(|part| self.content.manifests.contains_key(part));
+        match error {
+            Error::Invalid { field, reason } if !is_whole => Error::Invalid {
+                field,
+                reason: format!(
+                    "{reason}; some platforms of it are not carried, and the registry may want them all: carry all, or let it \
+                     take others (as by REGISTRY_VALIDATION_MANIFESTS_INDEXES_PLATFORMS=none)"
+                ),
+            },
+            error => error,
+        }
     }
 
     /// Whether the target has the image under its tag. A repository's tags are asked for once: most often it has none.
@@ -205,8 +225,22 @@ impl Sender<'_> {
         if !tagged.tag.as_ref().is_some_and(|tag| tags.contains(tag)) {
             return Ok(false);
         }
-        let _turn = self.turn().await;
-        Ok(client.manifest_digest(tagged).await?.as_ref() == Some(digest))
+        let has = async |name: &Reference, digest: &Digest| {
+            let _turn = self.turn().await;
+            let there = client.manifest_digest(name).await?;
+            Ok::<_, Error>(there.as_ref() == Some(digest))
+        };
+        if !has(tagged, digest).await? {
+            return Ok(false);
+        }
+        // An index may be there with fewer parts than are carried now.
+        for part in self.content.manifests_of(digest) {
+            let name = tagged.with_digest(part.digest.clone());
+            if part.digest != *digest && !has(&name, &part.digest).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Provides what a manifest needs in the repository of `place`.
@@ -224,10 +258,11 @@ impl Sender<'_> {
             return Ok(());
         }
         let _turn = self.turn().await;
-        let from = places.first().or_else(|| self.held.get(digest));
+        let held = self.held.get(digest).into_iter().flatten();
+        let mut known = places.iter().chain(held);
         if let Some(source) = self.blobs.source(digest) {
-            self.send(digest, &source, place, from).await?;
-        } else if !self.find(digest, place, from).await? {
+            self.send(digest, &source, place, known.next()).await?;
+        } else if !self.find(digest, place, known).await? {
             let reason = format!(
                 "{digest} of {}/{} is not in this archive, and the target does not have it: an archive before this one \
                  was not published here, or its images were removed since",
@@ -280,21 +315,40 @@ impl Sender<'_> {
         Ok(())
     }
 
-    /// Whether the target has a blob whose bytes are not at hand.
+    /// Whether the target has a blob whose bytes are not at hand; it has it in `place` then. A registry that does not take it
+    /// over from its other repositories gets it out of them.
     async fn find(
         &self,
         digest: &Digest,
         place: &Reference,
-        from: Option<&Repository>,
+        known: impl Iterator<Item = &Repository>,
     ) -> Result<bool, Error> {
         let client = &self.target.client;
         if client.has_blob(place, digest).await? {
             return Ok(true);
         }
-        match from {
-            Some(from) => client.mount_blob(place, from, digest).await,
-            None => Ok(false),
+        for repository in known {
+            if client.mount_blob(place, repository, digest).await? {
+                return Ok(true);
+            }
+            let from = Origin {
+                registry: place.registry.clone(),
+                repository: repository.clone(),
+            };
+            let reference = from.reference(digest);
+            if let Some(size) = client.blob_size(&reference, digest).await? {
+                let sources = BTreeSet::new();
+                let blob = Blob { size, sources };
+                let source = BlobSource::Remote(Box::new(Remote {
+                    client: client.clone(),
+                    reference,
+                    blob: blob.descriptor(digest),
+                }));
+                self.send(digest, &source, place, None).await?;
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {

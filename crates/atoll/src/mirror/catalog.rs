@@ -118,10 +118,10 @@ impl CopyArguments {
                     let outcome = loaded.to_registry(setup, &target).await?;
                     let files = results::files(&outcome.results, Forms::default())?;
                     self.manifests(setup, &files)?;
-                    not_carried(&outcome.failed)?;
+                    not_carried(&outcome.failed, &outcome.unread)?;
                 }
             }
-            not_carried(&loaded.failed)
+            not_carried(&loaded.failed, &[])
         })
         .await
     }

@@ -44,8 +44,10 @@ pub struct Charts {
     pub fetched: Vec<Fetched>,
     /// The images that all of them name; their registries may lack them.
     pub wanted: Vec<Wanted>,
-    /// What in them is no reference to an image, and charts that cannot be read, where the others are carried.
+    /// What in them is no reference to an image.
     pub notes: Vec<String>,
+    /// Charts and repositories that cannot be read, where the others are carried.
+    pub unread: Vec<Error>,
 }
 
 /// Fetches the charts of repositories into `scratch`, and searches all.
@@ -64,14 +66,23 @@ pub async fn charts(
     let mut charts = Charts::default();
     for chart in &helm.local {
         let searched = charts.search(Path::new(&chart.path), chart).await;
-        charts.note(&chart.path, searched, goes_on)?;
+        charts.done(&chart.path, searched, goes_on)?;
     }
     for named in &helm.repositories {
-        let repository = Repository::open(web, named).await?;
-        for chart in repository.wanted(&named.charts)? {
+        let opened = Repository::open(web, named).await;
+        let opened = opened.and_then(|it| it.wanted(&named.charts).map(|wanted| (it, wanted)));
+        // Whoever asked has to tell a server that is away from charts that are wrong.
+        let opened = match opened {
+            Err(error) if !goes_on => return Err(error),
+            opened => opened,
+        };
+        let Some((repository, wanted)) = charts.done(&named.name, opened, goes_on)? else {
+            continue;
+        };
+        for chart in wanted {
             let what = format!("{} {} of {}", chart.name, chart.version, named.url);
             let got = charts.get(web, &repository, &chart, &folder).await;
-            charts.note(&what, got, goes_on)?;
+            charts.done(&what, got, goes_on)?;
         }
     }
     Ok(charts)
@@ -136,16 +147,22 @@ impl Charts {
         Ok(())
     }
 
-    fn note(&mut self, what: &str, done: Result<(), Error>, goes_on: bool) -> Result<(), Error> {
-        let Err(error) = done else {
-            return Ok(());
+    /// What was done with `what`; nothing where that failed and the run goes on.
+    fn done<T>(
+        &mut self,
+        what: &str,
+        done: Result<T, Error>,
+        goes_on: bool,
+    ) -> Result<Option<T>, Error> {
+        let error = match done {
+            Ok(done) => return Ok(Some(done)),
+            Err(error) => Error::invalid(format!("chart {what}"), model::error::chain(&error)),
         };
-        let error = Error::invalid(format!("chart {what}"), model::error::chain(&error));
         if !goes_on {
             return Err(error);
         }
-        self.notes.push(error.to_string());
-        Ok(())
+        self.unread.push(error);
+        Ok(None)
     }
 }
 

@@ -1,13 +1,13 @@
 //! Images as metadata has them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::Error;
 use model::mirror_metadata::Association;
 use oci::{Digest, Kind, Manifest, Reference, Repository};
 
 use crate::content::{Content, Image};
-use crate::publish::Target;
+use crate::publish::{Held, Target};
 use crate::section::Section;
 
 /// What tells associations of images from each other: source, place and tag.
@@ -140,18 +140,18 @@ pub(crate) fn repository_in(
     .map_err(wrong)
 }
 
-/// In which repository of the target each blob lies, as the metadata there says: archives after the first have only what
+/// In which repositories of the target each blob lies, as the metadata there says: archives after the first have only what
 /// came since.
 ///
 /// Errors: Invalid – metadata with a path that is none.
-pub fn held(there: &[Association], target: &Target) -> Result<BTreeMap<Digest, Repository>, Error> {
-    let mut held = BTreeMap::new();
+pub fn held(there: &[Association], target: &Target) -> Result<Held, Error> {
+    let mut held = Held::new();
     for association in there {
         let repository = repository_in(association, target)?;
         // What is no digest is not asked for.
         let blobs = association.layer_digests.iter();
         for digest in blobs.filter_map(|it| it.parse().ok()) {
-            held.entry(digest).or_insert_with(|| repository.clone());
+            held.entry(digest).or_default().insert(repository.clone());
         }
     }
     Ok(held)
@@ -166,7 +166,7 @@ fn path(image: &Image, target: Option<&Target>) -> Result<String, Error> {
 }
 
 /// Of an index, those parts that are carried.
-fn parts(manifest: &Manifest, content: &Content) -> Vec<String> {
+pub(super) fn parts(manifest: &Manifest, content: &Content) -> Vec<String> {
     let parts = manifest.required_manifests();
     let carried = parts.filter(|part| content.manifests.contains_key(*part));
     carried.map(Digest::to_string).collect()

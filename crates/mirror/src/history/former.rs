@@ -1,6 +1,6 @@
 //! From one run to the next.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::image_set::Mirror;
@@ -13,6 +13,7 @@ use super::store::Store;
 use crate::attached;
 use crate::content::{Content, Image, Wanted};
 use crate::publish::Target;
+use crate::section::Section;
 
 /// What the peer says of runs that bring nothing.
 const NOTHING_NEW: &str = "No new images detected, process stopping";
@@ -21,8 +22,10 @@ const NOTHING_NEW: &str = "No new images detected, process stopping";
 #[derive(Debug, Default)]
 pub struct Former {
     metadata: Option<Metadata>,
-    /// Of the images that are still remembered.
-    keys: BTreeSet<Key>,
+    /// Of the images that need not be carried again, with those parts of indexes that were carried.
+    keys: BTreeMap<Key, BTreeSet<String>>,
+    /// Whether all of it is to be carried again.
+    is_forgotten: bool,
 }
 
 /// A run that is planned.
@@ -43,7 +46,9 @@ pub struct Run<'a> {
     /// What it does not, because former runs did.
     pub known: &'a [Image],
     /// What could not be had. What former runs carried of it stays: nobody has said that it is not wanted any more.
-    pub failed: &'a [Wanted],
+    pub absent: &'a [Wanted],
+    /// Whether charts could not be read. As nobody knows which images these name, all stay that may be theirs.
+    pub has_unread_charts: bool,
     /// Where it goes; nothing for an archive.
     pub target: Option<&'a Target>,
 }
@@ -60,17 +65,22 @@ pub struct Next {
 impl Former {
     pub fn new(metadata: Option<Metadata>) -> Self {
         let past = metadata.iter().flat_map(|it| &it.past_associations);
-        let keys = past.map(association::key_of).collect();
-        Self { metadata, keys }
+        let parts = |it: &Association| it.manifest_digests.iter().cloned().collect();
+        let keys = past
+            .map(|it| (association::key_of(it), parts(it)))
+            .collect();
+        Self {
+            metadata,
+            keys,
+            is_forgotten: false,
+        }
     }
 
     /// As if nothing had been carried yet; the run is the next one of the set all the same.
     #[must_use]
     pub fn forgotten(mut self) -> Self {
         self.keys.clear();
-        if let Some(metadata) = &mut self.metadata {
-            metadata.past_associations.clear();
-        }
+        self.is_forgotten = true;
         self
     }
 
@@ -104,12 +114,14 @@ impl Former {
     ) -> Result<(Vec<Image>, Vec<Wanted>), Error> {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for wanted in wanted {
-            let Some(digest) = wanted.source.digest.clone() else {
+            // Whether the right parts of an index were carried is not known, either.
+            let digest = wanted.source.digest.clone();
+            let Some(digest) = digest.filter(|_| wanted.platforms.is_empty()) else {
                 others.push(wanted);
                 continue;
             };
             let image = Image { wanted, digest };
-            if self.knows(&image, target)? {
+            if self.knows(&image, &[], target)? {
                 known.push(image);
             } else {
                 others.push(image.wanted);
@@ -128,7 +140,11 @@ impl Former {
     ) -> Result<Vec<Image>, Error> {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         for image in std::mem::take(&mut content.images) {
-            if self.knows(&image, target)? {
+            let parts = match content.manifests.get(&image.digest) {
+                Some(manifest) => association::parts(manifest, content),
+                None => Vec::new(),
+            };
+            if self.knows(&image, &parts, target)? {
                 known.push(image);
             } else {
                 others.push(image);
@@ -147,7 +163,11 @@ impl Former {
     pub fn next(&self, run: Run<'_>) -> Result<Next, Error> {
         let associations = association::associations(run.content, run.target)?;
         let kept = self.kept(&run, &associations)?;
-        let carried = carried(&kept);
+        let carried = if self.is_forgotten {
+            BTreeSet::new()
+        } else {
+            carried(&kept)
+        };
         let past_associations = kept.into_iter().chain(&associations).cloned().collect();
         let mut metadata = match &self.metadata {
             Some(former) => Metadata::new(former.uid, run.is_single_use),
@@ -173,9 +193,18 @@ impl Former {
         })
     }
 
-    fn knows(&self, image: &Image, target: Option<&Target>) -> Result<bool, Error> {
-        Ok(association::is_remembered(image)
-            && self.keys.contains(&association::key(image, target)?))
+    /// Whether former runs carried the image, with those parts.
+    fn knows(
+        &self,
+        image: &Image,
+        parts: &[String],
+        target: Option<&Target>,
+    ) -> Result<bool, Error> {
+        if !association::is_remembered(image) {
+            return Ok(false);
+        }
+        let known = self.keys.get(&association::key(image, target)?);
+        Ok(known.is_some_and(|known| parts.iter().all(|it| known.contains(it))))
     }
 
     /// What former runs carried and is still wanted, with its parts. What is carried again is not among it.
@@ -184,19 +213,27 @@ impl Former {
         for image in run.known {
             keys.insert(association::key(image, run.target)?);
         }
-        let mut sources = BTreeSet::new();
-        for wanted in run.failed {
+        let mut absent = BTreeSet::new();
+        for wanted in run.absent {
+            let source = wanted.source.to_string();
+            let source = association::repository_of(&source).to_owned();
             let place = association::place(&wanted.repository, run.target)?;
-            sources.insert((
-                association::repository_of(&wanted.source.to_string()).to_owned(),
-                place,
-                wanted.tag.to_string(),
-            ));
+            // What is named by tag may have got another one in the target, from a digest that is not known now.
+            let tag = wanted.source.digest.as_ref();
+            absent.insert((source, place, tag.map(|_| wanted.tag.to_string())));
         }
+        let is_absent = |(name, place, tag): Key| {
+            let source = association::repository_of(&name).to_owned();
+            let tags = [Some(tag), None];
+            let mut keys = tags
+                .map(|tag| (source.clone(), place.clone(), tag))
+                .into_iter();
+            keys.any(|key| absent.contains(&key))
+        };
         let is_wanted = |it: &&Association| {
             let key = association::key_of(it);
-            keys.contains(&key)
-                || sources.contains(&(association::repository_of(&key.0).to_owned(), key.1, key.2))
+            let may_be_of_chart = Section::of(it.kind) == Some(Section::Generic);
+            keys.contains(&key) || is_absent(key) || (run.has_unread_charts && may_be_of_chart)
         };
         let past = self.metadata.iter().flat_map(|it| &it.past_associations);
         let (kept, others): (Vec<&Association>, Vec<_>) =

@@ -26,6 +26,8 @@ pub struct Pruning {
     pub images: usize,
     /// Parts of the configuration of which nothing stays.
     pub emptied: Vec<Section>,
+    /// What the target remembers of all of it.
+    pub remembered: Vec<Association>,
 }
 
 /// A plan in the peer's form.
@@ -87,6 +89,7 @@ impl Pruning {
                 continue;
             }
             pruning.images += usize::from(!association::is_part(old));
+            pruning.remembered.push(old.clone());
             let (repository, digest) = gone;
             pruning
                 .deletions
@@ -97,6 +100,28 @@ impl Pruning {
         let (before, after) = (sections(there), sections(coming));
         pruning.emptied = before.difference(&after).copied().collect();
         Ok(pruning)
+    }
+
+    /// What the target remembers of those manifests.
+    ///
+    /// Errors: Invalid – metadata with a path that is none.
+    pub fn remembered_of(
+        &self,
+        manifests: &[&oci::Reference],
+        target: &Target,
+    ) -> Result<Vec<Association>, Error> {
+        let mut found = Vec::new();
+        for association in &self.remembered {
+            let repository = association::repository_in(association, target)?;
+            let is_meant = |it: &&&oci::Reference| {
+                let digest = it.digest.as_ref().map(ToString::to_string);
+                it.repository == repository && digest.as_ref() == Some(&association.id)
+            };
+            if manifests.iter().any(|it| is_meant(&it)) {
+                found.push(association.clone());
+            }
+        }
+        Ok(found)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -129,7 +154,11 @@ impl Pruning {
 }
 
 /// Deletes it, at most `parallel` manifests at a time, and tells what could not be deleted. What is not there has gone.
-pub async fn prune(pruning: &Pruning, target: &Target, parallel: usize) -> Vec<Error> {
+pub async fn prune(
+    pruning: &Pruning,
+    target: &Target,
+    parallel: usize,
+) -> Vec<(oci::Reference, Error)> {
     let manifests = pruning.deletions.iter().flat_map(|(repository, digests)| {
         digests.iter().map(move |digest| oci::Reference {
             registry: target.registry.clone(),
@@ -142,7 +171,7 @@ pub async fn prune(pruning: &Pruning, target: &Target, parallel: usize) -> Vec<E
         .map(|manifest| async move {
             match target.client.delete_manifest(&manifest).await {
                 Ok(()) | Err(Error::NotFound { .. }) => None,
-                Err(error) => Some(error),
+                Err(error) => Some((manifest, error)),
             }
         })
         .buffer_unordered(parallel.max(1))

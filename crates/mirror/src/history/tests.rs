@@ -80,7 +80,8 @@ fn run(content: &Content) -> Run<'_> {
         platforms: Vec::new(),
         content,
         known: &[],
-        failed: &[],
+        absent: &[],
+        has_unread_charts: false,
         target: None,
     }
 }
@@ -280,12 +281,37 @@ fn what_is_not_wanted_is_forgotten() {
     let failed = [wanted("r:1/misc/many:2", ImageType::Generic)];
     let next = former
         .next(Run {
-            failed: &failed,
+            absent: &failed,
             ..run(&content)
         })
         .unwrap();
     assert_eq!(next.metadata.past_associations.len(), 3);
     assert!(next.carried.contains(&blob("other")));
+}
+
+#[test]
+fn what_could_not_be_looked_at_stays() {
+    let content = Content::default();
+    // A catalog names it by tag, and it has another one in the target.
+    let renamed = [wanted("r:1/misc/many:9", ImageType::Generic)];
+    let absent = Run {
+        absent: &renamed,
+        ..run(&content)
+    };
+    let next = after_first().next(absent).unwrap();
+    assert_eq!(next.metadata.past_associations.len(), 3);
+    // Charts may name all of them.
+    let unread = || Run {
+        has_unread_charts: true,
+        ..run(&content)
+    };
+    let next = after_first().next(unread()).unwrap();
+    assert_eq!(next.metadata.past_associations.len(), 4);
+    assert!(next.carried.contains(&blob("other")));
+    // Also where all is carried again, but then nothing is counted on.
+    let next = after_first().forgotten().next(unread()).unwrap();
+    assert_eq!(next.metadata.past_associations.len(), 4);
+    assert_eq!(next.carried, BTreeSet::new());
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Images that were made of others, or are these themselves, into the target.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use model::Error;
-use oci::{Digest, Repository};
+use oci::Digest;
 
 use super::Setup;
 use crate::blobs::{Blobs, Made};
 use crate::content::{Blob, Content, Image, Wanted};
 use crate::derive::Derived;
 use crate::progress::Amount;
-use crate::publish::{Target, publish};
+use crate::publish::{Held, Target, publish};
 
 /// Sends such an image. `original` has the blobs that were taken over, and `held` says where in the target some are
 /// already. Its digest there, and what was sent.
@@ -21,7 +21,7 @@ pub(super) async fn put(
     derived: Derived,
     wanted: Wanted,
     original: &dyn Blobs,
-    held: BTreeMap<Digest, Repository>,
+    held: Held,
     target: &Target,
 ) -> Result<(Digest, Amount), Error> {
     let mut content = Content::default();

@@ -128,6 +128,7 @@ pub async fn direct(
         });
     }
     outcome.failed.extend(prepared.failed);
+    outcome.unread = prepared.unread;
     outcome.scratch = Some(prepared.scratch);
     Ok(outcome)
 }

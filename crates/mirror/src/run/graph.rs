@@ -58,7 +58,7 @@ pub(super) async fn put(
         may_be_missing: false,
     };
     let blobs = original.remote().map(|(digest, _)| digest);
-    let held = blobs.map(|digest| (digest, base.repository.clone()));
+    let held = blobs.map(|digest| (digest, [base.repository.clone()].into()));
     let put = derived::put(setup, image, wanted, &original, held.collect(), target);
     let (digest, sent) = put.await?;
     outcome.sent.add(sent);

@@ -71,6 +71,8 @@ pub struct Outcome {
     pub results: results::Outcome,
     /// What is not there, and why.
     pub failed: Vec<(Wanted, Error)>,
+    /// Charts that could not be read.
+    pub unread: Vec<Error>,
     /// What was sent.
     pub sent: Amount,
     /// Images that have left the target.

@@ -38,6 +38,10 @@ pub struct Prepared {
     pub known: Vec<Image>,
     /// Images that are not carried, and why.
     pub failed: Vec<(Wanted, Error)>,
+    /// Charts that could not be read: which images they name is not known.
+    pub unread: Vec<Error>,
+    /// Images that their sources do not have, and that may be missing.
+    pub missing: Vec<Wanted>,
     /// What people should know.
     pub notes: Vec<String>,
     /// What is temporary lies there.
@@ -128,6 +132,8 @@ pub async fn prepare(
         content,
         known,
         failed,
+        unread: gathered.unread,
+        missing: missing.into_iter().map(|(wanted, _)| wanted).collect(),
         notes,
         scratch,
     })

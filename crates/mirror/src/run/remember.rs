@@ -17,7 +17,8 @@ pub(super) fn next(
     former: &Former,
     target: Option<&Target>,
 ) -> Result<Next, Error> {
-    let failed = prepared.failed.iter().map(|(wanted, _)| wanted.clone());
+    let failed = prepared.failed.iter().map(|(wanted, _)| wanted);
+    let absent: Vec<_> = failed.chain(&prepared.missing).cloned().collect();
     former.next(Run {
         uid: Uuid::new_v4(),
         is_single_use: setup.set.storage.is_none(),
@@ -27,7 +28,8 @@ pub(super) fn next(
         platforms: prepared.releases.starts.clone(),
         content: &prepared.content,
         known: &prepared.known,
-        failed: &failed.collect::<Vec<_>>(),
+        absent: &absent,
+        has_unread_charts: !prepared.unread.is_empty(),
         target,
     })
 }

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use model::Error;
+use model::mirror_metadata::{Association, Metadata};
 
+use super::remember::stored;
 use super::{Outcome, Setup};
 use crate::history::{Pruning, Store, prune};
 use crate::publish::Target;
@@ -14,8 +16,9 @@ pub(super) struct Memory {
     pub(super) stores: Vec<Store>,
 }
 
-/// Takes out of the target what leaves it, when all images are there. After a run that has left something out nothing does,
-/// and it is not remembered: the next one tries again, and prunes then.
+/// Takes out of the target what leaves it, when all images are there. After a run that could not send something nothing does,
+/// and it is not remembered: the next one tries again, and prunes then. What cannot be deleted, where the run goes on then, is
+/// remembered as well.
 ///
 /// Errors: a manifest that cannot be deleted, unless the run goes on then.
 pub(super) async fn settle(
@@ -29,12 +32,32 @@ pub(super) async fn settle(
         return Ok(());
     }
     outcome.pruned = pruning.images;
-    outcome.stayed = prune(pruning, target, setup.limits.parallel).await;
-    if !setup.limits.goes_on && !outcome.stayed.is_empty() {
-        return Err(outcome.stayed.swap_remove(0));
+    let mut stayed = prune(pruning, target, setup.limits.parallel).await;
+    if !setup.limits.goes_on && !stayed.is_empty() {
+        return Err(stayed.swap_remove(0).1);
     }
+    let manifests: Vec<_> = stayed.iter().map(|(manifest, _)| manifest).collect();
+    let remembered = pruning.remembered_of(&manifests, target)?;
+    let memory = memory.with(remembered)?;
+    outcome.stayed = stayed.into_iter().map(|(_, error)| error).collect();
     outcome.memory = Some(memory);
     Ok(())
+}
+
+impl Memory {
+    /// With more images.
+    fn with(self, remembered: Vec<Association>) -> Result<Self, Error> {
+        if remembered.is_empty() {
+            return Ok(self);
+        }
+        let metadata = serde_json::from_slice::<Metadata>(&self.metadata);
+        let mut metadata = metadata.map_err(|e| Error::internal("reading metadata", e))?;
+        metadata.past_associations.extend(remembered);
+        Ok(Self {
+            metadata: stored(&metadata)?,
+            ..self
+        })
+    }
 }
 
 impl Outcome {

@@ -1,13 +1,12 @@
 //! From archives to a registry.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use bytes::Bytes;
 use model::Error;
-use oci::{Digest, Repository, Tag};
+use oci::{Repository, Tag};
 use serde_json::Value;
 
 use super::catalogs::{self, Item};
@@ -21,7 +20,7 @@ use crate::history::{Pruning, SAME_SEQUENCE, Step, Store, held, step};
 use crate::names;
 use crate::operators::{Original, folder_of, index_path, template};
 use crate::platform::{GRAPH_BASE, GRAPH_DATA, GraphData, usual_graph_base};
-use crate::publish::{Target, publish};
+use crate::publish::{Held, Target, publish};
 use crate::results::{self, Copied};
 
 /// Units: bytes. A reference is shorter.
@@ -46,7 +45,7 @@ pub struct Publication {
     pub pruning: Pruning,
     pub(super) catalogs: Vec<ArchivedCatalog>,
     set: Set,
-    held: BTreeMap<Digest, Repository>,
+    held: Held,
     /// Where the target remembers it; nowhere for a set without history.
     stores: Vec<Store>,
 }

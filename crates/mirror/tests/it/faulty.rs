@@ -34,6 +34,8 @@ pub(crate) enum Fault {
     Wrong,
     /// So many are answered; those after them wait until [`Faulty::release`].
     Held(usize),
+    /// What is to be mounted is to be uploaded instead.
+    NotMounted,
 }
 
 /// Which requests meet a fault.
@@ -198,6 +200,10 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     }
     if fault == Some(Fault::Reset) && method != "GET" {
         hang_up();
+    }
+    let mut request = request;
+    if fault == Some(Fault::NotMounted) {
+        *request.uri_mut() = request.uri().path().parse().unwrap();
     }
     let (status, headers, body) = shared.forward(request).await;
     match fault {

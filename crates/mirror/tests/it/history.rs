@@ -131,10 +131,11 @@ async fn what_cannot_be_deleted_is_told() {
         deletions: BTreeMap::from([("ns/a".parse().unwrap(), BTreeSet::from([there]))]),
         images: 1,
         emptied: Vec::new(),
+        remembered: Vec::new(),
     };
     let failed = prune(&pruning, &server.target(), 1).await;
     assert!(
-        matches!(failed.as_slice(), [Error::Conflict { .. }]),
+        matches!(failed.as_slice(), [(_, Error::Conflict { .. })]),
         "{failed:?}"
     );
 }
@@ -158,6 +159,7 @@ async fn only_what_is_to_go_goes() {
         )]),
         images: 2,
         emptied: Vec::new(),
+        remembered: Vec::new(),
     };
     // The second time all of it is gone already.
     for _ in 0..2 {

@@ -13,6 +13,7 @@ mod faults;
 mod faulty;
 mod forms;
 mod graph;
+mod habits;
 mod history;
 mod inside;
 mod layouts;

@@ -57,9 +57,20 @@ impl Site {
         names: &[&str],
         change: impl FnOnce(&mut Direct),
     ) -> Result<Option<Outcome>, Error> {
+        self.copy_as(names, false, change).await
+    }
+
+    /// The same; `goes_on` says whether others are carried after one failed.
+    async fn copy_as(
+        &self,
+        names: &[&str],
+        goes_on: bool,
+        change: impl FnOnce(&mut Direct),
+    ) -> Result<Option<Outcome>, Error> {
         let set = self.set(names);
         let progress = Progress::default();
-        let setup = setup(&self.source, &set, self.folder.path(), &progress);
+        let mut setup = setup(&self.source, &set, self.folder.path(), &progress);
+        setup.limits.goes_on = goes_on;
         let target = self.target.target();
         let former = Former::new(self.store.read().await?);
         let former = former.in_target(&target).await?;
@@ -196,6 +207,13 @@ async fn what_could_not_be_deleted_is_tried_again() {
         let failed = failed.await.unwrap_err();
         assert!(matches!(failed, Error::Conflict { .. }), "{failed}");
         assert_eq!(site.sequence().await, Some(1));
+    }
+    // Where the run goes on, too: the target remembers what is still there.
+    for sequence in 2..4 {
+        let check = |plan: &mut Direct| assert_eq!(plan.pruning.images, 1);
+        let done = site.copy_as(&["acme/a:v1"], true, check).await;
+        assert_eq!(done.unwrap().unwrap().stayed.len(), 1);
+        assert_eq!(site.sequence().await, Some(sequence));
     }
 }
 

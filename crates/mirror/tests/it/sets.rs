@@ -80,7 +80,8 @@ impl Site {
             platforms: Vec::new(),
             content: &content,
             known: &known,
-            failed: &[],
+            absent: &[],
+            has_unread_charts: false,
             target: None,
         };
         let next = former.next(run).unwrap();

@@ -20,7 +20,7 @@ impl Arguments {
         let mut plan = match planned {
             PlannedCopy::Nothing(reason) => {
                 terminal::say(reason);
-                return not_carried(&prepared.failed);
+                return not_carried(&prepared.failed, &prepared.unread);
             }
             PlannedCopy::Copy(plan) => *plan,
         };
@@ -28,7 +28,7 @@ impl Arguments {
             let mapping = run::mapping(&prepared, target)?;
             self.write_mapping(&mapping)?;
             self.write_pruning(&plan.pruning, target)?;
-            return not_carried(&prepared.failed);
+            return not_carried(&prepared.failed, &prepared.unread);
         }
         self.consent(&mut plan.pruning, setup.progress).await?;
         let outcome = run::direct(setup, prepared, plan, target).await?;

@@ -7,8 +7,11 @@ use ::mirror::content::Wanted;
 /// Why a run has failed.
 #[derive(Debug)]
 pub(in crate::mirror) enum Failure {
-    /// It came to its end without these images, of which people were told.
-    NotCarried(Vec<Wanted>),
+    /// It came to its end without these images, and so many charts, of which people were told.
+    NotCarried {
+        images: Vec<Wanted>,
+        charts: usize,
+    },
     Other(model::Error),
 }
 
@@ -21,7 +24,16 @@ impl From<model::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotCarried(images) => write!(f, "images: {} were not carried", images.len()),
+            Self::NotCarried { images, charts: 0 } => {
+                write!(f, "images: {} were not carried", images.len())
+            }
+            Self::NotCarried { images, charts } => {
+                let images = images.len();
+                write!(
+                    f,
+                    "images: {images} were not carried, and those of {charts} charts"
+                )
+            }
             Self::Other(error) => f.write_str(&error.chain()),
         }
     }

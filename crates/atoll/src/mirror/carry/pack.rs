@@ -21,7 +21,7 @@ impl Arguments {
         let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
             Planned::Nothing(reason) => {
                 terminal::say(reason);
-                return not_carried(&prepared.failed);
+                return not_carried(&prepared.failed, &prepared.unread);
             }
             Planned::Archives(archives) => *archives,
         };
@@ -34,7 +34,7 @@ impl Arguments {
                 terminal::say(&path.display().to_string());
             }
         }
-        not_carried(&prepared.failed)
+        not_carried(&prepared.failed, &prepared.unread)
     }
 
     fn signer(&self) -> Result<Option<Signer>, model::Error> {

@@ -91,18 +91,35 @@ impl Arguments {
                 outcome.pruned
             ));
         }
-        not_carried(&outcome.failed)
+        not_carried(&outcome.failed, &outcome.unread)?;
+        match outcome.stayed.len() {
+            0 => Ok(()),
+            stayed => {
+                let reason =
+                    format!("{stayed} manifests were not deleted; the next run tries it again");
+                Err(model::Error::conflict(reason).into())
+            }
+        }
     }
 }
 
 /// Tells what was not carried, which is a failure of the run.
-pub(in crate::mirror) fn not_carried(failed: &[(Wanted, model::Error)]) -> Result<(), Failure> {
+pub(in crate::mirror) fn not_carried(
+    failed: &[(Wanted, model::Error)],
+    unread: &[model::Error],
+) -> Result<(), Failure> {
+    for error in unread {
+        terminal::problem(&error.chain());
+    }
     for (wanted, error) in failed {
         terminal::problem(&format!("{}: {}", wanted.source, error.chain()));
     }
-    if failed.is_empty() {
+    if failed.is_empty() && unread.is_empty() {
         return Ok(());
     }
     let images = failed.iter().map(|(wanted, _)| wanted.clone());
-    Err(Failure::NotCarried(images.collect()))
+    Err(Failure::NotCarried {
+        images: images.collect(),
+        charts: unread.len(),
+    })
 }

@@ -17,7 +17,10 @@ const HELM: u8 = 1 << 4;
 /// The code of a failure.
 pub(super) fn of(error: &Error) -> ExitCode {
     let bits = match error.source.downcast_ref() {
-        Some(Failure::NotCarried(images)) => images.iter().fold(0, |bits, it| bits | part(it)),
+        Some(Failure::NotCarried { images, charts }) => {
+            let charts = if *charts > 0 { HELM } else { 0 };
+            images.iter().fold(charts, |bits, it| bits | part(it))
+        }
         _ => ANYTHING,
     };
     ExitCode::from(bits)
@@ -66,13 +69,15 @@ mod tests {
             image(ImageType::Generic, chart),
         ];
         let code = |failure: Failure| of(&Error::new("mirroring", failure));
-        for (count, bits) in [(1, OPERATOR), (2, OPERATOR | HELM)] {
-            let failure = Failure::NotCarried(missing[..count].to_vec());
+        for (count, charts, bits) in [(1, 0, OPERATOR), (2, 0, OPERATOR | HELM), (0, 1, HELM)] {
+            let images = missing[..count].to_vec();
+            let failure = Failure::NotCarried { images, charts };
             assert_eq!(code(failure), ExitCode::from(bits));
         }
         let release = image(ImageType::OcpReleaseContent, Why::Archive);
         let extra = image(ImageType::Generic, Why::Additional);
-        let failure = Failure::NotCarried(vec![release, extra]);
+        let (images, charts) = (vec![release, extra], 0);
+        let failure = Failure::NotCarried { images, charts };
         assert_eq!(code(failure), ExitCode::from(10));
         let other = model::Error::conflict("the archive is older");
         assert_eq!(code(other.into()), ExitCode::FAILURE);
