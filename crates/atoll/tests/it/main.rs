@@ -12,6 +12,7 @@ mod installation;
 mod mirror;
 mod mirror_archive;
 mod mirror_codes;
+mod mirror_delete;
 mod mirror_full;
 mod mirror_kill;
 mod mirror_list;
