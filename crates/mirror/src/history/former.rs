@@ -94,7 +94,7 @@ impl Former {
             let there: BTreeSet<Key> = there.map(association::key_of).collect();
             let past = &mut metadata.past_associations;
             past.retain(|it| there.contains(&association::key_of(it)));
-            self.keys.retain(|key| there.contains(key));
+            self.keys.retain(|key, _| there.contains(key));
         }
         Ok(self)
     }

@@ -4,9 +4,8 @@ use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::{Association, Metadata};
 
-use super::remember::stored;
 use super::{Outcome, Setup};
-use crate::history::{Pruning, Store, prune};
+use crate::history::{Pruning, Store, prune, stored};
 use crate::publish::Target;
 
 /// What is remembered of a run, and where, in this order.
