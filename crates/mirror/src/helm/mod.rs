@@ -17,7 +17,7 @@ use self::render::render;
 use self::repository::Repository;
 use crate::content::{Wanted, Why};
 use crate::single::single;
-use crate::web::Web;
+use crate::web::{Web, shown};
 
 pub use json_path::JsonPath;
 
@@ -80,7 +80,7 @@ pub async fn charts(
             continue;
         };
         for chart in wanted {
-            let what = format!("{} {} of {}", chart.name, chart.version, named.url);
+            let what = format!("{} {} of {}", chart.name, chart.version, repository.shown());
             let got = charts.get(web, &repository, &chart, &folder).await;
             charts.done(&what, got, goes_on)?;
         }
@@ -104,7 +104,8 @@ impl Charts {
             if other.source == url {
                 return Ok(());
             }
-            let reason = format!("{url} and {} are both to be {FOLDER}{name}", other.source);
+            let [url, other] = [&url, &other.source].map(shown);
+            let reason = format!("{url} and {other} are both to be {FOLDER}{name}");
             return Err(Error::conflict(reason));
         }
         web.download(&url, &path, CHART_LIMIT).await?;
@@ -173,7 +174,10 @@ fn file_name(url: &Url) -> Result<String, Error> {
         Some(name) if !name.is_empty() && !name.starts_with('.') => Ok(name.to_owned()),
         _ => {
             let reason = "it does not end in the name of a file";
-            Err(Error::invalid(format!("address {url} of a chart"), reason))
+            Err(Error::invalid(
+                format!("address {} of a chart", shown(url)),
+                reason,
+            ))
         }
     }
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::archive::Extra;
-use crate::web::Web;
+use crate::web::{Web, shown};
 
 /// The largest public index has a third of it. Units: bytes.
 const INDEX_LIMIT: u64 = 64 << 20;
@@ -63,11 +63,17 @@ impl Repository {
             .map_err(|e| wrong(format!("{e}")))?;
         let place = base.join("index.yaml").map_err(|e| wrong(e.to_string()))?;
         let bytes = web.get(&place, "*/*", INDEX_LIMIT).await?;
+        let place = shown(&place);
         let text = std::str::from_utf8(&bytes).map_err(|e| wrong(e.to_string()))?;
         let json = yaml_to_json(text).map_err(|e| wrong(format!("{place} is no YAML: {e}")))?;
         let index = serde_json::from_str(&json);
         let index = index.map_err(|e| wrong(format!("{place} is no index of charts: {e}")))?;
         Ok(Self { base, index })
+    }
+
+    /// Its address, for messages.
+    pub(super) fn shown(&self) -> String {
+        shown(&self.base)
     }
 
     /// The charts that are named, each with its version; all versions of all charts where none is.
@@ -104,7 +110,7 @@ impl Repository {
             let known = self.index.entries.keys().map(String::as_str);
             let meant = model::nearest(name, known, (name.len() / 3).max(1));
             let meant = meant.map_or_else(String::new, |it| format!("; {it} may be meant"));
-            Error::not_found("chart", format!("{name} in {}{meant}", self.base))
+            Error::not_found("chart", format!("{name} in {}{meant}", self.shown()))
         })?;
         if let Some(entry) = entries.iter().find(|entry| entry.version == version) {
             return Ok(entry);
@@ -121,7 +127,10 @@ impl Repository {
         newest.map(|(_, entry)| entry).ok_or_else(|| {
             let known: Vec<_> = entries.iter().map(|entry| entry.version.as_str()).collect();
             let known = known.join(", ");
-            let what = format!("{version:?} of {name} in {}, which has {known}", self.base);
+            let what = format!(
+                "{version:?} of {name} in {}, which has {known}",
+                self.shown()
+            );
             Error::not_found("version", what)
         })
     }
@@ -131,14 +140,14 @@ impl Repository {
     /// Errors: Invalid – the index does not say it.
     pub(super) fn url(&self, entry: &Entry) -> Result<Url, Error> {
         let wrong = |reason: String| {
-            let field = format!("version {} of a chart in {}", entry.version, self.base);
+            let field = format!("version {} of a chart in {}", entry.version, self.shown());
             Error::invalid(field, reason)
         };
         let first = entry.urls.first();
         let first = first.ok_or_else(|| wrong("it has no address in the index".into()))?;
         self.base
             .join(first)
-            .map_err(|e| wrong(format!("{first:?}: {e}")))
+            .map_err(|e| wrong(format!("its address in the index: {e}")))
     }
 }
 

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use super::settings::Sources;
 use super::signature::Signatures;
 use crate::derive::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
+use crate::web::shown;
 
 /// Where the data lies in an archive.
 pub(crate) const ARCHIVED: &str = "cincinnati/cincinnati-graph-data.tar.gz";
@@ -50,7 +51,7 @@ impl GraphData {
         let web = &sources.web;
         web.download(&sources.graph_data, &file, FETCH_LIMIT_BYTES)
             .await?;
-        let named = sources.graph_data.to_string();
+        let named = shown(&sources.graph_data);
         let checked = file.clone();
         let check = move || {
             let checked = each(&checked, |_, _, _| Ok(()));

@@ -15,6 +15,7 @@ use url::Url;
 
 use super::keyring::Keyring;
 use super::settings::Sources;
+use crate::web::shown;
 
 /// How many signatures of a release a store is asked for.
 const SEARCH_LIMIT: usize = 10;
@@ -85,7 +86,7 @@ pub(super) async fn find(
                     let (digest, signatures) = (digest.clone(), vec![signature]);
                     return Ok(Signatures { digest, signatures });
                 }
-                Err(reason) => reasons.push(format!("{url}: {reason}")),
+                Err(reason) => reasons.push(format!("{}: {reason}", shown(&url))),
             }
         }
     }
@@ -122,7 +123,12 @@ fn address(store: &Url, digest: &Digest, number: usize) -> Result<Url, Error> {
     let mut url = store.clone();
     let algorithm = digest.algorithm().as_str();
     let name = format!("{algorithm}={}", digest.hex());
-    let wrong = |()| Error::invalid("signature store", format!("{store} cannot have files"));
+    let wrong = |()| {
+        Error::invalid(
+            "signature store",
+            format!("{} cannot have files", shown(store)),
+        )
+    };
     let mut path = url.path_segments_mut().map_err(wrong)?;
     path.pop_if_empty().push(&name);
     path.push(&format!("signature-{number}"));

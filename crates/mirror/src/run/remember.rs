@@ -3,12 +3,14 @@
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::CatalogStart;
+use url::Url;
 use uuid::Uuid;
 
 use super::Setup;
 use super::prepare::{Prepared, PreparedCatalog};
 use crate::history::{Former, Next, Run};
 use crate::publish::Target;
+use crate::web;
 
 /// What is remembered after the run that was prepared; `target` is where it goes, nothing for an archive.
 pub(super) fn next(
@@ -23,7 +25,7 @@ pub(super) fn next(
         uid: Uuid::new_v4(),
         is_single_use: setup.set.storage.is_none(),
         timestamp: setup.now,
-        mirror: prepared.mirror.clone(),
+        mirror: without_logins(&prepared.mirror),
         operators: starts(&prepared.catalogs)?,
         platforms: prepared.releases.starts.clone(),
         content: &prepared.content,
@@ -32,6 +34,21 @@ pub(super) fn next(
         has_unread_charts: !prepared.unread.is_empty(),
         target,
     })
+}
+
+/// A set as everybody may see it who gets its archives or reads the target: addresses of charts have logins in them.
+fn without_logins(mirror: &image_set::Mirror) -> image_set::Mirror {
+    let mut mirror = mirror.clone();
+    for repository in &mut mirror.helm.repositories {
+        let Ok(url) = repository.url.parse::<Url>() else {
+            continue;
+        };
+        let shown = web::shown(&url);
+        if shown != url.as_str() {
+            repository.url = shown;
+        }
+    }
+    mirror
 }
 
 /// What is remembered of the catalogs: from which versions later runs go on.

@@ -176,3 +176,51 @@ async fn charts_of_one_name_from_two_places_are_told() {
     let error = prepared(&set).await.unwrap_err().to_string();
     assert!(error.contains("both to be charts/web-2.0.0.tgz"), "{error}");
 }
+
+#[tokio::test]
+async fn logins_in_addresses_are_neither_told_nor_remembered() {
+    let registry = Server::start().await;
+    let (site, _) = repository(&registry).await;
+    let (other, _) = repository(&registry).await;
+    let with_login = |site: &Site| {
+        let url = site.url("/stable").to_string();
+        url.replace("http://", "http://me:hunter2@")
+    };
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let set = |name: &str, version: &str| {
+        let mut set = image_set(&site, name, version);
+        set.mirror.helm.repositories[0].url = with_login(&site);
+        set
+    };
+    let mut twice = set("web", "2.0.0");
+    twice.mirror.helm.repositories.push(ChartRepository {
+        url: with_login(&other),
+        ..twice.mirror.helm.repositories[0].clone()
+    });
+    site.put("/stable/web-1.0.0.tgz", "damaged");
+    for wrong in [
+        &set("wep", ""),
+        &set("web", "3.0.0"),
+        &set("web", "1.0.0"),
+        &twice,
+    ] {
+        let setup = setup(&registry, wrong, folder.path(), &progress);
+        let refused = run::prepare(setup, &Former::default(), None).await;
+        let told = refused.unwrap_err().chain();
+        let place = site.url("/stable").to_string();
+        assert!(told.contains(&place) && !told.contains("hunter2"), "{told}");
+    }
+    let set = set("web", "2.0.0");
+    let setup = setup(&registry, &set, folder.path(), &progress);
+    let archives = archived(setup, &folder.path().join("archives")).await;
+    let mirror = &archives.metadata().past_mirror.mirror;
+    assert_eq!(
+        mirror.helm.repositories[0].url,
+        site.url("/stable").to_string()
+    );
+    // What asks for the same is no news, with a login or without.
+    let former = Former::new(Some(archives.metadata().clone()));
+    let prepared = run::prepare(setup, &former, None).await.unwrap();
+    let planned = run::plan(setup, &prepared, &former, None).unwrap();
+    assert!(matches!(planned, Planned::Nothing(_)), "{planned:?}");
+}

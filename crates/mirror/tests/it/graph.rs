@@ -172,7 +172,9 @@ async fn the_graph_comes_with_releases_out_of_archives_and_directly() {
 
 #[tokio::test]
 async fn what_is_no_graph_data_is_told() {
-    let platform = platform().await;
+    let mut platform = platform().await;
+    let data = &mut platform.sources.graph_data;
+    data.set_password(Some("hunter2")).unwrap();
     for (content, told) in [
         (b"<html>".to_vec(), "/graph-data: "),
         (archive(&[]), "the archive has no files"),
@@ -187,6 +189,7 @@ async fn what_is_no_graph_data_is_told() {
             refused.starts_with("upgrade graph: ") && refused.contains(told),
             "{refused}"
         );
+        assert!(!refused.contains("hunter2"), "{refused}");
     }
     platform
         .site

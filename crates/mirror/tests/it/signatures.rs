@@ -156,6 +156,9 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
 async fn what_nobody_trusted_has_signed_is_not_carried() {
     let (signer, other) = (Signer::new(), Signer::new());
     let mut platform = platform(&signer).await;
+    for store in &mut platform.sources.signature_stores {
+        store.set_password(Some("hunter2")).unwrap();
+    }
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
     let digest = &release.image;
@@ -193,6 +196,7 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
             told.contains("has no signature that counts") && told.contains(reason),
             "{reason}: {told}"
         );
+        assert!(!told.contains("hunter2"), "{told}");
     }
     platform.sources.keyring = None;
     let told = platform.refused(NEWEST).await;
