@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use clap::{ArgAction, CommandFactory as _};
+use clap::{ArgAction, Command, CommandFactory as _};
 
 use super::flags::{FLAGS, SHORT, is_on};
 use super::{CommandLine, Unusable};
@@ -21,8 +21,12 @@ pub(super) fn translated(
     let mut arguments = arguments.into_iter();
     let mut own: Vec<OsString> = arguments.next().into_iter().collect();
     let mut generations = BTreeSet::new();
+    let mut verb = &command;
     while let Some(argument) = arguments.next() {
-        let Some((name, given)) = argument.to_str().and_then(named) else {
+        if let Some(further) = argument.to_str().and_then(|it| verb.find_subcommand(it)) {
+            verb = further;
+        }
+        let Some((name, given)) = argument.to_str().and_then(|it| named(it, verb)) else {
             own.push(argument);
             continue;
         };
@@ -53,10 +57,17 @@ pub(super) fn translated(
     Ok(own)
 }
 
-/// The name of a flag, and what is given with it in the same word.
-fn named(argument: &str) -> Option<(String, Option<String>)> {
+/// The name of a flag, and what is given with it in the same word. A letter that means something else for the verb is none.
+fn named(argument: &str, verb: &Command) -> Option<(String, Option<String>)> {
     for (short, name) in SHORT {
         if let Some(given) = argument.strip_prefix(short) {
+            let own = verb.get_arguments().find(|it| {
+                let letter = it.get_short();
+                letter.is_some_and(|letter| short.ends_with(letter))
+            });
+            if own.is_some_and(|own| own.get_long() != Some(name)) {
+                return None;
+            }
             let given = given.strip_prefix('=').unwrap_or(given);
             let given = (!given.is_empty()).then(|| given.to_owned());
             return Some((name.to_owned(), given));
@@ -119,6 +130,11 @@ mod tests {
                 "m list operators --version 4.20",
             ),
             (
+                "m catalog prune i -p a,b -t r.io/i:1 -v 9",
+                "m catalog prune i -p a,b -t r.io/i:1",
+            ),
+            ("m -p 55000 file://d", "m file://d"),
+            (
                 "m --workspace file:///w --parallel-images=4",
                 "m --dir /w --max-per-registry 4",
             ),
@@ -132,6 +148,7 @@ mod tests {
         for line in [
             "m delete --v2 --generate --workspace file:///w -c d.yaml docker://h:1/ns",
             "m delete --v2 --delete-yaml-file l.yaml --force-cache-delete docker://h:1/ns",
+            "m catalog prune h:1/index:v1 -p a,b -t h:1/small:v1",
             "m list operators --v2 --catalog h:1/index:v1 --package p --channel c",
             "m list releases --v1 --channels --version 4.18",
             "m describe --v1 out",
