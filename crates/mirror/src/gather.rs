@@ -92,6 +92,10 @@ pub async fn gather(
     gathered.single_images(mirror, options).await?;
     gathered.leave_out(&mirror.blocked_images)?;
     gathered.wanted = merged(std::mem::take(&mut gathered.wanted));
+    if !mirror.samples.is_empty() {
+        let note = "mirror.samples: samples are not carried, they are passed by";
+        gathered.notes.push(note.to_owned());
+    }
     Ok(gathered)
 }
 

@@ -5,6 +5,7 @@ mod direct;
 mod failure;
 mod flags;
 mod history;
+mod idle;
 mod pack;
 mod prune;
 mod tell;
@@ -36,6 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let usage = "requires at least 1 arg(s), the place where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
         return Err(Error::new(doing, usage));
     };
+    arguments.refuse_idle(target)?;
     let entered = Workspace::enter(&arguments.dir);
     let _workspace = entered.map_err(|e| Error::new(doing, e.chain()))?;
     watched(doing, arguments.progress, |progress| {

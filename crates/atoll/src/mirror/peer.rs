@@ -51,6 +51,7 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
+    line.arguments.carry.take_from_peer();
     if is_v2 {
         // The peer's v2 has no such flag: one image never keeps it from the others.
         line.arguments.carry.go_on();

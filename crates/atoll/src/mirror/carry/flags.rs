@@ -71,6 +71,9 @@ pub(crate) struct Arguments {
     /// In which form it is told how far the run is
     #[arg(long, value_enum, value_name = "FORM", default_value_t)]
     pub(super) progress: Form,
+    /// Whether it is only told what has no effect: command lines of the peer may have it.
+    #[arg(skip)]
+    pub(super) is_of_peer: bool,
     #[command(flatten)]
     pub(super) registries: registries::Arguments,
     #[command(flatten)]
@@ -78,6 +81,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// The command line is that of the peer.
+    pub(in crate::mirror) fn take_from_peer(&mut self) {
+        self.is_of_peer = true;
+    }
+
     /// As if `--continue-on-error` had been said.
     pub(in crate::mirror) fn go_on(&mut self) {
         self.continue_on_error = true;
