@@ -7,6 +7,7 @@ use ::mirror::progress::Progress;
 use ::mirror::publish::Limits;
 use ::mirror::results::{self, File, Forms};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::workspace::Workspace;
 use clap::{Args, Subcommand};
 use model::image_set::ImageSet;
 use oci::{Reference, Repository};
@@ -16,6 +17,8 @@ use super::carry::{Destination, Failure, Form, not_carried, watched};
 use super::{registries, releases};
 use crate::terminal;
 
+/// Below the folder that is named, which may be anybody's.
+const WORKSPACE: &str = "oc-mirror-workspace";
 /// Transfers at a time.
 const PARALLEL: usize = 8;
 
@@ -153,8 +156,8 @@ impl How {
         goes_on: bool,
         work: impl AsyncFnOnce(Setup<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let failed = |e| model::Error::internal(format!("working in {}", self.dir.display()), e);
-        std::fs::create_dir_all(&self.dir).map_err(failed)?;
+        let workspace = self.dir.join(WORKSPACE);
+        let _entered = Workspace::enter(&workspace)?;
         let ca_pem = self.registries.ca_pem()?;
         let setup = Setup {
             client: &self.registries.source()?,
@@ -167,7 +170,7 @@ impl How {
             skip_missing: false,
             with_attached: false,
             catalogs: CatalogForm::default(),
-            workspace: &self.dir,
+            workspace: &workspace,
             now: service::clock::now().timestamp(),
             progress,
         };

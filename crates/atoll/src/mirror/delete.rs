@@ -7,6 +7,7 @@ use ::mirror::deletion::{self, List, Planned};
 use ::mirror::progress::Progress;
 use ::mirror::publish::{Limits, Target};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::workspace::Workspace;
 use clap::Args;
 use model::image_set::{ImageSet, Mirror};
 use service::Error;
@@ -15,6 +16,8 @@ use super::carry::{Destination, Form, watched};
 use super::{registries, releases};
 use crate::terminal;
 
+/// What the places of image layouts begin with.
+const LAYOUT: &str = "oci://";
 /// Requests to the target at a time.
 const PARALLEL: usize = 8;
 
@@ -32,7 +35,7 @@ pub(crate) struct Arguments {
     /// Delete what is in this list
     #[arg(long, value_name = "FILE", required_unless_present = "generate")]
     delete_yaml_file: Option<PathBuf>,
-    /// Folder for the list
+    /// Folder for the list, and for what is temporary
     #[arg(
         long,
         alias = "dir",
@@ -61,14 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 impl Arguments {
     async fn run(&self, progress: Progress) -> Result<(), model::Error> {
-        let Destination::Registry {
-            registry,
-            namespace,
-        } = &self.target
-        else {
-            let reason = "images are deleted in a registry: docker://HOST[:PORT][/NAMESPACE]";
-            return Err(model::Error::invalid("target", reason));
-        };
+        let (registry, namespace) = registry_of(&self.target)?;
         let target = self.registries.target(registry, namespace)?;
         match (&self.config, &self.delete_yaml_file) {
             (Some(config), None) => self.generate(config, &target, &progress).await,
@@ -90,6 +86,7 @@ impl Arguments {
         let mirror = configuration(config)?;
         let workspace = self.workspace.to_string_lossy();
         let workspace = Path::new(workspace.strip_prefix("file://").unwrap_or(&workspace));
+        let _entered = Workspace::enter(workspace)?;
         let folder = workspace.join("delete");
         let failed = |e| model::Error::internal(format!("writing to {}", folder.display()), e);
         std::fs::create_dir_all(&folder).map_err(failed)?;
@@ -106,7 +103,7 @@ impl Arguments {
             skip_missing: false,
             with_attached: false,
             catalogs: CatalogForm::default(),
-            workspace: &folder,
+            workspace,
             now: service::clock::now().timestamp(),
             progress,
         };
@@ -119,6 +116,20 @@ impl Arguments {
         std::fs::write(&path, planned.list.to_yaml()?).map_err(failed)?;
         tell(&planned, &path);
         Ok(())
+    }
+}
+
+/// Host and namespace. Lists name images of registries, which image layouts are not.
+fn registry_of(target: &Destination) -> Result<(&str, &str), model::Error> {
+    match target {
+        Destination::Registry {
+            registry,
+            namespace,
+        } if !registry.starts_with(LAYOUT) => Ok((registry, namespace)),
+        _ => {
+            let reason = "images are deleted in a registry: docker://HOST[:PORT][/NAMESPACE]";
+            Err(model::Error::invalid("target", reason))
+        }
     }
 }
 
@@ -167,5 +178,22 @@ fn configuration(path: &Path) -> Result<Mirror, model::Error> {
             "configuration",
             model::error::chain(&error),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_have_no_lists() {
+        let target = |text: &str| text.parse::<Destination>().unwrap();
+        for other in ["oci:///srv/layout", "file://out"] {
+            let target = target(other);
+            let refused = registry_of(&target).unwrap_err().to_string();
+            assert!(refused.contains("docker://"), "{other}: {refused}");
+        }
+        let target = target("docker://h:5000/ns");
+        assert_eq!(registry_of(&target).unwrap(), ("h:5000", "ns"));
     }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use mirror::workspace::Workspace;
 use tempfile::TempDir;
 
 fn atoll(arguments: &[&str]) -> Output {
@@ -75,4 +76,62 @@ fn a_file_that_is_not_there_is_named() {
         told.contains("/nowhere/config.yaml") && told.contains("No such file"),
         "{told}"
     );
+}
+
+#[test]
+fn whoever_works_in_a_folder_is_alone_there() {
+    let dir = TempDir::new().unwrap();
+    let workspace = dir.path().join("oc-mirror-workspace");
+    let configuration = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let set = "apiVersion: mirror.openshift.io/v1alpha2\nkind: ImageSetConfiguration\nmirror: {}\n";
+    let set = configuration("set.yaml", set);
+    let delete =
+        "apiVersion: mirror.openshift.io/v2alpha1\nkind: DeleteImageSetConfiguration\ndelete: {}\n";
+    let delete = configuration("delete.yaml", delete);
+    let (own, above) = (workspace.to_str().unwrap(), dir.path().to_str().unwrap());
+    let nobody = "docker://127.0.0.1:1/ns";
+    let verbs = [
+        vec!["verify", "--config", &set, "--dir", own, nobody],
+        vec![
+            "delete",
+            "--generate",
+            "--config",
+            &delete,
+            "--dir",
+            own,
+            nobody,
+        ],
+        vec![
+            "catalog",
+            "prune",
+            "--dir",
+            above,
+            "-p",
+            "a",
+            "-t",
+            "127.0.0.1:1/i:1",
+            "oci:///nowhere",
+        ],
+        vec!["catalog", "copy", "--dir", above, "127.0.0.1:1/i:1", nobody],
+    ];
+    let refused = |arguments: &[&str]| {
+        let output = atoll(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let first = Workspace::enter(&workspace).unwrap();
+    for verb in &verbs {
+        let told = refused(verb);
+        assert!(told.contains("another run works in"), "{verb:?}: {told}");
+    }
+    drop(first);
+    // What was left by somebody who was killed goes.
+    let left = workspace.join(".tmp-left");
+    fs::create_dir(&left).unwrap();
+    refused(&verbs[2]);
+    assert!(!left.exists());
 }

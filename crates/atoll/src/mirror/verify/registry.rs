@@ -5,6 +5,7 @@ use ::mirror::presence::{self, Expected, Report};
 use ::mirror::progress::Progress;
 use ::mirror::publish::{Limits, Target};
 use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::workspace::Workspace;
 use serde_json::{Value, json};
 use service::Error;
 
@@ -61,8 +62,7 @@ impl Arguments {
         progress: &Progress,
     ) -> Result<Vec<Expected>, model::Error> {
         let set = configuration(config)?;
-        std::fs::create_dir_all(&self.dir)
-            .map_err(|e| model::Error::internal(format!("making {}", self.dir.display()), e))?;
+        let _workspace = Workspace::enter(&self.dir)?;
         let setup = Setup {
             client: &self.registries.source()?,
             set: &set,
