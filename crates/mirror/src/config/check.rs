@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use model::image_set::{Mirror, Operator, Package, Platform, Versions};
 
+use super::Source;
 use super::decode::Decoder;
 use super::form::bundle_version;
 use super::schema::Version;
@@ -18,21 +19,42 @@ pub(super) fn mirror(
 ) {
     platform(decoder, &format!("{path}.platform"), &mirror.platform);
     let path = format!("{path}.operators");
-    let named = |it: &Operator| match it.catalog.as_str() {
-        "" => String::new(),
-        _ => names::catalog::unique_name(it),
-    };
-    let why = "is an earlier one's name in the target, too: give one of them another targetCatalog or targetTag";
-    differ(
-        decoder,
-        &path,
-        "catalog",
-        mirror.operators.iter().map(named),
-        why,
-    );
+    catalogs(decoder, &path, &mirror.operators);
     for (index, it) in mirror.operators.iter().enumerate() {
         operator(decoder, &format!("{path}[{index}]"), it, version);
     }
+}
+
+/// Tells of every catalog that is remembered as an earlier one, or takes its place in the target, where hosts do not count.
+fn catalogs(decoder: &mut Decoder<'_>, path: &str, operators: &[Operator]) {
+    let (mut names, mut places) = (HashSet::new(), HashSet::new());
+    for (index, it) in operators.iter().enumerate() {
+        if it.catalog.is_empty() {
+            continue;
+        }
+        let name = names::catalog::unique_name(it);
+        let why = format!(
+            "{name:?} has an earlier one's name in the target: give one of them another targetCatalog or targetTag"
+        );
+        let is_placed = place(it).is_some_and(|place| !places.insert(place));
+        if !names.insert(name) || is_placed {
+            decoder.problem(&format!("{path}[{index}].catalog"), why);
+        }
+    }
+}
+
+/// Repository and tag of a catalog in the target; nothing where the tag is that of a folder's content.
+fn place(operator: &Operator) -> Option<String> {
+    let (repository, tag) = names::catalog::named(operator).ok()?;
+    let pinned = || match operator.catalog.parse().ok()? {
+        Source::Registry(reference) => {
+            let rebuilt = names::catalog::rebuilt(operator, &reference.digest?);
+            rebuilt.ok().map(|(_, tag)| tag)
+        }
+        Source::Layout(_) => None,
+    };
+    let tag = tag.or_else(pinned)?;
+    Some(format!("{repository}:{tag}"))
 }
 
 fn platform(decoder: &mut Decoder<'_>, path: &str, platform: &Platform) {

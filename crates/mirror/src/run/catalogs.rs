@@ -1,6 +1,6 @@
 //! Catalogs into the target.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use model::Error;
@@ -70,4 +70,22 @@ pub(super) async fn put(
         template: item.template.cloned(),
     };
     Ok((catalog, sent))
+}
+
+/// Compares where catalogs (each with its name) go, below the target's namespace.
+///
+/// Errors: Invalid – two have one place, where the clusters of one would get the other.
+pub(super) fn apart<'a>(
+    places: impl Iterator<Item = (&'a str, &'a Repository, &'a Tag)>,
+) -> Result<(), Error> {
+    let mut placed = HashMap::new();
+    for (name, repository, tag) in places {
+        if let Some(other) = placed.insert((repository, tag), name) {
+            let reason = format!(
+                "{other} and {name} have the same name in the target, {repository}:{tag}: give one of them another targetCatalog or targetTag"
+            );
+            return Err(Error::invalid("catalogs", reason));
+        }
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use catalog::cache::Cache;
 use model::Error;
 use model::image_set::Mirror;
 
+use super::catalogs::apart;
 use super::{CatalogForm, Setup};
 use crate::attached::attach;
 use crate::content::{Content, Image, Wanted};
@@ -59,7 +60,8 @@ pub struct PreparedCatalog {
 
 /// Finds what the set names and what of it former runs did not carry: to `target`, or else to archives.
 ///
-/// Errors: as [`gather`]; an image that cannot be had, unless the run goes on then.
+/// Errors: as [`gather`]; Invalid – two catalogs have one place in the target; an image that cannot be had, unless the run
+/// goes on then.
 pub async fn prepare(
     setup: Setup<'_>,
     former: &Former,
@@ -81,6 +83,8 @@ pub async fn prepare(
     } = setup;
     let last = former.metadata().map(|it| &it.past_mirror);
     let gathered = gather(client, &setup.set.mirror, last, options, progress).await?;
+    let places = gathered.catalogs.iter();
+    apart(places.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
     let mut notes = gathered.notes;
     let (mut known, wanted) = former.divide(gathered.wanted, target)?;
     let surveyed = survey(client, wanted, setup.limits.parallel, progress).await;

@@ -188,7 +188,11 @@ fn archived_catalogs(set: &Set) -> Result<Vec<ArchivedCatalog>, Error> {
             template: template::of_archive(set, &folder, name)?,
         })
     };
-    starts.map(|start| catalog(&start.catalog)).collect()
+    let starts = starts.map(|start| catalog(&start.catalog));
+    let archived: Vec<_> = starts.collect::<Result<_, _>>()?;
+    let places = archived.iter();
+    catalogs::apart(places.map(|it| (it.name.as_str(), &it.repository, &it.tag)))?;
+    Ok(archived)
 }
 
 /// The signatures of releases, by the names of their files.

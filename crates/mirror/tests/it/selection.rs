@@ -7,10 +7,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use catalog::cache::{Cache, prepare};
+use mirror::history::Former;
 use mirror::operators::{self, Choice};
+use mirror::progress::Progress;
+use mirror::run;
 use model::image_set::{Channel, Operator, Package, Versions};
 use oci::Digest;
 use serde_json::{Value, json};
+
+use crate::runs::{image_set, push_catalog, setup};
+use crate::server::Server;
 
 /// A catalog of the package `p` with these channels of entries; the first one is the default. Bundles are called `v` and
 /// their version.
@@ -117,6 +123,26 @@ fn a_start_above_all_that_is_left_is_none() {
     // What the configuration itself asks for has to be there.
     let wanted = operator(vec![package(from("1.2.0"), Vec::new())]);
     assert!(operators::choose(&cache, &wanted, &started).is_err());
+}
+
+#[tokio::test]
+async fn two_catalogs_do_not_have_one_place() {
+    let (one, other) = (Server::start().await, Server::start().await);
+    push_catalog(&one, 1).await;
+    push_catalog(&other, 2).await;
+    let mut set = image_set(&one);
+    set.mirror
+        .operators
+        .append(&mut image_set(&other).mirror.operators);
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let own = setup(&one, &set, folder.path(), &progress);
+    let refused = run::prepare(own, &Former::default(), None).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("acme/index:v1: give one"), "{refused}");
+    set.mirror.operators[1].target_tag = "v2".into();
+    let own = setup(&one, &set, folder.path(), &progress);
+    let prepared = run::prepare(own, &Former::default(), None).await.unwrap();
+    assert_eq!(prepared.catalogs.len(), 2);
 }
 
 #[test]
