@@ -161,6 +161,10 @@ pub struct Operator {
     /// Everything where no versions are bounded, rather than the heads of channels.
     #[serde(skip_serializing_if = "is_false")]
     pub full: bool,
+    /// Whether the lowest versions of packages and channels without a highest one have to be there, as configurations of
+    /// `v1alpha2` have it. It is no member of theirs.
+    #[serde(skip)]
+    pub from_exact: bool,
     /// Whether what the selected bundles need is left out.
     #[serde(skip_serializing_if = "is_false")]
     pub skip_dependencies: bool,

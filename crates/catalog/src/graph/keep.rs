@@ -60,6 +60,25 @@ pub fn keep_named(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet
     kept(channel, &versions, &wanted.collect(), &channel.head().name)
 }
 
+/// Keeps the bundles of these names, and all that replace them, one after the other, up to the channel's head. What is only
+/// skipped on the way is not kept. From a bundle that is itself skipped, the way begins at what it and the head's way both
+/// replace; where they have nothing in common, at the lowest entry that skips it.
+///
+/// Source: the peer's v1, `fillUpgradeGraph`, which forgets the head in that last case.
+pub fn keep_from(package: &Package<'_>, channel: &Channel<'_>, names: &BTreeSet<String>) -> Kept {
+    let versions = versions(package, channel);
+    let head = &*channel.head().name;
+    let starts: Vec<&str> = versions
+        .keys()
+        .copied()
+        .filter(|name| names.contains(*name))
+        .collect();
+    let from = starts
+        .iter()
+        .flat_map(|start| upwards(channel, start, head));
+    kept(channel, &versions, &from.collect(), head)
+}
+
 type Versions<'p> = HashMap<&'p str, &'p Version>;
 
 fn versions<'p>(package: &'p Package<'_>, channel: &'p Channel<'_>) -> Versions<'p> {
@@ -111,6 +130,45 @@ fn check(channel: &Channel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
         .cloned()
         .collect();
     chain(&entries).map(drop)
+}
+
+/// The start, the head, and the entries between them.
+fn upwards<'p>(channel: &'p Channel<'_>, start: &'p str, head: &'p str) -> HashSet<&'p str> {
+    let (below, way) = (downwards(channel, start), downwards(channel, head));
+    let mut found = HashSet::from([start, head]);
+    let Some(meeting) = way.iter().find(|name| below.contains(name)) else {
+        let skips = |name: &&str| {
+            let entry = channel.entry(name);
+            entry.is_some_and(|entry| entry.skips.iter().any(|it| it == start))
+        };
+        let lowest = way.iter().rposition(skips);
+        found.extend(way.iter().take(lowest.map_or(0, |lowest| lowest + 1)));
+        return found;
+    };
+    let own = below.iter().take_while(|name| *name != meeting);
+    let own: HashSet<&str> = own.copied().collect();
+    let mut next = vec![*meeting];
+    let mut seen = HashSet::from([*meeting]);
+    while let Some(replaced) = next.pop() {
+        let replacing = channel.entries.iter().filter(|it| it.replaces == replaced);
+        for name in replacing.map(|it| &*it.name) {
+            if seen.insert(name) {
+                next.push(name);
+                found.extend((!own.contains(name)).then_some(name));
+            }
+        }
+    }
+    found
+}
+
+/// An entry, what it replaces, and so on; at the end there may be a name that the channel does not have.
+fn downwards<'p>(channel: &'p Channel<'_>, from: &'p str) -> Vec<&'p str> {
+    let (mut way, mut next) = (Vec::new(), from);
+    while !next.is_empty() && !way.contains(&next) {
+        way.push(next);
+        next = channel.entry(next).map_or("", |entry| &entry.replaces);
+    }
+    way
 }
 
 /// What each replaces, from the top down to the last that is wanted.

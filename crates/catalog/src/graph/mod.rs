@@ -8,6 +8,6 @@ mod tests;
 mod upgrades;
 
 pub use chain::{Flaw, chain, head};
-pub use keep::{Bounds, Kept, keep, keep_named};
+pub use keep::{Bounds, Kept, keep, keep_from, keep_named};
 pub use render::{dot, mermaid};
 pub use upgrades::{Edge, Graph, Way};

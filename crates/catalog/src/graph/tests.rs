@@ -91,6 +91,38 @@ fn what_is_kept_within_bounds() {
 }
 
 #[test]
+fn what_is_kept_from_an_entry_on() {
+    let entries = [
+        json!({"name": "v1.0.0"}),
+        json!({"name": "v1.1.0", "replaces": "v1.0.0"}),
+        // A patch of 1.0.0, and one that only newer ones know.
+        json!({"name": "v1.0.1", "replaces": "v1.0.0"}),
+        json!({"name": "v1.1.5"}),
+        json!({"name": "v1.2.0", "replaces": "v1.1.0", "skips": ["v1.0.1", "v1.1.5"]}),
+        json!({"name": "v1.3.0", "replaces": "v1.2.0", "skips": ["v1.1.5"]}),
+    ];
+    let kept = |starts: &[&str]| {
+        with_graph(&package(&[("stable", &entries)]), |package, _| {
+            let names = starts.iter().map(|it| (*it).to_owned()).collect();
+            let kept = keep_from(package, &package.channels[0], &names);
+            assert_eq!(kept.left_out.len(), 0, "{starts:?}");
+            kept.entries.into_iter().collect::<Vec<_>>().join(" ")
+        })
+    };
+    for (starts, expected) in [
+        (&["v1.3.0"][..], "v1.3.0"),
+        (&["v1.1.0"], "v1.1.0 v1.2.0 v1.3.0"),
+        (&["v1.0.0"], "v1.0.0 v1.0.1 v1.1.0 v1.2.0 v1.3.0"),
+        (&["v1.0.1"], "v1.0.1 v1.1.0 v1.2.0 v1.3.0"),
+        (&["v1.1.5"], "v1.1.5 v1.2.0 v1.3.0"),
+        (&["v1.2.0", "v1.1.5"], "v1.1.5 v1.2.0 v1.3.0"),
+        (&[], ""),
+    ] {
+        assert_eq!(kept(starts), expected, "{starts:?}");
+    }
+}
+
+#[test]
 fn what_lies_between_wanted_entries_is_kept_and_what_has_no_way_is_left_out() {
     let entries = [
         json!({"name": "v1.0.0"}),

@@ -111,7 +111,10 @@ pub fn parse(bytes: &[u8]) -> Result<Configuration, Problems> {
         Configuration::Delete(delete)
     } else {
         let read = decoder.whole(&root, &schema::IMAGE_SET);
-        let set = image_set(&read, &mut decoder);
+        let mut set = image_set(&read, &mut decoder);
+        for operator in &mut set.mirror.operators {
+            operator.from_exact = version == Some(Version::V1Alpha2);
+        }
         check::mirror(&mut decoder, "mirror", &set.mirror, version);
         Configuration::Mirror(set)
     };

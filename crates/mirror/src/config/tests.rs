@@ -155,6 +155,7 @@ fn every_field_of_the_later_version_is_read() {
     assert!(mirror.platform.kube_virt_container);
     assert_eq!(mirror.platform.platforms, on("linux", "amd64"));
     let operator = &mirror.operators[0];
+    assert!(!operator.from_exact && set(V1).mirror.operators[0].from_exact);
     let template = operator.target_catalog_source_template.as_deref();
     assert_eq!(template, Some("./template.yaml"));
     assert_eq!(operator.platforms, on("linux", "arm64"));

@@ -14,6 +14,7 @@ use model::image_set::{self, Operator, Versions};
 use model::nearest;
 
 use super::needs;
+use super::starts::{self, Starts};
 use crate::config::bundle_version;
 
 /// Beyond so many wrong letters, another package was meant.
@@ -109,20 +110,31 @@ fn part(
     wanted: Option<&image_set::Package>,
     started: Option<&image_set::Package>,
 ) -> Result<Part, Error> {
-    let selection = selection(package, operator.full, wanted, started)?;
-    let chosen = filter::choose(package, &selection, operator.full)
-        .map_err(|e| Error::invalid(operator.catalog.clone(), unsatisfied(&e)))?;
+    let invalid = |reason: String| Error::invalid(operator.catalog.clone(), reason);
+    let mut selection = selection(package, operator.full, wanted, started)?;
+    let named = selection.clone();
+    let is_asked = |channel: &str| wanted.is_some_and(|it| is_bounded(it, channel));
+    let starts = if operator.from_exact {
+        starts::take(package, &mut selection, is_asked).map_err(invalid)?
+    } else {
+        Starts::new()
+    };
+    let chosen = filter::choose(package, &selection, operator.full);
+    let mut chosen = chosen.map_err(|e| invalid(unsatisfied(&e)))?;
+    starts::follow(package, &starts, &mut chosen);
     let mut reasons = BTreeMap::new();
     for (channel, bundles) in &chosen.channels {
-        let bounds = bounds_of(&selection, channel);
+        let bounds = bounds_of(&named, channel);
+        let start = starts.get(channel);
         let head = package
             .channel(channel)
             .map(|it| it.head().name.to_string());
         for bundle in bundles {
             let version = package.bundle(bundle).map(|bundle| &bundle.version);
             let (channel, is_head) = (channel.clone(), head.as_deref() == Some(bundle));
-            let is_inside = version.is_some_and(|version| bounds.contain(version));
-            let asked = wanted.is_some_and(|it| is_bounded(it, &channel));
+            let is_inside = version.is_some_and(|version| bounds.contain(version))
+                || start.is_some_and(|start| start.contains(bundle));
+            let asked = is_asked(&channel);
             let reason = match &bounds.min {
                 _ if bounds.is_open() && operator.full => Reason::Whole { channel },
                 _ if bounds.is_open() || (is_head && !asked) => Reason::Head { channel },

@@ -7,6 +7,7 @@ mod needs;
 mod open;
 mod original;
 mod rebuild;
+mod starts;
 pub(crate) mod template;
 
 pub use choose::{Choice, Part, Reason, choose};

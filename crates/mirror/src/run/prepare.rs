@@ -147,6 +147,10 @@ pub async fn prepare(
 fn chosen(mirror: &Mirror, releases: &Releases) -> Mirror {
     let mut mirror = mirror.clone();
     mirror.platform = releases.platform.clone();
+    for operator in &mut mirror.operators {
+        // Metadata does not have it, and what was read is compared with what would be written.
+        operator.from_exact = false;
+    }
     let base = releases.graph.as_ref().map(GraphData::base_image);
     if let Some(base) = base.filter(|base| !mirror.additional_images.contains(base)) {
         mirror.additional_images.push(base);

@@ -125,6 +125,66 @@ fn a_start_above_all_that_is_left_is_none() {
     assert!(operators::choose(&cache, &wanted, &started).is_err());
 }
 
+#[test]
+fn a_lowest_version_has_to_be_there_and_what_replaces_it_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let stable = json!([
+        {"name": "v4.12.0-2023"},
+        {"name": "v4.13.0", "replaces": "v4.12.0-2023"},
+        {"name": "v4.13.5"},
+        {"name": "v4.14.0", "replaces": "v4.13.0", "skips": ["v4.13.5"]},
+    ]);
+    let channels = [
+        ("stable", stable),
+        ("fast", line(&["4.13.0", "4.14.0", "4.15.0"])),
+        ("candidate", line(&["4.15.0", "4.16.0"])),
+    ];
+    let cache = catalog_of(folder.path(), &channels);
+    let chosen = |from_exact: bool, package: Package, started: &[Package]| {
+        let operator = Operator {
+            from_exact,
+            ..operator(vec![package])
+        };
+        let choice = operators::choose(&cache, &operator, started);
+        choice.map_err(|e| e.to_string())
+    };
+    let of_package = |min: &str| package(from(min), Vec::new());
+    let of_stable = |min: &str| package(Versions::default(), vec![channel("stable", from(min))]);
+    let whole = "stable: v4.12.0-2023 v4.13.0 v4.14.0";
+    for (package, expected) in [
+        (of_package("4.12.0"), &[whole][..]),
+        (of_stable("4.12.0"), &[whole]),
+        (of_stable("4.13.0"), &["stable: v4.13.0 v4.14.0"]),
+        (of_stable("4.13.5"), &["stable: v4.13.5 v4.14.0"]),
+        (
+            of_package("v4.14.0"),
+            &["fast: v4.14.0 v4.15.0", "stable: v4.14.0"],
+        ),
+    ] {
+        assert_eq!(summary(&chosen(true, package, &[]).unwrap()), expected);
+    }
+    for (package, told) in [
+        (
+            of_stable("4.12.5"),
+            "channel \"stable\" of package \"p\" has no version 4.12.5, which minVersion names; the nearest are 4.12.0-2023 and 4.13.0",
+        ),
+        (
+            of_package("4.17.0"),
+            "package \"p\" has no version 4.17.0, which minVersion names; the nearest are 4.16.0",
+        ),
+    ] {
+        let refused = chosen(true, package, &[]).unwrap_err();
+        assert!(refused.ends_with(told), "{refused}");
+    }
+    // Of a start that has left the catalog, the next one takes the place.
+    let started = [of_stable("4.12.5")];
+    let choice = chosen(true, of_stable(""), &started).unwrap();
+    assert_eq!(summary(&choice), ["stable: v4.13.0 v4.14.0"]);
+    // The later configuration has ranges: of versions, wherever they lie.
+    let choice = chosen(false, of_stable("4.12.5"), &[]).unwrap();
+    assert_eq!(summary(&choice), ["stable: v4.13.0 v4.13.5 v4.14.0"]);
+}
+
 #[tokio::test]
 async fn two_catalogs_do_not_have_one_place() {
     let (one, other) = (Server::start().await, Server::start().await);

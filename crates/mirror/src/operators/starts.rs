@@ -1,0 +1,131 @@
+//! Lowest versions that have to be there: the bundles that have them, and what leads on from them.
+//!
+//! Source: the peer's v1, which looks for the version itself, not for those above it, and then follows what replaces it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use catalog::content::{Bundle, Channel, Package};
+use catalog::filter::{ChannelSelection, Chosen, PackageSelection};
+use catalog::graph::{Bounds, keep_from};
+use catalog::version::Version;
+
+/// From which bundles on channels are taken.
+pub(super) type Starts = BTreeMap<String, BTreeSet<String>>;
+
+/// Takes the lowest versions without a highest one out of a selection: what they are about is chosen by [`follow`]. Those that
+/// the configuration does not ask for are where former runs began; the next one takes the place of one that has left the
+/// catalog.
+///
+/// A channel's own version has to be in it; the package's in one of the channels, and those without it are not taken.
+///
+/// Errors: a version that is not there, with the nearest ones.
+pub(super) fn take(
+    package: &Package<'_>,
+    selection: &mut PackageSelection,
+    is_asked: impl Fn(&str) -> bool,
+) -> Result<Starts, String> {
+    let whole = selection.bounds.clone();
+    let is_lowest = |bounds: &Bounds| bounds.min.is_some() && bounds.max.is_none();
+    let mut own = selection.channels.iter();
+    if !is_lowest(&whole) && !own.any(|channel| is_lowest(&channel.bounds)) {
+        return Ok(Starts::new());
+    }
+    if selection.channels.is_empty() {
+        let all = package.channels.iter().map(|channel| ChannelSelection {
+            name: channel.name.to_owned(),
+            bounds: Bounds::default(),
+        });
+        selection.channels = all.collect();
+    }
+    let (mut starts, mut taken) = (Starts::new(), Vec::new());
+    for mut wanted in std::mem::take(&mut selection.channels) {
+        let is_own = !wanted.bounds.is_open();
+        if !is_own {
+            wanted.bounds = whole.clone();
+        }
+        if is_lowest(&wanted.bounds)
+            && let Some(min) = wanted.bounds.min.take()
+            && let Some(channel) = package.channel(&wanted.name)
+        {
+            let found = having(package, channel, &min, is_asked(&wanted.name));
+            if found.is_empty() && is_own {
+                let place = format!("channel {:?} of package {:?}", channel.name, package.name);
+                return Err(missing(&place, &min, bundles(package, channel)));
+            }
+            if found.is_empty() {
+                continue;
+            }
+            starts.insert(wanted.name.clone(), found);
+        }
+        taken.push(wanted);
+    }
+    if taken.is_empty()
+        && let Some(min) = &whole.min
+    {
+        let place = format!("package {:?}", package.name);
+        return Err(missing(&place, min, package.bundles.iter()));
+    }
+    selection.channels = taken;
+    selection.bounds = Bounds::default();
+    Ok(starts)
+}
+
+/// Chooses what the starts are about.
+pub(super) fn follow(package: &Package<'_>, starts: &Starts, chosen: &mut Chosen) {
+    for (name, bundles) in starts {
+        let Some(channel) = package.channel(name) else {
+            continue;
+        };
+        let kept = keep_from(package, channel, bundles);
+        chosen.channels.remove(name);
+        if !kept.entries.is_empty() {
+            chosen.channels.insert(name.clone(), kept.entries);
+        }
+        if !kept.left_out.is_empty() {
+            chosen.left_out.insert(name.clone(), kept.left_out);
+        }
+    }
+}
+
+/// The bundles of a channel that have a version: `x.y.z` is that of `x.y.z-suffix` as well.
+fn having(
+    package: &Package<'_>,
+    channel: &Channel<'_>,
+    min: &Version,
+    is_asked: bool,
+) -> BTreeSet<String> {
+    let above = bundles(package, channel).map(|bundle| &bundle.version);
+    let next = above.filter(|version| *version >= min).min();
+    let asked = min.to_string();
+    let is_meant = |version: &Version| {
+        if !is_asked {
+            return Some(version) == next;
+        }
+        let text = version.to_string();
+        version == min || text.split('-').next() == Some(asked.as_str())
+    };
+    let meant = bundles(package, channel).filter(|bundle| is_meant(&bundle.version));
+    meant.map(|bundle| bundle.name.to_owned()).collect()
+}
+
+fn bundles<'p, 'a>(
+    package: &'p Package<'a>,
+    channel: &'p Channel<'a>,
+) -> impl Iterator<Item = &'p Bundle<'a>> {
+    let entries = channel.entries.iter();
+    entries.filter_map(|entry| package.bundle(&entry.name))
+}
+
+fn missing<'p, 'a: 'p>(
+    place: &str,
+    min: &Version,
+    known: impl Iterator<Item = &'p Bundle<'a>>,
+) -> String {
+    let known: Vec<_> = known.map(|bundle| &bundle.version).collect();
+    let below = known.iter().filter(|version| **version < min).max();
+    let above = known.iter().filter(|version| **version > min).min();
+    let near: Vec<_> = [below, above].into_iter().flatten().collect();
+    let near: Vec<_> = near.iter().map(ToString::to_string).collect();
+    let near = near.join(" and ");
+    format!("{place} has no version {min}, which minVersion names; the nearest are {near}")
+}
