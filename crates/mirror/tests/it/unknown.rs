@@ -3,7 +3,7 @@
 use mirror::history::Former;
 use mirror::progress::Progress;
 use mirror::run;
-use model::image_set::{Channel, Image, ImageSet, Package, Versions};
+use model::image_set::{Channel, ImageSet, Package, Versions};
 
 use crate::runs::{image_set, push_catalog, setup};
 use crate::server::Server;
@@ -57,8 +57,8 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
                 ..named("thing")
             },
             vec![
-                "no version of package \"thing\"",
-                "1.0.0, 1.1.0, 1.2.0",
+                "channel \"stable\" of package \"thing\" has no version 1.9.0",
+                "the nearest are 1.2.0",
                 &catalog,
             ],
         ),
@@ -68,8 +68,8 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
                 ..named("thing")
             },
             vec![
-                "no version of package \"thing\"",
-                "1.0.0, 1.1.0, 1.2.0",
+                "package \"thing\" has no version 1.9.0",
+                "the nearest are 1.2.0",
                 &catalog,
             ],
         ),
@@ -86,18 +86,4 @@ async fn what_a_catalog_does_not_have_is_told_with_what_it_has() {
             assert!(told.contains(part), "{part}: {told}");
         }
     }
-}
-
-#[tokio::test]
-async fn samples_are_told_to_stay_behind() {
-    let source = Server::start().await;
-    let mut set = ImageSet::default();
-    set.mirror.samples.push(Image::default());
-    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
-    let setup = setup(&source, &set, folder.path(), &progress);
-    let prepared = run::prepare(setup, &Former::default(), None).await.unwrap();
-    let [note] = prepared.notes.as_slice() else {
-        panic!("{:?}", prepared.notes);
-    };
-    assert!(note.contains("samples are not carried"), "{note}");
 }
