@@ -17,7 +17,7 @@ use crate::publish::Limits;
 const WRITE_BYTES: usize = 1 << 20;
 
 /// Fetches what an archive still misses. What cannot be had is tried in all its places; after the first failure nothing new is
-/// begun, and the next run goes on.
+/// begun, and the next run goes on. Where this one goes on itself, the failures are the result.
 ///
 /// Errors: Invalid – what was sent has another digest; Conflict – the medium is full; those of the registries.
 pub async fn fetch(
@@ -26,7 +26,7 @@ pub async fn fetch(
     writer: &Writer,
     limits: Limits,
     progress: &Progress,
-) -> Result<(), Error> {
+) -> Result<Vec<(Digest, Error)>, Error> {
     let missing = writer.missing();
     let whole = Amount {
         items: missing.len() as u64,
@@ -47,11 +47,22 @@ pub async fn fetch(
     };
     let turns = Turns::new(limits.parallel);
     let mut fetches = turns.work(&missing, first, async |missing| fetcher.blob(missing).await);
-    while let Some((_, fetched)) = fetches.next().await {
-        fetched?;
+    let mut failed = Vec::new();
+    while let Some((index, fetched)) = fetches.next().await {
+        match fetched {
+            Err(error) if limits.goes_on && !is_of_medium(&error) => {
+                failed.push((missing[index].digest.clone(), error));
+            }
+            fetched => fetched?,
+        }
         progress.add_items(1);
     }
-    Ok(())
+    Ok(failed)
+}
+
+/// Whether nobody else can help: it is the own disk.
+fn is_of_medium(error: &Error) -> bool {
+    matches!(error, Error::Internal { .. } | Error::Conflict { .. })
 }
 
 struct Fetcher<'a> {
@@ -70,10 +81,7 @@ impl Fetcher<'_> {
         for origin in &blob.sources {
             match self.from(origin, digest, blob).await {
                 Ok(()) => return Ok(()),
-                // Nobody else can help with the medium.
-                Err(error @ (Error::Internal { .. } | Error::Conflict { .. })) => {
-                    return Err(error);
-                }
+                Err(error) if is_of_medium(&error) => return Err(error),
                 Err(error) => failure = error,
             }
         }

@@ -26,7 +26,7 @@ use crate::results;
 
 pub use direct::{Direct, PlannedCopy, direct, plan_direct};
 pub use explain::{mapping, publication_mapping, reasons};
-pub use pack::{Archives, Planned, pack, plan};
+pub use pack::{Archives, Planned, pack, pack_what_is_there, plan};
 pub use prepare::{Prepared, prepare};
 pub use push::push_catalogs;
 pub use unpack::{Publication, Unpacked, names_of, open, unpack};

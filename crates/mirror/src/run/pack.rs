@@ -115,6 +115,13 @@ impl Archives {
     }
 }
 
+/// What became of archives.
+enum Packed {
+    Files(Vec<PathBuf>),
+    /// They are not whole: these blobs could not be had.
+    Without(Vec<(Digest, Error)>),
+}
+
 /// Writes archives into the folder `dest`, and remembers it in `store`. Where that fails, the same run finds its archives whole.
 ///
 /// Errors: Conflict – somebody else writes there, or there is not enough room; those of the registries and the store.
@@ -124,6 +131,43 @@ pub async fn pack(
     store: Option<&Store>,
     dest: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
+    match try_pack(setup, archives, store, dest).await? {
+        Packed::Files(paths) => Ok(paths),
+        Packed::Without(failed) => {
+            let failed = failed.into_iter().map(|(_, error)| error);
+            failed.reduce(|first, _| first).map_or(Ok(Vec::new()), Err)
+        }
+    }
+}
+
+/// Plans archives of what was prepared, and writes them as [`pack`] does. Where the run goes on after failures, images of which
+/// something cannot be had are left out, and archives are planned without them: what was fetched already is taken over. No
+/// files, where nothing is left.
+///
+/// Errors: as [`plan`] and [`pack`].
+pub async fn pack_what_is_there(
+    setup: Setup<'_>,
+    prepared: &mut Prepared,
+    former: &Former,
+    signer: Option<&Signer>,
+    store: Option<&Store>,
+    dest: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    while let Planned::Archives(archives) = plan(setup, prepared, former, signer)? {
+        match try_pack(setup, *archives, store, dest).await? {
+            Packed::Files(paths) => return Ok(paths),
+            Packed::Without(failed) => prepared.leave_out(failed)?,
+        }
+    }
+    Ok(Vec::new())
+}
+
+async fn try_pack(
+    setup: Setup<'_>,
+    archives: Archives,
+    store: Option<&Store>,
+    dest: &Path,
+) -> Result<Packed, Error> {
     let Archives {
         plan,
         stored,
@@ -131,12 +175,15 @@ pub async fn pack(
     } = archives;
     let dest = dest.to_owned();
     let writer = blocking(move || Writer::open(&dest, plan)).await?;
-    fetch(setup.client, &blobs, &writer, setup.limits, setup.progress).await?;
+    let failed = fetch(setup.client, &blobs, &writer, setup.limits, setup.progress).await?;
+    if !failed.is_empty() {
+        return Ok(Packed::Without(failed));
+    }
     let named = writer.clone();
     let paths = blocking(move || named.name()).await?;
     if let Some(store) = store {
         store.write(stored).await?;
     }
     blocking(move || writer.forget()).await?;
-    Ok(paths)
+    Ok(Packed::Files(paths))
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use catalog::cache::Cache;
 use model::Error;
 use model::image_set::Mirror;
+use oci::{Digest, Manifest};
 
 use super::catalogs::apart;
 use super::{CatalogForm, Setup};
@@ -141,6 +142,35 @@ pub async fn prepare(
         notes,
         scratch,
     })
+}
+
+impl Prepared {
+    /// Leaves out the images of which these blobs could not be had.
+    ///
+    /// Errors: the first failure, where no image needs any of them: nothing is right without it.
+    pub(super) fn leave_out(&mut self, failed: Vec<(Digest, Error)>) -> Result<(), Error> {
+        let told = |(digest, error): &(Digest, Error)| (digest.clone(), error.chain());
+        let reasons: BTreeMap<Digest, String> = failed.iter().map(told).collect();
+        let (mut kept, before) = (Vec::new(), self.content.images.len());
+        for image in std::mem::take(&mut self.content.images) {
+            let manifests = self.content.manifests_of(&image.digest).into_iter();
+            let mut blobs = manifests.flat_map(Manifest::blobs);
+            let lost = blobs.find_map(|blob| reasons.get_key_value(&blob.digest));
+            match lost {
+                Some((digest, reason)) => {
+                    let error = Error::invalid(format!("blob {digest}"), reason.clone());
+                    self.failed.push((image.wanted, error));
+                }
+                None => kept.push(image),
+            }
+        }
+        self.content.images = kept;
+        self.content.forget_unused();
+        match failed.into_iter().next() {
+            Some((_, error)) if self.content.images.len() == before => Err(error),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What was wanted, with what was chosen.

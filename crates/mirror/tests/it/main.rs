@@ -12,6 +12,7 @@ mod deletion;
 mod faults;
 mod faulty;
 mod forms;
+mod going_on;
 mod graph;
 mod habits;
 mod history;

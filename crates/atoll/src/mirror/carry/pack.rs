@@ -15,7 +15,7 @@ use crate::terminal;
 impl Arguments {
     pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), Failure> {
         let (store, former) = self.history(setup).await?;
-        let prepared = run::prepare(setup, &former, None).await?;
+        let mut prepared = run::prepare(setup, &former, None).await?;
         self.explain(&prepared);
         let signer = self.signer()?;
         let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
@@ -30,7 +30,10 @@ impl Arguments {
             let mapping = results::archive_mapping(&prepared.content);
             self.write_mapping(&mapping)?;
         } else {
-            for path in run::pack(setup, archives, store.as_ref(), folder).await? {
+            let (signer, store) = (signer.as_ref(), store.as_ref());
+            let all = &mut prepared;
+            let packed = run::pack_what_is_there(setup, all, &former, signer, store, folder);
+            for path in packed.await? {
                 terminal::say(&path.display().to_string());
             }
         }

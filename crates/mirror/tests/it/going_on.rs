@@ -1,0 +1,58 @@
+//! Runs that go on after a failure.
+
+use mirror::archive::Set;
+use mirror::history::Former;
+use mirror::progress::Progress;
+use mirror::run::{self, Setup};
+use oci::Digest;
+use serde_json::json;
+
+use crate::faulty::{Fault, Faulty, Rule};
+use crate::runs::{additional_at, push, reference, setup, unpack};
+use crate::server::Server;
+
+#[tokio::test]
+async fn archives_are_made_without_images_whose_layers_are_gone() {
+    let (source, target) = (Server::start().await, Server::start().await);
+    for name in ["acme/a:v1", "acme/b:v1"] {
+        push(&source, name, name.into(), json!({})).await;
+    }
+    let layer = Digest::sha256(b"acme/a:v1");
+    let rule = Rule {
+        method: "GET",
+        path: format!("/blobs/{layer}"),
+        times: usize::MAX,
+        fault: Fault::Status(404),
+    };
+    let from = Faulty::start(&source, vec![rule]).await;
+    let set = additional_at(&from.address, &["acme/a:v1", "acme/b:v1"]);
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let mut setup = Setup {
+        client: &from.client,
+        ..setup(&source, &set, folder.path(), &progress)
+    };
+    setup.limits.goes_on = true;
+    let former = Former::default();
+    let mut prepared = run::prepare(setup, &former, None).await.unwrap();
+    let dest = folder.path().join("out");
+    let all = &mut prepared;
+    let packed = run::pack_what_is_there(setup, all, &former, None, None, &dest);
+    assert_eq!(packed.await.unwrap().len(), 1);
+    let failed: Vec<_> = prepared.failed.iter().map(|(it, _)| &it.source).collect();
+    assert_eq!(failed.len(), 1);
+    assert_eq!(failed[0].repository.as_str(), "acme/a");
+
+    let archives = Set::open(&dest).unwrap();
+    unpack(setup, archives, &target.target()).await.unwrap();
+    let there = async |name: &str| {
+        let name = reference(&target, name);
+        target
+            .client
+            .manifest_digest(&name)
+            .await
+            .unwrap()
+            .is_some()
+    };
+    assert!(there("ns/acme/b:v1").await);
+    assert!(!there("ns/acme/a:v1").await);
+}
