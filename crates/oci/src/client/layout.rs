@@ -1,5 +1,3 @@
-//! Folders that take the place of registries.
-
 //! Folders that take the place of registries: what a registry answers is read from files, and what it stores is written.
 
 use std::collections::BTreeSet;
