@@ -155,10 +155,10 @@ impl Prepared {
         for image in std::mem::take(&mut self.content.images) {
             let manifests = self.content.manifests_of(&image.digest).into_iter();
             let mut blobs = manifests.flat_map(Manifest::blobs);
-            let lost = blobs.find_map(|blob| reasons.get_key_value(&blob.digest));
+            let lost = blobs.find_map(|blob| reasons.get(&blob.digest));
             match lost {
-                Some((digest, reason)) => {
-                    let error = Error::invalid(format!("blob {digest}"), reason.clone());
+                Some(reason) => {
+                    let error = Error::invalid("content", reason.clone());
                     self.failed.push((image.wanted, error));
                 }
                 None => kept.push(image),
