@@ -56,7 +56,9 @@ pub struct Published {
 impl Target {
     /// Whether it is a folder.
     pub(crate) fn is_folder(&self) -> bool {
-        self.registry.starts_with(LAYOUT_PREFIX)
+        // A host may be called `oci`, and has a port behind it.
+        let rest = self.registry.strip_prefix(LAYOUT_PREFIX);
+        rest.is_some_and(|rest| rest.starts_with("//"))
     }
 
     /// Where the repository lies in the target.

@@ -331,3 +331,21 @@ async fn other_folders_stay_as_they_are() {
         assert!(refused.to_string().contains(expected), "{name}: {refused}");
     }
 }
+
+#[tokio::test]
+async fn hosts_that_are_called_as_layouts_are_registries() {
+    let site = Site::new().await;
+    for (registry, is_folder) in [("oci:5000", false), ("oci:///srv/out", true)] {
+        let target = Target {
+            registry: registry.into(),
+            ..site.target("out")
+        };
+        let set = ImageSet::default();
+        let outcome = results::Outcome::of(&[], &target, &set.mirror).unwrap();
+        assert_eq!(outcome.is_folder, is_folder, "{registry}");
+    }
+    // Nothing is swept where nothing was written.
+    let target = site.target("nowhere");
+    target.client.sweep(&target.registry).await.unwrap();
+    assert!(!site.path("nowhere").exists());
+}

@@ -33,7 +33,11 @@ impl Layout {
     /// the disk does not do it.
     pub(crate) fn sweep(&self) -> Result<(), Error> {
         let mark = self.folder.join(MARK);
-        let file = File::open(&mark).map_err(|e| failed(&mark, e))?;
+        let file = match File::open(&mark) {
+            // Nothing was ever written there.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file.map_err(|e| failed(&mark, e))?,
+        };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(()),
