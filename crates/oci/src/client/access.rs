@@ -11,7 +11,7 @@ use secrecy::ExposeSecret as _;
 use serde::Deserialize;
 
 use super::challenge::{self, Challenge};
-use super::{Client, error, origin, pull};
+use super::{Client, error, origin, pull, redirect};
 use crate::{Login, Repository};
 
 /// Remembered logins; beyond that they are asked for again.
@@ -150,10 +150,17 @@ impl Client {
                 .header(AUTHORIZATION, basic(login));
         }
         let place = scope.place();
-        let response = request.send().await;
-        let response = response.map_err(|e| error::unavailable(&place, &e.without_url()))?;
+        let answer = match request.build() {
+            Ok(request) => redirect::send(&self.0.http, request).await,
+            Err(failure) => Err(failure),
+        };
+        let redirect::Answer {
+            response,
+            is_foreign,
+        } = answer.map_err(|e| error::unavailable(&place, &e.without_url()))?;
         match response.status() {
             StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED if is_foreign => return Err(elsewhere(scope, &response)),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, login)),
             _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
         }
@@ -174,6 +181,18 @@ pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
         reason: format!(
             "{} refuses {who}; check its entry in the pull secret",
             scope.place()
+        ),
+    }
+}
+
+/// Another server than the registry demands a login, after a redirect of the registry's. Nothing vouches for it, so it
+/// gets none.
+pub(super) fn elsewhere(scope: &Scope, response: &Response) -> Error {
+    let place = scope.place();
+    let origin = response.url().origin().ascii_serialization();
+    Error::Unauthenticated {
+        reason: format!(
+            "{place} redirects to {origin}, which demands a login; logins are sent to the registry that they are for only"
         ),
     }
 }

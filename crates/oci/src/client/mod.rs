@@ -12,6 +12,7 @@ mod origin;
 mod places;
 mod pull;
 mod push;
+mod redirect;
 mod send;
 mod source;
 
@@ -103,6 +104,7 @@ impl Client {
             let builder = reqwest::Client::builder()
                 .connect_timeout(CONNECT_TIMEOUT)
                 .dns_resolver(Resolver::system())
+                .redirect(redirect::policy())
                 .tls_backend_preconfigured(tls.clone());
             match timeout {
                 Some(timeout) => builder.read_timeout(timeout),

@@ -401,6 +401,11 @@ impl<'a> Upload<'a> {
         length: u64,
         prepare: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, Error> {
+        let url = self
+            .client
+            .own_url(&self.scope.registry, url)
+            .await?
+            .ok_or_else(|| leaves(&self.scope))?;
         let taken = Taken::counting(&self.sent);
         let body = self.source.body(offset, length, Arc::clone(&taken)).await?;
         let mut request = self
@@ -457,12 +462,14 @@ fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
         .and_then(|value| value.to_str().ok());
     let named = header
         .ok_or_else(|| error::strange(&scope.place(), "it does not say where to upload to"))?;
-    let url = origin::same_server(response.url(), named).ok_or_else(|| {
-        let registry = &scope.registry;
-        let reason = format!("{registry} wants the upload to go to another host or port");
-        Error::invalid("upload location", reason)
-    })?;
+    let url = origin::same_server(response.url(), named).ok_or_else(|| leaves(scope))?;
     Ok(url.into())
+}
+
+fn leaves(scope: &Scope) -> Error {
+    let registry = &scope.registry;
+    let reason = format!("{registry} wants the upload to go to another host or port");
+    Error::invalid("upload location", reason)
 }
 
 /// How many bytes an upload has: `0-0` stands for none and for one, so none is assumed.

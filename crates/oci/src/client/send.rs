@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use model::Error;
 use reqwest::header::{AUTHORIZATION, RETRY_AFTER};
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 
 use super::access::{self, Scope};
-use super::{Client, error};
+use super::{Client, error, redirect};
 
 /// How often a request is sent at most.
 pub(super) const ATTEMPTS: u32 = 5;
@@ -37,15 +37,24 @@ impl Client {
         prepare: impl Fn(RequestBuilder) -> RequestBuilder,
     ) -> Result<Response, Error> {
         let url = self.url(&scope.registry, path).await?;
-        let mut access = self.access(scope);
+        let is_own = self.is_own(&scope.registry, &url).await?;
+        let mut access = self.access(scope).filter(|_| is_own);
         let (mut failures, mut logins) = (0, 0);
         loop {
-            let mut request = prepare(self.0.http.request(method.clone(), &url));
+            let mut request = prepare(self.0.http.request(method.clone(), url.clone()));
             if let Some(access) = &access {
                 request = request.header(AUTHORIZATION, access);
             }
-            let wait = match request.send().await {
+            let answer = match request.build() {
+                Ok(request) => redirect::send(&self.0.http, request).await,
+                Err(failure) => Err(failure),
+            };
+            let is_foreign = answer.as_ref().is_ok_and(|it| it.is_foreign) || !is_own;
+            let wait = match answer.map(|it| it.response) {
                 Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+                    if is_foreign {
+                        return Err(access::elsewhere(scope, &response));
+                    }
                     // Once for a token that ran out, once for the new one.
                     if logins > 0 {
                         let login = self.login(scope).await?;
@@ -96,10 +105,24 @@ impl Client {
         rests.insert(registry.to_owned(), Instant::now() + length);
     }
 
+    /// Whether `url` is at the registry's own origin: logins for the registry go there and nowhere else.
+    async fn is_own(&self, registry: &str, url: &Url) -> Result<bool, Error> {
+        Ok(self.url(registry, "/v2/").await?.origin() == url.origin())
+    }
+
+    /// As [`Self::url`]; none where `path` leads to another origin than the registry's.
+    pub(super) async fn own_url(&self, registry: &str, path: &str) -> Result<Option<Url>, Error> {
+        let url = self.url(registry, path).await?;
+        Ok(self.is_own(registry, &url).await?.then_some(url))
+    }
+
     /// The URL of `path` at `registry`; a `path` that is a URL stays as it is.
-    pub(super) async fn url(&self, registry: &str, path: &str) -> Result<String, Error> {
+    async fn url(&self, registry: &str, path: &str) -> Result<Url, Error> {
+        let parsed = |text: &str| {
+            Url::parse(text).map_err(|e| error::strange(registry, format!("its address: {e}")))
+        };
         if path.starts_with("http://") || path.starts_with("https://") {
-            return Ok(path.to_owned());
+            return parsed(path);
         }
         let scheme = self.scheme(registry).await?;
         // The one registry whose name is not its host.
@@ -108,7 +131,7 @@ impl Client {
         } else {
             registry
         };
-        Ok(format!("{scheme}://{host}{path}"))
+        parsed(&format!("{scheme}://{host}{path}"))
     }
 
     async fn scheme(&self, registry: &str) -> Result<&'static str, Error> {

@@ -13,6 +13,7 @@ mod dns;
 mod helpers;
 mod index;
 mod logins;
+mod redirects;
 mod resolve;
 mod trust;
 mod wire;

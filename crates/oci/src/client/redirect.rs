@@ -1,0 +1,110 @@
+//! Redirects. A login belongs to the origin (scheme, host, port) that it was meant for: beyond a redirect to another
+//! origin, requests carry no `Authorization`, and challenges are not met.
+//!
+//! Source: CVE-2020-15157 (containerd answered the challenge of a server that a redirect had named).
+
+use reqwest::header::{AUTHORIZATION, LOCATION};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+
+/// Redirects of one request, within one origin and, counted separately, to other origins.
+const LIMIT: usize = 10;
+
+/// A response, and whether it comes from another origin than the one that was asked.
+pub(super) struct Answer {
+    pub(super) response: Response,
+    pub(super) is_foreign: bool,
+}
+
+/// Follows redirects within one origin only; the others are left to [`send`].
+pub(super) fn policy() -> Policy {
+    Policy::custom(|attempt| {
+        let stays = attempt
+            .previous()
+            .last()
+            .is_some_and(|previous| previous.origin() == attempt.url().origin());
+        match stays {
+            false => attempt.stop(),
+            true if attempt.previous().len() > LIMIT => attempt.error("too many redirects"),
+            true => attempt.follow(),
+        }
+    })
+}
+
+/// Sends a request by a client with [`policy`], and follows redirects of reads to other origins without the login.
+/// Writes do not leave their origin: the caller gets the redirect itself.
+///
+/// Errors: those of the client.
+pub(super) async fn send(http: &Client, mut request: Request) -> Result<Answer, reqwest::Error> {
+    let mut is_foreign = false;
+    for _ in 0..LIMIT {
+        let again = request.try_clone();
+        let response = http.execute(request).await?;
+        let Some(next) = again.and_then(|again| redirected(again, &response)) else {
+            return Ok(Answer {
+                response,
+                is_foreign,
+            });
+        };
+        request = next;
+        is_foreign = true;
+    }
+    let response = http.execute(request).await?;
+    Ok(Answer {
+        response,
+        is_foreign,
+    })
+}
+
+/// The request that follows a redirect to another origin; none where the response is no such redirect.
+fn redirected(mut request: Request, response: &Response) -> Option<Request> {
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_redirect = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::SEE_OTHER
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    if !(is_read && is_redirect) {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    *request.url_mut() = target(response.url(), location)?;
+    request.headers_mut().remove(AUTHORIZATION);
+    Some(request)
+}
+
+/// Where a redirect leads. A login in its address would become an `Authorization` header: it is dropped.
+fn target(from: &Url, location: &str) -> Option<Url> {
+    let mut url = from.join(location).ok()?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return None;
+    }
+    url.set_username("").ok()?;
+    url.set_password(None).ok()?;
+    Some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_lead_to_web_servers_and_carry_no_login() {
+        let from = "https://a.example/v2/x".parse().unwrap();
+        for (location, expected) in [
+            ("https://b.example/y?s=1", Some("https://b.example/y?s=1")),
+            ("//b.example/y", Some("https://b.example/y")),
+            ("http://u:p@b.example/y", Some("http://b.example/y")),
+            ("y", Some("https://a.example/v2/y")),
+            ("ftp://b.example/y", None),
+            ("file:///etc/passwd", None),
+            ("https://", None),
+        ] {
+            let url = target(&from, location);
+            assert_eq!(url.as_ref().map(Url::as_str), expected, "{location}");
+        }
+    }
+}
