@@ -7,6 +7,7 @@ mod client;
 mod mirror;
 mod process;
 mod registry;
+mod slow_clients;
 mod table;
 
 use std::process::ExitCode;
@@ -25,6 +26,8 @@ pub(crate) enum What {
     Catalog(catalog::Plan),
     /// Speed and memory of the mirroring tool, beside others that are installed
     Mirror(mirror::Plan),
+    /// Latency of fresh clients and memory while thousands of slow connections are held open to each public port
+    SlowClients(slow_clients::Plan),
 }
 
 /// Measures and prints.
@@ -34,5 +37,6 @@ pub(crate) fn run(what: &What) -> Result<ExitCode> {
         What::Registry(plan) => registry::run(plan),
         What::Catalog(plan) => catalog::run(plan),
         What::Mirror(plan) => mirror::run(plan),
+        What::SlowClients(plan) => slow_clients::run(plan),
     }
 }

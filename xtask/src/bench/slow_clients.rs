@@ -1,0 +1,176 @@
+//! What thousands of slow clients cost everybody else: for each public port, the latency of fresh clients before, during
+//! and after the attack, and the memory of the server.
+
+mod crowd;
+mod probe;
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum, value_parser};
+
+use self::crowd::{Attack, Crowd};
+use self::probe::Probe;
+use super::process::{forget_peak, machine, peak_kib, resident_kib};
+use super::table::Table;
+use crate::cargo::{Profile, build};
+use crate::demo::PACKAGES;
+use crate::installation::Installation;
+use crate::postgres;
+use crate::scratch::{Scratch, free_ports};
+
+/// Units: ms. Budget of a fresh client's 99th percentile while the attack runs.
+const BUDGET_P99_MS: f64 = 50.0;
+/// Units: MiB. Budget of the server's memory growth.
+const BUDGET_GROWTH_MIB: f64 = 64.0;
+/// Ports that `atoll up` takes in a row.
+const PORTS: u16 = 7;
+
+/// The attack.
+#[derive(Debug, Args)]
+pub(crate) struct Plan {
+    /// Slow connections for each port
+    #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=15_000))]
+    connections: u32,
+    /// Addresses that they come from, all of them loopback
+    #[arg(long, default_value_t = 250, value_parser = value_parser!(u32).range(1..=60_000))]
+    addresses: u32,
+    /// Requests of fresh clients, each on a connection of its own
+    #[arg(long, default_value_t = 300, value_parser = value_parser!(u32).range(100..=10_000))]
+    requests: u32,
+    /// Build of the services: `dist` is the shipped one
+    #[arg(long, value_enum, default_value_t = Build::Dist)]
+    build: Build,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Build {
+    Dev,
+    Dist,
+}
+
+impl Build {
+    fn profile(self) -> Profile {
+        match self {
+            Self::Dev => Profile::Dev,
+            Self::Dist => Profile::Dist,
+        }
+    }
+}
+
+/// A port that the public reaches, and how it is attacked.
+struct Target {
+    /// Its process in `atoll.json`.
+    service: &'static str,
+    /// Its place in the row of ports.
+    offset: u16,
+    scheme: &'static str,
+    attacks: &'static [Attack],
+}
+
+const PLAIN: &[Attack] = &[Attack::Idle, Attack::HalfHead, Attack::HalfBody];
+
+/// In the order of `atoll up --ports-from`; the database, first in the row, listens on a private address alone.
+const TARGETS: &[Target] = &[
+    Target {
+        service: "registry",
+        offset: 1,
+        scheme: "https",
+        attacks: &[Attack::Idle, Attack::HalfHandshake],
+    },
+    Target {
+        service: "api-server",
+        offset: 2,
+        scheme: "http",
+        attacks: PLAIN,
+    },
+    Target {
+        service: "image-service",
+        offset: 3,
+        scheme: "http",
+        attacks: PLAIN,
+    },
+    Target {
+        service: "webui",
+        offset: 4,
+        scheme: "http",
+        attacks: PLAIN,
+    },
+];
+
+/// Attacks one port after the other, and prints; budgets are printed beside the figures and fail nothing.
+pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+    postgres::ensure_binaries()?;
+    probe::ensure_curl()?;
+    let programs = build(&PACKAGES, plan.build.profile())?;
+    let scratch = Scratch::new()?;
+    let settings = scratch.path().join("settings.env");
+    fs::write(&settings, "")?;
+    let first = free_ports(PORTS)?;
+    let installation =
+        Installation::start(&programs, scratch.path(), Some(first), Some(&settings))?;
+    println!("{}", machine());
+    println!(
+        "{} slow connections from {} addresses, {} requests of fresh clients; ms are medians / 99th percentiles",
+        plan.connections, plan.addresses, plan.requests
+    );
+    let columns = [
+        "held", "before", "during", "after", "refused", "MiB", "growth",
+    ];
+    let mut table = Table::new(columns.into_iter());
+    for target in TARGETS {
+        let pid = *(installation.state()?.pids)
+            .get(target.service)
+            .with_context(|| format!("{} does not run", target.service))?;
+        for attack in target.attacks {
+            let label = format!("{} {attack}", target.service);
+            table.row(
+                label,
+                row(plan, target, first + target.offset, pid, *attack)?,
+            );
+        }
+    }
+    print!("{table}");
+    println!("Budgets: 99th percentile {BUDGET_P99_MS} ms, growth {BUDGET_GROWTH_MIB} MiB");
+    installation.stop()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(plan: &Plan, target: &Target, port: u16, pid: u32, attack: Attack) -> Result<Vec<String>> {
+    let probe = Probe::new(target.scheme, port, plan.requests);
+    let before = probe.measure()?;
+    let memory = resident_kib(pid).unwrap_or(0);
+    forget_peak(pid);
+    let crowd = Crowd::gather(
+        (Ipv4Addr::LOCALHOST, port).into(),
+        plan.connections,
+        plan.addresses,
+        attack,
+    )?;
+    let held = crowd.size();
+    let during = probe.measure()?;
+    drop(crowd);
+    let peak = peak_kib(pid).unwrap_or(0);
+    let after = probe.measure()?;
+    let mib = |kib: u32| f64::from(kib) / 1024.0;
+    Ok(vec![
+        held.to_string(),
+        before.to_string(),
+        mark(&during.to_string(), during.p99_ms > BUDGET_P99_MS),
+        after.to_string(),
+        (before.failed + during.failed + after.failed).to_string(),
+        format!("{:.1}", mib(memory)),
+        mark(
+            &format!("{:.1}", mib(peak.saturating_sub(memory))),
+            mib(peak.saturating_sub(memory)) > BUDGET_GROWTH_MIB,
+        ),
+    ])
+}
+
+/// A figure over its budget is marked.
+fn mark(text: &str, is_over: bool) -> String {
+    let mark = if is_over { "!" } else { "" };
+    format!("{text}{mark}")
+}

@@ -1,0 +1,206 @@
+//! Connections that send as little as they can, from many addresses of the loopback network.
+
+use std::fmt;
+use std::io::{ErrorKind, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+
+/// Pause between two bytes of one connection.
+const PAUSE: Duration = Duration::from_secs(1);
+/// First of the addresses that connections come from; fresh clients come from 127.0.0.1.
+const FIRST: u32 = u32::from_be_bytes([127, 1, 0, 1]);
+
+/// What a slow connection sends first, and then byte by byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attack {
+    /// Nothing.
+    Idle,
+    /// A request head without an end.
+    HalfHead,
+    /// A request with a body that is announced and does not arrive.
+    HalfBody,
+    /// The beginning of a TLS handshake.
+    HalfHandshake,
+}
+
+impl Attack {
+    fn opening(self) -> &'static [u8] {
+        match self {
+            Self::Idle => b"",
+            Self::HalfHead => b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+            Self::HalfBody => {
+                b"POST /api/assisted-install/v2/clusters HTTP/1.1\r\nHost: 127.0.0.1\r\n\
+                  Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"
+            }
+            // A record of 512 bytes with a ClientHello of 508.
+            Self::HalfHandshake => &[0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3],
+        }
+    }
+
+    fn next(self) -> &'static [u8] {
+        match self {
+            Self::Idle => b"",
+            Self::HalfHead => b"x",
+            Self::HalfBody => b" ",
+            Self::HalfHandshake => &[7],
+        }
+    }
+}
+
+impl fmt::Display for Attack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "idle connections",
+            Self::HalfHead => "half-sent heads",
+            Self::HalfBody => "half-sent bodies",
+            Self::HalfHandshake => "half-made handshakes",
+        })
+    }
+}
+
+/// Slow connections, kept slow by a thread until this value is dropped. One that the server cuts is opened again.
+#[derive(Debug)]
+pub(super) struct Crowd {
+    stop: Arc<AtomicBool>,
+    open: Arc<AtomicUsize>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Crowd {
+    /// Opens `connections` to `target` from `addresses` loopback addresses in turn.
+    ///
+    /// Errors: no connection at all can be made.
+    pub(super) fn gather(
+        target: SocketAddr,
+        connections: u32,
+        addresses: u32,
+        attack: Attack,
+    ) -> Result<Self> {
+        let mut members: Vec<_> = (0..connections)
+            .map(|number| Member::new(target, number % addresses, attack))
+            .collect();
+        let open = members
+            .iter_mut()
+            .filter_map(|member| member.join().ok())
+            .count();
+        if open == 0 {
+            bail!("no slow connection to {target} can be made");
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let open = Arc::new(AtomicUsize::new(open));
+        let (has_ended, count) = (Arc::clone(&stop), Arc::clone(&open));
+        let work = move || {
+            while !has_ended.load(Ordering::Relaxed) {
+                let held = members.iter_mut().filter_map(|member| member.send().ok());
+                count.store(held.count(), Ordering::Relaxed);
+                std::thread::sleep(PAUSE);
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("slow clients".to_owned())
+            .spawn(work)
+            .context("starting the slow clients")?;
+        Ok(Self {
+            stop,
+            open,
+            thread: Some(thread),
+        })
+    }
+
+    /// Connections that the server holds open at present.
+    pub(super) fn size(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// One slow client.
+struct Member {
+    target: SocketAddr,
+    source: SocketAddrV4,
+    attack: Attack,
+    stream: Option<TcpStream>,
+}
+
+impl Member {
+    fn new(target: SocketAddr, address: u32, attack: Attack) -> Self {
+        Self {
+            target,
+            source: SocketAddrV4::new(Ipv4Addr::from(FIRST + address), 0),
+            attack,
+            stream: None,
+        }
+    }
+
+    fn join(&mut self) -> Result<()> {
+        let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+        bind(&socket, &self.source)?;
+        connect(&socket, &self.target)?;
+        let mut stream = TcpStream::from(socket);
+        stream.set_nonblocking(true)?;
+        stream.write_all(self.attack.opening())?;
+        self.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Sends the next byte, over a new connection where the server has closed the old one.
+    fn send(&mut self) -> Result<()> {
+        let Some(stream) = &mut self.stream else {
+            return self.join();
+        };
+        let is_closed = matches!(stream.peek(&mut [0]), Ok(0));
+        match stream.write(self.attack.next()) {
+            Ok(_) if !is_closed => Ok(()),
+            // The server does not read: as slow as can be.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
+            Ok(_) | Err(_) => {
+                self.stream = None;
+                self.join()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn slow_clients_come_from_many_addresses_and_come_again() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let target = listener.local_addr().unwrap();
+        let crowd = Crowd::gather(target, 6, 3, Attack::HalfHead).unwrap();
+        let streams: Vec<_> = (0..6).map(|_| listener.accept().unwrap()).collect();
+        let mut addresses: Vec<_> = streams.iter().map(|(_, peer)| peer.ip()).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        assert_eq!(addresses.len(), 3);
+        assert!(!addresses.contains(&Ipv4Addr::LOCALHOST.into()));
+        let mut head = [0; 4];
+        (&streams[0].0).read_exact(&mut head).unwrap();
+        assert_eq!(&head, b"GET ");
+        drop(streams);
+        // Each is opened anew within the next rounds.
+        for _ in 0..6 {
+            listener.accept().unwrap();
+        }
+        assert!(crowd.size() > 0);
+    }
+}
