@@ -1,17 +1,40 @@
-//! `cargo xtask codegen`: what is made from `proto/` and checked in, so that no build needs a compiler of protocols.
+//! `cargo xtask codegen`: generated files that are checked in. Messages and descriptors of `proto/`, so that no build
+//! needs a compiler of protocols, and `docs/limits.md`, which `atoll`'s own tests compare with the programs.
 
 use std::fs;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context as _, Result};
 use prost::Message as _;
 use prost_types::FileDescriptorSet;
 
-use crate::cargo::root;
+use crate::cargo::{Profile, build, root};
+use crate::command::output;
 
 const PROTO: &str = "registry.proto";
 const MESSAGES: &str = "crates/catalog/src/api/messages.rs";
 const DESCRIPTORS: &str = "crates/catalog-server/src/grpc/descriptors.bin";
+
+/// Limits of every server; a test of `atoll` finds what is stale, since it has the programs.
+pub(crate) const LIMITS: &str = "docs/limits.md";
+/// The services of `atoll serve`.
+const SERVERS: [&str; 6] = [
+    "api-server",
+    "image-service",
+    "registry",
+    "catalog-server",
+    "webui",
+    "proxy",
+];
+const LIMITS_HEAD: &str = "\
+# Limits
+
+What a client may cost, and the answer beyond it, with default settings. `<server> settings --limits` prints the table \
+of a server with its own settings. `cargo xtask codegen` writes this file.
+
+A client address is the address of the connection, or what a trusted proxy says (`TRUSTED_PROXIES`); IPv6 addresses \
+count by /64.
+";
 
 /// A file and what has to be in it.
 struct Generated {
@@ -21,14 +44,33 @@ struct Generated {
 
 /// Writes everything.
 pub(crate) fn run() -> Result<ExitCode> {
-    for Generated { path, content } in generate()? {
+    let limits = Generated {
+        path: LIMITS,
+        content: limits()?.into_bytes(),
+    };
+    for Generated { path, content } in generate()?.into_iter().chain([limits]) {
         fs::write(root().join(path), content).with_context(|| format!("writing {path}"))?;
         println!("{path}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Files that hold something else than [`run`] would write.
+/// The limits of every server with its default settings, as the servers themselves print them.
+fn limits() -> Result<String> {
+    let programs = build(&["atoll"], Profile::Dev)?;
+    let mut text = LIMITS_HEAD.to_owned();
+    for server in SERVERS {
+        let mut command = Command::new(programs.join("atoll"));
+        // Nothing of the caller's environment is a setting.
+        command.env_clear();
+        let table = output(command.args(["serve", server, "settings", "--limits"]))?;
+        let table = String::from_utf8(table).context("a table of limits is no text")?;
+        text.extend(["\n## ", server, "\n\n", &table]);
+    }
+    Ok(text)
+}
+
+/// Files of `proto/` that hold something else than [`run`] would write.
 pub(crate) fn stale() -> Result<Vec<String>> {
     let is_stale = |one: &Generated| {
         let found = fs::read(root().join(one.path));

@@ -17,7 +17,7 @@ pub(crate) enum Task {
     Test(test::Arguments),
     /// The house's own rules
     Tidy,
-    /// Writes anew what is generated and checked in: messages and descriptors of `proto/`
+    /// Writes the generated files that are checked in: messages and descriptors of `proto/`, `docs/limits.md`
     Codegen,
     /// Which operations of the API are there
     ApiCoverage,

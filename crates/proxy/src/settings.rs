@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::Problem;
@@ -43,6 +44,10 @@ impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
         let forwarded = self.forwards.iter().map(|entry| self.listen_on(entry.port));
         std::iter::once(self.status()).chain(forwarded).collect()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        service::forward::limits()
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -13,6 +13,7 @@ pub mod forward;
 pub mod health;
 mod http_client;
 pub mod layers;
+pub mod limits;
 pub mod logs;
 pub mod metrics;
 pub mod page;

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use tokio_util::sync::CancellationToken;
 
 use crate::http_client::own_client;
+use crate::limits::{self, Limit};
 use crate::server::Listen;
 use crate::settings::{FromValues, Problem, Problems, Values};
 use crate::{Error, logs, shutdown};
@@ -26,6 +27,11 @@ pub trait ServerSettings: FromValues {
 
     /// What is wrong although each variable parses: combinations, files that must exist.
     fn problems(&self) -> Vec<Problem> {
+        Vec::new()
+    }
+
+    /// The server's own bounds of what a client may cost; those of every server are known.
+    fn limits(&self) -> Vec<Limit> {
         Vec::new()
     }
 
@@ -82,7 +88,11 @@ enum Verb {
         file: Option<PathBuf>,
     },
     /// Print every setting with its default and meaning
-    Settings,
+    Settings {
+        /// Print every limit as the settings make it: value, scope, and the answer beyond it
+        #[arg(long)]
+        limits: bool,
+    },
     /// Ask the running server whether it works
     Health {
         /// Ask whether it can do its job, its neighbours included
@@ -123,7 +133,13 @@ where
     F: FnOnce(S, CancellationToken) -> Fut,
     Fut: Future<Output = Result<(), Error>>,
 {
-    if let Some(Verb::Settings) = arguments.verb {
+    if let Some(Verb::Settings { limits: true }) = arguments.verb {
+        return match read::<S>(arguments) {
+            Ok(read) => say(&limits::table(&read.settings)),
+            Err(problems) => fail(&format!("{name}: {problems}"), EXIT_SETTINGS),
+        };
+    }
+    if let Some(Verb::Settings { .. }) = arguments.verb {
         return say(&crate::settings::reference::<S>());
     }
     let Loaded {
@@ -172,6 +188,29 @@ struct Loaded<S> {
 }
 
 fn load<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems> {
+    let (loaded, mut problems) = parse::<S>(arguments)?;
+    for problem in loaded.settings.problems() {
+        // A variable that does not parse has said so already.
+        if problems
+            .0
+            .iter()
+            .all(|told| told.variable != problem.variable)
+        {
+            problems.0.push(problem);
+        }
+    }
+    problems.none()?;
+    Ok(loaded)
+}
+
+/// The settings, though a combination of them may be of no use: enough to say what they mean.
+fn read<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems> {
+    let (loaded, problems) = parse::<S>(arguments)?;
+    problems.none()?;
+    Ok(loaded)
+}
+
+fn parse<S: ServerSettings>(arguments: &Arguments) -> Result<(Loaded<S>, Problems), Problems> {
     let file = match &arguments.verb {
         Some(Verb::Serve { file: Some(file) }) => Some(file),
         _ => arguments.config.as_ref(),
@@ -195,24 +234,12 @@ fn load<S: ServerSettings>(arguments: &Arguments) -> Result<Loaded<S>, Problems>
     S::prepare(&mut values, &mut problems, &mut remarks);
     let common = Common::read(&values, &mut problems);
     let settings = S::read(&values, &mut problems);
-    for problem in settings.problems() {
-        // A variable that does not parse has said so already.
-        if problems
-            .0
-            .iter()
-            .all(|told| told.variable != problem.variable)
-        {
-            problems.0.push(problem);
-        }
-    }
-    if !problems.0.is_empty() {
-        return Err(problems);
-    }
-    Ok(Loaded {
+    let loaded = Loaded {
         common,
         settings,
         remarks,
-    })
+    };
+    Ok((loaded, problems))
 }
 
 async fn serve<S, F, Fut>(supervised: bool, settings: S, run: F) -> Result<(), Error>

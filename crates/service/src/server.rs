@@ -11,6 +11,7 @@ use hyper_util::server::conn::auto::Builder;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::limits::{Bound, Limit};
 use crate::prompt::PromptAcceptor;
 use crate::sendfile::{self, WireAcceptor};
 use crate::{Error, tls};
@@ -28,6 +29,25 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_BUFFER: usize = 64 * 1024;
 /// How long open requests may take to finish: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The limits of every server.
+pub(crate) fn limits() -> Vec<Limit> {
+    let closed = "connection closed";
+    vec![
+        Limit::fixed(
+            "time for a request head",
+            Bound::Time(HEADER_TIMEOUT),
+            "request",
+            closed,
+        ),
+        Limit::fixed(
+            "request head",
+            Bound::Bytes(MAX_BUFFER as u64),
+            "request",
+            "431, or connection closed",
+        ),
+    ]
+}
 
 /// An address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,6 +291,7 @@ mod tests {
         answer
     }
 
+    // limit: time for a request head
     #[tokio::test]
     async fn clients_that_drip_are_cut_off_and_others_do_not_notice() {
         // Both ends are here, and many machines begin with a limit of 1024.
@@ -305,6 +326,7 @@ mod tests {
         running.wait().await.unwrap();
     }
 
+    // limit: request head
     #[tokio::test]
     async fn a_head_is_no_place_to_store_things() {
         let (running, _) = running().await;

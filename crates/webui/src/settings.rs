@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use service::forward::Upstream;
+use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{Problem, shown};
@@ -56,6 +57,10 @@ impl ServerSettings for Settings {
         [self.webui_port, self.webui_static_port]
             .map(|port| Listen::new(SocketAddr::new(self.listen_address, port), None))
             .into()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        service::forward::limits()
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the house's rules that a compiler does not know, one row each.
 
 mod crates;
+mod limits;
 mod source;
 mod text;
 
@@ -77,6 +78,11 @@ static RULES: &[Rule] = &[
         name: "allow",
         claim: "lints are expected with a reason, never allowed",
         check: text::bare_allow,
+    },
+    Rule {
+        name: "limits",
+        claim: "each limit of docs/limits.md has a test that names it",
+        check: limits::tested,
     },
     Rule {
         name: "generated",

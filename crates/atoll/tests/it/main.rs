@@ -9,6 +9,7 @@ mod content;
 #[path = "../../../mirror/tests/it/faulty.rs"]
 mod faulty;
 mod installation;
+mod limits;
 mod mirror;
 mod mirror_archive;
 mod mirror_codes;

@@ -12,11 +12,22 @@ use super::check;
 use super::metrics::Metrics;
 use super::replica::{Condition, Rank, Replica};
 use super::upstream::Upstream;
+use crate::limits::{Bound, Limit};
 
 /// Units: requests and tunnels at a time per upstream, each a connection or two. More are refused with 503.
 const MAX_IN_FLIGHT: usize = 4000;
 /// How long the first requests wait until the name has been looked up once.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The limits of servers that forward.
+pub fn limits() -> Vec<Limit> {
+    vec![Limit::fixed(
+        "forwarded requests and tunnels at a time",
+        Bound::Count(MAX_IN_FLIGHT as u64, "requests"),
+        "upstream",
+        "503 with Retry-After",
+    )]
+}
 
 /// Forwards requests to the replicas of one upstream.
 #[derive(Clone)]

@@ -17,6 +17,6 @@ mod serve;
 mod socket;
 mod upstream;
 
-pub use inner::Forward;
+pub use inner::{Forward, limits};
 pub use serve::{keep, pass};
 pub use upstream::{NotAnOrigin, Upstream};

@@ -41,11 +41,8 @@ pub trait FromValues: Sized {
     fn from_values(values: &Values) -> Result<Self, Problems> {
         let mut problems = Problems::default();
         let settings = Self::read(values, &mut problems);
-        if problems.0.is_empty() {
-            Ok(settings)
-        } else {
-            Err(problems)
-        }
+        problems.none()?;
+        Ok(settings)
     }
 }
 
@@ -65,10 +62,15 @@ pub fn reference<S: FromValues>() -> String {
             default,
             meaning.join(" "),
         ];
-        let row = row.map(|cell| cell.replace('|', "\\|"));
-        table.extend(["| ", &row.join(" | "), " |\n"]);
+        table += &markdown_row(row);
     }
     table
+}
+
+/// A line of a table in Markdown.
+pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
+    format!("| {} |\n", cells.join(" | "))
 }
 
 /// Declares a server's settings: a struct with public fields, each read from the variable of its upper-case
