@@ -97,7 +97,7 @@ impl Access {
     pub(crate) fn demand_everything(&self) -> Result<(), RegistryError> {
         self.refuse_unless(match &self.rights {
             Rights::Policy(_) => self.allows_everywhere(Action::Delete),
-            Rights::Token(grants) => grants.allow_catalog(),
+            Rights::Token(grants) => grants.allow_maintenance(),
         })
     }
 

@@ -1,41 +1,48 @@
-//! Failed logins make the next ones wait.
+//! The budget of failed logins: beyond it, logins wait.
 //!
-//! Only logins that have to be checked wait. A password that is remembered as right passes at once, so that nobody
-//! who works is held up by somebody else behind the same address.
+//! Each user at each network has a budget; only what a user spends of it counts for the network, so that one client
+//! with an old password, however long it tries, does not spend the budget of the others behind its address. Users who
+//! have logged in from there before do not depend on the network's budget at all.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use moka::ops::compute::Op;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
-/// Failures of one user from one address before the next has to wait.
-const FREE_FOR_LOGIN: u32 = 5;
-/// Failures of all users from one address before: many people may share one, and one robot with an old password
-/// must not spend what is for all.
-const FREE_FOR_ADDRESS: u32 = 50;
+/// Failures of one user at one network before the next login has to wait.
+pub(super) const FREE_FOR_LOGIN: u32 = 5;
+/// Failures of all users of one network before logins of strangers there have to wait.
+pub(super) const FREE_FOR_NETWORK: u32 = 50;
 /// Doubled by each further failure.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_mins(5);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// Failures are forgotten when none has followed for this long.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(15);
-/// Addresses, and pairs of address and user, that are remembered at one time: about 1 MiB each.
-const LIMIT: u64 = 8192;
+/// How long a user counts as established without logging in again.
+const ESTABLISHED_IDLE: Duration = Duration::from_hours(7 * 24);
+/// Networks, and pairs of network and user, that are remembered at one time: about 1 MiB each.
+pub(super) const RECORDS_LIMIT: u64 = 8192;
 
 /// What is known about failed logins.
 #[derive(Debug)]
 pub(super) struct Backoff {
-    addresses: Failures<IpAddr>,
-    logins: Failures<(IpAddr, u64)>,
+    networks: Failures<IpAddr>,
+    logins: Failures<LoginKey>,
+    /// Who has logged in, and from where.
+    established: Cache<LoginKey, ()>,
     /// Users are kept as keyed hashes, since names may be long and anything.
     hasher: RandomState,
 }
 
+type LoginKey = (IpAddr, u64);
+
 /// Where a login comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Source {
-    network: IpAddr,
+    pub(super) network: IpAddr,
     user: u64,
 }
 
@@ -55,8 +62,13 @@ struct Record {
 impl Backoff {
     pub(super) fn new() -> Self {
         Self {
-            addresses: Failures::new(FREE_FOR_ADDRESS),
+            networks: Failures::new(FREE_FOR_NETWORK),
             logins: Failures::new(FREE_FOR_LOGIN),
+            established: Cache::builder()
+                .max_capacity(RECORDS_LIMIT)
+                .time_to_idle(ESTABLISHED_IDLE)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
             hasher: RandomState::new(),
         }
     }
@@ -68,28 +80,40 @@ impl Backoff {
         }
     }
 
+    /// Whether the user has logged in from there before.
+    pub(super) fn is_established(&self, source: Source) -> bool {
+        self.established.get(&source.login()).is_some()
+    }
+
     /// How long a login from there has to wait at `now`; nothing: it may be checked.
     pub(super) fn wait(&self, source: Source, now: Instant) -> Option<Duration> {
-        let address = self.addresses.wait(&source.network, now);
         let login = self.logins.wait(&source.login(), now);
-        address.max(login)
+        if self.is_established(source) {
+            return login;
+        }
+        login.max(self.networks.wait(&source.network, now))
     }
 
     /// Whether waiting begins with this failure.
     pub(super) fn failed(&self, source: Source, now: Instant) -> bool {
-        let address = self.addresses.add(source.network, now);
-        let login = self.logins.add(source.login(), now);
-        address || login
+        let count = self.logins.add(source.login(), now);
+        let is_network_charged = count <= FREE_FOR_LOGIN && !self.is_established(source);
+        let network = is_network_charged && {
+            let count = self.networks.add(source.network, now);
+            count == FREE_FOR_NETWORK
+        };
+        network || count == FREE_FOR_LOGIN
     }
 
-    /// A right password forgives its user's failures, not the address's: a guesser may have an account too.
+    /// A right password forgives its user's failures, not the network's: a guesser may have an account too.
     pub(super) fn succeeded(&self, source: Source) {
         self.logins.records.invalidate(&source.login());
+        self.established.insert(source.login(), ());
     }
 }
 
 impl Source {
-    fn login(&self) -> (IpAddr, u64) {
+    fn login(&self) -> LoginKey {
         (self.network, self.user)
     }
 }
@@ -97,8 +121,9 @@ impl Source {
 impl<K: Hash + Eq + Send + Sync + 'static> Failures<K> {
     fn new(free: u32) -> Self {
         let records = Cache::builder()
-            .max_capacity(LIMIT)
+            .max_capacity(RECORDS_LIMIT)
             .time_to_live(FORGOTTEN_AFTER)
+            .eviction_policy(EvictionPolicy::lru())
             .build();
         Self { free, records }
     }
@@ -110,7 +135,8 @@ impl<K: Hash + Eq + Send + Sync + 'static> Failures<K> {
             .filter(|wait| !wait.is_zero())
     }
 
-    fn add(&self, key: K, now: Instant) -> bool {
+    /// The number of failures with this one.
+    fn add(&self, key: K, now: Instant) -> u32 {
         let mut count = 1;
         self.records.entry(key).and_compute_with(|record| {
             count = record
@@ -119,7 +145,7 @@ impl<K: Hash + Eq + Send + Sync + 'static> Failures<K> {
             let until = now + wait_after(count, self.free);
             Op::Put(Record { count, until })
         });
-        count == self.free
+        count
     }
 }
 
@@ -134,7 +160,7 @@ fn wait_after(count: u32, free: u32) -> Duration {
 }
 
 /// What one guesser has at hand: an address, of IPv6 a network of 64 bits.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let bits = u128::from(address) >> 64 << 64;
@@ -206,11 +232,11 @@ mod tests {
     fn who_tries_many_users_is_slowed_too() {
         let (backoff, now) = (Backoff::new(), Instant::now());
         let guesser = address("10.0.0.1");
-        for n in 0..FREE_FOR_ADDRESS {
+        for n in 0..FREE_FOR_NETWORK {
             let source = backoff.source(guesser, &format!("user{n}"));
             assert_eq!(backoff.wait(source, now), None);
-            backoff.failed(source, now);
-            backoff.succeeded(source);
+            let begins = backoff.failed(source, now);
+            assert_eq!(begins, n + 1 == FREE_FOR_NETWORK);
         }
         assert!(backoff.wait(backoff.source(guesser, "x"), now).is_some());
         let neighbour = backoff.source(address("10.0.0.2"), "x");
@@ -218,14 +244,51 @@ mod tests {
     }
 
     #[test]
+    fn an_old_password_does_not_spend_what_is_for_its_neighbours() {
+        let (backoff, mut now) = (Backoff::new(), Instant::now());
+        let shared = address("10.0.0.1");
+        let noisy = backoff.source(shared, "robot");
+        for _ in 0..10 * FREE_FOR_NETWORK {
+            now += backoff.wait(noisy, now).unwrap_or_default();
+            backoff.failed(noisy, now);
+        }
+        assert!(backoff.wait(noisy, now).is_some());
+        let stranger = backoff.source(shared, "stranger");
+        assert_eq!(backoff.wait(stranger, now), None);
+    }
+
+    #[test]
+    fn who_has_logged_in_before_has_a_budget_of_its_own() {
+        let (backoff, now) = (Backoff::new(), Instant::now());
+        let shared = address("10.0.0.1");
+        let good = backoff.source(shared, "good");
+        backoff.succeeded(good);
+        for n in 0..2 * FREE_FOR_NETWORK {
+            backoff.failed(backoff.source(shared, &format!("user{n}")), now);
+        }
+        assert!(backoff.wait(backoff.source(shared, "new"), now).is_some());
+        for _ in 0..FREE_FOR_LOGIN {
+            assert_eq!(backoff.wait(good, now), None);
+            backoff.failed(good, now);
+        }
+        assert!(backoff.wait(good, now).is_some(), "its own");
+    }
+
+    #[test]
     fn memory_is_bounded() {
         let (backoff, now) = (Backoff::new(), Instant::now());
-        for n in 0..u32::try_from(LIMIT).unwrap() * 2 {
+        for n in 0..u32::try_from(RECORDS_LIMIT).unwrap() * 2 {
             let address = std::net::Ipv4Addr::from(n).into();
             backoff.failed(backoff.source(address, "u"), now);
+            backoff.succeeded(backoff.source(address, "v"));
         }
-        for records in [backoff.addresses.count(), backoff.logins.count()] {
-            assert!(records <= LIMIT, "{records}");
+        backoff.established.run_pending_tasks();
+        for records in [
+            backoff.networks.count(),
+            backoff.logins.count(),
+            backoff.established.entry_count(),
+        ] {
+            assert!(records <= RECORDS_LIMIT, "{records}");
         }
     }
 

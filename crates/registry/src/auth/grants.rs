@@ -19,18 +19,24 @@ struct Grant {
 }
 
 impl Grants {
+    /// Actions are exact: `push` does not imply `pull`, so clients ask for `pull,push`.
     pub(super) fn allow(&self, repository: &str, action: Action) -> bool {
-        let names: &[&str] = match action {
-            Action::Pull => &["pull", "push", "*"],
-            Action::Push => &["push", "*"],
-            Action::Delete => &["delete", "*"],
+        let name = match action {
+            Action::Pull => "pull",
+            Action::Push => "push",
+            Action::Delete => "delete",
         };
-        self.has("repository", repository, names)
+        self.has("repository", repository, &[name, "*"])
     }
 
-    /// Whether all repositories may be listed, and their content looked after.
+    /// Whether all repositories may be listed: `registry:catalog:*`.
     pub(super) fn allow_catalog(&self) -> bool {
         self.has("registry", "catalog", &["*"])
+    }
+
+    /// Whether garbage collection, scrubs and the usage of quotas are allowed: `registry:maintenance:*`.
+    pub(super) fn allow_maintenance(&self) -> bool {
+        self.has("registry", "maintenance", &["*"])
     }
 
     fn has(&self, kind: &str, name: &str, actions: &[&str]) -> bool {
@@ -55,6 +61,7 @@ mod tests {
             r#"[{"type": "repository", "name": "a", "actions": ["pull"]},
                 {"type": "repository", "name": "a/b", "class": "image", "actions": ["push", "pull"]},
                 {"type": "repository", "name": "c", "actions": ["delete"]},
+                {"type": "repository", "name": "push", "actions": ["push"]},
                 {"type": "repository", "name": "all", "actions": ["*"]},
                 {"type": "repository", "name": "none"},
                 {"type": "repository(plugin)", "name": "d", "actions": ["pull"]}]"#,
@@ -67,13 +74,17 @@ mod tests {
         assert_eq!(allowed("a/b"), [true, true, false]);
         assert_eq!(allowed("c"), [false, false, true]);
         assert_eq!(allowed("all"), [true, true, true]);
+        assert_eq!(allowed("push"), [false, true, false]);
         for name in ["none", "d", "a/c", ""] {
             assert_eq!(allowed(name), [false; 3], "{name}");
         }
         assert!(!grants.allow_catalog());
         let catalog = r#"[{"type": "registry", "name": "catalog", "actions": ["*"]}]"#;
         let catalog: Grants = serde_json::from_str(catalog).unwrap();
-        assert!(catalog.allow_catalog());
+        assert!(catalog.allow_catalog() && !catalog.allow_maintenance());
+        let all = r#"[{"type": "registry", "name": "maintenance", "actions": ["*"]}]"#;
+        let all: Grants = serde_json::from_str(all).unwrap();
+        assert!(all.allow_maintenance() && !all.allow_catalog());
         assert!(!catalog.allow("a", Action::Pull));
     }
 }

@@ -5,6 +5,7 @@
 
 mod access;
 mod backoff;
+mod checks;
 mod credentials;
 mod gate;
 mod grants;

@@ -4,25 +4,30 @@
 //! same time, so that nobody learns which names exist.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use rand::RngCore as _;
+use ring::hmac;
 use sha2::{Digest as _, Sha256};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::checks::Slot;
 use super::credentials::Login;
 use crate::htpasswd;
 use crate::watched::{BoxError, Watched};
 
-/// Remembered passwords.
-const REMEMBERED_LIMIT: u64 = 1024;
+/// Remembered passwords, each of one user at one network: about 2 MiB.
+pub(super) const REMEMBERED_LIMIT: u64 = 8192;
 /// How long a right password is remembered without use.
 pub(super) const REMEMBERED_IDLE: Duration = Duration::from_mins(10);
+/// How long a token counts: less than its password is remembered.
+pub(super) const TOKEN_LIFETIME: Duration = Duration::from_mins(5);
 /// What unknown users are checked against when the file has no user: cost 10, of a text nobody knows.
 const NOBODY: &str = "$2b$10$CwTycUXWue0Thq9StjUM0uJ8nzFkH1lP6p4Yf4b4h1mZ3E4xN5u3K";
 
@@ -32,13 +37,19 @@ pub(super) struct Passwords {
     users: Watched<Users>,
     remembered: Cache<Mark, Arc<Known>>,
     key: [u8; 32],
-    /// Checks at one time, so that guessing does not take the whole machine.
-    checks: Arc<Semaphore>,
+    /// Signs tokens.
+    token_key: hmac::Key,
+    /// The ends of tokens are counted from here: the machine's date may be changed.
+    started: Instant,
 }
 
-/// Keyed hash of user, password and stored hash: a changed file makes it worthless by itself. Nobody can guess it,
-/// so it is also the token that stands for the password.
-type Mark = [u8; 32];
+/// Keyed hash of network, user, password and stored hash: a changed file makes it worthless by itself. It names the
+/// network, so that a remembered password can be guessed without delay only from where its user logged in.
+type Mark = [u8; MARK_BYTES];
+
+const MARK_BYTES: usize = 32;
+/// Of a token: mark, then the end in seconds since the start, big-endian, then the signature of both.
+const SIGNED_BYTES: usize = MARK_BYTES + size_of::<u64>();
 
 /// A user whose password was right.
 #[derive(Debug)]
@@ -75,9 +86,9 @@ impl Passwords {
     ///
     /// Errors: the file cannot be read; a line is no `user:hash`.
     pub(super) async fn open(path: &Path) -> Result<Self, BoxError> {
-        let mut key = [0; 32];
+        let (mut key, mut token_key) = ([0; 32], [0; 32]);
         rand::rng().fill_bytes(&mut key);
-        let checks = std::thread::available_parallelism().map_or(1, usize::from);
+        rand::rng().fill_bytes(&mut token_key);
         let users = if path.exists() {
             Watched::open(path, Users::parse).await?
         } else {
@@ -90,19 +101,21 @@ impl Passwords {
             remembered: Cache::builder()
                 .max_capacity(REMEMBERED_LIMIT)
                 .time_to_idle(REMEMBERED_IDLE)
+                .eviction_policy(EvictionPolicy::lru())
                 .build(),
             key,
-            checks: Arc::new(Semaphore::new(checks)),
+            token_key: hmac::Key::new(hmac::HMAC_SHA256, &token_key),
+            started: Instant::now(),
         })
     }
 
-    pub(super) async fn claim(&self, login: Login) -> Claim {
+    pub(super) async fn claim(&self, login: Login, network: IpAddr) -> Claim {
         let users = self.users.get().await;
         let (hash, is_known) = match users.hashes.get(&login.user) {
             Some(hash) => (hash.clone(), true),
             None => (users.nobody.clone(), false),
         };
-        let mark = self.mark(&login, &hash);
+        let mark = self.mark(&login, network, &hash);
         Claim {
             login,
             hash,
@@ -123,14 +136,8 @@ impl Passwords {
         })
     }
 
-    /// The right to check one password. It is kept until the check has ended, though the client be gone.
-    pub(super) async fn turn(&self) -> OwnedSemaphorePermit {
-        let turn = self.checks.clone().acquire_owned().await;
-        turn.expect("the semaphore is never closed")
-    }
-
-    /// Checks the password, at a price.
-    pub(super) async fn verify(&self, claim: Claim, turn: OwnedSemaphorePermit) -> Option<User> {
+    /// Checks the password, at a price. `slot` is kept until the check has ended, also when the client disconnects.
+    pub(super) async fn verify(&self, claim: Claim, slot: Slot) -> Option<User> {
         let Claim {
             login: Login { user, password },
             hash,
@@ -138,7 +145,7 @@ impl Passwords {
             mark,
         } = claim;
         let check = move || {
-            let _turn = turn;
+            let _slot = slot;
             let is_right = htpasswd::is_password(&password)
                 & bcrypt::verify(&password, &hash).unwrap_or(false);
             (is_right, hash)
@@ -156,22 +163,47 @@ impl Passwords {
         Some(User { name, mark })
     }
 
-    /// The user to whom `token` was given, as long as the password is remembered and still the user's.
-    pub(super) async fn by_token(&self, token: &str) -> Option<User> {
-        let mark: Mark = URL_SAFE_NO_PAD.decode(token).ok()?.try_into().ok()?;
-        let known = self.remembered.get(&mark)?;
+    /// What stands for the password of `user` until [`TOKEN_LIFETIME`] has passed.
+    pub(super) fn token(&self, user: &User, now: Instant) -> String {
+        let end = self.seconds(now + TOKEN_LIFETIME);
+        let mut token = Vec::with_capacity(2 * SIGNED_BYTES);
+        token.extend_from_slice(&user.mark);
+        token.extend_from_slice(&end.to_be_bytes());
+        let signature = hmac::sign(&self.token_key, &token);
+        token.extend_from_slice(signature.as_ref());
+        URL_SAFE_NO_PAD.encode(token)
+    }
+
+    /// The user to whom `token` was given: until it ends, and as long as its password is the user's. Use does not
+    /// prolong it.
+    pub(super) async fn by_token(&self, token: &str, now: Instant) -> Option<User> {
+        let token = URL_SAFE_NO_PAD.decode(token).ok()?;
+        let (signed, signature) = token.split_at_checked(SIGNED_BYTES)?;
+        hmac::verify(&self.token_key, signed, signature).ok()?;
+        let (mark, end) = signed.split_first_chunk::<MARK_BYTES>()?;
+        let end = u64::from_be_bytes(end.try_into().ok()?);
+        if self.seconds(now) >= end {
+            return None;
+        }
+        let known = self.remembered.get(mark)?;
         let users = self.users.get().await;
         let is_current = users.hashes.get(&*known.user) == Some(&known.hash);
         is_current.then(|| User {
             name: known.user.clone(),
-            mark,
+            mark: *mark,
         })
     }
 
-    fn mark(&self, login: &Login, hash: &str) -> Mark {
+    /// Whole seconds since the start.
+    fn seconds(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.started).as_secs()
+    }
+
+    fn mark(&self, login: &Login, network: IpAddr, hash: &str) -> Mark {
         let mut hasher = Sha256::new();
         hasher.update(self.key);
-        for part in [&login.user, &login.password, hash] {
+        let network = network.to_string();
+        for part in [&network, &login.user, &login.password, hash] {
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
@@ -182,13 +214,6 @@ impl Passwords {
 impl Claim {
     pub(super) fn user(&self) -> &str {
         &self.login.user
-    }
-}
-
-impl User {
-    /// What stands for the password until it is forgotten.
-    pub(super) fn token(&self) -> String {
-        URL_SAFE_NO_PAD.encode(self.mark)
     }
 }
 
@@ -220,7 +245,12 @@ fn cost(hash: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+    use crate::auth::checks::Checks;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     /// Cost 4, the cheapest there is.
     fn entry(user: &str, password: &str) -> String {
@@ -236,13 +266,13 @@ mod tests {
 
     async fn claim(passwords: &Passwords, user: &str, password: &str) -> Claim {
         let (user, password) = (user.to_owned(), password.to_owned());
-        passwords.claim(Login { user, password }).await
+        passwords.claim(Login { user, password }, HERE).await
     }
 
     async fn verify(passwords: &Passwords, user: &str, password: &str) -> Option<User> {
-        let turn = passwords.turn().await;
+        let slot = Checks::new().slot(HERE, false).await.unwrap();
         let claim = claim(passwords, user, password).await;
-        passwords.verify(claim, turn).await
+        passwords.verify(claim, slot).await
     }
 
     impl Passwords {
@@ -299,8 +329,10 @@ mod tests {
     #[tokio::test]
     async fn a_changed_file_makes_passwords_and_tokens_worthless() {
         let (dir, passwords) = passwords(&entry("u", "old")).await;
-        let token = verify(&passwords, "u", "old").await.unwrap().token();
-        assert_eq!(&*passwords.by_token(&token).await.unwrap().name, "u");
+        let now = Instant::now();
+        let user = verify(&passwords, "u", "old").await.unwrap();
+        let token = passwords.token(&user, now);
+        assert_eq!(&*passwords.by_token(&token, now).await.unwrap().name, "u");
         for wrong in [
             "",
             "x",
@@ -308,11 +340,11 @@ mod tests {
             &format!("{token}A"),
             &"A".repeat(token.len()),
         ] {
-            assert!(passwords.by_token(wrong).await.is_none(), "{wrong:?}");
+            assert!(passwords.by_token(wrong, now).await.is_none(), "{wrong:?}");
         }
         let path = dir.path().join("htpasswd");
         std::fs::write(&path, format!("# changed\n{}", entry("u", "new"))).unwrap();
-        assert!(passwords.by_token(&token).await.is_none());
+        assert!(passwords.by_token(&token, now).await.is_none());
         assert!(
             passwords
                 .recall(&claim(&passwords, "u", "old").await)
@@ -322,6 +354,42 @@ mod tests {
         assert!(verify(&passwords, "u", "new").await.is_some());
         std::fs::write(&path, "garbage").unwrap();
         assert!(verify(&passwords, "u", "new").await.is_some());
+    }
+
+    #[tokio::test]
+    async fn tokens_end_when_they_say_however_often_they_are_used() {
+        let (_dir, passwords) = passwords(&entry("u", "p")).await;
+        let user = verify(&passwords, "u", "p").await.unwrap();
+        let given = passwords.started;
+        let token = passwords.token(&user, given);
+        for second in [0, 100, 200, TOKEN_LIFETIME.as_secs() - 1] {
+            let now = given + Duration::from_secs(second);
+            assert!(passwords.by_token(&token, now).await.is_some(), "{second}");
+        }
+        let end = given + TOKEN_LIFETIME;
+        assert!(passwords.by_token(&token, end).await.is_none());
+        let mut later = URL_SAFE_NO_PAD.decode(&token).unwrap();
+        later[SIGNED_BYTES - 1] += 1;
+        let forged = URL_SAFE_NO_PAD.encode(later);
+        assert!(passwords.by_token(&forged, given).await.is_none());
+        assert!(
+            passwords
+                .by_token(&passwords.token(&user, end), end)
+                .await
+                .is_some()
+        );
+    }
+
+    #[tokio::test]
+    async fn a_remembered_password_is_unknown_elsewhere() {
+        let (_dir, passwords) = passwords(&entry("u", "p")).await;
+        verify(&passwords, "u", "p").await.unwrap();
+        let login = Login {
+            user: "u".to_owned(),
+            password: "p".to_owned(),
+        };
+        let elsewhere = passwords.claim(login, Ipv4Addr::new(10, 0, 0, 1).into());
+        assert!(passwords.recall(&elsewhere.await).is_none());
     }
 
     #[tokio::test]

@@ -10,9 +10,10 @@ use metrics::Counter;
 use service::Error;
 
 use super::access::Access;
-use super::backoff::Backoff;
+use super::backoff::{self, Backoff};
+use super::checks::Checks;
 use super::credentials::{Credentials, Login};
-use super::passwords::{Passwords, User};
+use super::passwords::{Passwords, TOKEN_LIFETIME, User};
 use super::policy::Policy;
 use crate::Settings;
 use crate::http::RegistryError;
@@ -21,8 +22,10 @@ use crate::watched::Watched;
 
 /// The token of whoever has not logged in.
 const ANONYMOUS: &str = "anonymous";
-/// Units: seconds. How long clients use a token: less than a password is remembered.
-pub(crate) const TOKEN_LIFETIME_S: u64 = 300;
+/// Units: seconds. How long a token counts.
+pub(crate) const TOKEN_LIFETIME_S: u64 = TOKEN_LIFETIME.as_secs();
+/// How long clients are asked to wait while too many passwords wait to be checked.
+const CHECKS_FULL_WAIT: Duration = Duration::from_secs(1);
 
 /// Knows who may come in. Clones share what is remembered.
 #[derive(Debug, Clone)]
@@ -33,6 +36,7 @@ struct Inner {
     passwords: Passwords,
     policy: Rules,
     backoff: Backoff,
+    checks: Checks,
     basic: HeaderValue,
     /// Passwords that were shown, and those that were remembered.
     logins: (Counter, Counter),
@@ -76,6 +80,7 @@ impl Users {
             passwords,
             policy,
             backoff: Backoff::new(),
+            checks: Checks::new(),
             basic,
             logins: observe::count_logins(),
         }))))
@@ -105,7 +110,7 @@ impl Users {
             Credentials::Bearer(token) => Some(
                 self.0
                     .passwords
-                    .by_token(&token)
+                    .by_token(&token, Instant::now())
                     .await
                     .ok_or_else(RegistryError::unauthorized)?,
             ),
@@ -130,16 +135,22 @@ impl Users {
     ) -> Result<String, RegistryError> {
         match credentials {
             Credentials::None if self.lets_in_anonymous().await => Ok(ANONYMOUS.to_owned()),
-            Credentials::Basic(login) => Ok(self.log_in(login, address).await?.token()),
+            Credentials::Basic(login) => {
+                let user = self.log_in(login, address).await?;
+                Ok(self.0.passwords.token(&user, Instant::now()))
+            }
             _ => Err(RegistryError::unauthorized()),
         }
     }
 
     async fn log_in(&self, login: Login, address: IpAddr) -> Result<User, RegistryError> {
         let Inner {
-            passwords, backoff, ..
+            passwords,
+            backoff,
+            checks,
+            ..
         } = &*self.0;
-        let claim = passwords.claim(login).await;
+        let claim = passwords.claim(login, backoff::network(address)).await;
         let (shown, remembered) = &self.0.logins;
         shown.increment(1);
         if let Some(user) = passwords.recall(&claim) {
@@ -147,27 +158,29 @@ impl Users {
             return Ok(user);
         }
         let source = backoff.source(address, claim.user());
+        let throttled = |wait| {
+            observe::auth_failed("throttled");
+            RegistryError::too_many_requests(whole_seconds(wait))
+        };
         let may_check = || match backoff.wait(source, Instant::now()) {
-            Some(wait) => {
-                observe::auth_failed("throttled");
-                Err(RegistryError::too_many_requests(whole_seconds(wait)))
-            }
+            Some(wait) => Err(throttled(wait)),
             None => Ok(()),
         };
         may_check()?;
-        let turn = passwords.turn().await;
+        let slot = checks.slot(source.network, backoff.is_established(source));
+        let slot = slot.await.ok_or_else(|| throttled(CHECKS_FULL_WAIT))?;
         // Others may have sent the same meanwhile: a client pushes several blobs at once.
         if let Some(user) = passwords.recall(&claim) {
             return Ok(user);
         }
         may_check()?;
-        if let Some(user) = passwords.verify(claim, turn).await {
+        if let Some(user) = passwords.verify(claim, slot).await {
             backoff.succeeded(source);
             return Ok(user);
         }
         observe::auth_failed("wrong");
         if backoff.failed(source, Instant::now()) {
-            tracing::warn!(%address, "many failed logins from there: the next ones have to wait");
+            tracing::warn!(%address, "failed logins exceed their budget: the next ones have to wait");
         }
         Err(RegistryError::unauthorized())
     }
@@ -237,6 +250,28 @@ mod tests {
         assert_eq!(status(&gate, "u", "wrong").await, 429);
         assert_eq!(status(&gate, "u", "p").await, 200, "remembered");
         assert_eq!(status(&gate, "v", "q").await, 429, "not yet checked");
+    }
+
+    #[tokio::test]
+    async fn an_old_password_holds_up_nobody_else_behind_its_address() {
+        let (_dir, gate) = gate().await;
+        for _ in 0..10 {
+            slow_down(&gate, "robot");
+        }
+        assert_eq!(status(&gate, "robot", "old").await, 429);
+        assert_eq!(status(&gate, "v", "q").await, 200);
+    }
+
+    #[tokio::test]
+    async fn who_has_logged_in_before_does_not_depend_on_its_neighbours() {
+        let (_dir, gate) = gate().await;
+        assert_eq!(status(&gate, "u", "p").await, 200);
+        for n in 0..20 {
+            slow_down(&gate, &format!("robot{n}"));
+        }
+        gate.0.passwords.forget();
+        assert_eq!(status(&gate, "u", "p").await, 200, "established");
+        assert_eq!(status(&gate, "v", "q").await, 429, "a stranger");
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -169,7 +169,8 @@ fn scope(app: &App, head: &Parts) -> String {
         return String::new();
     };
     match (&route, need(&route, &head.method)) {
-        (Route::Catalog | Route::Gc, _) => "registry:catalog:*".to_owned(),
+        (Route::Catalog, _) => "registry:catalog:*".to_owned(),
+        (Route::Gc | Route::Scrub | Route::Usage, _) => "registry:maintenance:*".to_owned(),
         (_, Some((repository, action))) => {
             let actions = match action {
                 Action::Pull => "pull",

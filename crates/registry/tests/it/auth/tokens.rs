@@ -143,13 +143,26 @@ async fn a_token_allows_what_it_grants() {
     assert_eq!(refusal(refused).await, is(401, "UNAUTHORIZED"));
     let elsewhere = ask(&server, Method::GET, "/v2/b/tags/list", &push).await;
     assert_eq!(refusal(elsewhere).await, is(401, "UNAUTHORIZED"));
-    let catalog = token(&json!([{"type": "registry", "name": "catalog", "actions": ["*"]}]));
-    for (token, status) in [(&push, 401), (&catalog, 200)] {
+    let registry = |name| token(&json!([{"type": "registry", "name": name, "actions": ["*"]}]));
+    let (catalog, maintenance) = (registry("catalog"), registry("maintenance"));
+    for (token, lists, maintains) in [
+        (&push, 401, 401),
+        (&catalog, 200, 401),
+        (&maintenance, 401, 200),
+    ] {
         let listed = ask(&server, Method::GET, "/v2/_catalog", token).await;
-        assert_eq!(listed.status(), status);
-        let collected = ask(&server, Method::POST, "/v2/_atoll/gc?dryrun", token).await;
-        assert_eq!(collected.status(), status);
+        assert_eq!(listed.status(), lists);
+        for (method, path) in [
+            (Method::POST, "/v2/_atoll/gc?dryrun"),
+            (Method::GET, "/v2/_atoll/usage"),
+        ] {
+            let maintained = ask(&server, method, path, token).await;
+            assert_eq!(maintained.status(), maintains, "{path}");
+        }
     }
+    let only_push = token(&repository("a", &["push"]));
+    let read = ask(&server, Method::GET, "/v2/a/tags/list", &only_push).await;
+    assert_eq!(refusal(read).await, is(401, "UNAUTHORIZED"));
 }
 
 #[tokio::test]
