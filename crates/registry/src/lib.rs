@@ -52,6 +52,14 @@ const JOURNALS: &str = ".atoll/notifications";
 pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Running, Error> {
     let (store, place) = storage::open(&settings).await?;
     let gate = Gate::open(&settings).await?;
+    if auth::is_open_to_everybody(&settings, gate.as_ref()).await {
+        let remedy =
+            "set REGISTRY_AUTH_HTPASSWD_PATH; `atoll registry htpasswd` makes a password file";
+        tracing::warn!(
+            remedy,
+            "everybody who reaches this registry may push or delete"
+        );
+    }
     // Beside a bucket, there need not be a folder that lasts.
     let root = &settings.registry_storage_filesystem_rootdirectory;
     let folder = (settings.driver() == Driver::Filesystem).then(|| root.join(JOURNALS));

@@ -7,6 +7,7 @@ mod access;
 mod backoff;
 mod checks;
 mod credentials;
+mod exposure;
 mod gate;
 mod grants;
 mod issuer;
@@ -16,6 +17,7 @@ mod users;
 
 pub(crate) use access::Access;
 pub(crate) use credentials::Credentials;
+pub(crate) use exposure::is_open_to_everybody;
 pub(crate) use gate::Gate;
 pub(crate) use issuer::Lack;
 pub(crate) use policy::Action;

@@ -90,6 +90,12 @@ impl Policy {
         self.grants(None, Action::Pull, |_| true) || self.grants(None, Action::Delete, |_| true)
     }
 
+    /// Whether there is a repository that everybody may push to or delete from.
+    pub(super) fn lets_in_anonymous_writers(&self) -> bool {
+        let may = |action| self.grants(None, action, |_| true);
+        may(Action::Push) || may(Action::Delete)
+    }
+
     fn grants(&self, user: Option<&str>, action: Action, is_there: impl Fn(&Glob) -> bool) -> bool {
         self.rules.iter().any(|rule| {
             rule.users.iter().any(|who| who.is(user))
@@ -220,6 +226,7 @@ rules:
             assert_eq!(free.allows(None, "a", action), action == Pull);
         }
         assert!(!closed.lets_in_anonymous() && free.lets_in_anonymous());
+        assert!(!free.lets_in_anonymous_writers() && open.lets_in_anonymous_writers());
     }
 
     #[test]

@@ -96,6 +96,11 @@ impl Users {
         self.policy().await.lets_in_anonymous()
     }
 
+    /// Whether the policy grants writes without a password.
+    pub(crate) async fn lets_in_anonymous_writers(&self) -> bool {
+        self.policy().await.lets_in_anonymous_writers()
+    }
+
     /// Lets somebody in, who then may do what the policy grants.
     ///
     /// Errors: wrong credentials, none where there have to be some, too many wrong ones before.

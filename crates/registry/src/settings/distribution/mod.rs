@@ -1,8 +1,10 @@
 //! Distribution's configuration: its YAML file, and variables that hold YAML. Both are taken apart into the names of
 //! variables, so that each value is read in one way wherever it stands.
 
+mod closed;
 mod document;
 mod names;
+mod sections;
 
 use std::path::Path;
 
@@ -235,6 +237,116 @@ mod tests {
             let told = read.problems.join("; ");
             assert!(told.starts_with(&format!("{variable}: ")), "{yaml}{told}");
             assert!(told.contains(reason), "{yaml}{told}");
+        }
+    }
+
+    /// A file, the name and what is said of it.
+    const REFUSED: &[(&str, &str, &str)] = &[
+        (
+            "auth:\n  ldap: {}\n",
+            "REGISTRY_AUTH_LDAP",
+            "line 3: unknown key auth.ldap: users come from",
+        ),
+        (
+            "auth:\n  htpaswd:\n    path: /a\n",
+            "REGISTRY_AUTH_HTPASWD_PATH",
+            "line 4: unknown key auth.htpaswd.path; auth.htpasswd.path may be meant",
+        ),
+        (
+            "auth:\n  htpasswd:\n    pth: /a\n",
+            "REGISTRY_AUTH_HTPASSWD_PTH",
+            "line 4: unknown key auth.htpasswd.pth; auth.htpasswd.path may be meant",
+        ),
+        (
+            "auth:\n  htpasswd:\n    realm: r\n",
+            "REGISTRY_AUTH_HTPASSWD_REALM",
+            "line 4: without auth.htpasswd.path everybody could push",
+        ),
+        (
+            "auth:\n  htpasswd: {}\n",
+            "REGISTRY_AUTH_HTPASSWD",
+            "line 3: without auth.htpasswd.path",
+        ),
+        (
+            "auth:\n  htpasswd:\n    path: ''\n",
+            "REGISTRY_AUTH_HTPASSWD_PATH",
+            "line 4: without auth.htpasswd.path",
+        ),
+        (
+            "auth:\n  token:\n",
+            "REGISTRY_AUTH_TOKEN",
+            "without auth.token.service",
+        ),
+        (
+            "auth:\n  token:\n    relm: x\n",
+            "REGISTRY_AUTH_TOKEN_RELM",
+            "auth.token.realm may be meant",
+        ),
+        (
+            "storage:\n  filesystem:\n    rootdirectory: /a\n  s3:\n    bucket: b\n",
+            "REGISTRY_STORAGE",
+            "line 4: storage.filesystem and storage.s3 exclude each other",
+        ),
+        (
+            "storage:\n  filesystem: {}\n  s3:\n    bucket: b\n",
+            "REGISTRY_STORAGE",
+            "exclude each other",
+        ),
+        (
+            "storage:\n  s3:\n    region: r\n",
+            "REGISTRY_STORAGE_S3_REGION",
+            "line 4: without storage.s3.bucket",
+        ),
+        (
+            "storage:\n  filesytem:\n    rootdirectory: /a\n",
+            "REGISTRY_STORAGE_FILESYTEM_ROOTDIRECTORY",
+            "storage.filesystem.rootdirectory may be meant",
+        ),
+        (
+            "storage:\n  ipfs: {}\n",
+            "REGISTRY_STORAGE_IPFS",
+            "line 3: unknown key storage.ipfs",
+        ),
+        (
+            "http:\n  tls:\n    clientca: /a\n",
+            "REGISTRY_HTTP_TLS_CLIENTCA",
+            "http.tls.clientcas may be meant",
+        ),
+        (
+            "http:\n  tls:\n    letsencrypt:\n      email: a@b\n",
+            "REGISTRY_HTTP_TLS_LETSENCRYPT_EMAIL",
+            "line 5",
+        ),
+    ];
+
+    #[test]
+    fn access_storage_and_tls_fail_closed() {
+        for (yaml, variable, reason) in REFUSED {
+            let read = read(Some(&format!("version: 0.1\n{yaml}")), &[]);
+            let [told] = &read.problems[..] else {
+                panic!("{yaml}{:?}", read.problems);
+            };
+            assert!(told.starts_with(&format!("{variable}: ")), "{yaml}{told}");
+            assert!(told.contains(reason), "{yaml}{told}");
+        }
+    }
+
+    #[test]
+    fn variables_fail_closed_too() {
+        let refused = |variables: &[(&str, &str)]| read(None, variables).problems.join("; ");
+        let told = refused(&[("registry_auth_htpasswd_realm", "r")]);
+        assert!(told.contains("REGISTRY_AUTH_HTPASSWD_REALM"), "{told}");
+        let told = refused(&[("registry_auth", "{ldap: {}}")]);
+        assert!(told.contains("unknown key auth.ldap"), "{told}");
+        let both = [
+            ("registry_storage_filesystem_rootdirectory", "/a"),
+            ("registry_storage_s3_bucket", "b"),
+        ];
+        assert!(refused(&both).contains("exclude each other"));
+        let chosen = [both[0], both[1], ("registry_storage", "s3")];
+        assert_eq!(refused(&chosen), "");
+        for empty in ["registry_auth_htpasswd_path", "registry_auth_ldap"] {
+            assert_eq!(refused(&[(empty, "")]), "", "{empty}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use service::settings::{FromValues as _, Problem, Problems, Shape, Values, Variable};
 
-use super::{PREFIX, Settings};
+use super::{PREFIX, Settings, closed, sections};
 
 /// What distribution reads and we do not.
 struct Foreign {
@@ -32,7 +32,7 @@ const fn refused(name: &'static str, why: &'static str) -> Foreign {
 
 const NO_SUCH_STORAGE: &str =
     "content is kept in a folder or a bucket here: storage.filesystem, storage.s3";
-const NO_SUCH_USERS: &str =
+pub(super) const NO_SUCH_USERS: &str =
     "users come from a password file or with tokens here: auth.htpasswd, auth.token";
 const INDEXED: &str = "an index beside the content answers";
 
@@ -183,7 +183,12 @@ pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<
                 }
             }
             None => {
-                let meant = nearest(name).map_or(String::new(), |meant| {
+                let meant = nearest(name);
+                if let Some(reason) = closed::refusal(values, name, meant) {
+                    problems.0.push(problem(values, name, &reason));
+                    continue;
+                }
+                let meant = meant.map_or(String::new(), |meant| {
                     format!("; {} may be meant", meant.to_uppercase())
                 });
                 let reason = format!("unknown and ignored{meant}");
@@ -191,24 +196,10 @@ pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<
             }
         }
     }
-    judge_users(values, problems);
-}
-
-/// Whoever asks for passwords must not get a registry without, nor the other way round.
-fn judge_users(values: &Values, problems: &mut Problems) {
-    let (name, path) = ("registry_auth", "registry_auth_htpasswd_path");
-    let has_users = values.text(path).is_some_and(|path| !path.is_empty());
-    let has_tokens = values
-        .text("registry_auth_token_service")
-        .is_some_and(|service| !service.is_empty());
-    let reason = match values.text(name) {
-        Some("token") if !has_tokens => "without REGISTRY_AUTH_TOKEN_SERVICE nobody could log in",
-        Some("none") if has_tokens => "contradicts REGISTRY_AUTH_TOKEN_SERVICE",
-        Some("htpasswd") if !has_users => "without REGISTRY_AUTH_HTPASSWD_PATH nobody could log in",
-        Some("none") if has_users => "contradicts REGISTRY_AUTH_HTPASSWD_PATH",
-        _ => return,
-    };
-    problems.0.push(problem(values, name, reason));
+    // What a misspelt key leaves incomplete has been reported with it.
+    if problems.0.is_empty() {
+        sections::judge(values, problems);
+    }
 }
 
 /// Whether `name` belongs to a setting.
@@ -232,12 +223,12 @@ fn is_above(name: &str) -> bool {
     known.any(|known| known != name && is_below(name, known))
 }
 
-fn is_below(above: &str, name: &str) -> bool {
+pub(super) fn is_below(above: &str, name: &str) -> bool {
     name.strip_prefix(above)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
-fn problem(values: &Values, name: &str, reason: &str) -> Problem {
+pub(super) fn problem(values: &Values, name: &str, reason: &str) -> Problem {
     Problem::new(name.to_uppercase(), placed(values, name, reason))
 }
 
