@@ -21,7 +21,6 @@ pub(crate) mod render;
 pub(crate) mod request;
 mod requirements;
 mod steps;
-mod turns;
 pub(crate) mod versions;
 mod work;
 
@@ -36,10 +35,12 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use cache::Stored;
+pub(crate) use preparation::Attempt;
 pub(crate) use work::{Scope, Work};
 
 use crate::db::Database;
 use crate::files::Store;
+use crate::keyed_mutex::KeyedMutex;
 use crate::settings::Settings;
 use crate::{discovery, install};
 
@@ -75,7 +76,7 @@ pub(crate) struct Shared {
     /// Wakes the preparation task.
     pub(crate) preparation: Notify,
     cache: cache::Cache,
-    turns: turns::Turns,
+    changing: KeyedMutex<uuid::Uuid>,
 }
 
 impl App {
@@ -101,7 +102,7 @@ impl App {
             requests: TaskTracker::new(),
             preparation: Notify::new(),
             cache: cache::Cache::default(),
-            turns: turns::Turns::default(),
+            changing: KeyedMutex::default(),
         }))
     }
 

@@ -9,6 +9,7 @@ pub mod discovery;
 pub mod files;
 mod http;
 pub mod install;
+mod keyed_mutex;
 pub mod operations;
 mod routes;
 pub mod settings;
@@ -88,6 +89,7 @@ async fn build(settings: Settings) -> Result<App, Error> {
         concurrency: settings.install_concurrency,
         cache_capacity_bytes: settings.installer_cache_capacity,
         time_limit: settings.prepare_for_installation_timeout,
+        release_timeout: settings.release_image_timeout,
     });
     Ok(App::new(
         settings,

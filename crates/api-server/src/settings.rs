@@ -245,6 +245,8 @@ service::settings! {
         host_max_disconnection_time: Duration = "3m",
         /// How long the preparation of a cluster may take.
         prepare_for_installation_timeout: Duration = "10m",
+        /// How long one registry may take to deliver what a release image says about itself.
+        release_image_timeout: Duration = "2m",
         /// How long the preparation of a host may take.
         prepare_for_installation_host_timeout: Duration = "8m",
         /// How long the disks' test may take.

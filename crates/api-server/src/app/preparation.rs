@@ -23,6 +23,15 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 /// For the farewell to the database; without one it finds out by itself that a connection is gone.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What came of an attempt to prepare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// The preparation ended, and how it ended is in the record.
+    Finished,
+    /// Another replica is at it, or its registry has as many preparations as it may.
+    Deferred,
+}
+
 /// What is kept of a release image, beside the cluster's record.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -63,12 +72,22 @@ impl App {
         .await
     }
 
-    /// Makes the installation files of a cluster; false when another replica is at it.
+    /// Makes the installation files of a cluster, unless another replica does or its registry is busy.
     ///
     /// The right to do so is a lock of a connection, and a claim among the files where these can be locked: when this
     /// process dies, somebody else takes over.
-    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<bool, Error> {
+    pub(crate) async fn prepare(&self, id: ClusterId) -> Result<Attempt, Error> {
         let doing = "preparing an installation";
+        // Before the connection: the database has few, and registries may be slow.
+        let image = &self
+            .stored_cluster(id)
+            .await?
+            .snapshot
+            .cluster
+            .ocp_release_image;
+        let Some(_admitted) = self.install.admit(image) else {
+            return Ok(Attempt::Deferred);
+        };
         let told = |error: sqlx::Error| crate::db::Error::from(error).into_domain(doing);
         // Detached from the pool: what happens to it must not happen to a request's connection.
         let mut connection = self.pool()?.acquire().await.map_err(told)?.detach();
@@ -76,16 +95,16 @@ impl App {
         let locked = timeout(LOCK_TIMEOUT, locking).await;
         let locked = locked.map_err(|elapsed| Error::unavailable("the database", elapsed))?;
         if !locked.map_err(told)? {
-            return Ok(false);
+            return Ok(Attempt::Deferred);
         }
         let result = match self.install.claim(id).await {
             // Another replica lost its connection, and the lock with it, but is still at it.
-            Ok(None) => Ok(false),
-            Ok(Some(_claim)) => self.prepare_alone(id).await.map(|()| true),
+            Ok(None) => Ok(Attempt::Deferred),
+            Ok(Some(_claim)) => self.prepare_alone(id).await.map(|()| Attempt::Finished),
             Err(failure) => {
                 let reason = failure.reason;
                 tracing::warn!(cluster.id = %id, reason, "preparing without a claim among the files");
-                self.prepare_alone(id).await.map(|()| true)
+                self.prepare_alone(id).await.map(|()| Attempt::Finished)
             }
         };
         // That frees the lock. Whether it works or not changes nothing of how the preparation went.
@@ -105,7 +124,7 @@ impl App {
             pull_secret: self.pull_secret(id).await?,
             infra_envs: self.infra_envs_of(&stored).await?,
         };
-        let outcome = install::prepare(&self.install, input).await;
+        let outcome = Box::pin(install::prepare(&self.install, input)).await;
         match &outcome {
             Ok(_) => tracing::info!(cluster.id = %id, "the installation is prepared"),
             Err(failure) => {

@@ -122,7 +122,9 @@ impl App {
     ) -> Result<(T, Arc<Stored>), Error> {
         let outcome = tx(name, async || {
             let place = self.place(scope).await?;
-            let _turn = self.turns.take(place.lock_id()).await;
+            // The database's lock would do, but each waiting request would hold a connection meanwhile, and a
+            // hundred hosts that answer at once would leave none for anybody else.
+            let _guard = self.changing.lock(&place.lock_id()).await;
             self.attempt(scope, place, true, &decide).await
         })
         .await?;
@@ -138,7 +140,9 @@ impl App {
     ) -> Result<(), Error> {
         tx(name, async || {
             let place = self.place(scope).await?;
-            let _turn = self.turns.take(place.lock_id()).await;
+            // The database's lock would do, but each waiting request would hold a connection meanwhile, and a
+            // hundred hosts that answer at once would leave none for anybody else.
+            let _guard = self.changing.lock(&place.lock_id()).await;
             self.attempt(scope, place, false, &decide).await.map(drop)
         })
         .await

@@ -1,6 +1,6 @@
 //! What a preparation needs, takes and gives.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +8,15 @@ use model::ids::ClusterId;
 use model::infra_env::InfraEnv;
 use rules::Policy;
 use secrecy::SecretString;
-use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
+use super::admission::{Admission, Admitted};
 use super::mirrors::Mirrors;
 use super::release::ReleaseInfo;
 use super::work_folder::Claim;
 use crate::files::Store;
+use crate::keyed_mutex::KeyedMutex;
 
 /// How preparations are made, fixed at start.
 #[derive(Debug, Clone)]
@@ -37,6 +39,8 @@ pub struct Options {
     pub cache_capacity_bytes: u64,
     /// What one preparation may take, waiting for its turn included. `PREPARE_FOR_INSTALLATION_TIMEOUT`.
     pub time_limit: Duration,
+    /// `RELEASE_IMAGE_TIMEOUT`: how long one registry may take to deliver what a release image says about itself.
+    pub release_timeout: Duration,
 }
 
 /// How registries are reached.
@@ -61,8 +65,10 @@ pub(super) struct Shared {
     pub(super) turns: Semaphore,
     /// Release images read so far.
     pub(super) releases: super::release::Cache,
-    /// Guards the installer cache: one looks and extracts at a time.
-    pub(super) extracting: Mutex<()>,
+    /// Guards each place of the installer cache: an image is extracted once, and images do not wait for each other.
+    pub(super) extracting: KeyedMutex<PathBuf>,
+    /// Bounds the preparations that one registry can hold up.
+    pub(super) admission: Admission,
 }
 
 impl Context {
@@ -73,7 +79,8 @@ impl Context {
             options,
             turns,
             releases: super::release::Cache::default(),
-            extracting: Mutex::new(()),
+            extracting: KeyedMutex::default(),
+            admission: Admission::default(),
         }))
     }
 
@@ -93,9 +100,14 @@ impl Context {
         &self.0.releases
     }
 
-    /// Waits until nobody else is at the installer cache.
-    pub(super) async fn extracting(&self) -> MutexGuard<'_, ()> {
-        self.0.extracting.lock().await
+    /// Waits until no other preparation extracts the installer that `folder` of the cache is for.
+    pub(super) async fn extracting(&self, folder: &Path) -> OwnedMutexGuard<()> {
+        self.0.extracting.lock(folder).await
+    }
+
+    /// Admits a preparation that reads `image`; nothing while its registry has as many as it may.
+    pub(crate) fn admit(&self, image: &str) -> Option<Admitted> {
+        self.0.admission.admit(super::registry::registry_of(image))
     }
 
     /// Takes the right to prepare `cluster`, among all processes that share the files; nothing while another has it.

@@ -34,7 +34,7 @@ pub(super) async fn installer(
     let digest = image.rsplit_once('@').map_or(image, |(_, digest)| digest);
     let folder = cache.join(digest.replace(['/', ':'], "-"));
     // Held for the whole extraction: a second preparation of the same release waits and finds it done.
-    let _one = ctx.extracting().await;
+    let _guard = ctx.extracting(&folder).await;
     let kept = if let Some(kept) = take(&folder).await? {
         kept
     } else {
@@ -68,7 +68,7 @@ async fn extract(
     let scratch = Scratch::make(folder.parent().unwrap_or(folder)).await?;
     let program = scratch.0.join(cache::KEPT_NAME);
     let taken = images
-        .take(candidates, &paths, &program)
+        .take(candidates, &paths, &program, None)
         .await
         .map_err(Failure::new)?;
     let path = paths[taken.index];

@@ -5,6 +5,7 @@
 //! deciding whether a cluster may be installed (`rules`), rows and transitions (`app`). The one invariant: files of a
 //! preparation are stored only when all of it succeeded.
 
+mod admission;
 mod bootstrap;
 mod cache;
 mod config_text;

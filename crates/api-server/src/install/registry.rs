@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::Error;
 use oci::image::{self, Selection, Tree};
@@ -83,25 +84,29 @@ impl Images {
     /// Takes the first of `paths` that the image has, from the first of `candidates` that answers, to
     /// `destination`; bytes are checked against their digests on the way.
     ///
+    /// Each candidate has `limit`, where there is one: a registry that is silent must not cost the others their chance.
+    ///
     /// Errors: why each candidate failed, in words.
     pub(super) async fn take(
         &self,
         candidates: &[String],
         paths: &[&str],
         destination: &Path,
+        limit: Option<Duration>,
     ) -> Result<Taken, String> {
         let mut reasons = Vec::with_capacity(candidates.len());
         for candidate in candidates {
-            match self.take_from(candidate, paths, destination).await {
-                Ok(taken) => return Ok(taken),
-                Err(error) => {
-                    let registry = registry_of(candidate);
-                    reasons.push(format!(
-                        "registry {registry}, image {candidate}: {}",
-                        error.chain()
-                    ));
-                }
-            }
+            let taking = Box::pin(self.take_from(candidate, paths, destination));
+            let why = match within(limit, taking).await {
+                Some(Ok(taken)) => return Ok(taken),
+                Some(Err(error)) => error.chain(),
+                None => format!(
+                    "it did not deliver within {} s",
+                    limit.unwrap_or_default().as_secs()
+                ),
+            };
+            let registry = registry_of(candidate);
+            reasons.push(format!("registry {registry}, image {candidate}: {why}"));
         }
         Err(reasons.join("; "))
     }
@@ -144,8 +149,16 @@ impl Images {
     }
 }
 
+/// What `work` yields, unless it takes longer than `limit`.
+async fn within<T>(limit: Option<Duration>, work: impl Future<Output = T>) -> Option<T> {
+    match limit {
+        Some(limit) => tokio::time::timeout(limit, work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
 /// The registry's host of an image reference, for a text.
-fn registry_of(image: &str) -> &str {
+pub(super) fn registry_of(image: &str) -> &str {
     image.split('/').next().unwrap_or(image)
 }
 

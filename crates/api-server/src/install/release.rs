@@ -79,8 +79,9 @@ pub(super) async fn read(
     let scratch = Scratch::make(&ctx.work_folders()).await?;
     let path = scratch.0.join("image-references");
     let candidates = images.candidates(image);
+    let limit = Some(ctx.options().release_timeout);
     let taken = images
-        .take(&candidates, &[IMAGE_REFERENCES], &path)
+        .take(&candidates, &[IMAGE_REFERENCES], &path, limit)
         .await
         .map_err(|why| Failure::new(format!("the release image cannot be read: {why}")))?;
     let json = super::blocking(move || {

@@ -1,19 +1,22 @@
 //! Makes the files of ordered installations, also of those that another process has left behind.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use model::ids::ClusterId;
 use service::CancellationToken;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 
 use super::pause;
-use crate::app::App;
+use crate::app::{App, Attempt};
 
 /// Without being woken: another replica may have died in the middle.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// Preparations that wait or run in this process; the others wait in the database.
+/// Preparations that wait or run in this process; the others wait in the database. Each holds a connection to it.
 const AT_ONCE: usize = 16;
+/// Due preparations that are looked at: more than can be deferred at a time, so that the others are seen.
+const DUE_LIMIT: i64 = 1024;
 
 /// Runs until `shutdown`. A preparation that is running then is left to the next process.
 pub(super) async fn run(app: &App, shutdown: &CancellationToken) {
@@ -45,57 +48,79 @@ async fn listen(app: &App, shutdown: &CancellationToken) {
 }
 
 async fn prepare(app: &App, shutdown: &CancellationToken) {
-    let mut running: JoinSet<ClusterId> = JoinSet::new();
-    let mut clusters: HashSet<ClusterId> = HashSet::new();
+    let mut slots = Slots::default();
     loop {
-        start_due(app, &mut running, &mut clusters).await;
+        slots.start_due(app).await;
         tokio::select! {
             () = shutdown.cancelled() => return,
             () = app.preparation.notified() => {}
             () = tokio::time::sleep(LOOK_EVERY) => {}
-            Some(ended) = running.join_next(), if !running.is_empty() => match ended {
-                Ok(id) => {
-                    clusters.remove(&id);
+            Some(ended) = slots.running.join_next(), if !slots.running.is_empty() => slots.ended(ended),
+        }
+    }
+}
+
+/// The preparations of this process.
+#[derive(Default)]
+struct Slots {
+    running: JoinSet<(ClusterId, bool)>,
+    clusters: HashSet<ClusterId>,
+    /// When those that were deferred or stopped are tried again. They hold no slot meanwhile.
+    deferred: HashMap<ClusterId, Instant>,
+}
+
+impl Slots {
+    async fn start_due(&mut self, app: &App) {
+        let due = match app.preparations_due(DUE_LIMIT).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(
+                    error = error.chain(),
+                    "looking for due preparations failed, trying again"
+                );
+                return;
+            }
+        };
+        let now = Instant::now();
+        self.deferred.retain(|_, until| *until > now);
+        for id in due {
+            if self.running.len() == AT_ONCE {
+                break;
+            }
+            if !self.deferred.contains_key(&id) && self.clusters.insert(id) {
+                let app = app.clone();
+                self.running
+                    .spawn(async move { (id, attempt(&app, id).await) });
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Result<(ClusterId, bool), JoinError>) {
+        match ended {
+            Ok((id, is_finished)) => {
+                self.clusters.remove(&id);
+                if is_finished {
+                    // One that waits for the same registry may begin.
+                    self.deferred.clear();
+                } else {
+                    self.deferred.insert(id, Instant::now() + LOOK_EVERY);
                 }
-                Err(error) => {
-                    tracing::error!(%error, "a preparation ended unexpectedly");
-                    clusters.clear();
-                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "a preparation ended unexpectedly");
+                self.clusters.clear();
             }
         }
     }
 }
 
-async fn start_due(app: &App, running: &mut JoinSet<ClusterId>, clusters: &mut HashSet<ClusterId>) {
-    let due = match app
-        .preparations_due(AT_ONCE.try_into().unwrap_or(i64::MAX))
-        .await
-    {
-        Ok(due) => due,
+/// Tries to prepare a cluster; whether that came to an end.
+async fn attempt(app: &App, id: ClusterId) -> bool {
+    match app.prepare(id).await {
+        Ok(attempt) => attempt == Attempt::Finished,
         Err(error) => {
-            tracing::warn!(
-                error = error.chain(),
-                "looking for due preparations failed, trying again"
-            );
-            return;
-        }
-    };
-    for id in due {
-        if running.len() < AT_ONCE && clusters.insert(id) {
-            let app = app.clone();
-            running.spawn(async move {
-                match app.prepare(id).await {
-                    Ok(true) => return id,
-                    // Another replica is at it, and may die.
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::warn!(cluster.id = %id, error = error.chain(), "the preparation stopped, trying again");
-                    }
-                }
-                // What ended at once would be tried again at once.
-                tokio::time::sleep(LOOK_EVERY).await;
-                id
-            });
+            tracing::warn!(cluster.id = %id, error = error.chain(), "the preparation stopped, trying again");
+            false
         }
     }
 }

@@ -18,7 +18,7 @@ use model::network::{
 use rules::{HostState, Policy, Snapshot};
 use secrecy::SecretString;
 use serde_json::json;
-use testkit::release::{Published, publish};
+use testkit::release::{Installer, Published, Userland, publish, publish_with};
 use uuid::Uuid;
 
 use crate::registry::{PASSWORD, Registry};
@@ -66,6 +66,7 @@ impl World {
             concurrency: 2,
             cache_capacity_bytes: 0,
             time_limit: Duration::from_mins(10),
+            release_timeout: Duration::from_mins(2),
         })
     }
 
@@ -335,6 +336,65 @@ async fn two_preparations_share_one_extraction() {
     second.unwrap();
     let cache = std::fs::read_dir(world.root().join("installercache")).unwrap();
     assert_eq!(cache.count(), 1);
+}
+
+/// A registry that accepts connections and never answers.
+async fn silent_registry() -> (tokio::net::TcpListener, String) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    (listener, address)
+}
+
+#[tokio::test]
+async fn a_silent_registry_delays_only_its_own_preparations() {
+    let world = World::new().await;
+    let (listener, silent) = silent_registry().await;
+    // Its program is no program: the preparation ends once that is extracted.
+    let text = world.folder.path().join("text");
+    std::fs::write(&text, "text").unwrap();
+    let address = &world.registry.address;
+    let (client, userland) = (world.registry.client(), Userland::default());
+    let program = Installer {
+        program: text,
+        userland,
+    };
+    let healthy = publish_with(&client, address, "healthy", &program, "4.18.7").await;
+    let mut options = world.context().await.options().clone();
+    let conf = format!(
+        "[[registry]]\nlocation = \"{address}/ocp/installer\"\n[[registry.mirror]]\nlocation = \"{silent}/installer\"\n",
+    );
+    options.registry.mirrors = Some(Mirrors::parse(&conf, None).unwrap());
+    let ctx = Context::new(options);
+    let slow = tokio::spawn({
+        let (ctx, input) = (ctx.clone(), world.input());
+        async move { prepare(&ctx, input).await }
+    });
+    let _asked = listener.accept().await.unwrap();
+    let mut input = world.input();
+    input.snapshot.cluster.id = ClusterId(Uuid::from_u128(78));
+    input.snapshot.cluster.ocp_release_image = healthy.unwrap().release;
+    let failure = prepare(&ctx, input).await.unwrap_err();
+    assert!(failure.reason.contains("cannot be run"), "{failure}");
+    assert!(!slow.is_finished());
+    slow.abort();
+}
+
+#[tokio::test]
+async fn a_silent_registry_has_a_deadline_of_its_own() {
+    let world = World::new().await;
+    let (_listener, silent) = silent_registry().await;
+    let mut options = world.context().await.options().clone();
+    options.release_timeout = Duration::from_millis(10);
+    let mut input = world.input();
+    let release = &mut input.snapshot.cluster.ocp_release_image;
+    *release = release.replace(&world.registry.address, &silent);
+    let failure = prepare(&Context::new(options), input).await.unwrap_err();
+    assert!(failure.reason.contains(&silent), "{failure}");
+    assert!(
+        failure.reason.contains("did not deliver within"),
+        "{failure}"
+    );
+    assert_eq!(world.leftovers(), 0);
 }
 
 #[tokio::test]
