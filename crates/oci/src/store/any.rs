@@ -10,7 +10,8 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    BlobStore, BucketStore, Collected, Content, DiskStore, Referrer, Result, Usage, disk::Pieces,
+    BlobStore, BucketStore, Collected, Content, DiskStore, Referrer, Result, Usage,
+    disk::{AdoptionProgress, Pieces},
 };
 use crate::{Digest, Manifest, Repository, Tag, Target};
 
@@ -31,6 +32,30 @@ macro_rules! either {
             Self::Bucket($store) => $call.await,
         }
     };
+}
+
+impl AnyStore {
+    /// How far the comparison of a folder with its index is; nothing for a bucket, which has none.
+    pub fn adoption(&self) -> Option<AdoptionProgress> {
+        match self {
+            Self::Disk(store) => Some(store.adoption()),
+            Self::Bucket(_) => None,
+        }
+    }
+
+    /// Waits until everything in a folder is in its index.
+    pub async fn adopted(&self) {
+        if let Self::Disk(store) = self {
+            store.adopted().await;
+        }
+    }
+
+    /// Compares a folder with its index once more, beside requests; see [`Self::adoption`].
+    pub fn reindex(&self) {
+        if let Self::Disk(store) = self {
+            store.reindex();
+        }
+    }
 }
 
 impl BlobStore for AnyStore {

@@ -6,6 +6,7 @@
     reason = "a test ends where it fails, also in the functions beside the tests"
 )]
 
+mod adoption;
 mod bucket;
 mod client;
 mod disk;

@@ -5,9 +5,9 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::change::Name;
-use super::committer::{Shared, nanos, now};
+use super::committer::now;
+use super::compare::closing;
 use super::durable;
-use super::index::Index;
 use super::layout::Layout;
 use super::tables::{BLOB, MANIFEST, Tables};
 use crate::store::{Result, StoreError};
@@ -15,40 +15,27 @@ use crate::{Algorithm, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository,
 
 /// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
 const LINK_LIMIT_BYTES: u64 = 256;
-/// Repositories that become visible together.
-const BATCH: usize = 500;
-/// Units: nanoseconds. Clocks of file systems are coarse.
-const SLACK: u64 = 2_000_000_000;
 const DOING: &str = "reading the storage folder";
 
-/// Reads everything.
-pub(super) fn all(layout: &Layout, index: &Index) -> Result<()> {
-    let began = now();
-    let names = repositories(layout)?;
-    let whole = names.len();
-    for (done, batch) in names.chunks(BATCH).enumerate() {
-        let update = index.update()?;
-        {
-            let mut tables = update.tables()?;
-            for name in batch {
-                repository(layout, &mut tables, name)?;
-            }
-        }
-        update.commit()?;
-        let done = done * BATCH + batch.len();
-        tracing::info!(done, whole, "repositories read into the index");
-    }
-    index.sync(began)
-}
-
 /// Reads one repository; what the index had of it is forgotten.
+///
+/// Errors: also Interrupted – it is not wanted any more.
 pub(super) fn repository(
     layout: &Layout,
     tables: &mut Tables<'_>,
     repository: &Repository,
+    is_wanted: impl Fn() -> bool,
 ) -> Result<()> {
+    let check = || if is_wanted() { Ok(()) } else { Err(closing()) };
     tables.forget(repository)?;
-    for name in links(&layout.layers(repository))? {
+    let layers = links(&layout.layers(repository))?;
+    let manifests = layout.manifests(repository);
+    let is_listed = manifests.is_dir();
+    if is_listed || !layers.is_empty() {
+        tables.note_adopted(repository, now())?;
+    }
+    for name in layers {
+        check()?;
         match fs::metadata(layout.data(&name.canonical)) {
             Ok(found) => tables.add_blob(repository, &name, found.len())?,
             Err(error) if durable::is_absent(&error) => {
@@ -58,12 +45,12 @@ pub(super) fn repository(
             Err(error) => return Err(StoreError::io(DOING)(error)),
         }
     }
-    let manifests = layout.manifests(repository);
-    if !manifests.is_dir() {
+    if !is_listed {
         return Ok(());
     }
     tables.add_repository(repository)?;
     for name in links(&layout.revisions(repository))? {
+        check()?;
         match manifest(layout, &name.canonical) {
             Ok(Some(manifest)) => tables.add_manifest(repository, &name, &manifest)?,
             Ok(None) => {
@@ -79,6 +66,7 @@ pub(super) fn repository(
         }
     }
     for name in folders(&layout.tags(repository)).map_err(StoreError::io(DOING))? {
+        check()?;
         let Ok(tag) = name.parse() else { continue };
         // After kill -9, distribution leaves folders without a current link: those are no tags.
         if let Some(current) = link(&layout.tag_current(repository, &tag))? {
@@ -162,70 +150,33 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Repositories in which something was changed since the index was made sure of, by whoever had the folder between;
-/// until `adopt` wants no more.
-pub(super) fn refresh(shared: &Shared, adopt: impl Fn(Repository) -> bool) -> Result<()> {
-    let as_of = shared.index.as_of()?.saturating_sub(SLACK);
-    let names = repositories(&shared.layout)?;
-    for name in &names {
-        if changed_at(&shared.layout, name)? > as_of && !adopt(name.clone()) {
-            return Ok(());
-        }
-    }
-    let snapshot = shared.index.snapshot()?;
-    let mut after = String::new();
-    loop {
-        let known = snapshot.repositories(&after, BATCH)?;
-        let Some(last) = known.last() else {
-            return Ok(());
-        };
-        after = last.to_string();
-        for name in known {
-            if names.binary_search(&name).is_err() && !adopt(name) {
-                return Ok(());
-            }
-        }
-    }
-}
-
-/// When a link was made or removed, or a tag moved, at the latest. Units: nanoseconds since 1970.
-fn changed_at(layout: &Layout, repository: &Repository) -> Result<u64> {
-    let failed = || StoreError::io(DOING);
-    let tags = layout.tags(repository);
-    let mut folders_to_see = vec![layout.manifests(repository), tags.clone()];
-    for links in [layout.layers(repository), layout.revisions(repository)] {
-        let algorithms = folders(&links).map_err(failed())?;
-        folders_to_see.extend(algorithms.iter().map(|name| links.join(name)));
-        folders_to_see.push(links);
-    }
-    let names = folders(&tags).map_err(failed())?;
-    folders_to_see.extend(names.iter().map(|name| tags.join(name).join("current")));
-    let mut latest = 0;
-    for folder in folders_to_see {
-        match fs::metadata(folder).and_then(|found| found.modified()) {
-            Ok(time) => latest = latest.max(nanos(time)),
-            Err(error) if durable::is_absent(&error) => {}
-            Err(error) => return Err(failed()(error)),
-        }
-    }
-    Ok(latest)
-}
-
 /// Every repository with content, sorted.
-pub(super) fn repositories(layout: &Layout) -> Result<Vec<Repository>> {
+///
+/// Errors: also Interrupted – it is not wanted any more.
+pub(super) fn repositories(
+    layout: &Layout,
+    is_wanted: impl Fn() -> bool,
+) -> Result<Vec<Repository>> {
     let failed = || StoreError::io(DOING);
-    let mut found = having(layout, &["_manifests", "_layers"]).map_err(failed())?;
+    let mut found = having(layout, &["_manifests", "_layers"], is_wanted).map_err(failed())?;
     found.sort_unstable();
     found.dedup();
     Ok(found)
 }
 
-/// Repositories with a folder of one of these names.
-pub(super) fn having(layout: &Layout, wanted: &[&str]) -> io::Result<Vec<Repository>> {
+/// Repositories with a folder of one of these names. Errors: also Interrupted – they are not wanted any more.
+pub(super) fn having(
+    layout: &Layout,
+    wanted: &[&str],
+    is_wanted: impl Fn() -> bool,
+) -> io::Result<Vec<Repository>> {
     let root = layout.repositories();
     let mut found = Vec::new();
     let mut open = vec![String::new()];
     while let Some(parent) = open.pop() {
+        if !is_wanted() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         for name in folders(&root.join(&parent))? {
             if wanted.contains(&name.as_str()) {
                 found.extend(parent.parse::<Repository>());
@@ -241,6 +192,20 @@ pub(super) fn having(layout: &Layout, wanted: &[&str]) -> io::Result<Vec<Reposit
         }
     }
     Ok(found)
+}
+
+/// Whether a repository has content in the folder, or a tag, whatever they lead to.
+pub(super) fn has_links(layout: &Layout, repository: &Repository) -> Result<bool> {
+    for folder in [layout.layers(repository), layout.revisions(repository)] {
+        if !links(&folder)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    let tags = layout.tags(repository);
+    let names = folders(&tags).map_err(StoreError::io(DOING))?;
+    Ok(names
+        .iter()
+        .any(|name| tags.join(name).join("current/link").exists()))
 }
 
 /// Content that has links in a folder, by algorithm and hash; what makes no sense is left out.

@@ -1,12 +1,13 @@
 //! Everything in the folder compared with everything else, for somebody who wants to know what is wrong.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::inner::Inner;
 use super::layout::Layout;
-use super::{adopt, contents, quarantine};
+use super::{adopt, compare, contents, quarantine};
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Manifest, Repository, Tag};
 
@@ -52,6 +53,8 @@ pub enum FaultKind {
     Dangling,
     /// What a manifest needs and its repository does not have.
     Missing,
+    /// Links that the index does not have yet, which is no damage: the next start adopts them.
+    Unindexed,
     /// Content that no repository has: garbage, which is no damage.
     Orphaned,
 }
@@ -61,12 +64,14 @@ pub(super) fn audit(inner: &Inner, found: impl FnMut(Fault)) -> Result<Audited> 
         inner,
         found,
         audited: Audited::default(),
+        linked: HashSet::new(),
     };
-    audit.contents()?;
-    for repository in adopt::repositories(inner.layout())? {
+    // Links first: the folder says which content is whose, not the index.
+    for repository in adopt::repositories(inner.layout(), || true)? {
         audit.audited.repositories += 1;
         audit.repository(&repository)?;
     }
+    audit.contents()?;
     Ok(audit.audited)
 }
 
@@ -74,6 +79,8 @@ struct Audit<'a, F> {
     inner: &'a Inner,
     found: F,
     audited: Audited,
+    /// Content that any link names.
+    linked: HashSet<Digest>,
 }
 
 impl<F: FnMut(Fault)> Audit<'_, F> {
@@ -113,7 +120,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
                 if let Some(condemned) = quarantine::examine(self.layout(), &digest, || true)? {
                     self.tell(FaultKind::Damaged, None, digest.to_string(), condemned.why);
                 }
-                if !self.inner.shared.index.snapshot()?.is_used(&digest)? {
+                if !self.linked.contains(&digest) {
                     self.tell(
                         FaultKind::Orphaned,
                         None,
@@ -130,6 +137,10 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             self.layout().layers(repository),
             self.layout().revisions(repository),
         );
+        if compare::differs(&self.inner.shared, repository)? {
+            let why = "the index has other links of it: the next start adopts them, or `atoll registry reindex`";
+            self.tell(FaultKind::Unindexed, Some(repository), "links", why);
+        }
         self.links(repository, &layers)?;
         for canonical in self.links(repository, &revisions)? {
             // One that cannot be read has been told of.
@@ -188,6 +199,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             self.tell(FaultKind::Dangling, Some(repository), self.shown(path), why);
             return Ok(None);
         }
+        self.linked.insert(to.clone());
         Ok(Some(to))
     }
 

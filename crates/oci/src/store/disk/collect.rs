@@ -4,33 +4,35 @@
 //! Three rounds, each over what the one before has let go: blobs of a repository that no manifest of it needs,
 //! content that no repository has, repositories without content. What is younger than the grace period stays: its
 //! manifest may be on its way.
+//!
+//! The index proposes, the folder decides: before anything goes, the links that might name it are compared with the
+//! index again. What others put there has its grace from the moment when it was found here, whatever its time says.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use super::adopt;
+use super::adoption;
 use super::change::{Change, Name, Order};
-use super::durable;
+use super::committer::{nanos, now};
 use super::inner::Inner;
+use super::{adopt, durable};
 use crate::store::{Collected, Result, StoreError};
 use crate::{Digest, Repository};
 
 /// Removals that are asked for together: more would make a push wait.
 const BATCH: usize = 32;
-/// While the folder is compared with the index.
-const LOOK: Duration = Duration::from_millis(10);
+/// Contents that are held in memory before the links are read again, once for all of them.
+const CANDIDATES: usize = 1 << 16;
 const DOING: &str = "looking for garbage";
 
-/// Takes garbage away; with `is_dry`, only counts it.
+/// Takes garbage away; with `is_dry`, only counts it. Content that is not adopted yet looks like garbage: to be called
+/// after adoption.
 pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result<Collected> {
-    // Content that the index does not know yet looks like garbage.
-    while !inner.shared.has_compared.load(Ordering::Acquire) {
-        std::thread::sleep(LOOK);
-    }
     let mut collection = Collection {
         inner,
         before,
@@ -81,25 +83,41 @@ impl Collection<'_> {
                 return Ok(());
             };
             after = repository.to_string();
-            if self.has_unread_manifests(&repository)? {
+            if self.unneeded(&repository)?.is_empty() {
                 continue;
             }
-            let blobs = snapshot.blobs(&repository)?;
-            let needed: HashSet<_> = blobs
-                .iter()
-                .filter(|(_, is_needed)| *is_needed)
-                .map(|(name, _)| &name.canonical)
-                .collect();
-            let mut unneeded = Vec::new();
-            for (name, _) in &blobs {
-                if !needed.contains(&name.canonical) && self.is_old(&repository, name)? {
-                    unneeded.push(name.clone());
-                }
+            self.inner.committer.refresh(&repository)?;
+            let adopted_at = self
+                .inner
+                .shared
+                .index
+                .snapshot()?
+                .adopted_at(&repository)?;
+            // Of an image that others are copying here, manifests may come last.
+            if adopted_at >= nanos(self.before) || self.has_unread_manifests(&repository)? {
+                continue;
             }
-            for batch in unneeded.chunks(BATCH) {
+            for batch in self.unneeded(&repository)?.chunks(BATCH) {
                 self.remove_blobs(&repository, batch)?;
             }
         }
+    }
+
+    /// Old blobs of a repository that none of its manifests needs.
+    fn unneeded(&self, repository: &Repository) -> Result<Vec<Name>> {
+        let blobs = self.inner.shared.index.snapshot()?.blobs(repository)?;
+        let needed: HashSet<_> = blobs
+            .iter()
+            .filter(|(_, is_needed)| *is_needed)
+            .map(|(name, _)| &name.canonical)
+            .collect();
+        let mut unneeded = Vec::new();
+        for (name, _) in &blobs {
+            if !needed.contains(&name.canonical) && self.is_old(repository, name)? {
+                unneeded.push(name.clone());
+            }
+        }
+        Ok(unneeded)
     }
 
     /// Whether nobody has pushed, mounted or asked for it since.
@@ -150,11 +168,58 @@ impl Collection<'_> {
                     unused.push((digest, size(&data).map_err(failed())?));
                 }
             }
-            if unused.len() >= BATCH {
-                self.remove_content(std::mem::take(&mut unused))?;
+            if unused.len() >= CANDIDATES {
+                self.remove_unused(std::mem::take(&mut unused))?;
             }
         }
-        self.remove_content(unused)
+        self.remove_unused(unused)
+    }
+
+    /// Removes candidates that still have no link after the links of every repository were read again.
+    fn remove_unused(&mut self, unused: Vec<(Digest, u64)>) -> Result<()> {
+        if unused.is_empty() {
+            return Ok(());
+        }
+        self.refresh()?;
+        self.check()?;
+        let snapshot = self.inner.shared.index.snapshot()?;
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for (digest, size) in unused {
+            match snapshot.unused_since(&digest)? {
+                _ if snapshot.is_used(&digest)? => {}
+                Some(since) if since < nanos(self.before) => old.push((digest, size)),
+                Some(_) => {}
+                None => new.push((digest, size)),
+            }
+        }
+        self.note_unused(&new)?;
+        for batch in old.chunks(BATCH) {
+            self.remove_content(batch.to_vec())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the links of every repository again.
+    fn refresh(&self) -> Result<()> {
+        let Inner {
+            shared, committer, ..
+        } = self.inner;
+        let is_open = || !shared.adoption.is_stopped();
+        let names = adopt::repositories(&shared.layout, is_open)?;
+        let mut refresh = |name: &Repository| committer.refresh(name).map(drop);
+        names.iter().try_for_each(&mut refresh)?;
+        adoption::vanished(shared, &names, refresh)
+    }
+
+    /// The grace of what others left here without a link begins now.
+    fn note_unused(&self, unused: &[(Digest, u64)]) -> Result<()> {
+        if self.is_dry || unused.is_empty() {
+            return Ok(());
+        }
+        let update = self.inner.shared.index.update()?;
+        let digests = unused.iter().map(|(digest, _)| digest);
+        update.tables()?.note_unused(digests, now())?;
+        update.commit()
     }
 
     fn remove_content(&mut self, mut unused: Vec<(Digest, u64)>) -> Result<()> {
@@ -169,10 +234,19 @@ impl Collection<'_> {
     }
 
     fn empty_repositories(&mut self) -> Result<()> {
-        for repository in adopt::repositories(self.inner.layout())? {
+        for repository in adopt::repositories(self.inner.layout(), || true)? {
             let manifests = self.inner.layout().manifests(&repository);
             let layers = self.inner.layout().layers(&repository);
-            if !is_older(&manifests, self.before)? || !is_older(&layers, self.before)? {
+            let adopted_at = self
+                .inner
+                .shared
+                .index
+                .snapshot()?
+                .adopted_at(&repository)?;
+            if adopted_at >= nanos(self.before)
+                || !is_older(&manifests, self.before)?
+                || !is_older(&layers, self.before)?
+            {
                 continue;
             }
             if self
@@ -195,11 +269,19 @@ fn size(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Whether a file or folder was changed before, or is not there.
+/// Whether a file or folder was changed and came here before, or is not there.
 fn is_older(path: &Path, before: SystemTime) -> Result<bool> {
-    match fs::metadata(path).and_then(|found| found.modified()) {
-        Ok(time) => Ok(time < before),
+    match fs::metadata(path) {
+        Ok(found) => Ok(changed_at(&found).map_err(StoreError::io(DOING))? < nanos(before)),
         Err(error) if durable::is_absent(&error) => Ok(true),
         Err(error) => Err(StoreError::io(DOING)(error)),
     }
+}
+
+/// Copies keep the time of the content: that of the inode says when they came. Units: nanoseconds since 1970.
+fn changed_at(found: &Metadata) -> io::Result<u64> {
+    let seconds = u64::try_from(found.ctime()).unwrap_or(0);
+    let nanoseconds = u64::try_from(found.ctime_nsec()).unwrap_or(0);
+    let came_at = seconds.saturating_mul(1_000_000_000) + nanoseconds;
+    Ok(nanos(found.modified()?).max(came_at))
 }

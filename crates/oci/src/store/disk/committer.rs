@@ -4,19 +4,18 @@
 //! by one transaction of the index, acknowledged. From time to time the medium catches up, and the journal starts
 //! anew.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::adopt;
+use super::adoption::{self, Adoption};
 use super::change::{Change, Order};
 use super::files::{self, Prepared};
 use super::index::Index;
@@ -24,6 +23,7 @@ use super::journal::{self, Journal};
 use super::layout::Layout;
 use super::quarantine::{self, Condemned};
 use super::tables::Tables;
+use super::{adopt, compare};
 use crate::store::verified::Verified;
 use crate::store::{Result, StoreError};
 use crate::{Digest, Repository};
@@ -44,17 +44,17 @@ pub(super) struct Shared {
     pub(super) layout: Layout,
     pub(super) index: Index,
     pub(super) verified: Verified,
-    /// Everything in the folder is in the index.
-    pub(super) has_compared: AtomicBool,
+    /// How far the index is known to have what the folder has.
+    pub(super) adoption: Adoption,
     /// Something in the folder could not be read: nothing may be taken for garbage.
     pub(super) is_unsure: AtomicBool,
 }
 
 /// What the thread is asked for.
-enum Job {
+pub(super) enum Job {
     Commit(Order, oneshot::Sender<Result<()>>),
-    /// The folder has something else of this repository than the index.
-    Adopt(Repository, oneshot::Sender<()>),
+    /// The folder may have something else of this repository than the index; whether it had.
+    Adopt(Repository, oneshot::Sender<Result<bool>>),
     /// Content, unless a repository has it; what was removed.
     RemoveContent(Vec<Digest>, oneshot::Sender<Vec<Digest>>),
     /// A repository without content; whether it was one.
@@ -73,8 +73,8 @@ pub(super) struct Committer {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
     /// Compares the folder with the index, which may take as long as there is much.
-    looking: Option<JoinHandle<()>>,
-    has_ended: Arc<AtomicBool>,
+    adopting: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
 }
 
 impl Committer {
@@ -94,8 +94,6 @@ impl Committer {
         };
         if may_miss {
             work.replay()?;
-        } else {
-            work.read_again()?;
         }
         quarantine::recall(&work.shared)?;
         let shared = Arc::clone(&work.shared);
@@ -104,17 +102,20 @@ impl Committer {
             .name("store-commit".to_owned())
             .spawn(move || work.run(&queue))
             .map_err(StoreError::io(DOING))?;
-        let has_ended = Arc::new(AtomicBool::new(false));
-        let (sender, ended) = (jobs.clone(), Arc::clone(&has_ended));
-        let looking = std::thread::Builder::new()
-            .name("store-look".to_owned())
-            .spawn(move || look_for_changes(&shared, &sender, &ended))
+        let adopting = (!shared.adoption.is_done())
+            .then(|| {
+                let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
+                std::thread::Builder::new()
+                    .name("store-adopt".to_owned())
+                    .spawn(move || adoption::run(&shared, &jobs))
+            })
+            .transpose()
             .map_err(StoreError::io(DOING))?;
         Ok(Self {
             jobs: Some(jobs),
             thread: Some(thread),
-            looking: Some(looking),
-            has_ended,
+            adopting,
+            shared,
         })
     }
 
@@ -166,40 +167,37 @@ impl Committer {
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
 
+    /// Makes the index agree with the folder about a repository, as long as that is not certain. Blocks.
+    pub(super) fn settle(&self, repository: &Repository) -> Result<bool> {
+        adoption::settle(&self.shared, self.jobs()?, repository)
+    }
+
+    /// Compares a repository with the folder in any case; whether it differed. Blocks.
+    pub(super) fn refresh(&self, repository: &Repository) -> Result<bool> {
+        adoption::refresh(&self.shared, self.jobs()?, repository)
+    }
+
+    fn jobs(&self) -> Result<&Sender<Job>> {
+        self.jobs.as_ref().ok_or_else(ended)
+    }
+
     fn send(&self, job: Job) -> Result<()> {
-        let jobs = self.jobs.as_ref().ok_or_else(ended)?;
-        jobs.send(job).map_err(|_| ended())
+        self.jobs()?.send(job).map_err(|_| ended())
     }
 }
 
 impl Drop for Committer {
     fn drop(&mut self) {
-        self.has_ended.store(true, Ordering::Relaxed);
+        self.shared.adoption.stop();
         self.jobs = None;
         // What they panicked with has been printed.
-        for thread in [self.looking.take(), self.thread.take()] {
+        for thread in [self.adopting.take(), self.thread.take()] {
             thread.map(JoinHandle::join);
         }
     }
 }
 
-/// Whoever had the folder since may have changed it: that is found out while requests are answered.
-fn look_for_changes(shared: &Shared, jobs: &Sender<Job>, has_ended: &AtomicBool) {
-    let adopt = |repository| {
-        let (done, answer) = oneshot::channel();
-        // One at a time: a push would have to wait for all that are asked for.
-        let is_taken = jobs.send(Job::Adopt(repository, done)).is_ok();
-        is_taken && answer.blocking_recv().is_ok() && !has_ended.load(Ordering::Relaxed)
-    };
-    if let Err(error) = adopt::refresh(shared, adopt) {
-        shared.is_unsure.store(true, Ordering::Release);
-        let error = model::error::chain(&error);
-        tracing::error!(error, "the folder was not compared with the index");
-    }
-    shared.has_compared.store(true, Ordering::Release);
-}
-
-fn ended() -> StoreError {
+pub(super) fn ended() -> StoreError {
     StoreError::io(DOING)(io::Error::other("the store has ended"))
 }
 
@@ -253,15 +251,11 @@ impl Work {
             match job {
                 Job::Commit(order, done) => orders.push((order, done)),
                 Job::Adopt(repository, done) => {
-                    if let Err(error) = self.adopt(&repository) {
-                        self.shared.is_unsure.store(true, Ordering::Release);
-                        let error = model::error::chain(&error);
-                        tracing::error!(repo.name = %repository, error, "the folder was not read again");
-                    }
-                    done.send(()).ok();
+                    done.send(self.adopt(&repository)).ok();
                 }
                 Job::RemoveContent(mut digests, done) => {
                     digests.retain(|digest| is_told(self.remove_content(digest)));
+                    is_told(self.forget_unused(&digests));
                     done.send(digests).ok();
                 }
                 Job::RemoveIfEmpty {
@@ -289,10 +283,23 @@ impl Work {
         quarantine::take(&self.shared, condemned)
     }
 
-    fn adopt(&self, repository: &Repository) -> Result<()> {
+    /// Here, no change is half made: what differs now was changed by others.
+    fn adopt(&mut self, repository: &Repository) -> Result<bool> {
+        if self.is_behind {
+            self.replay()?;
+        }
+        let Shared {
+            layout, adoption, ..
+        } = &*self.shared;
+        if !compare::differs(&self.shared, repository)? {
+            return Ok(false);
+        }
         let update = self.shared.index.update()?;
-        adopt::repository(&self.shared.layout, &mut update.tables()?, repository)?;
-        update.commit()
+        adopt::repository(layout, &mut update.tables()?, repository, || {
+            !adoption.is_stopped()
+        })?;
+        update.commit()?;
+        Ok(true)
     }
 
     /// Not journalled: what was not removed after a crash is found again.
@@ -306,13 +313,21 @@ impl Work {
         Ok(true)
     }
 
+    /// A failure leaves rows of what is not there, which mean nothing.
+    fn forget_unused(&self, digests: &[Digest]) -> Result<bool> {
+        let update = self.shared.index.update()?;
+        update.tables()?.forget_unused(digests)?;
+        update.commit()?;
+        Ok(true)
+    }
+
     fn remove_if_empty(&self, repository: &Repository, is_dry: bool) -> Result<bool> {
         let layout = &self.shared.layout;
         let update = self.shared.index.update()?;
         {
             let mut tables = update.tables()?;
-            // What could not be read has links all the same.
-            let has_links = !adopt::links(&layout.revisions(repository))?.is_empty();
+            // What could not be read, or came meanwhile, has links all the same.
+            let has_links = adopt::has_links(layout, repository)?;
             if self.is_behind || has_links || !tables.is_empty(repository)? {
                 return Ok(false);
             }
@@ -426,20 +441,6 @@ impl Work {
         Ok(())
     }
 
-    /// Reads what the journal speaks of from the folder, where it is whole: the index may not be.
-    fn read_again(&self) -> Result<()> {
-        let failed = || StoreError::io("reading the journal");
-        let mut repositories = BTreeSet::new();
-        for file in &self.old {
-            for order in journal::read(file).map_err(failed())? {
-                repositories.insert(order.map_err(failed())?.change.repository().clone());
-            }
-        }
-        repositories
-            .iter()
-            .try_for_each(|repository| self.adopt(repository))
-    }
-
     fn remake(&self, tables: &mut Tables<'_>, order: &Order) -> Result<()> {
         let Shared {
             layout, verified, ..
@@ -473,7 +474,7 @@ impl Work {
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("panicked")));
         synced.map_err(failed())?;
-        self.shared.index.sync(now())?;
+        self.shared.index.sync()?;
         for file in std::mem::take(&mut self.old) {
             journal::remove(&file).map_err(failed())?;
         }

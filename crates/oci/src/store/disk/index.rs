@@ -26,8 +26,7 @@ const CACHE_BYTES: usize = 4 << 20;
 const DOING: &str = "using the index of the storage folder";
 
 pub(super) type Row = [u8];
-/// `version`: that of the tables, once they hold everything. `as_of`: when the index and the folder were the same.
-/// Units: nanoseconds since 1970.
+/// `version`: that of the tables.
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 /// Those that have or had a manifest.
 const REPOSITORIES: TableDefinition<&str, ()> = TableDefinition::new("repositories");
@@ -45,6 +44,12 @@ pub(super) const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinitio
 const ALIASES: TableDefinition<&Row, &Row> = TableDefinition::new("aliases");
 /// Canonical digest, repository, kind: who has content.
 pub(super) const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
+
+/// Repository: when changes that others made to it were found last. Units: nanoseconds since 1970.
+const ADOPTED: TableDefinition<&str, u64> = TableDefinition::new("adopted");
+/// Canonical digest of content without a link: when it was found so; 0 when the last link went by a change that was
+/// made here. Units: nanoseconds since 1970.
+pub(super) const UNUSED: TableDefinition<&Row, u64> = TableDefinition::new("unused");
 
 /// The index in its file.
 #[derive(Debug)]
@@ -68,8 +73,8 @@ pub(super) struct Blob {
 }
 
 impl Index {
-    /// Opens the index in `file`; whether it holds everything, or has to be filled from the folder.
-    pub(super) fn open(file: &Path) -> Result<(Self, bool)> {
+    /// Opens the index in `file`. What it does not hold is found when the folder is compared with it.
+    pub(super) fn open(file: &Path) -> Result<Self> {
         let database = match Self::database(file) {
             Ok(database) => database,
             // The folder is the truth: a damaged index is nothing to complain to anybody about.
@@ -80,18 +85,22 @@ impl Index {
             }
         };
         let index = Self { database };
-        let is_whole = index.meta("version")? == Some(VERSION);
-        if !is_whole {
+        if index.meta("version")? != Some(VERSION) {
             index.clear()?;
         }
-        Ok((index, is_whole))
+        // An older program of this version knew fewer tables.
+        let update = index.update()?;
+        drop(update.tables()?);
+        update.commit()?;
+        Ok(index)
     }
 
     fn database(file: &Path) -> std::result::Result<Database, redb::DatabaseError> {
         Database::builder().set_cache_size(CACHE_BYTES).create(file)
     }
 
-    fn clear(&self) -> Result<()> {
+    /// Empties it.
+    pub(super) fn clear(&self) -> Result<()> {
         let update = self.update()?;
         let transaction = &update.0;
         transaction.delete_table(META).map_err(failed)?;
@@ -103,6 +112,8 @@ impl Index {
         transaction.delete_table(NEEDS).map_err(failed)?;
         transaction.delete_table(ALIASES).map_err(failed)?;
         transaction.delete_table(USES).map_err(failed)?;
+        transaction.delete_table(ADOPTED).map_err(failed)?;
+        transaction.delete_table(UNUSED).map_err(failed)?;
         drop(update.tables()?);
         transaction.open_table(META).map(drop).map_err(failed)?;
         update.commit()
@@ -119,11 +130,6 @@ impl Index {
         Ok(value.map(|value| value.value()))
     }
 
-    /// The time up to which changes in the folder are in the index. Units: nanoseconds since 1970.
-    pub(super) fn as_of(&self) -> Result<u64> {
-        Ok(self.meta("as_of")?.unwrap_or(0))
-    }
-
     /// What is visible now.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
         self.database.begin_read().map(Snapshot).map_err(failed)
@@ -138,15 +144,14 @@ impl Index {
         Ok(Update(transaction))
     }
 
-    /// Makes everything durable; `as_of` as in [`Index::as_of`]. From now on the index holds everything.
-    pub(super) fn sync(&self, as_of: u64) -> Result<()> {
+    /// Makes everything durable.
+    pub(super) fn sync(&self) -> Result<()> {
         let mut transaction = self.database.begin_write().map_err(failed)?;
         // Without it, opening after a crash would take the longer the more there is.
         transaction.set_quick_repair(true);
         {
             let mut meta = transaction.open_table(META).map_err(failed)?;
             meta.insert("version", VERSION).map_err(failed)?;
-            meta.insert("as_of", as_of).map_err(failed)?;
         }
         transaction.commit().map_err(failed)
     }
@@ -325,6 +330,38 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// Whether a repository has or had a manifest.
+    pub(super) fn is_listed(&self, repository: &Repository) -> Result<bool> {
+        let repositories = self.0.open_table(REPOSITORIES).map_err(failed)?;
+        let row = repositories.get(repository.as_str()).map_err(failed)?;
+        Ok(row.is_some())
+    }
+
+    /// Whether anything is known of a repository.
+    pub(super) fn has(&self, repository: &Repository) -> Result<bool> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let (name, next) = bounds(repository);
+        let (first, next): (&Row, &str) = (&[], &next);
+        let mut rows = blobs.range((name, first)..(next, first)).map_err(failed)?;
+        Ok(rows.next().is_some() || self.is_listed(repository)?)
+    }
+
+    /// The first repository after `after` of which anything is known.
+    pub(super) fn next_known(&self, after: &str) -> Result<Option<Repository>> {
+        let listed = self.repositories(after, 1)?.pop();
+        let holding = self.next_with_blobs(after)?;
+        Ok(listed.into_iter().chain(holding).min())
+    }
+
+    /// When changes that others made to a repository were found last, 0 for never. Units: nanoseconds since 1970.
+    pub(super) fn adopted_at(&self, repository: &Repository) -> Result<u64> {
+        let adopted = self.0.open_table(ADOPTED).map_err(failed)?;
+        let at = adopted.get(repository.as_str()).map_err(failed)?;
+        Ok(at.map_or(0, |at| at.value()))
+    }
+}
+
 impl Update {
     /// What can be changed.
     pub(super) fn tables(&self) -> Result<Tables<'_>> {
@@ -337,6 +374,8 @@ impl Update {
             needs: self.0.open_table(NEEDS).map_err(failed)?,
             aliases: self.0.open_table(ALIASES).map_err(failed)?,
             uses: self.0.open_table(USES).map_err(failed)?,
+            adopted: self.0.open_table(ADOPTED).map_err(failed)?,
+            unused: self.0.open_table(UNUSED).map_err(failed)?,
         })
     }
 

@@ -11,6 +11,7 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::adopt;
+use super::adoption::Adoption;
 use super::change::{Change, Name, Order, Source};
 use super::committer::{Committer, Shared};
 use super::durable::{self, Staged};
@@ -39,6 +40,17 @@ pub(super) struct Session {
     pub(super) hasher: Option<Hasher>,
 }
 
+/// What becomes of the index when a folder is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// The folder is compared with it.
+    Adopt,
+    /// It is emptied, and filled from the folder.
+    Rebuild,
+    /// It is used as it is, and nothing in the folder is taken for garbage.
+    AsIs,
+}
+
 #[derive(Debug)]
 pub(super) struct Inner {
     pub(super) sessions: Sessions<Session>,
@@ -52,7 +64,7 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    pub(super) fn open(root: &Path) -> Result<Self> {
+    pub(super) fn open(root: &Path, opening: Opening) -> Result<Self> {
         let layout = Layout::new(root);
         let exclusive = prepare(&layout).map_err(StoreError::io("opening the storage folder"))?;
         match exclusive.try_lock() {
@@ -71,16 +83,17 @@ impl Inner {
         clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
         let (journal, old, may_miss) =
             Journal::open(&layout.journal()).map_err(StoreError::io("opening the journal"))?;
-        let (index, is_whole) = Index::open(&layout.index())?;
-        if !is_whole {
-            adopt::all(&layout, &index)?;
+        let index = Index::open(&layout.index())?;
+        if opening == Opening::Rebuild {
+            index.clear()?;
         }
+        let adopts = opening != Opening::AsIs;
         let shared = Arc::new(Shared {
             layout,
             index,
             verified: Verified::default(),
-            has_compared: AtomicBool::new(false),
-            is_unsure: AtomicBool::new(false),
+            adoption: Adoption::new(!adopts),
+            is_unsure: AtomicBool::new(!adopts),
         });
         let committer = Committer::start(Arc::clone(&shared), journal, old, may_miss)?;
         Ok(Self {
@@ -261,7 +274,7 @@ impl Inner {
         let before = std::time::SystemTime::from(before);
         let failed = || StoreError::io("looking for abandoned uploads");
         let mut purged = 0;
-        for repository in adopt::having(self.layout(), &["_uploads"]).map_err(failed())? {
+        for repository in adopt::having(self.layout(), &["_uploads"], || true).map_err(failed())? {
             let uploads = self.layout().uploads(&repository);
             for name in adopt::folders(&uploads).map_err(failed())? {
                 let Ok(upload) = name.parse::<Uuid>() else {

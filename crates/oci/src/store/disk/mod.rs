@@ -5,10 +5,12 @@
 //! all changes; bytes are written and read on the runtime's blocking pool.
 
 mod adopt;
+mod adoption;
 mod audit;
 mod change;
 mod collect;
 mod committer;
+mod compare;
 mod contents;
 mod durable;
 mod files;
@@ -38,10 +40,11 @@ use uuid::Uuid;
 use super::remembered::{Blobs, Manifests};
 use super::{BlobStore, Result, StoreError};
 use crate::{Digest, Manifest, Repository, Tag, Target};
+pub use adoption::AdoptionProgress;
 pub use audit::{Audited, Fault, FaultKind};
 use change::{Change, Name, Order, Source};
 use committer::nanos;
-use inner::Inner;
+use inner::{Inner, Opening};
 pub use send::Pieces;
 
 use super::{Collected, Content, Referrer, Usage};
@@ -55,12 +58,32 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
-    /// Opens the store below `root`, which is created when absent, and clears away unfinished writes.
+    /// Opens the store below `root`, which is created when absent, and clears away unfinished writes. What others
+    /// changed in the folder is adopted from now on, beside requests; see [`Self::adoption`].
     ///
     /// Errors: Io – the folder cannot be used; Damaged – another process uses it.
     pub async fn open(root: &Path) -> Result<Self> {
+        Self::open_folder(root, Opening::Adopt).await
+    }
+
+    /// Opens the store to look at it: nothing is adopted, and nothing is garbage.
+    ///
+    /// Errors: as [`Self::open`].
+    pub async fn open_as_is(root: &Path) -> Result<Self> {
+        Self::open_folder(root, Opening::AsIs).await
+    }
+
+    /// Opens the store with an empty index, which is filled from the folder; see [`Self::adoption`].
+    ///
+    /// Errors: as [`Self::open`].
+    pub async fn rebuild(root: &Path) -> Result<Self> {
+        Self::open_folder(root, Opening::Rebuild).await
+    }
+
+    async fn open_folder(root: &Path, opening: Opening) -> Result<Self> {
         let root = root.to_owned();
-        let inner = join(tokio::task::spawn_blocking(move || Inner::open(&root)).await)?;
+        let opened = tokio::task::spawn_blocking(move || Inner::open(&root, opening));
+        let inner = join(opened.await)?;
         let inner = Arc::new(inner);
         let (manifests, blobs) = Default::default();
         Ok(Self {
@@ -74,10 +97,42 @@ impl DiskStore {
     ///
     /// Errors: Io – the folder cannot be read.
     pub async fn audit(&self, found: impl FnMut(Fault) + Send + 'static) -> Result<Audited> {
+        self.adopted().await;
         self.run(move |inner| audit::audit(inner, found)).await
     }
 
+    /// How far the comparison of the folder with the index is that follows a start.
+    pub fn adoption(&self) -> AdoptionProgress {
+        self.inner.shared.adoption.progress()
+    }
+
+    /// Compares the folder with the index once more, beside requests, unless that is under way; see
+    /// [`Self::adoption`]. Removes nothing from the folder.
+    pub fn reindex(&self) {
+        if self.inner.shared.adoption.begin_again() {
+            let (store, shared) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.shared));
+            // Whoever closes the store does not wait for it.
+            tokio::task::spawn_blocking(move || adoption::run_again(&store, &shared));
+        }
+    }
+
+    /// Waits until every repository of the folder is in the index.
+    pub async fn adopted(&self) {
+        self.inner.shared.adoption.finished().await;
+    }
+
+    /// Waits until the index has what the folder has of a repository.
+    async fn settle(&self, repository: &Repository) -> Result<()> {
+        if self.inner.shared.adoption.is_settled(repository) {
+            return Ok(());
+        }
+        let repository = repository.clone();
+        self.run(move |inner| inner.committer.settle(&repository).map(drop))
+            .await
+    }
+
     async fn commit(&self, change: Change, content: Option<Bytes>) -> Result<()> {
+        self.settle(change.repository()).await?;
         self.inner.committer.commit(Order { change, content }).await
     }
 
@@ -102,6 +157,7 @@ impl BlobStore for DiskStore {
     }
 
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
+        self.settle(repository).await?;
         let size = self.inner.blob(repository, digest)?.size;
         // Whoever asks may leave the upload out because of the answer.
         self.inner.wanted.insert(repository, digest);
@@ -115,6 +171,7 @@ impl BlobStore for DiskStore {
         first: u64,
         length: u64,
     ) -> Result<Pieces> {
+        self.settle(repository).await?;
         let blob = self.inner.blob(repository, digest)?;
         let is_small = length == blob.size && length <= Blobs::LIMIT;
         if is_small && let Some(bytes) = self.blobs.get(&blob.canonical) {
@@ -131,6 +188,7 @@ impl BlobStore for DiskStore {
     }
 
     async fn blob_file(&self, repository: &Repository, digest: &Digest) -> Result<Option<File>> {
+        self.settle(repository).await?;
         let blob = self.inner.blob(repository, digest)?;
         self.run(move |inner| inner.verified_file(&blob)).await
     }
@@ -150,7 +208,9 @@ impl BlobStore for DiskStore {
         from: Option<&Repository>,
         digest: &Digest,
     ) -> Result<bool> {
+        self.settle(repository).await?;
         let found = if let Some(from) = from {
+            self.settle(from).await?;
             self.inner.shared.index.snapshot()?.blob(from, digest)?
         } else {
             let digest = digest.clone();
@@ -219,6 +279,7 @@ impl BlobStore for DiskStore {
         upload: Uuid,
         digest: &Digest,
     ) -> Result<()> {
+        self.settle(repository).await?;
         let session = self.inner.sessions.get(upload).lock_owned().await;
         let (repository, digest) = (repository.clone(), digest.clone());
         let order = self.run(move |inner| inner.finished(&repository, upload, &session, &digest));
@@ -247,16 +308,19 @@ impl BlobStore for DiskStore {
     }
 
     async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<Collected> {
+        self.adopted().await;
         self.run(move |inner| collect::collect(inner, before.into(), is_dry))
             .await
     }
 
     async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
+        self.settle(repository).await?;
         let found = self.inner.shared.index.snapshot()?.tag(repository, tag)?;
         found.ok_or_else(|| StoreError::UnknownManifest(tag.to_string()))
     }
 
     async fn manifest(&self, repository: &Repository, digest: &Digest) -> Result<Arc<Manifest>> {
+        self.settle(repository).await?;
         let unknown = || StoreError::UnknownManifest(digest.to_string());
         let row = self.inner.shared.index.snapshot()?;
         let row = row.manifest(repository, digest)?.ok_or_else(unknown)?;
@@ -319,6 +383,7 @@ impl BlobStore for DiskStore {
         after: &str,
         limit: usize,
     ) -> Result<Vec<(Tag, Digest)>> {
+        self.settle(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot
             .tags(repository, after, limit)?
@@ -326,22 +391,34 @@ impl BlobStore for DiskStore {
     }
 
     async fn usage(&self, repository: &Repository) -> Result<Usage> {
+        self.settle(repository).await?;
         let repository = repository.clone();
         self.run(move |inner| inner.shared.index.snapshot()?.usage(&repository))
             .await
     }
 
     async fn repositories(&self, after: &str, limit: usize) -> Result<Vec<Repository>> {
-        let snapshot = self.inner.shared.index.snapshot()?;
-        snapshot.repositories(after, limit)
+        let Some(names) = self.inner.shared.adoption.names().await? else {
+            return self
+                .inner
+                .shared
+                .index
+                .snapshot()?
+                .repositories(after, limit);
+        };
+        let after = after.to_owned();
+        self.run(move |inner| adoption::listed(&inner.shared, &names, after, limit))
+            .await
     }
 
     async fn referrers(&self, repository: &Repository, subject: &Digest) -> Result<Vec<Referrer>> {
+        self.settle(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.referrers(repository, subject)
     }
 
     async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+        self.adopted().await;
         let after = after.cloned();
         self.run(move |inner| contents::list(inner, after.as_ref(), limit))
             .await
@@ -353,6 +430,7 @@ impl BlobStore for DiskStore {
     }
 
     async fn quarantine(&self, digest: &Digest) -> Result<bool> {
+        self.adopted().await;
         let digest = digest.clone();
         self.run(move |inner| {
             let canonical = inner.canonical(&digest)?;
@@ -362,12 +440,14 @@ impl BlobStore for DiskStore {
     }
 
     async fn holders(&self, digest: &Digest) -> Result<Vec<Repository>> {
+        self.adopted().await;
         let canonical = self.inner.canonical(digest)?;
         let snapshot = self.inner.shared.index.snapshot()?;
         canonical.map_or(Ok(Vec::new()), |canonical| snapshot.holders(&canonical))
     }
 
     async fn needed_by(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Digest>> {
+        self.settle(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.needed_by(repository, digest)
     }
@@ -378,6 +458,7 @@ impl BlobStore for DiskStore {
         after: Option<&Digest>,
         limit: usize,
     ) -> Result<Vec<Content>> {
+        self.settle(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.blobs_after(repository, after, limit)
     }
@@ -388,6 +469,7 @@ impl BlobStore for DiskStore {
         after: Option<&Digest>,
         limit: usize,
     ) -> Result<Vec<Content>> {
+        self.settle(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.manifests(repository, after, limit)
     }

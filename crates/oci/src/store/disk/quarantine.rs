@@ -12,7 +12,6 @@ use std::time::SystemTime;
 use model::time::Timestamp;
 use serde::Serialize;
 
-use super::adopt;
 use super::committer::Shared;
 use super::durable::{self, Staged};
 use super::inner;
@@ -149,21 +148,15 @@ fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()
     durable::sync_parent(&place)
 }
 
-/// Makes the index agree with the notes, as a crash or somebody who brought bytes back may have it otherwise.
+/// Makes the index agree with the notes, as a crash may have it otherwise. Bytes that somebody brought back are found
+/// when the folder is compared with the index.
 pub(super) fn recall(shared: &Shared) -> Result<()> {
     for canonical in noted(&shared.layout).map_err(StoreError::io("reading the quarantine"))? {
-        let update = shared.index.update()?;
-        {
-            let mut tables = update.tables()?;
-            if shared.layout.data(&canonical).exists() {
-                for (repository, _) in tables.losers(&canonical)? {
-                    adopt::repository(&shared.layout, &mut tables, &repository)?;
-                }
-            } else {
-                tables.lose(&canonical)?;
-            }
+        if !shared.layout.data(&canonical).exists() {
+            let update = shared.index.update()?;
+            update.tables()?.lose(&canonical)?;
+            update.commit()?;
         }
-        update.commit()?;
     }
     Ok(())
 }

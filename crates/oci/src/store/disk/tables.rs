@@ -25,6 +25,8 @@ pub(super) struct Tables<'u> {
     pub(super) needs: Table<'u, (&'static str, &'static Row, &'static Row), ()>,
     pub(super) aliases: Table<'u, &'static Row, &'static Row>,
     pub(super) uses: Table<'u, (&'static Row, &'static str, u8), ()>,
+    pub(super) adopted: Table<'u, &'static str, u64>,
+    pub(super) unused: Table<'u, &'static Row, u64>,
 }
 
 impl Tables<'_> {
@@ -316,13 +318,60 @@ impl Tables<'_> {
     }
 
     fn hold(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
-        let place = (&*key(canonical), repository.as_str(), kind);
+        let canonical = &*key(canonical);
+        self.unused.remove(canonical).map_err(failed)?;
+        let place = (canonical, repository.as_str(), kind);
         self.uses.insert(place, ()).map(drop).map_err(failed)
     }
 
     fn let_go(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
-        let place = (&*key(canonical), repository.as_str(), kind);
-        self.uses.remove(place).map(drop).map_err(failed)
+        let canonical = &*key(canonical);
+        let place = (canonical, repository.as_str(), kind);
+        self.uses.remove(place).map_err(failed)?;
+        if !self.is_used(canonical)? {
+            // Its whole life is known here, so nobody else can rely on it.
+            self.unused.insert(canonical, 0).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that others changed a repository, and when that was found. Units: nanoseconds since 1970.
+    pub(super) fn note_adopted(&mut self, repository: &Repository, at: u64) -> Result<()> {
+        let name = repository.as_str();
+        self.adopted.insert(name, at).map(drop).map_err(failed)
+    }
+
+    /// Notes when content was found that no link names, unless a push has given it one. Units: nanoseconds since 1970.
+    pub(super) fn note_unused<'d>(
+        &mut self,
+        mut digests: impl Iterator<Item = &'d Digest>,
+        at: u64,
+    ) -> Result<()> {
+        digests.try_for_each(|digest| {
+            let canonical = &*key(digest);
+            if self.is_used(canonical)? {
+                return Ok(());
+            }
+            self.unused.insert(canonical, at).map(drop).map_err(failed)
+        })
+    }
+
+    fn is_used(&self, canonical: &Row) -> Result<bool> {
+        let first = self
+            .uses
+            .range((canonical, "", 0)..)
+            .map_err(failed)?
+            .next();
+        let first = first.transpose().map_err(failed)?;
+        Ok(first.is_some_and(|(place, _)| place.value().0 == canonical))
+    }
+
+    /// Forgets since when content has no link.
+    pub(super) fn forget_unused(&mut self, digests: &[Digest]) -> Result<()> {
+        for digest in digests {
+            self.unused.remove(&*key(digest)).map_err(failed)?;
+        }
+        Ok(())
     }
 
     /// Forgets all of a repository.
@@ -355,6 +404,7 @@ impl Tables<'_> {
             .retain_in((name, first, first)..(next, first, first), |_, ()| false)
             .map_err(failed)?;
         self.repositories.remove(name).map_err(failed)?;
+        self.adopted.remove(name).map_err(failed)?;
         self.tags
             .retain_in((name, "")..(next, ""), |_, _| false)
             .map_err(failed)?;

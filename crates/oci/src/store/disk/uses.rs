@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use super::compare::Known;
 use super::index::{
-    BLOBS, MANIFESTS, NEEDS, Row, Snapshot, USES, damaged, failed, linked_blob, linked_manifest,
+    BLOBS, MANIFESTS, NEEDS, Row, Snapshot, UNUSED, USES, damaged, failed, linked_blob,
+    linked_manifest,
 };
 use super::rows::{LOST, ManifestRow, digest, key};
 use super::tables::bounds;
@@ -66,6 +68,54 @@ impl Snapshot {
             }
         }
         Ok(found.into_iter().collect())
+    }
+
+    /// The blobs of a repository under each of their names.
+    pub(super) fn known_blobs(&self, repository: &Repository) -> Result<Known> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let (name, next) = bounds(repository);
+        let (first, next): (&Row, &str) = (&[], &next);
+        let mut known = Known::new();
+        for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
+            let (place, value) = row.map_err(failed)?;
+            known.insert(digest(place.value().1)?, value.value().0 == LOST);
+        }
+        Ok(known)
+    }
+
+    /// The manifests of a repository under each of their names.
+    pub(super) fn known_manifests(&self, repository: &Repository) -> Result<Known> {
+        let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
+        let (name, next) = bounds(repository);
+        let (first, next): (&Row, &str) = (&[], &next);
+        let mut known = Known::new();
+        for row in manifests
+            .range((name, first)..(next, first))
+            .map_err(failed)?
+        {
+            let (place, value) = row.map_err(failed)?;
+            let row = ManifestRow::decode(value.value())?;
+            known.insert(digest(place.value().1)?, row.size == LOST);
+        }
+        Ok(known)
+    }
+
+    /// A manifest of a repository, also one that is lost.
+    pub(super) fn manifest_link(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Option<ManifestRow>> {
+        let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
+        linked_manifest(&manifests, repository, digest)
+    }
+
+    /// Since when content has no link, 0 when the last one went by a change made here; nothing where neither is known.
+    /// Units: nanoseconds since 1970.
+    pub(super) fn unused_since(&self, canonical: &Digest) -> Result<Option<u64>> {
+        let unused = self.0.open_table(UNUSED).map_err(failed)?;
+        let since = unused.get(&*key(canonical)).map_err(failed)?;
+        Ok(since.map(|since| since.value()))
     }
 
     /// Every digest under which a repository has content.
