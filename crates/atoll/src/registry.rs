@@ -6,6 +6,7 @@ mod cert;
 mod gc;
 mod htpasswd;
 mod password;
+mod reindex;
 mod remote;
 mod verify;
 
@@ -30,6 +31,11 @@ pub(crate) enum Verb {
     /// A running registry reads at its own pace, and takes damaged content away: clients then push it again. Of a
     /// folder, links and what manifests need are compared, too.
     Verify(verify::Arguments),
+    /// Make the index of a registry agree with its folder
+    ///
+    /// Needed after others changed the folder of a running registry; each start does the same. The index of a folder
+    /// is made anew. Nothing is removed from the folder.
+    Reindex(reindex::Arguments),
 }
 
 /// Does what the command line says.
@@ -42,5 +48,6 @@ pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
         Verb::Cert(arguments) => cert::run(arguments),
         Verb::Gc(arguments) => gc::run(arguments),
         Verb::Verify(arguments) => verify::run(arguments),
+        Verb::Reindex(arguments) => reindex::run(arguments),
     }
 }

@@ -43,6 +43,8 @@ pub(crate) async fn run(app: App, settings: &Settings) {
 /// counts both. One at a time.
 pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Cleaned, StoreError> {
     let _turn = app.collecting.lock().await;
+    // What is not adopted yet has neither tags nor links here.
+    app.store.adopted().await;
     let retention = policy::retain(app, is_dry).await?;
     if let Some(Expired {
         is_dry,

@@ -145,6 +145,10 @@ fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
         tasks.push(Box::pin(async move { scrub::run(app, &settings).await }));
     }
     tasks.push(Box::pin(observe::watch_storage(app.clone())));
+    tasks.push(Box::pin(observe::watch_adoption(
+        app.clone(),
+        health.clone(),
+    )));
     for (index, check) in settings.registry_health_file.0.iter().enumerate() {
         let component = format!("file {index}");
         let watch = readiness::watch_file(check.clone(), component, health.clone());

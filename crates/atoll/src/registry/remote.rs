@@ -1,6 +1,7 @@
 //! A running registry, asked for what only those may ask who may delete everywhere.
 
-use std::path::PathBuf;
+use std::error::Error as StdError;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use reqwest::{Client, Method};
@@ -41,6 +42,23 @@ enum Answer<T> {
 #[derive(Deserialize)]
 struct Refusal {
     message: String,
+}
+
+/// Whether a target is the address of a running registry.
+pub(super) fn is_url(target: &str) -> bool {
+    target.starts_with("http://") || target.starts_with("https://")
+}
+
+/// A target that is a folder.
+///
+/// Errors: neither a folder nor an address.
+pub(super) fn folder<'a>(verb: &str, target: &'a str) -> Result<&'a Path, Error> {
+    let folder = Path::new(target);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let reason = "neither a folder nor an address that begins with http:// or https://";
+    Err(Error::new(format!("{verb} {target}"), reason))
 }
 
 impl Access {
@@ -86,7 +104,7 @@ impl Remote<'_> {
         let (status, text) = self
             .runtime
             .block_on(answered)
-            .map_err(|e: reqwest::Error| Error::new(doing(), e))?;
+            .map_err(|e: reqwest::Error| Error::new(doing(), cause(&e)))?;
         match serde_json::from_str(&text) {
             Ok(Answer::Given(answer)) => Ok(answer),
             Ok(Answer::Refused { errors }) => {
@@ -99,4 +117,46 @@ impl Remote<'_> {
             }
         }
     }
+}
+
+/// Why a registry was not reached, with the remedy where there is one.
+fn cause(error: &reqwest::Error) -> String {
+    let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
+    let text = causes()
+        .last()
+        .map_or_else(|| error.to_string(), ToString::to_string);
+    if causes().any(|cause| find::<oci::resolve::Error>(cause).is_some()) {
+        return format!("the name cannot be resolved: {text}");
+    }
+    if let Some(wrong) = causes().find_map(find::<rustls::Error>) {
+        return match wrong {
+            rustls::Error::InvalidCertificate(wrong) => {
+                format!(
+                    "its certificate is not trusted ({wrong}); name its authority with --ca FILE"
+                )
+            }
+            rustls::Error::InvalidMessage(_) => {
+                format!("it does not speak TLS ({wrong}); use http:// if it is meant to be plain")
+            }
+            _ => format!("TLS failed: {wrong}"),
+        };
+    }
+    match causes()
+        .find_map(find::<std::io::Error>)
+        .map(std::io::Error::kind)
+    {
+        Some(std::io::ErrorKind::ConnectionRefused) => {
+            "the connection is refused: nothing listens there".to_owned()
+        }
+        _ if error.is_timeout() => format!("no answer in time: {text}"),
+        _ => text,
+    }
+}
+
+/// An error of a kind, also where it is wrapped into one of the system.
+fn find<'a, E: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a E> {
+    let inner = || cause.downcast_ref::<std::io::Error>()?.get_ref();
+    cause
+        .downcast_ref()
+        .or_else(|| inner().and_then(|inner| find(inner)))
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use service::Error;
 
-use super::remote::Access;
+use super::remote::{self, Access};
 use crate::terminal;
 
 /// How often a running registry is asked how far it is.
@@ -61,15 +61,10 @@ struct Finding {
 /// Errors: something is wrong, or cannot be looked at.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let target = &arguments.target;
-    if target.starts_with("http://") || target.starts_with("https://") {
+    if remote::is_url(target) {
         return ask(arguments);
     }
-    let folder = Path::new(target);
-    if !folder.is_dir() {
-        let reason = "neither a folder nor an address that begins with http:// or https://";
-        return Err(Error::new(format!("verifying {target}"), reason));
-    }
-    look(arguments, folder)
+    look(arguments, remote::folder("verifying", target)?)
 }
 
 /// Has a running registry scrub, and waits for the end.
@@ -152,8 +147,9 @@ fn look(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
     for fault in &faults {
         *counts.entry(fault.kind).or_insert(0) += 1;
     }
-    // Garbage is no damage.
+    // Neither garbage nor an index that is behind is damage.
     counts.remove(&FaultKind::Orphaned);
+    counts.remove(&FaultKind::Unindexed);
     if counts.is_empty() {
         return Ok(());
     }
@@ -165,7 +161,7 @@ fn look(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
 }
 
 async fn audit(folder: &Path, quarantine: bool) -> oci::store::Result<(Audited, Vec<Fault>)> {
-    let store = DiskStore::open(folder).await?;
+    let store = DiskStore::open_as_is(folder).await?;
     let faults = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&faults);
     let note = move |fault| {
@@ -191,7 +187,7 @@ fn line(fault: &Fault) -> String {
         .map(|name| format!("{name} "))
         .unwrap_or_default();
     format!(
-        "{:8} {place}{}: {}",
+        "{:9} {place}{}: {}",
         name(fault.kind),
         fault.what,
         fault.why
@@ -204,6 +200,7 @@ fn name(kind: FaultKind) -> &'static str {
         FaultKind::Link => "link",
         FaultKind::Dangling => "dangling",
         FaultKind::Missing => "missing",
+        FaultKind::Unindexed => "unindexed",
         FaultKind::Orphaned => "orphaned",
     }
 }

@@ -104,7 +104,7 @@ pub(super) fn authorize(
 ) -> Result<(), RegistryError> {
     match (route, need(route, method)) {
         // All of them tell what every repository has.
-        (Route::Gc | Route::Scrub | Route::Usage, _) => access.demand_everything(),
+        (Route::Gc | Route::Scrub | Route::Reindex | Route::Usage, _) => access.demand_everything(),
         (Route::Catalog, _) => access.demand_catalog(),
         (_, Some((repository, action))) => access.demand(repository, action),
         (_, None) => Ok(()),
@@ -119,6 +119,7 @@ fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action
         | Route::Extensions
         | Route::Gc
         | Route::Scrub
+        | Route::Reindex
         | Route::Usage => None,
         // Looking at one's upload and giving it up are parts of a push.
         Route::Uploads { name } | Route::Upload { name, .. } => Some((name, Action::Push)),

@@ -11,6 +11,7 @@ mod manifests;
 mod page;
 mod query;
 mod referrers;
+mod reindex;
 mod route;
 mod scrub;
 mod uploads;
@@ -159,6 +160,7 @@ async fn answer(app: &App, request: Request) -> Answer {
         }
         (Route::Usage, _) => limits::usage(app).await,
         (Route::Scrub, method) => Ok(scrub::answer(app, &method)),
+        (Route::Reindex, method) => reindex::answer(app, &method),
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
         (Route::Referrers { name, digest }, _) => referrers::list(app, &name, &digest, &head).await,
         (Route::Manifest { name, target }, Method::PUT) => {

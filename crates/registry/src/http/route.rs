@@ -18,6 +18,8 @@ pub(super) enum Route {
     Usage,
     /// Compares all content with its digest: our own.
     Scrub,
+    /// `/v2/_atoll/reindex`: compares the storage folder with its index.
+    Reindex,
     /// Extensions of the protocol. Source: distribution-spec, extension discovery.
     Extensions,
     Referrers {
@@ -67,6 +69,7 @@ impl Route {
             ["_atoll", "gc"] => Ok(Self::Gc),
             ["_atoll", "usage"] => Ok(Self::Usage),
             ["_atoll", "scrub"] => Ok(Self::Scrub),
+            ["_atoll", "reindex"] => Ok(Self::Reindex),
             ["_oci", "ext", "discover"] => Ok(Self::Extensions),
             [name @ .., "tags", "list"] => Ok(Self::Tags {
                 name: repository(name)?,
@@ -113,6 +116,7 @@ impl Route {
             | Self::Catalog
             | Self::Gc
             | Self::Scrub
+            | Self::Reindex
             | Self::Usage
             | Self::Extensions => None,
             Self::Referrers { name, .. }
@@ -138,7 +142,7 @@ impl Route {
             Self::Manifest { .. } => vec![Method::GET, Method::HEAD, Method::PUT, Method::DELETE],
             Self::Blob { .. } => vec![Method::GET, Method::HEAD, Method::DELETE],
             Self::Gc | Self::Uploads { .. } => vec![Method::POST],
-            Self::Scrub => vec![Method::GET, Method::HEAD, Method::POST],
+            Self::Scrub | Self::Reindex => vec![Method::GET, Method::HEAD, Method::POST],
             Self::Upload { .. } => vec![
                 Method::GET,
                 Method::HEAD,
@@ -230,6 +234,7 @@ mod tests {
         );
         assert_eq!(parse("/v2/_atoll/gc"), Route::Gc);
         assert_eq!(parse("/v2/_atoll/scrub"), Route::Scrub);
+        assert_eq!(parse("/v2/_atoll/reindex"), Route::Reindex);
         assert_eq!(parse("/v2/_atoll/usage"), Route::Usage);
         assert_eq!(parse("/v2/_oci/ext/discover"), Route::Extensions);
         assert_eq!(

@@ -4,6 +4,7 @@
 //! once, at the start.
 
 mod access_log;
+mod adoption;
 mod handler;
 mod numbers;
 mod storage;
@@ -30,6 +31,7 @@ use numbers::Numbers;
 
 use crate::Settings;
 
+pub(crate) use adoption::watch as watch_adoption;
 pub(crate) use numbers::{auth_failed, collected, count_logins, upload};
 pub(crate) use storage::watch as watch_storage;
 
