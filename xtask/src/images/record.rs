@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// One packing.
@@ -15,21 +16,19 @@ pub(super) struct Record {
     pub(super) digest: String,
 }
 
-impl Record {
-    /// The record at `path`; none when there is none that can be read.
-    pub(super) fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
-    }
+/// The value at `path`; none when there is none that can be read.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
 
-    /// Keeps it at `path`.
-    pub(super) fn write(&self, path: &Path) -> Result<()> {
-        let text = serde_json::to_vec(self)?;
-        // What is visible is whole.
-        let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
-        fs::write(&unfinished, text)
-            .and_then(|()| fs::rename(&unfinished, path))
-            .with_context(|| format!("writing {}", path.display()))
-    }
+/// Replaces the file at `path` by the value.
+pub(super) fn write<T: Serialize>(value: &T, path: &Path) -> Result<()> {
+    let text = serde_json::to_vec(value)?;
+    // Renamed when it is complete: a reader never sees a part.
+    let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
+    fs::write(&unfinished, text)
+        .and_then(|()| fs::rename(&unfinished, path))
+        .with_context(|| format!("writing {}", path.display()))
 }
 
 #[cfg(test)]
@@ -40,15 +39,15 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webui.json");
-        assert_eq!(Record::read(&path), None);
+        assert_eq!(read::<Record>(&path), None);
         let record = Record {
             inputs: "1f".to_owned(),
             digest: "sha256:2e".to_owned(),
         };
-        record.write(&path).unwrap();
-        assert_eq!(Record::read(&path), Some(record));
+        write(&record, &path).unwrap();
+        assert_eq!(read(&path), Some(record));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         fs::write(&path, "{\"inputs\":").unwrap();
-        assert_eq!(Record::read(&path), None);
+        assert_eq!(read::<Record>(&path), None);
     }
 }

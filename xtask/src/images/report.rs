@@ -1,6 +1,12 @@
-//! The table of images, and whether they are small enough.
+//! The table of images, and their size beside the budget.
 
 use std::fmt;
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use super::record;
 
 const MIB: u64 = 1 << 20;
 /// All images without PostgreSQL together: 60 MiB for what installs clusters, 12 for catalogs. Units: bytes.
@@ -18,6 +24,46 @@ pub(super) struct Row {
     pub(super) counts: bool,
 }
 
+/// The sum of the last run, kept for `cargo xtask test --full`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    /// Units: bytes. All images that count.
+    pub(crate) size_bytes: u64,
+    /// Units: bytes.
+    pub(crate) budget_bytes: u64,
+}
+
+impl Figure {
+    /// The figure that a run has written to `path`.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        record::read(path)
+    }
+
+    /// Keeps it at `path`.
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        record::write(self, path)
+    }
+}
+
+impl Figure {
+    fn verdict(&self) -> String {
+        let budget = mib(self.budget_bytes);
+        match self.size_bytes.checked_sub(self.budget_bytes) {
+            Some(over @ 1..) => {
+                let over_kib = over.div_ceil(1024);
+                format!("{over_kib} KiB over the budget of {budget} MiB")
+            }
+            _ => format!("within the budget of {budget} MiB"),
+        }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} MiB, {}", mib(self.size_bytes), self.verdict())
+    }
+}
+
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Report {
@@ -31,9 +77,12 @@ impl Report {
         ours.map(|row| row.size_bytes).sum()
     }
 
-    /// Whether they are small enough to be carried.
-    pub(super) fn is_within_budget(&self) -> bool {
-        self.sum() <= BUDGET_BYTES
+    /// Their sum beside the budget.
+    pub(super) fn figure(&self) -> Figure {
+        Figure {
+            size_bytes: self.sum(),
+            budget_bytes: BUDGET_BYTES,
+        }
     }
 }
 
@@ -49,17 +98,8 @@ impl fmt::Display for Report {
                 row.digest
             )?;
         }
-        let (sum, budget) = (mib(self.sum()), mib(BUDGET_BYTES));
-        let verdict = if self.is_within_budget() {
-            "within"
-        } else {
-            "MORE THAN"
-        };
-        write!(
-            f,
-            "{:<14} {sum:>6} MiB, {verdict} the {budget} MiB that are allowed",
-            "without db"
-        )
+        let (sum, verdict) = (mib(self.sum()), self.figure().verdict());
+        write!(f, "{:<14} {sum:>6} MiB, {verdict}", "without db")
     }
 }
 
@@ -97,18 +137,30 @@ mod tests {
             "image-service     8.1 MiB  sha256:1f  unchanged\n\
              webui             0.1 MiB  sha256:1f  packed\n\
              db               80.0 MiB  sha256:1f  unchanged\n\
-             without db        8.2 MiB, within the 72.0 MiB that are allowed"
+             without db        8.2 MiB, within the budget of 72.0 MiB"
         );
     }
 
     #[test]
-    fn one_byte_too_much_is_too_much() {
+    fn one_byte_above_the_budget_is_reported() {
         let mut report = Report {
             rows: vec![row("webui", BUDGET_BYTES), row("db", 1)],
         };
-        assert!(report.is_within_budget());
+        assert!(report.figure().to_string().contains("within"));
         report.rows.push(row("registry", 1));
-        assert!(!report.is_within_budget());
-        assert!(report.to_string().contains("MORE THAN"));
+        assert_eq!(
+            report.figure().to_string(),
+            "72.0 MiB, 1 KiB over the budget of 72.0 MiB"
+        );
+    }
+
+    #[test]
+    fn the_figure_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("size.json");
+        assert_eq!(Figure::read(&path), None);
+        let figure = Report::default().figure();
+        figure.write(&path).unwrap();
+        assert_eq!(Figure::read(&path), Some(figure));
     }
 }
