@@ -1,4 +1,9 @@
-//! Counting what test programs print.
+//! Counting the tests of test programs, by their output and by the records of `testkit::skipped`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An ignored test with this reason is an entry point that another test starts, and never counts as skipped.
+const CHILD: &str = "runs as a child";
 
 /// Checks that passed and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -7,6 +12,38 @@ pub(crate) struct Tally {
     pub(crate) passed: u32,
     /// How many do not.
     pub(crate) failed: u32,
+}
+
+/// A test that did not run, or not all of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Skip {
+    pub(crate) test: String,
+    pub(crate) why: String,
+}
+
+/// What test programs came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// Without skipped tests.
+    pub(crate) tally: Tally,
+    pub(crate) skipped: Vec<Skip>,
+}
+
+/// Reads what test programs print.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    tally: Tally,
+    failed: BTreeSet<String>,
+    ignored: Vec<Skip>,
+}
+
+impl From<Tally> for Outcome {
+    fn from(tally: Tally) -> Self {
+        Self {
+            tally,
+            skipped: Vec::new(),
+        }
+    }
 }
 
 impl Tally {
@@ -25,7 +62,7 @@ impl Tally {
     }
 
     /// The count in a line such as `test result: ok. 3 passed; 0 failed; …`.
-    pub(crate) fn of_line(line: &str) -> Option<Self> {
+    fn of_line(line: &str) -> Option<Self> {
         let rest = line.trim().strip_prefix("test result: ")?;
         let number = |what: &str| {
             rest.split([';', '.'])
@@ -38,29 +75,137 @@ impl Tally {
     }
 }
 
+impl Reader {
+    /// Takes the next line.
+    pub(crate) fn line(&mut self, line: &str) {
+        if let Some(count) = Tally::of_line(line) {
+            self.tally.add(count);
+        }
+        let Some((test, result)) = line.strip_prefix("test ").and_then(verdict) else {
+            return;
+        };
+        if result == "FAILED" {
+            self.failed.insert(test.to_owned());
+        } else if let Some(why) = result.strip_prefix("ignored")
+            && !why.contains(CHILD)
+        {
+            let why = why.trim_start_matches(", ").to_owned();
+            let test = test.to_owned();
+            self.ignored.push(Skip { test, why });
+        }
+    }
+
+    /// The count, with the `records` of tests that found out themselves that they cannot run: the harness takes these for
+    /// passed.
+    pub(crate) fn finish(self, records: &str) -> Outcome {
+        let Self {
+            mut tally,
+            failed,
+            ignored: mut skipped,
+        } = self;
+        for ((package, test), why) in recorded(records) {
+            if failed.contains(test) {
+                continue;
+            }
+            tally.passed = tally.passed.saturating_sub(1);
+            skipped.push(Skip {
+                test: format!("{package} {test}"),
+                why: why.join("; "),
+            });
+        }
+        Outcome { tally, skipped }
+    }
+}
+
+/// The name and the result in `NAME ... RESULT`.
+fn verdict(line: &str) -> Option<(&str, &str)> {
+    let (test, result) = line.split_once(" ... ")?;
+    // A test that is expected to panic says so behind its name.
+    let test = test.trim_end_matches(" - should panic");
+    Some((test.trim(), result.trim()))
+}
+
+/// The reasons of each test, by package and name: a test that misses several programs is skipped once.
+fn recorded(records: &str) -> BTreeMap<(&str, &str), Vec<&str>> {
+    let mut tests: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for line in records.lines() {
+        let mut parts = line.splitn(3, '\t');
+        if let (Some(package), Some(test), Some(why)) = (parts.next(), parts.next(), parts.next()) {
+            let reasons = tests.entry((package, test)).or_default();
+            if !reasons.contains(&why) {
+                reasons.push(why);
+            }
+        }
+    }
+    tests
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(lines: &[&str], records: &str) -> Outcome {
+        let mut reader = Reader::default();
+        for line in lines {
+            reader.line(line);
+        }
+        reader.finish(records)
+    }
+
+    fn tests(outcome: &Outcome) -> Vec<(&str, &str)> {
+        let skipped = outcome.skipped.iter();
+        skipped
+            .map(|skip| (skip.test.as_str(), skip.why.as_str()))
+            .collect()
+    }
+
     #[test]
     fn lines_of_libtest() {
         let ok = "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.01s";
-        assert_eq!(
-            Tally::of_line(ok),
-            Some(Tally {
-                passed: 12,
-                failed: 0
-            })
-        );
         let bad = "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.5s";
-        assert_eq!(
-            Tally::of_line(bad),
-            Some(Tally {
-                passed: 3,
-                failed: 2
-            })
+        let outcome = read(&[ok, bad, "test a ... ok", "test result: unknown"], "");
+        let (passed, failed) = (15, 2);
+        assert_eq!(outcome, Tally { passed, failed }.into());
+    }
+
+    #[test]
+    fn ignored_tests_are_skipped_but_for_children() {
+        let outcome = read(
+            &[
+                "test faults::all ... ignored, takes long",
+                "test plain ... ignored",
+                "test kill::child ... ignored, runs as a child of the test of killed writers",
+                "test result: ok. 1 passed; 0 failed; 3 ignored; 0 measured; 0 filtered out",
+            ],
+            "",
         );
-        assert_eq!(Tally::of_line("test a ... ok"), None);
-        assert_eq!(Tally::of_line("test result: unknown"), None);
+        assert_eq!(
+            tests(&outcome),
+            [("faults::all", "takes long"), ("plain", "")]
+        );
+        assert_eq!(outcome.tally.passed, 1);
+    }
+
+    #[test]
+    fn a_recorded_skip_is_not_passed() {
+        let records = "webui\tbrowser::shows\tno browser\n\
+                       tests\tclients::copy\tno skopeo\ntests\tclients::copy\tno podman\n\
+                       tests\tclients::copy\tno podman\ntests\tclients::broken\tno podman\n";
+        let outcome = read(
+            &[
+                "test clients::broken ... FAILED",
+                "test result: FAILED. 5 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out",
+            ],
+            records,
+        );
+        assert_eq!(
+            tests(&outcome),
+            [
+                ("tests clients::copy", "no skopeo; no podman"),
+                ("webui browser::shows", "no browser"),
+            ]
+        );
+        let (passed, failed) = (3, 1);
+        assert_eq!(outcome.tally, Tally { passed, failed });
     }
 }

@@ -4,9 +4,11 @@ mod coreos_installer;
 mod distribution;
 mod engine;
 mod podman_compose;
+mod report;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
 
@@ -14,16 +16,19 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 
 use self::engine::Engine;
+use self::report::Report;
 use crate::cargo::{Profile, build, cargo, root, target_directory};
-use crate::command::{run as run_command, shown};
+use crate::command::run as run_command;
 use crate::demo::{self, Break};
-use crate::libtest::Tally;
-use crate::{postgres, tidy};
+use crate::libtest::{Outcome, Reader, Tally};
+use crate::scratch::Scratch;
+use crate::{images, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Also what takes long: images as they are shipped, the demo's breakages, the real coreos-installer, dependency checks
+    /// Also what takes long: images as they are shipped, the demo's breakages, the real coreos-installer, dependency checks.
+    /// Skipped tests fail the run
     #[arg(long)]
     full: bool,
     /// Only the pod: images of the services, and the tests that run them in containers
@@ -31,12 +36,24 @@ pub(crate) struct Arguments {
     pod: bool,
 }
 
+/// Names the file in which tests record that they cannot run: `testkit::skipped`.
+const SKIPS: &str = "ATOLL_TEST_SKIPS";
 /// Tells the workspace's tests that those of the pod come later: they need images.
 const POD_APART: &str = "POD_TESTS_APART";
 /// Tells the tests of the mirroring tool where another registry is.
 const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
 /// Tells the tests of the pod where the program is that people start it with.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
+/// Tells the tests of the pod which folder of `cargo xtask bundle` they start from.
+const POD_BUNDLE: &str = "POD_BUNDLE";
+/// Comparisons with programs that only some machines have, each named by a variable: run by hand, not a part of `--full`.
+const BY_HAND: [(&str, &str); 2] = [
+    (
+        "archives_are_read_and_written_as_the_peer_does",
+        "ATOLL_ORACLE_OC_MIRROR",
+    ),
+    ("every_answer_is_that_of_the_peer", "ATOLL_ORACLE_OPM"),
+];
 /// The program that runs inside containers.
 const INSTALLER: &str = "openshift-baremetal-install";
 
@@ -45,10 +62,8 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut report = Report::default();
     if arguments.pod {
         pod(&mut report, arguments.full);
-        // Asked for by name, it cannot just be left out.
-        let is_done = report.left_out.is_empty();
-        let code = report.finish();
-        return if is_done { code } else { ExitCode::FAILURE };
+        // Asked for by name, it has to run.
+        return report.finish(true);
     }
     report.check("fmt", &mut cargo(&["fmt", "--all", "--check"]));
     report.add("tidy", tidy::check);
@@ -56,10 +71,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     report.add("postgres", || {
         postgres::ensure_binaries().map(|_| Tally::default())
     });
-    report.add("tests", || unit_and_integration(arguments.full));
+    report.add_tests("tests", || unit_and_integration(arguments.full));
     if arguments.full {
-        second_reader();
-        report.add("deny", dependencies);
+        second_reader(&mut report);
+        dependencies(&mut report);
     }
     report.demo(None);
     if arguments.full {
@@ -67,10 +82,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         report.demo(Some(Break::Registry));
     }
     pod(&mut report, arguments.full);
-    report.finish()
+    report.finish(arguments.full)
 }
 
-/// The services as containers; left out, loudly, where none can run.
+/// The services as containers; skipped where none can run.
 fn pod(report: &mut Report, full: bool) {
     println!("== engine");
     let started = Instant::now();
@@ -78,33 +93,49 @@ fn pod(report: &mut Report, full: bool) {
         Ok(engine) => engine,
         Err(error) => {
             let why = format!("no container can run here:\n{error:#}");
-            return report.leave_out("pod", &why);
+            return report.skip("pod", &why);
         }
     };
     report.push("engine", Tally::one(true), started);
     let own = match std::env::current_exe() {
         Ok(own) => own,
-        Err(error) => return report.leave_out("pod", &format!("this program is gone: {error}")),
+        Err(error) => return report.skip("pod", &format!("the path of xtask is unknown: {error}")),
     };
-    // By itself, as people build them.
-    let mut images = Command::new(own);
-    images.current_dir(root()).arg("images");
+    let mut build = Command::new(own);
+    build.current_dir(root());
     if !full {
-        images.arg("--quick");
+        build.args(["images", "--quick"]);
+        if report.check("images", &mut build) {
+            report.add_tests("pod", || pod_tests(&engine, None));
+        }
+        return;
     }
-    if report.check("images", &mut images) {
-        report.add("pod", || pod_tests(&engine, full));
+    // What users run, by itself, and what they carry: the containers start from its archive.
+    let bundle = root().join("target/bundle");
+    if report.check("bundle", build.arg("bundle").arg(&bundle)) {
+        let mut load = Command::new("podman");
+        load.args(["load", "--quiet", "--input"]);
+        if report.check("load", load.arg(bundle.join("images.tar"))) {
+            report.add_tests("pod", || pod_tests(&engine, Some(&bundle)));
+        }
+        match images::figure() {
+            Ok(Some(figure)) => report.note(format!("images without db: {figure}")),
+            Ok(None) => report.note("images without db: size unknown".to_owned()),
+            Err(error) => report.note(format!("images without db: {error:#}")),
+        }
     }
 }
 
-fn pod_tests(engine: &Engine, full: bool) -> Result<Tally> {
+/// The pod's tests; those that take long, too, where there is a bundle to start from.
+fn pod_tests(engine: &Engine, bundle: Option<&Path>) -> Result<Outcome> {
     build(&demo::PACKAGES, Profile::Dev)?;
     static_installer()?;
     // The same packages as everywhere else: dependencies keep their features, and need not be built again.
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
-    if full {
+    if let Some(bundle) = bundle {
         command.args(["--", "--include-ignored"]);
         command.env(PODMAN_COMPOSE, podman_compose::ensure()?);
+        command.env(POD_BUNDLE, bundle);
     }
     counted(engine.lend(&mut command))
 }
@@ -145,11 +176,17 @@ fn offline(command: &mut Command) -> &mut Command {
 }
 
 /// Runs all test programs, shows what they print, and counts.
-fn unit_and_integration(full: bool) -> Result<Tally> {
+fn unit_and_integration(full: bool) -> Result<Outcome> {
     let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
     if full {
-        // What is ignored otherwise takes long: faults in every process.
+        // Ignored tests take long: faults in every process.
         command.args(["--", "--include-ignored"]);
+        for (test, variable) in BY_HAND {
+            if std::env::var_os(variable).is_none() {
+                println!("{test} is run by hand, with {variable}");
+                command.args(["--skip", test]);
+            }
+        }
     }
     match distribution::ensure() {
         Ok(program) => drop(command.env(DOCKER_REGISTRY, program)),
@@ -159,53 +196,50 @@ fn unit_and_integration(full: bool) -> Result<Tally> {
 }
 
 /// Runs cargo test, and counts.
-fn counted(command: &mut Command) -> Result<Tally> {
+fn counted(command: &mut Command) -> Result<Outcome> {
+    let scratch = Scratch::new()?;
+    let skips = scratch.path().join("skipped");
     let mut child = offline(command)
+        .env(SKIPS, &skips)
         .stdout(Stdio::piped())
         .spawn()
         .context("running cargo test")?;
     let stdout = child.stdout.take().context("cargo test has no output")?;
-    let mut tally = Tally::default();
+    let mut reader = Reader::default();
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         println!("{line}");
-        if let Some(count) = Tally::of_line(&line) {
-            tally.add(count);
-        }
+        reader.line(&line);
     }
     let status = child.wait()?;
-    if !status.success() && tally.failed == 0 {
+    let records = fs::read_to_string(&skips).unwrap_or_default();
+    let mut outcome = reader.finish(&records);
+    if !status.success() && outcome.tally.failed == 0 {
         // Something did not build, or a test program was killed.
-        tally.failed = 1;
+        outcome.tally.failed = 1;
     }
-    Ok(tally)
+    Ok(outcome)
 }
 
-/// The real coreos-installer, for the demo. It needs C libraries: where it cannot be built, the demo's own reader
-/// stands alone.
-fn second_reader() {
+/// The real coreos-installer, for the demo. It needs C libraries: where it cannot be built, only the demo's own reader
+/// looks at images.
+fn second_reader(report: &mut Report) {
     if let Err(error) = coreos_installer::ensure() {
-        println!(
-            "coreos-installer cannot be built here, images are read back by our own reader: {error:#}"
-        );
+        let why = format!("coreos-installer cannot be built here: {error:#}");
+        report.skip("demo, read by coreos-installer", &why);
     }
 }
 
-/// Licences, sources and banned crates; passed over where cargo-deny cannot be had.
-fn dependencies() -> Result<Tally> {
+/// Licences, sources and banned crates.
+fn dependencies(report: &mut Report) {
     let tools = root().join("target/tools");
     let program = tools.join("bin/cargo-deny");
     if !program.is_file() {
         let tools = tools.to_string_lossy();
-        if let Err(error) = run_command(&mut cargo(&[
-            "install",
-            "cargo-deny",
-            "--locked",
-            "--root",
-            &tools,
-        ])) {
-            println!("cargo-deny cannot be built here, dependencies are not checked: {error:#}");
-            return Ok(Tally::default());
+        let install = ["install", "cargo-deny", "--locked", "--root", &tools];
+        if let Err(error) = run_command(&mut cargo(&install)) {
+            let why = format!("cargo-deny cannot be built here: {error:#}");
+            return report.skip("deny", &why);
         }
     }
     let mut command = Command::new(program);
@@ -213,91 +247,5 @@ fn dependencies() -> Result<Tally> {
     command
         .current_dir(root())
         .args(["check", "bans", "licenses", "sources"]);
-    Ok(Tally::one(command.status()?.success()))
-}
-
-/// What was done, how it went, how long it took.
-#[derive(Debug, Default)]
-struct Report {
-    rows: Vec<(String, Tally, f64)>,
-    left_out: Vec<String>,
-}
-
-impl Report {
-    /// A command that has to succeed; whether it did.
-    fn check(&mut self, name: &str, command: &mut Command) -> bool {
-        println!("== {name}: {}", shown(command));
-        let started = Instant::now();
-        let is_passed = match command.status() {
-            Ok(status) => status.success(),
-            Err(error) => {
-                println!("{error}");
-                false
-            }
-        };
-        self.push(name, Tally::one(is_passed), started);
-        is_passed
-    }
-
-    /// Something that cannot be done here: said now and at the end, for nobody must take it for done.
-    fn leave_out(&mut self, name: &str, why: &str) {
-        let text = format!("{name} LEFT OUT: {why}");
-        println!("{text}");
-        self.left_out.push(text);
-    }
-
-    /// Something that counts by itself; not being able to counts as a failure.
-    fn add(&mut self, name: &str, count: impl FnOnce() -> Result<Tally>) {
-        println!("== {name}");
-        let started = Instant::now();
-        let tally = count().unwrap_or_else(|error| {
-            println!("{name}: {error:#}");
-            Tally::one(false)
-        });
-        self.push(name, tally, started);
-    }
-
-    fn demo(&mut self, broken: Option<Break>) {
-        let name = broken.map_or_else(
-            || "demo".to_owned(),
-            |broken| format!("demo --break {}", broken.as_str()),
-        );
-        println!("== {name}");
-        let started = Instant::now();
-        let is_passed = match demo::run(None, None, broken, Profile::Dev) {
-            Ok(code) => code == ExitCode::SUCCESS,
-            Err(error) => {
-                println!("{name}: {error:#}");
-                false
-            }
-        };
-        self.push(&name, Tally::one(is_passed), started);
-    }
-
-    fn push(&mut self, name: &str, tally: Tally, started: Instant) {
-        self.rows
-            .push((name.to_owned(), tally, started.elapsed().as_secs_f64()));
-    }
-
-    /// The table, then the line that counts.
-    fn finish(self) -> ExitCode {
-        let mut sum = Tally::default();
-        println!("== summary");
-        for (name, tally, seconds) in self.rows {
-            println!(
-                "{name:<24} {:>5} passed {:>4} failed {seconds:>8.1} s",
-                tally.passed, tally.failed
-            );
-            sum.add(tally);
-        }
-        for text in self.left_out {
-            println!("{text}");
-        }
-        println!("{} passed, {} failed", sum.passed, sum.failed);
-        if sum.failed == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
-    }
+    report.check("deny", &mut command);
 }

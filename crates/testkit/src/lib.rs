@@ -7,3 +7,6 @@ pub mod installer;
 pub mod iso;
 pub mod postgres;
 pub mod release;
+mod skip;
+
+pub use skip::skipped;

@@ -17,6 +17,17 @@ const REGISTRY_USER: &str = "atoll";
 /// Where the image service finds boot images.
 const IMAGES: &str = "/images";
 
+/// Names the folder of `cargo xtask bundle` whose program makes pods; unset: the program of this build.
+const BUNDLE: &str = "POD_BUNDLE";
+
+/// The program that makes pods.
+fn atoll() -> Result<PathBuf> {
+    match std::env::var_os(BUNDLE) {
+        Some(bundle) => Ok(Path::new(&bundle).join("atoll")),
+        None => program("atoll"),
+    }
+}
+
 /// The folder; it goes with this value.
 #[derive(Debug)]
 pub struct Folder {
@@ -31,7 +42,7 @@ impl Folder {
         let folder = Self {
             scratch: Scratch::new()?,
         };
-        let output = Command::new(program("atoll")?)
+        let output = Command::new(atoll()?)
             .args(["pod", "init", "--host", host, "--dir"])
             .arg(folder.path())
             .output()

@@ -34,7 +34,7 @@ fn may_mount(test: &str) -> bool {
         tried.is_ok_and(|it| it.status.success())
     };
     let Some(way) = ways.iter().find(is_possible) else {
-        skipped(test);
+        testkit::skipped("nothing can be mounted here");
         return false;
     };
     let mut again = unshare(way);
@@ -44,22 +44,6 @@ fn may_mount(test: &str) -> bool {
     let told = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{told}");
     false
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "a check that is left out must not go unseen"
-)]
-fn skipped(test: &str) {
-    let text = format!("SKIPPED: nothing can be mounted here: {test}");
-    // Past the test harness, which keeps what a passing test prints to itself.
-    let told = File::options()
-        .append(true)
-        .open("/dev/stderr")
-        .and_then(|mut file| file.write_all(format!("{text}\n").as_bytes()));
-    if told.is_err() {
-        eprintln!("{text}");
-    }
 }
 
 /// A file system of that size, at a folder.

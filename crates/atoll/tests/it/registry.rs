@@ -39,11 +39,14 @@ fn refused(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The text that a program prints, none when it is not installed.
+/// The text that a program prints; none, and a skipped test, when it is not installed.
 ///
 /// Panics: when it fails.
 fn asked(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok()?;
+    let Ok(output) = Command::new(program).args(arguments).output() else {
+        testkit::skipped(&format!("{program} is not installed"));
+        return None;
+    };
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {told}");
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

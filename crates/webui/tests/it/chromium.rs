@@ -1,9 +1,8 @@
 //! Opens a page in a headless Chromium, and notes whom else the browser talks to.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -55,9 +54,8 @@ pub(crate) struct Visit {
     pub(crate) outside: Vec<String>,
 }
 
-/// The browser, or nothing with one message about it.
+/// The browser; none, and a skipped test, where there is none.
 pub(crate) fn find() -> Option<PathBuf> {
-    static SAID: Once = Once::new();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let found = NAMES
@@ -65,16 +63,9 @@ pub(crate) fn find() -> Option<PathBuf> {
         .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
         .find(|program| program.is_file());
     if found.is_none() {
-        SAID.call_once(complain);
+        testkit::skipped(&format!("none of {} is in PATH", NAMES.join(", ")));
     }
     found
-}
-
-// Past the test harness, which keeps to itself what tests that pass print.
-fn complain() {
-    let names = NAMES.join(", ");
-    let message = format!("\n*** THE PAGE WAS NOT TESTED: none of {names} is on PATH ***\n\n");
-    std::io::stderr().write_all(message.as_bytes()).unwrap();
 }
 
 /// Opens `url` and lets `seconds` of the page's time pass, which are not ours.
