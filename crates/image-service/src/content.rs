@@ -1,22 +1,17 @@
-//! What is streamed: pieces of files and of memory, one after the other, of known length.
+//! Content of a response: pieces of files and of memory, one after the other, of known length.
 //!
-//! Nothing here copies a file: a piece of a file is read when its turn comes, chunk by chunk.
+//! Nothing here holds a file in memory: `body` sends pieces of files from the page cache, or reads them chunk by chunk.
 
-use std::collections::VecDeque;
+mod body;
+
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::Stream;
-use futures_util::stream;
 
-/// Units: bytes. Read at once. Enough for about 1 GB/s to one client on loopback; a slow client makes some of
-/// them wait in memory, and with the highest number of streams this is what memory is spent on.
-pub const CHUNK: u64 = 64 * 1024;
+pub use body::{CHUNK, Transport};
 
 /// One piece.
 #[derive(Clone)]
@@ -176,49 +171,12 @@ impl Content {
             _ => None,
         })
     }
-
-    /// The bytes in chunks. `guard` lives as long as the stream.
-    pub fn stream<G: Send + 'static>(
-        self,
-        guard: G,
-    ) -> impl Stream<Item = io::Result<Bytes>> + Send {
-        let pieces = VecDeque::from(self.pieces);
-        stream::try_unfold((pieces, guard), |(mut pieces, guard)| async move {
-            let Some(piece) = pieces.pop_front() else {
-                return Ok(None);
-            };
-            let length = piece.length();
-            let first = length.min(CHUNK);
-            if matches!(piece, Piece::Memory(_)) || first == length {
-                return Ok(Some((read(piece).await?, (pieces, guard))));
-            }
-            pieces.push_front(piece.cut(first..length));
-            let chunk = read(piece.cut(0..first)).await?;
-            Ok(Some((chunk, (pieces, guard))))
-        })
-    }
-}
-
-async fn read(piece: Piece) -> io::Result<Bytes> {
-    match piece {
-        Piece::Memory(bytes) => Ok(bytes),
-        Piece::Zeros(length) => Ok(Bytes::from(vec![0; index(length)])),
-        Piece::File {
-            file,
-            start,
-            length,
-        } => tokio::task::spawn_blocking(move || {
-            let mut chunk = vec![0; index(length)];
-            file.read_exact_at(&mut chunk, start)?;
-            Ok(Bytes::from(chunk))
-        })
-        .await
-        .map_err(io::Error::other)?,
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use futures_util::TryStreamExt as _;
     use proptest::prelude::*;
 
@@ -240,7 +198,11 @@ mod tests {
             .build()
             .unwrap();
         runtime.block_on(async {
-            let chunks: Vec<Bytes> = content.stream(()).try_collect().await.unwrap();
+            let chunks: Vec<Bytes> = content
+                .stream(Transport::Copied, ())
+                .try_collect()
+                .await
+                .unwrap();
             chunks.concat()
         })
     }
@@ -249,6 +211,7 @@ mod tests {
         Piece::Memory(Bytes::copy_from_slice(bytes))
     }
 
+    // limit: image chunk
     #[test]
     fn chunks_are_bounded() {
         let bytes = vec![7; index(CHUNK) * 2 + 5];
@@ -256,7 +219,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let chunks: Vec<Bytes> = runtime.block_on(content.stream(()).try_collect()).unwrap();
+        let chunks: Vec<Bytes> = runtime
+            .block_on(content.stream(Transport::Copied, ()).try_collect())
+            .unwrap();
         let lengths: Vec<_> = chunks.iter().map(|chunk| chunk.len() as u64).collect();
         assert_eq!(lengths, [CHUNK, CHUNK, 5]);
     }
@@ -292,7 +257,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let read: Result<Vec<Bytes>, _> = runtime.block_on(content.stream(()).try_collect());
+        let read: Result<Vec<Bytes>, _> =
+            runtime.block_on(content.stream(Transport::Copied, ()).try_collect());
         assert!(read.is_err());
     }
 

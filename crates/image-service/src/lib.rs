@@ -24,7 +24,7 @@ use service::{CancellationToken, Error};
 pub use settings::{OsImage, Settings};
 
 use catalog::Catalog;
-use http::Admission;
+use http::{Admission, Packing};
 use upstream::Api;
 
 /// What handlers share.
@@ -33,6 +33,7 @@ pub(crate) struct App {
     catalog: Arc<Catalog>,
     api: Api,
     admission: Admission,
+    packing: Packing,
 }
 
 /// Binds and serves until `shutdown`; returns once listening. Images are answered 503 until they are there.
@@ -51,6 +52,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         catalog: Arc::clone(&catalog),
         api: Api::new(api_client, &settings.api_url()),
         admission: Admission::new(settings.max_concurrent_requests),
+        packing: Packing::new(),
     };
     let router = service::layers::apply(http::router(app, health.clone()), "image-service");
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;

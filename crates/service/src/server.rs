@@ -8,6 +8,7 @@ use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use socket2::SockRef;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
@@ -62,6 +63,9 @@ pub struct Listen {
     pub http2: Http2,
     /// How long open requests may take to finish after shutdown began.
     pub drain: Duration,
+    /// Units: bytes. What the kernel keeps for a client beyond what is on its way to it; nothing for the system's own
+    /// bound, which is some megabytes for each client that reads slowly.
+    pub unsent_bytes: Option<u32>,
 }
 
 /// Bounds of a connection that speaks HTTP/2.
@@ -94,6 +98,7 @@ impl Listen {
             speaks_http2: true,
             http2: Http2::default(),
             drain: DRAIN_TIMEOUT,
+            unsent_bytes: None,
         }
     }
 }
@@ -168,6 +173,12 @@ pub async fn start_each(
         listener
             .set_nonblocking(true)
             .map_err(|e| Error::new(doing(), e))?;
+        if let Some(bytes) = listen.unsent_bytes {
+            // Connections inherit it from their listener.
+            SockRef::from(&listener)
+                .set_tcp_notsent_lowat(bytes)
+                .map_err(|e| Error::new(doing(), e))?;
+        }
         addresses.push(listener.local_addr().map_err(|e| Error::new(doing(), e))?);
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));

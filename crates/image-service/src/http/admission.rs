@@ -7,7 +7,7 @@ use model::Error;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Longer than a burst, shorter than any client's patience.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// A bound on streams and a bound on the queue before them.
 #[derive(Debug, Clone)]
@@ -62,6 +62,8 @@ impl Admission {
 mod tests {
     use super::*;
 
+    // limit: image streams
+    // limit: image queue wait
     #[tokio::test]
     async fn a_place_is_free_again_when_dropped() {
         let mut admission = Admission::new(1);
@@ -75,6 +77,7 @@ mod tests {
         assert!(admission.enter().await.is_ok());
     }
 
+    // limit: image queue
     #[tokio::test]
     async fn the_queue_is_bounded() {
         let admission = Admission::new(1);

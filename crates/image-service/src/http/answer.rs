@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::SystemTime;
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::admission::Place;
 use super::range::{self, Asked};
-use crate::content::{Content, Piece};
+use crate::content::{Content, Piece, Transport};
 
 /// Content and what the headers say of it.
 pub(super) struct Representation {
@@ -26,12 +27,8 @@ pub(super) struct Representation {
 }
 
 /// The answer to a GET or HEAD. `place` is held until the last byte.
-pub(super) fn answer(
-    method: &Method,
-    request: &HeaderMap,
-    what: Representation,
-    place: Place,
-) -> Response {
+pub(super) fn answer(head: &Parts, what: Representation, place: Place) -> Response {
+    let (method, request) = (&head.method, &head.headers);
     let identity = identity(&what);
     let version = Version::new(&identity, what.modified);
     let mut headers = headers(&what, &version);
@@ -77,7 +74,7 @@ pub(super) fn answer(
     let body = if method == Method::HEAD {
         Body::empty()
     } else {
-        Body::from_stream(content.stream(place))
+        Body::from_stream(content.stream(Transport::of(head), place))
     };
     response(status, headers, body)
 }

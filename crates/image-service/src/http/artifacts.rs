@@ -1,7 +1,8 @@
 //! What a network boot fetches: kernel, first root file system, root file system.
 
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use model::Error;
 use serde::Deserialize;
@@ -28,10 +29,9 @@ pub(super) struct ArtifactQuery {
 /// Kernel and root file system, read out of the base image in place.
 pub(super) async fn boot_artifact(
     State(app): State<App>,
-    method: Method,
     Path(name): Path<String>,
     Query(query): Query<ArtifactQuery>,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Answer> {
     let (file_name, content_type) = match name.as_str() {
         "kernel" => ("vmlinuz", BINARY),
@@ -64,16 +64,15 @@ pub(super) async fn boot_artifact(
         modified: image.modified,
         base_modified: image.modified,
     };
-    Ok(answer(&method, &headers, what, place))
+    Ok(answer(&head, what, place))
 }
 
 /// The first root file system with the configuration behind it.
 pub(super) async fn pxe_initrd(
     State(app): State<App>,
-    method: Method,
     Path(id): Path<String>,
     Query(query): Query<ArtifactQuery>,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Answer> {
     let id = infra_env_id(&id)?;
     let Some(version) = query.version else {
@@ -85,7 +84,7 @@ pub(super) async fn pxe_initrd(
         .catalog
         .image(&version, &architecture)
         .map_err(as_parameter)?;
-    let credentials = of_request(query.api_key, query.image_token, &headers);
+    let credentials = of_request(query.api_key, query.image_token, &head.headers);
     let place = app.admission.enter().await?;
     let (ignition, ramdisk) = tokio::try_join!(
         app.api.ignition(id, None, &credentials),
@@ -93,7 +92,10 @@ pub(super) async fn pxe_initrd(
     )?;
     let base_modified = image.modified;
     let modified = ignition.modified.unwrap_or(base_modified);
-    let content = super::in_background(move || compose(&image, &ignition.json, ramdisk)).await?;
+    let content = app
+        .packing
+        .run(move || compose(&image, &ignition.json, ramdisk))
+        .await?;
     let what = Representation {
         content,
         file_name: format!("{id}-initrd.img"),
@@ -101,7 +103,7 @@ pub(super) async fn pxe_initrd(
         modified,
         base_modified,
     };
-    Ok(answer(&method, &headers, what, place))
+    Ok(answer(&head, what, place))
 }
 
 /// On these routes an unknown version is a wrong parameter.

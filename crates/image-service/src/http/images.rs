@@ -1,7 +1,8 @@
 //! Discovery images.
 
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::Response;
 use model::Error;
 use serde::Deserialize;
@@ -67,13 +68,12 @@ impl Kind {
 
 pub(super) async fn by_id(
     State(app): State<App>,
-    method: Method,
     Path((id, version, architecture, file)): ShortPath,
     Query(query): Query<ImageQuery>,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Answer> {
     let id = infra_env_id(&id)?;
-    let credentials = of_request(query.api_key, query.image_token, &headers);
+    let credentials = of_request(query.api_key, query.image_token, &head.headers);
     let kind = kind_of_file(&file)?;
     let asked = Asked {
         id,
@@ -82,14 +82,13 @@ pub(super) async fn by_id(
         kind,
         credentials,
     };
-    image(&app, &method, &headers, asked).await
+    image(&app, &head, asked).await
 }
 
 pub(super) async fn by_api_key(
     State(app): State<App>,
-    method: Method,
     Path((key, version, architecture, file)): ShortPath,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Answer> {
     let id = infra_env_of_token(&key)?;
     let kind = kind_of_file(&file)?;
@@ -101,14 +100,13 @@ pub(super) async fn by_api_key(
         kind,
         credentials,
     };
-    image(&app, &method, &headers, asked).await
+    image(&app, &head, asked).await
 }
 
 pub(super) async fn by_token(
     State(app): State<App>,
-    method: Method,
     Path((token, version, architecture, file)): ShortPath,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Answer> {
     let id = infra_env_of_token(&token)?;
     let kind = kind_of_file(&file)?;
@@ -120,16 +118,15 @@ pub(super) async fn by_token(
         kind,
         credentials,
     };
-    image(&app, &method, &headers, asked).await
+    image(&app, &head, asked).await
 }
 
 /// The older form, with everything but the id in the query.
 pub(super) async fn by_query(
     State(app): State<App>,
-    method: Method,
     Path(id): Path<String>,
     Query(query): Query<ImageQuery>,
-    headers: HeaderMap,
+    head: Parts,
 ) -> Result<Response, Answer> {
     let id = infra_env_id(&id)?;
     let required = |name: &str| {
@@ -153,9 +150,9 @@ pub(super) async fn by_query(
         version,
         architecture: query.arch.unwrap_or_else(default_architecture),
         kind,
-        credentials: of_request(query.api_key, query.image_token, &headers),
+        credentials: of_request(query.api_key, query.image_token, &head.headers),
     };
-    image(&app, &method, &headers, asked).await
+    image(&app, &head, asked).await
 }
 
 pub(super) fn default_architecture() -> String {
@@ -167,14 +164,9 @@ fn kind_of_file(name: &str) -> Result<Kind, Error> {
         .ok_or_else(|| Error::not_found("image file", format!("{name} (expected full.iso)")))
 }
 
-async fn image(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-    asked: Asked,
-) -> Result<Response, Answer> {
+async fn image(app: &App, head: &Parts, asked: Asked) -> Result<Response, Answer> {
     match asked.kind {
-        Kind::Full => full(app, method, headers, asked).await,
+        Kind::Full => full(app, head, asked).await,
         Kind::Minimal => Ok(plain(
             StatusCode::NOT_IMPLEMENTED,
             "minimal images are not offered by this version; ask for full.iso, or boot from the network with the kernel, rootfs and pxe-initrd\n",
@@ -187,12 +179,7 @@ async fn image(
     }
 }
 
-async fn full(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-    asked: Asked,
-) -> Result<Response, Answer> {
+async fn full(app: &App, head: &Parts, asked: Asked) -> Result<Response, Answer> {
     let image = app.catalog.image(&asked.version, &asked.architecture)?;
     let place = app.admission.enter().await?;
     let (ignition, kargs) = tokio::try_join!(
@@ -202,7 +189,10 @@ async fn full(
     )?;
     let base_modified = image.modified;
     let modified = ignition.modified.unwrap_or(base_modified);
-    let content = super::in_background(move || full_iso(&image, &ignition.json, &kargs)).await?;
+    let content = app
+        .packing
+        .run(move || full_iso(&image, &ignition.json, &kargs))
+        .await?;
     let what = Representation {
         content,
         file_name: format!("{}-discovery.iso", asked.id),
@@ -210,5 +200,5 @@ async fn full(
         modified,
         base_modified,
     };
-    Ok(answer(method, headers, what, place))
+    Ok(answer(head, what, place))
 }

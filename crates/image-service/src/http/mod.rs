@@ -6,19 +6,18 @@ mod artifacts;
 mod credentials;
 mod error;
 mod images;
+mod packing;
 mod range;
 
 use axum::Router;
 use axum::http::StatusCode;
 use axum::routing::get;
-use model::Error;
 use service::health::{self, Health};
 
-pub(crate) use admission::Admission;
+pub(crate) use admission::{Admission, LONGEST_WAIT};
+pub(crate) use packing::Packing;
 
 use crate::App;
-use crate::content::Content;
-use crate::image::CannotCustomise;
 
 /// The whole table of routes. What is neither GET nor HEAD gets 405 from the router.
 pub(crate) fn router(app: App, health: Health) -> Router {
@@ -52,15 +51,5 @@ fn ready(health: &Health) -> StatusCode {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
-    }
-}
-
-/// Packing compresses, which takes longer than a task may hold its thread.
-async fn in_background(
-    compose: impl FnOnce() -> Result<Content, CannotCustomise> + Send + 'static,
-) -> Result<Content, error::Answer> {
-    match tokio::task::spawn_blocking(compose).await {
-        Ok(content) => Ok(content?),
-        Err(panic) => Err(Error::internal("customising the image", panic).into()),
     }
 }

@@ -6,4 +6,5 @@ mod downloads;
 mod errors;
 mod images;
 mod network_boot;
+mod slow_readers;
 mod world;

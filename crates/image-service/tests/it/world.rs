@@ -44,7 +44,7 @@ impl Api {
         std::mem::take(&mut self.0.lock().unwrap().asked)
     }
 
-    async fn start(&self) -> SocketAddr {
+    pub(crate) async fn start(&self) -> SocketAddr {
         let base = "/api/assisted-install/v2/infra-envs/{id}";
         let router = Router::new()
             .route(base, get(infra_env))

@@ -2,7 +2,8 @@
 //!
 //! hyper writes bytes and knows no files. So a part of a file becomes [`Bytes`] over a mapping that nobody reads:
 //! where it comes to the socket, [`Wire`](wire::Wire) knows its address and lets the kernel send from the file.
-//! Should the bytes go elsewhere, they are still the right ones.
+//! Should the bytes go elsewhere, they are still the right ones. A body of several parts, with ordinary bytes between
+//! them, is a stream of both.
 
 mod wire;
 
@@ -47,7 +48,8 @@ pub fn is_possible(head: &Parts) -> bool {
 /// became shorter ends the process, sending them ends the connection.
 ///
 /// Errors: the file cannot be mapped.
-pub fn part(file: File, first: u64, length: u64) -> io::Result<Bytes> {
+pub fn part(file: impl Into<Arc<File>>, first: u64, length: u64) -> io::Result<Bytes> {
+    let file = file.into();
     let length = usize::try_from(length).map_err(io::Error::other)?;
     if length == 0 {
         return Ok(Bytes::new());
@@ -56,9 +58,9 @@ pub fn part(file: File, first: u64, length: u64) -> io::Result<Bytes> {
         unsafe_code,
         reason = "Stored content is never written to in place, and the socket's side reads it by its descriptor."
     )]
-    let map = unsafe { MmapOptions::new().offset(first).len(length).map(&file)? };
+    let map = unsafe { MmapOptions::new().offset(first).len(length).map(&*file)? };
     let stretch = Stretch {
-        file: Arc::new(file),
+        file,
         first,
         length,
     };

@@ -1,0 +1,158 @@
+//! Content as the body of a response.
+//!
+//! To a plain connection the kernel sends pieces of files itself. Others need the bytes in memory: there is one chunk for
+//! each client at a time, and few threads wait for the disk, however many clients there are.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use axum::http::request::Parts;
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use rustix::io::{ReadWriteFlags, preadv2};
+use service::sendfile;
+use tokio::sync::Semaphore;
+
+use super::{Content, Piece, index};
+
+/// Units: bytes. Read at once where bytes are copied; a slow client keeps one or two of these waiting, beside what
+/// hyper and TLS hold.
+pub const CHUNK: u64 = 32 * 1024;
+/// Units: bytes. Shorter pieces are copied: a mapping costs more than it saves.
+const SENDFILE_FROM: u64 = 64 * 1024;
+/// Threads that wait for the disk at the same time. Each has a stack and a heap of its own.
+const READERS: usize = 16;
+
+/// A chunk of them.
+const ZEROS: &[u8] = &[0; 32 * 1024];
+const _: () = assert!(ZEROS.len() as u64 == CHUNK);
+
+static READING: Semaphore = Semaphore::const_new(READERS);
+
+/// How bytes of files reach the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// Sent by the kernel.
+    Sent,
+    /// Read into memory: for TLS and HTTP/2, which encode them.
+    Copied,
+}
+
+impl Transport {
+    /// The one for the response to a request.
+    pub fn of(request: &Parts) -> Self {
+        if sendfile::is_possible(request) {
+            Self::Sent
+        } else {
+            Self::Copied
+        }
+    }
+}
+
+/// Bytes that keep `guard` until they have been sent.
+struct Guarded<G> {
+    bytes: Bytes,
+    _guard: Arc<G>,
+}
+
+impl<G> AsRef<[u8]> for Guarded<G> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Content {
+    /// The bytes in order. `guard` lives until the stream has ended and pieces that the kernel sends have been sent.
+    ///
+    /// Errors: the stream's – a file that became shorter, or cannot be read.
+    pub fn stream<G: Send + Sync + 'static>(
+        self,
+        transport: Transport,
+        guard: G,
+    ) -> impl Stream<Item = io::Result<Bytes>> + Send {
+        let (pieces, guard) = (VecDeque::from(self.pieces), Arc::new(guard));
+        stream::try_unfold(
+            (pieces, transport, guard),
+            |(mut pieces, transport, guard)| async move {
+                let Some(piece) = pieces.pop_front() else {
+                    return Ok(None);
+                };
+                if transport == Transport::Sent
+                    && let Some(bytes) = mapped(&piece)
+                {
+                    // The stream ends when hyper has taken the last piece, long before the client has it.
+                    let guard_of_piece = Arc::clone(&guard);
+                    let bytes = Bytes::from_owner(Guarded {
+                        bytes,
+                        _guard: guard_of_piece,
+                    });
+                    return Ok(Some((bytes, (pieces, transport, guard))));
+                }
+                let (first, rest) = split(piece);
+                if let Some(rest) = rest {
+                    pieces.push_front(rest);
+                }
+                Ok(Some((read(first).await?, (pieces, transport, guard))))
+            },
+        )
+    }
+}
+
+/// A long piece of a file for the kernel to send; none where it is short or cannot be mapped.
+fn mapped(piece: &Piece) -> Option<Bytes> {
+    let Piece::File {
+        file,
+        start,
+        length: length @ SENDFILE_FROM..,
+    } = piece
+    else {
+        return None;
+    };
+    let part = sendfile::part(Arc::clone(file), *start, *length);
+    part.inspect_err(|error| tracing::warn!(%error, "image cannot be mapped, its bytes are copied"))
+        .ok()
+}
+
+/// The first chunk of a piece, and the rest. Bytes at hand are not cut.
+fn split(piece: Piece) -> (Piece, Option<Piece>) {
+    let length = piece.length();
+    if matches!(piece, Piece::Memory(_)) || length <= CHUNK {
+        return (piece, None);
+    }
+    (piece.cut(0..CHUNK), Some(piece.cut(CHUNK..length)))
+}
+
+async fn read(piece: Piece) -> io::Result<Bytes> {
+    match piece {
+        Piece::Memory(bytes) => Ok(bytes),
+        Piece::Zeros(length) => Ok(Bytes::from_static(&ZEROS[..index(length)])),
+        Piece::File {
+            file,
+            start,
+            length,
+        } => read_file(file, start, index(length)).await,
+    }
+}
+
+async fn read_file(file: Arc<File>, start: u64, length: usize) -> io::Result<Bytes> {
+    let mut chunk = vec![0; length];
+    let cached = read_cached(&file, &mut chunk, start);
+    if cached < length {
+        let _permit = READING.acquire().await.map_err(io::Error::other)?;
+        let reading = tokio::task::spawn_blocking(move || {
+            file.read_exact_at(&mut chunk[cached..], start + cached as u64)?;
+            Ok::<_, io::Error>(chunk)
+        });
+        chunk = reading.await.map_err(io::Error::other)??;
+    }
+    Ok(Bytes::from(chunk))
+}
+
+/// How many bytes the page cache had. Where the file system cannot tell, none.
+fn read_cached(file: &File, chunk: &mut [u8], start: u64) -> usize {
+    let mut slices = [IoSliceMut::new(chunk)];
+    preadv2(file, &mut slices, start, ReadWriteFlags::NOWAIT).unwrap_or(0)
+}

@@ -1,0 +1,192 @@
+//! Hosts that boot together over a slow network: the real program, its memory seen from outside.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use reqwest::{Client, ClientBuilder, Response, Version};
+use testkit::iso::Options;
+
+use crate::world::{Api, OS_VERSION, World, own_file};
+
+/// As many as `MAX_CONCURRENT_REQUESTS` admits.
+const READERS: usize = 400;
+/// Pieces that each reads while all others wait.
+const ROUNDS: usize = 4;
+/// Units: KiB. What the readers of a plain connection may cost together.
+const PLAIN_KIB: u64 = 64 * 1024;
+/// Units: KiB. Below the container's 256 MiB with what the program and the kernel need.
+const ENCRYPTED_KIB: u64 = 128 * 1024;
+/// Whatever the machine's speed.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// The program; it ends with this value.
+struct Program {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Program {
+    async fn start(data: &Path, client: &Client, tls: Option<(&Path, &Path)>) -> Self {
+        let api = Api::default();
+        api.set(|answers| answers.ignition = br#"{"ignition":{"version":"3.1.0"}}"#.to_vec());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let os_images = serde_json::json!([{
+            "openshift_version": "4.18", "cpu_architecture": "x86_64", "url": "", "version": OS_VERSION,
+        }]);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_image-service"));
+        command
+            .env("LISTEN_ADDRESS", "127.0.0.1")
+            .env("LISTEN_PORT", port.to_string())
+            .env("DATA_DIR", data)
+            .env("LIVE_ISO", data.join("livecd.iso"))
+            .env("OS_IMAGES", os_images.to_string())
+            .env("ASSISTED_SERVICE_HOST", api.start().await.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut scheme = "http";
+        if let Some((cert, key)) = tls {
+            command
+                .env("HTTPS_CERT_FILE", cert)
+                .env("HTTPS_KEY_FILE", key);
+            scheme = "https";
+        }
+        let program = Self {
+            child: command.spawn().unwrap(),
+            url: format!("{scheme}://127.0.0.1:{port}"),
+        };
+        let (health, deadline) = (format!("{}/health", program.url), Instant::now() + DEADLINE);
+        while !client
+            .get(&health)
+            .send()
+            .await
+            .is_ok_and(|it| it.status() == 200)
+        {
+            assert!(Instant::now() < deadline, "the program is not ready");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        program
+    }
+
+    /// Units: KiB.
+    fn memory(&self, name: &str) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
+        let number = line.unwrap().split_whitespace().next().unwrap();
+        number.parse().unwrap()
+    }
+}
+
+/// How much the program's memory grew while `READERS` clients read an image piece by piece, none of them to its end.
+async fn growth(program: &Program, clients: &[Client]) -> u64 {
+    let before = program.memory("VmRSS:");
+    let url = format!("{}{}", program.url, World::full_iso());
+    let ask = async |client: &Client| client.get(&url).send().await.unwrap();
+    let mut readers: Vec<Response> = join_all(clients.iter().map(ask)).await;
+    for _ in 0..ROUNDS {
+        let read = async |reader: &mut Response| {
+            let piece = reader.chunk().await.unwrap();
+            assert!(piece.is_some_and(|piece| !piece.is_empty()));
+        };
+        join_all(readers.iter_mut().map(read)).await;
+    }
+    // Those that have a place keep it until the last byte: the kernel has it, or the program.
+    let one_more = clients[0]
+        .get(&url)
+        .timeout(Duration::from_secs(1))
+        .send()
+        .await;
+    assert!(one_more.is_err(), "it waits for a place");
+    assert_eq!(readers[0].status(), 200);
+    program.memory("VmHWM:").saturating_sub(before)
+}
+
+fn image(data: &Path) {
+    testkit::iso::write(&own_file(data), &Options::default()).unwrap();
+}
+
+fn each_its_own(builder: impl Fn() -> ClientBuilder) -> Vec<Client> {
+    (0..READERS).map(|_| builder().build().unwrap()).collect()
+}
+
+/// Both ends have a socket for each reader, and many machines begin with a limit of 1024.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let current = maximum;
+    setrlimit(Resource::Nofile, Rlimit { current, maximum }).unwrap();
+}
+
+// limit: unsent bytes
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_plain_connections_cost_little_memory() {
+    raise_open_files();
+    let data = tempfile::tempdir().unwrap();
+    image(data.path());
+    let client = service::http_client(None, false).unwrap();
+    let program = Program::start(data.path(), &client, None).await;
+    let clients = vec![client; READERS];
+    let grown = growth(&program, &clients).await;
+    assert!(grown <= PLAIN_KIB, "{grown} KiB for {READERS} readers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_encrypted_connections_fit_into_the_container() {
+    raise_open_files();
+    service::tls::install_provider();
+    let data = tempfile::tempdir().unwrap();
+    image(data.path());
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| data.path().join(name));
+    fs::write(&cert, made.cert.pem()).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let trusted = reqwest::Certificate::from_pem(made.cert.pem().as_bytes()).unwrap();
+    let builder = || Client::builder().tls_certs_only([trusted.clone()]);
+    let client = builder().build().unwrap();
+    let program = Program::start(data.path(), &client, Some((&cert, &key))).await;
+    // With HTTP/1.1 first: a connection for each reader.
+    let clients = each_its_own(|| builder().http1_only());
+    let grown = growth(&program, &clients).await;
+    assert!(grown <= ENCRYPTED_KIB, "{grown} KiB for {READERS} readers");
+    drop(clients);
+
+    // The same bytes whichever way they take.
+    let old = builder().http1_only().build().unwrap();
+    let (one, other) = (bytes(&program, &old).await, bytes(&program, &client).await);
+    assert_ne!(one.0, other.0, "both versions of HTTP are spoken");
+    assert!(
+        one.1 == other.1,
+        "{} and {} bytes",
+        one.1.len(),
+        other.1.len()
+    );
+}
+
+/// A whole file and parts of an image.
+async fn bytes(program: &Program, client: &Client) -> (Version, Vec<u8>) {
+    let kernel = format!("{}/boot-artifacts/kernel?version=4.18", program.url);
+    let kernel = client.get(&kernel).send().await.unwrap();
+    let version = kernel.version();
+    let mut bytes = kernel.bytes().await.unwrap().to_vec();
+    let image = format!("{}{}", program.url, World::full_iso());
+    let parts = client
+        .get(&image)
+        .header("range", "bytes=30000-3000000,5000000-9000000");
+    let parts = parts.send().await.unwrap();
+    assert_eq!(parts.status(), 206);
+    bytes.extend(parts.bytes().await.unwrap());
+    (version, bytes)
+}
