@@ -8,6 +8,7 @@
     reason = "a tool for the terminal"
 )]
 
+mod advisories;
 mod api_coverage;
 mod apt;
 mod bench;

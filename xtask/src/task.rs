@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::{api_coverage, bench, bundle, codegen, db, images, test, tidy, up};
+use crate::{advisories, api_coverage, bench, bundle, codegen, db, images, test, tidy, up};
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -21,6 +21,8 @@ pub(crate) enum Task {
     Codegen,
     /// Which operations of the API are there
     ApiCoverage,
+    /// Which dependencies have known vulnerabilities, by a committed snapshot of the RustSec database
+    Advisories(advisories::Arguments),
     /// Container images of the services, small and the same for the same source
     Images(images::Arguments),
     /// What is carried to the disconnected host: the images, and the program that prepares it
@@ -42,6 +44,7 @@ impl Task {
             Self::Tidy => tidy::run(),
             Self::Codegen => codegen::run(),
             Self::ApiCoverage => api_coverage::run(),
+            Self::Advisories(arguments) => advisories::run(&arguments),
             Self::Images(arguments) => images::run(&arguments),
             Self::Bundle(arguments) => bundle::run(&arguments),
             Self::Bench(what) => bench::run(&what),

@@ -22,7 +22,7 @@ use crate::command::run as run_command;
 use crate::demo::{self, Break};
 use crate::libtest::{Outcome, Reader, Tally};
 use crate::scratch::Scratch;
-use crate::{images, postgres, tidy};
+use crate::{advisories, images, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     }
     report.check("fmt", &mut cargo(&["fmt", "--all", "--check"]));
     report.add("tidy", tidy::check);
+    report.add("advisories", advisories::check);
     report.check("clippy", offline(&mut clippy()));
     report.add("postgres", || {
         postgres::ensure_binaries().map(|_| Tally::default())
@@ -243,7 +244,7 @@ fn dependencies(report: &mut Report) {
         }
     }
     let mut command = Command::new(program);
-    // No advisories: their database is fetched from a place that an isolated machine does not reach.
+    // No advisories: cargo-deny fetches their database; `advisories` reads the committed snapshot.
     command
         .current_dir(root())
         .args(["check", "bans", "licenses", "sources"]);
