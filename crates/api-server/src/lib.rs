@@ -23,7 +23,7 @@ use service::server::Running;
 use service::{CancellationToken, Error};
 
 use app::App;
-use install::{Mirrors, RegistryAccess};
+use install::{Confinement, Mirrors, RegistryAccess};
 pub use settings::Settings;
 
 /// Listens and answers; the database may come later.
@@ -75,6 +75,10 @@ async fn build(settings: Settings) -> Result<App, Error> {
         agent_start_timeout: settings.agent_timeout_start,
         insecure_policy: settings.force_insecure_policy_json,
     };
+    let confinement = settings.confinement();
+    if !settings.dummy_ignition {
+        check_sandbox(&confinement, &settings.work_dir).await?;
+    }
     let install = install::Context::new(install::Options {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
@@ -85,6 +89,7 @@ async fn build(settings: Settings) -> Result<App, Error> {
             insecure: settings.skip_cert_verification,
             mirrors: mirrors.clone(),
         },
+        confinement,
         service_ca,
         concurrency: settings.install_concurrency,
         cache_capacity_bytes: settings.installer_cache_capacity,
@@ -98,6 +103,37 @@ async fn build(settings: Settings) -> Result<App, Error> {
         install,
         mirrors.as_ref(),
     ))
+}
+
+/// Says which mechanisms this machine lacks; in strict mode that is the end.
+async fn check_sandbox(confinement: &Confinement, folder: &Path) -> Result<(), Error> {
+    let doing = "confining installers";
+    let report = match confinement.probe(folder.to_owned()).await {
+        Ok(report) => report,
+        Err(failure) if confinement.strict => return Err(Error::new(doing, failure)),
+        Err(failure) => {
+            tracing::warn!(reason = failure.reason, "installers cannot be confined");
+            return Ok(());
+        }
+    };
+    for missing in &report.missing {
+        let mechanism = missing.mechanism;
+        tracing::warn!(
+            mechanism = mechanism.name(),
+            reason = missing.reason,
+            consequence = mechanism.without(),
+            remedy = mechanism.remedy(),
+            "installers run without a mechanism of their sandbox"
+        );
+    }
+    match report.missing.first() {
+        Some(missing) if confinement.strict => {
+            let (name, remedy) = (missing.mechanism.name(), missing.mechanism.remedy());
+            let reason = format!("{name} is missing and INSTALLER_SANDBOX is strict: {remedy}");
+            Err(Error::new(doing, install::Failure::new(reason)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn read(path: &Path) -> Result<String, Error> {

@@ -4,6 +4,10 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before there are threads: what runs out of images is started by this program itself.
+    if let Some(code) = sandbox::entry() {
+        return code;
+    }
     // Read by the coverage report; needs neither settings nor a database.
     if std::env::args().nth(1).as_deref() == Some("--operations") {
         let text = api_server::operations::coverage();

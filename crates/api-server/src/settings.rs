@@ -112,6 +112,28 @@ only_choice!(
     DeployTarget, "onprem" | "k8s" | "ocp", "onprem"
 );
 
+/// What happens where a mechanism of the sandbox is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SandboxMode {
+    /// The others have to do.
+    #[default]
+    BestEffort,
+    /// Nothing starts.
+    Strict,
+}
+
+impl Setting for SandboxMode {
+    const EXPECTED: &'static str = "best-effort or strict";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "best-effort" => Ok(Self::BestEffort),
+            "strict" => Ok(Self::Strict),
+            other => Err(format!("{other:?} is neither best-effort nor strict")),
+        }
+    }
+}
+
 service::settings! {
     /// What the API server reads.
     pub struct Settings {
@@ -231,6 +253,17 @@ service::settings! {
         mirror_ca_path: PathBuf = "/etc/pki/ca-trust/extracted/pem/user-registry-ca-bundle.pem",
         /// Installers that run at the same time.
         install_concurrency: usize = "2",
+        /// What happens where this machine lacks a mechanism that confines installers: they run with the others
+        /// (best-effort), or nothing starts (strict). `atoll doctor` shows them.
+        installer_sandbox: SandboxMode = "best-effort",
+        /// Memory of an installer and all that it starts. In bytes.
+        installer_memory_limit: u64 = "4294967296",
+        /// Processes and threads of an installer and all that it starts.
+        installer_process_limit: u32 = "1024",
+        /// Files of an installer, temporary ones included; they are in memory where the kernel allows it. In bytes.
+        installer_disk_limit: u64 = "1073741824",
+        /// How long an installer may run each time.
+        installer_time_limit: Duration = "5m",
         /// What installers that are kept for later may take on disk; one in use always stays. In bytes, 0: no limit.
         installer_cache_capacity: u64 = "0",
         /// Discovered hosts trust every image signature.
@@ -326,6 +359,20 @@ impl Settings {
 }
 
 impl Settings {
+    /// How programs out of images run.
+    pub(crate) fn confinement(&self) -> crate::install::Confinement {
+        crate::install::Confinement {
+            launcher: sandbox::Launcher::own(),
+            limits: sandbox::Limits {
+                memory_bytes: self.installer_memory_limit,
+                processes: self.installer_process_limit,
+                disk_bytes: self.installer_disk_limit,
+                time: self.installer_time_limit,
+            },
+            strict: self.installer_sandbox == SandboxMode::Strict,
+        }
+    }
+
     /// What can be created here; locations that are mirrored need no credentials of the user.
     pub(crate) fn offer(&self, mirrors: Option<&crate::install::Mirrors>) -> rules::Offer {
         let mut platform_versions = self.openshift_versions.0.clone();

@@ -11,7 +11,7 @@ mod prune;
 mod render;
 mod source;
 mod summary;
-mod table;
+pub(crate) mod table;
 mod validate;
 mod wanted;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{catalog, mirror, pod, registry, serve, status, terminal, versions};
+use crate::{catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -44,6 +44,8 @@ enum Verb {
     Mirror(Box<mirror::Arguments>),
     /// Which releases the installer offers: those that were mirrored, or those of the hosted installer
     Versions(Box<versions::Arguments>),
+    /// Show what this machine has and lacks to confine installers; exit code 1 where something essential is missing
+    Doctor(doctor::Arguments),
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -54,6 +56,10 @@ enum Verb {
 
 /// Parses the command line and does what it says; the value is the process's exit code.
 pub fn main() -> ExitCode {
+    // Before there are threads: what runs out of images is started by this program itself.
+    if let Some(code) = sandbox::entry() {
+        return code;
+    }
     if mirror::peer::is_meant(std::env::args_os().next().as_ref()) {
         return mirror::peer::main(std::env::args_os());
     }
@@ -65,6 +71,7 @@ pub fn main() -> ExitCode {
         Verb::Catalog { verb } => catalog::run(&verb),
         Verb::Mirror(arguments) => mirror::run(&arguments),
         Verb::Versions(arguments) => versions::run(&arguments),
+        Verb::Doctor(arguments) => return doctor::run(&arguments),
         Verb::Status { data } => status::run(data),
     };
     match result {

@@ -7,6 +7,7 @@
 
 mod catalog;
 mod cli;
+mod doctor;
 mod file;
 mod mirror;
 mod pod;

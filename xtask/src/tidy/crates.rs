@@ -13,7 +13,7 @@ const SERVERS: &[&str] = &[
     "catalog-server",
 ];
 /// Crates below the servers.
-const LOW: &[&str] = &["model", "rules", "ignition", "oci", "catalog"];
+const LOW: &[&str] = &["model", "rules", "ignition", "oci", "catalog", "sandbox"];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "host-sim", "system-tests", "xtask"];
 
@@ -54,6 +54,12 @@ static DENIED: &[Deny] = &[
         on: &["tokio", "tonic", "reqwest"],
         but: &[],
         why: "catalog is files and what they mean: no async, no network",
+    },
+    Deny {
+        from: &["sandbox"],
+        on: &["tokio", "reqwest", "model", "rules", "oci"],
+        but: &[],
+        why: "sandbox is the kernel and processes: its processes have one thread, and it knows no clusters",
     },
     Deny {
         from: LOW,

@@ -68,6 +68,10 @@ fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kep
     if !launch.is_whole() {
         return Ok(None);
     }
+    // Kept by a version that ran programs as its own user.
+    if file.metadata()?.mode() & 0o005 != 0o005 {
+        make_readable(&launch.folder())?;
+    }
     file.set_modified(now)?;
     Ok(Some(Kept {
         launch,
@@ -80,7 +84,7 @@ fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kep
 /// It is in use before it is to be seen, so that it cannot give way at once.
 pub(super) fn keep(scratch: &Scratch, folder: &Path, now: SystemTime) -> io::Result<Kept> {
     let program = scratch.0.join(KEPT_NAME);
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o500))?;
+    make_readable(&scratch.0)?;
     sync_below(&scratch.0, 0)?;
     let file = File::open(&program)?;
     file.lock_shared()?;
@@ -118,6 +122,24 @@ fn clear(cache: &Path, folder: &Path) -> io::Result<()> {
 /// A new name for a folder on its way out; gone at once for whoever looks, whatever becomes of removing it.
 fn leaving(cache: &Path) -> Scratch {
     Scratch(cache.join(format!(".old-{}", Uuid::new_v4().simple())))
+}
+
+/// Lets other users read and execute what is in `folder`, as far as they reach it: programs run as one.
+pub(super) fn make_readable(folder: &Path) -> io::Result<()> {
+    make_readable_below(folder, 0)
+}
+
+fn make_readable_below(folder: &Path, depth: u32) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth < MAX_DEPTH {
+            make_readable_below(&entry.path(), depth + 1)?;
+        } else if kind.is_file() {
+            fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o555))?;
+        }
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
 }
 
 /// Makes the files below `folder` durable.

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 use uuid::Uuid;
 
 use super::admission::{Admission, Admitted};
+use super::confined::Confinement;
 use super::mirrors::Mirrors;
 use super::release::ReleaseInfo;
 use super::work_folder::Claim;
@@ -31,6 +32,8 @@ pub struct Options {
     pub policy: Policy,
     /// How registries are reached.
     pub registry: RegistryAccess,
+    /// How the installer and its loader are confined.
+    pub confinement: Confinement,
     /// Content of `SERVICE_CA_CERT_PATH`, added to what the nodes trust.
     pub service_ca: Option<String>,
     /// How many preparations run the installer at the same time; the others wait.

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use serde_json::Value;
 
 use super::cache::{self, Kept};
+use super::confined::Confinement;
 use super::context::{Context, Failure};
 use super::elf::Program;
 use super::registry::{Images, Scratch, Taken};
@@ -40,7 +41,8 @@ pub(super) async fn installer(
     } else {
         let images = Images::new(ctx, pull_secret)?;
         let candidates = images.component_candidates(image, &release.release_image);
-        extract(&images, &candidates, tag, &folder)
+        let confinement = &ctx.options().confinement;
+        extract(confinement, &images, &candidates, tag, &folder)
             .await
             .map_err(|failure| {
                 let (version, why) = (&release.version, failure.reason);
@@ -55,6 +57,7 @@ pub(super) async fn installer(
 
 /// Takes the installer, and what it needs to run, out of the first of `candidates` that answers, into `folder`.
 async fn extract(
+    confinement: &Confinement,
     images: &Images,
     candidates: &[String],
     tag: &str,
@@ -74,7 +77,15 @@ async fn extract(
     let path = paths[taken.index];
     let header = examine(program.clone(), path, &taken).await?;
     if let Some(interpreter) = &header.interpreter {
-        userland::take(images, &taken.image, path, program, interpreter).await?;
+        userland::take(
+            confinement,
+            images,
+            &taken.image,
+            path,
+            program,
+            interpreter,
+        )
+        .await?;
     }
     let interpreter = header.interpreter.as_deref().unwrap_or_default();
     tracing::info!(image = %taken.image, path, interpreter, "installer extracted");

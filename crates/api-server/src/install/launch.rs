@@ -3,10 +3,7 @@
 //! A dynamically linked one always runs by the loader and on the libraries of its own image, kept beside it: the
 //! service's container has none, and what another machine happens to have may be of another release.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-
-use tokio::process::Command;
 
 /// Folder of the loader and the libraries, beside the program.
 pub(super) const LIBRARIES: &str = "lib";
@@ -37,27 +34,31 @@ impl Launch {
         self.loader.as_deref().is_none_or(Path::is_file)
     }
 
-    /// The program, without its arguments.
-    pub(super) fn command(&self) -> Command {
-        let Some(mut command) = self.loader_command() else {
-            return Command::new(&self.program);
+    /// What is executed, and the arguments that come before those of the program.
+    pub(super) fn command(&self) -> (PathBuf, Vec<String>) {
+        let Some((loader, mut arguments)) = self.loader_command() else {
+            return (self.program.clone(), Vec::new());
         };
-        command.arg(&self.program);
-        command
+        arguments.push(text(&self.program));
+        (loader, arguments)
     }
 
-    /// The loader telling what the program needs and where it is found, without starting it.
-    pub(super) fn list_command(&self) -> Option<Command> {
-        let mut command = self.loader_command()?;
-        command.arg("--list").arg(&self.program);
-        Some(command)
+    /// The same for the loader listing what the program needs and where it is found, without starting it.
+    pub(super) fn list_command(&self) -> Option<(PathBuf, Vec<String>)> {
+        let (loader, mut arguments) = self.loader_command()?;
+        arguments.extend(["--list".to_owned(), text(&self.program)]);
+        Some((loader, arguments))
     }
 
-    fn loader_command(&self) -> Option<Command> {
-        let loader = self.loader.as_ref()?;
-        let mut command = Command::new(loader);
-        command.arg("--library-path").arg(self.libraries());
-        Some(command)
+    fn loader_command(&self) -> Option<(PathBuf, Vec<String>)> {
+        let loader = self.loader.clone()?;
+        let arguments = vec!["--library-path".to_owned(), text(&self.libraries())];
+        Some((loader, arguments))
+    }
+
+    /// The folder of the program and its libraries.
+    pub(super) fn folder(&self) -> PathBuf {
+        self.program.parent().unwrap_or(&self.program).to_owned()
     }
 
     /// Where the libraries are.
@@ -66,7 +67,7 @@ impl Launch {
     }
 
     /// Variables that lead to what libraries look for at fixed places.
-    pub(super) fn environment(&self) -> Vec<(&'static str, OsString)> {
+    pub(super) fn environment(&self) -> Vec<(&'static str, String)> {
         if self.loader.is_none() {
             return Vec::new();
         }
@@ -77,27 +78,28 @@ impl Launch {
         ]
         .into_iter()
         .filter(|(_, path)| path.exists())
-        .map(|(name, path)| (name, path.into_os_string()))
+        .map(|(name, path)| (name, text(&path)))
         .collect()
     }
+}
+
+/// Paths below the service's own folder, whose name is text.
+fn text(path: &Path) -> String {
+    path.display().to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arguments(command: &Command) -> Vec<String> {
-        let command = command.as_std();
-        std::iter::once(command.get_program())
-            .chain(command.get_args())
-            .map(|argument| argument.to_string_lossy().into_owned())
-            .collect()
+    fn arguments((program, arguments): (PathBuf, Vec<String>)) -> Vec<String> {
+        std::iter::once(text(&program)).chain(arguments).collect()
     }
 
     #[test]
     fn a_static_program_runs_by_itself() {
         let launch = Launch::new("/cache/a/openshift-install".into(), None);
-        assert_eq!(arguments(&launch.command()), ["/cache/a/openshift-install"]);
+        assert_eq!(arguments(launch.command()), ["/cache/a/openshift-install"]);
         assert!(launch.list_command().is_none());
         assert!(launch.environment().is_empty());
         assert!(launch.is_whole());
@@ -114,7 +116,7 @@ mod tests {
         std::fs::write(at("lib/ld-linux-x86-64.so.2"), "").unwrap();
         assert!(launch.is_whole());
         assert_eq!(
-            arguments(&launch.command()),
+            arguments(launch.command()),
             [
                 at("lib/ld-linux-x86-64.so.2"),
                 "--library-path".to_owned(),
@@ -122,7 +124,7 @@ mod tests {
                 at("openshift-install"),
             ]
         );
-        let expected = [("OPENSSL_MODULES", at("lib/ossl-modules").into())];
+        let expected = [("OPENSSL_MODULES", at("lib/ossl-modules"))];
         assert_eq!(launch.environment(), expected);
         std::fs::write(at("lib/openssl.cnf"), "").unwrap();
         assert_eq!(launch.environment().len(), 2);

@@ -9,6 +9,7 @@ mod admission;
 mod bootstrap;
 mod cache;
 mod config_text;
+mod confined;
 mod context;
 mod dummy;
 mod elf;
@@ -30,6 +31,7 @@ mod work_folder;
 
 pub(crate) use manifests::check_patch;
 
+pub use confined::Confinement;
 pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
 pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
 pub use nodes::file_name;

@@ -80,6 +80,7 @@ async fn run(
     .await?;
     write_private(folder.path(), "install-config.yaml", &install_config).await?;
     let installer = Installer {
+        confinement: ctx.options().confinement.clone(),
         launch: program.launch().clone(),
         folder: folder.path().to_owned(),
         environment: environment(ctx, &input.snapshot, release),

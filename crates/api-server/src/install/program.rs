@@ -1,15 +1,13 @@
 //! Running the installer.
 
 use std::collections::VecDeque;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
 
+use sandbox::Outcome;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
-use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
+use super::confined::{Confinement, Program};
 use super::context::Failure;
 use super::launch::Launch;
 use super::masks::Masks;
@@ -20,12 +18,11 @@ pub(super) const KEPT_LINES: usize = 200;
 const KEPT_LINE_BYTES: usize = 4096;
 /// What helpers of the installer are looked for in.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// How often a program that is still open for writing somewhere is tried again.
-const BUSY_TRIES: u32 = 100;
-const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The installer of one release and how it is to be run.
 pub(super) struct Installer {
+    /// What confines it.
+    pub(super) confinement: Confinement,
     /// The program.
     pub(super) launch: Launch,
     /// Private folder of inputs and outputs.
@@ -43,77 +40,71 @@ impl Installer {
     /// Runs `create <target>`.
     pub(super) async fn create(&self, target: &str) -> Result<(), Failure> {
         let doing = format!("create {target}");
-        let mut child = self
-            .spawn(target)
+        let temporary = temporary(&self.folder);
+        let program = Program {
+            command: self.command(target),
+            launch: &self.launch,
+            environment: self.variables(),
+            work: &self.folder,
+            scratch: &temporary,
+        };
+        let running = self
+            .confinement
+            .run(program, KEPT_LINES, Some(self.deadline));
+        let run = running
             .await
             .map_err(|error| Failure::new(format!("the installer cannot be started: {error}")))?;
-        let stdout = child.stdout.take();
-        let stderr = child.stderr.take();
-        let run = async {
-            let lines = tokio::join!(tail(stdout, KEPT_LINES), tail(stderr, KEPT_LINES));
-            (lines, child.wait().await)
-        };
-        let Ok(((stdout, stderr), status)) = tokio::time::timeout_at(self.deadline, run).await
-        else {
+        let Some(run) = run else {
             return Err(Failure::new(format!(
                 "the installer did not finish {doing} within the time limit and was stopped"
             )));
         };
-        let status = status
-            .map_err(|error| Failure::new(format!("waiting for the installer failed: {error}")))?;
-        let lines: Vec<String> = stdout
+        let lines: Vec<String> = run
+            .stdout
             .iter()
-            .chain(&stderr)
+            .chain(&run.stderr)
             .map(|line| self.masks.apply(line))
             .collect();
         for line in &lines {
             tracing::debug!(target: "installer", doing, "{line}");
         }
-        if status.success() {
-            return Ok(());
-        }
-        Err(Failure::new(format!(
-            "the installer failed to {doing}: {}",
-            last_error(&lines, status)
-        )))
+        judge(&doing, &run.outcome, &lines)
     }
 
-    async fn spawn(&self, target: &str) -> io::Result<Child> {
-        let mut command = self.launch.command();
-        command
-            .args(["create", target, "--dir"])
-            .arg(&self.folder)
-            .current_dir(&self.folder)
-            .env_clear()
-            .env("PATH", PATH)
-            .env("HOME", &self.folder)
-            .env("TMPDIR", temporary(&self.folder))
-            .envs(self.launch.environment())
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true);
-        spawn(&mut command).await
+    fn command(&self, target: &str) -> (PathBuf, Vec<String>) {
+        let (program, mut arguments) = self.launch.command();
+        arguments.extend(["create", target, "--dir"].map(str::to_owned));
+        arguments.push(self.folder.display().to_string());
+        (program, arguments)
+    }
+
+    fn variables(&self) -> Vec<(String, String)> {
+        let own = [
+            ("PATH", PATH.to_owned()),
+            ("HOME", self.folder.display().to_string()),
+            ("TMPDIR", temporary(&self.folder).display().to_string()),
+        ];
+        own.into_iter()
+            .chain(self.launch.environment())
+            .chain(self.environment.iter().cloned())
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 }
 
-/// Starts a program that this process may just have written.
-pub(super) async fn spawn(command: &mut Command) -> io::Result<Child> {
-    // A fork elsewhere in this process may hold the handle that the program was just written through until it
-    // calls exec; the kernel then says that the file is busy.
-    let mut tries = 0;
-    loop {
-        match command.spawn() {
-            Err(error)
-                if error.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
-            {
-                tries += 1;
-                tokio::time::sleep(BUSY_PAUSE).await;
-            }
-            outcome => return outcome,
+/// Whether the installer succeeded; else what it said last, or what ended it.
+fn judge(doing: &str, outcome: &Outcome, lines: &[String]) -> Result<(), Failure> {
+    Err(Failure::new(match outcome {
+        Outcome::Exited(0) => return Ok(()),
+        Outcome::Exited(_) | Outcome::Signalled(_) => format!(
+            "the installer failed to {doing}: {}",
+            last_error(lines, outcome)
+        ),
+        Outcome::Exceeded(bound) => {
+            format!("the installer was stopped while it had to {doing}: it used more than {bound}")
         }
-    }
+        Outcome::NotStarted(why) => format!("the installer cannot be started: {why}"),
+    }))
 }
 
 /// Where the installer keeps scratch files: beside its folder, because it lists the folder's contents.
@@ -157,7 +148,7 @@ fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
 }
 
 /// What the program itself said last about its failure.
-fn last_error(lines: &[String], status: ExitStatus) -> String {
+fn last_error(lines: &[String], outcome: &Outcome) -> String {
     let is_error = |line: &&String| {
         ["level=fatal", "level=error", "FATAL", "ERROR"]
             .iter()
@@ -170,7 +161,7 @@ fn last_error(lines: &[String], status: ExitStatus) -> String {
         .or_else(|| lines.iter().rev().find(|line| !line.trim().is_empty()));
     match last {
         Some(line) => message(line).to_owned(),
-        None => format!("it said nothing ({status})"),
+        None => format!("it said nothing ({outcome})"),
     }
 }
 
@@ -186,99 +177,81 @@ fn message(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
+    use sandbox::{Launcher, Limits};
     use secrecy::SecretString;
 
     use super::*;
 
-    fn installer(folder: &Path, script: &str, limit: Duration) -> Installer {
-        let program = folder.join("openshift-install");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-        let work = folder.join("work");
-        fs::create_dir(&work).unwrap();
-        fs::create_dir(temporary(&work)).unwrap();
+    fn installer() -> Installer {
         Installer {
-            launch: Launch::new(program, None),
-            folder: work,
+            confinement: Confinement {
+                launcher: Launcher::own(),
+                limits: Limits {
+                    memory_bytes: 1,
+                    processes: 1,
+                    disk_bytes: 1,
+                    time: Duration::from_secs(1),
+                },
+                strict: true,
+            },
+            launch: Launch::new("/cache/a/openshift-install".into(), None),
+            folder: "/work/a".into(),
             environment: vec![("OPENSHIFT_INSTALL_INVOKER", "tests".to_owned())],
-            masks: Masks::of_pull_secret(&SecretString::from(
-                r#"{"auths":{"r":{"auth":"dXNlcjpzZWNyZXQ="}}}"#,
-            )),
-            deadline: Instant::now() + limit,
+            masks: Masks::of_pull_secret(&SecretString::from("{}")),
+            deadline: Instant::now(),
         }
     }
 
-    const LONG: Duration = Duration::from_mins(1);
-
-    #[tokio::test]
-    async fn arguments_and_environment_are_the_documented_ones() {
-        let folder = tempfile::tempdir().unwrap();
-        let installer = installer(folder.path(), r#"echo "$@" > args; env | sort > env"#, LONG);
-        installer.create("manifests").await.unwrap();
-        let read = |name| fs::read_to_string(installer.folder.join(name)).unwrap();
-        assert_eq!(
-            read("args"),
-            format!("create manifests --dir {}\n", installer.folder.display())
-        );
-        let environment = read("env");
-        assert!(
-            environment.contains("OPENSHIFT_INSTALL_INVOKER=tests\n"),
-            "{environment}"
-        );
-        assert!(!environment.contains("CARGO"), "{environment}");
+    #[test]
+    fn arguments_and_environment_are_the_documented_ones() {
+        let installer = installer();
+        let (program, arguments) = installer.command("manifests");
+        assert_eq!(program, Path::new("/cache/a/openshift-install"));
+        assert_eq!(arguments, ["create", "manifests", "--dir", "/work/a"]);
+        let variables = installer.variables();
+        let names: Vec<&str> = variables.iter().map(|(name, _)| name.as_str()).collect();
+        let expected = ["PATH", "HOME", "TMPDIR", "OPENSHIFT_INSTALL_INVOKER"];
+        assert_eq!(names, expected);
+        assert_eq!(variables[2].1, "/work/a.tmp");
     }
 
-    #[tokio::test]
-    async fn its_last_error_is_the_reason_without_secrets() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = "echo 'level=info msg=fine' >&2\n\
-                      echo 'level=error msg=\"bad baseDomain, found dXNlcjpzZWNyZXQ=\"' >&2\n\
-                      echo 'level=info msg=bye' >&2\nexit 3";
-        let installer = installer(folder.path(), script, LONG);
-        let failure = installer.create("manifests").await.unwrap_err();
-        assert_eq!(
-            failure.reason,
-            "the installer failed to create manifests: bad baseDomain, found <hidden>"
-        );
+    fn reason(outcome: &Outcome, lines: &[&str]) -> String {
+        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        judge("create manifests", outcome, &lines)
+            .unwrap_err()
+            .reason
     }
 
-    #[tokio::test]
-    async fn silence_is_reported_with_the_status() {
-        let folder = tempfile::tempdir().unwrap();
-        let installer = installer(folder.path(), "exit 7", LONG);
-        let failure = installer.create("manifests").await.unwrap_err();
-        assert!(failure.reason.contains("exit status: 7"), "{failure}");
+    #[test]
+    fn its_last_error_is_the_reason() {
+        let lines = [
+            "level=info msg=fine",
+            "level=error msg=\"bad baseDomain\"",
+            "level=info msg=bye",
+        ];
+        assert_eq!(
+            reason(&Outcome::Exited(3), &lines),
+            "the installer failed to create manifests: bad baseDomain"
+        );
+        let silent = reason(&Outcome::Exited(7), &[]);
+        assert!(silent.contains("exit status: 7"), "{silent}");
+        let killed = reason(&Outcome::Exceeded("5 bytes of memory".to_owned()), &lines);
+        assert!(killed.contains("5 bytes of memory"), "{killed}");
+        let missing = reason(&Outcome::NotStarted("no such file".to_owned()), &[]);
+        assert!(missing.contains("cannot be started"), "{missing}");
+        assert!(judge("create manifests", &Outcome::Exited(0), &[]).is_ok());
     }
 
     #[tokio::test]
     async fn endless_output_is_cut() {
-        let folder = tempfile::tempdir().unwrap();
-        let script = "head -c 1000000 /dev/zero | tr '\\0' x\nseq 5000\nexit 1";
-        let installer = installer(folder.path(), script, LONG);
-        let failure = installer.create("manifests").await.unwrap_err();
-        assert!(failure.reason.ends_with(": 5000"), "{failure}");
-    }
-
-    #[tokio::test]
-    async fn a_program_that_hangs_is_stopped() {
-        let folder = tempfile::tempdir().unwrap();
-        let installer = installer(folder.path(), "exec sleep 1000", Duration::from_millis(50));
-        let failure = installer.create("manifests").await.unwrap_err();
-        assert!(failure.reason.contains("time limit"), "{failure}");
-    }
-
-    #[tokio::test]
-    async fn what_cannot_run_says_so() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut installer = installer(folder.path(), "", LONG);
-        let program = folder.path().join("openshift-install");
-        fs::write(program, [0x7f, b'E', b'L', b'F', 0]).unwrap();
-        let failure = installer.create("manifests").await.unwrap_err();
-        assert!(failure.reason.contains("cannot be started"), "{failure}");
-        installer.launch = Launch::new(folder.path().join("nowhere"), None);
-        assert!(installer.create("manifests").await.is_err());
+        let numbers: Vec<String> = (1..=5000).map(|number| format!("{number}\n")).collect();
+        let text = format!("{}\n{}", "x".repeat(1_000_000), numbers.concat());
+        let lines = tail(Some(text.as_bytes()), KEPT_LINES).await;
+        assert_eq!(lines.len(), KEPT_LINES);
+        assert!(lines.iter().any(|line| line == "5000"));
+        let lines = tail(Some(text.as_bytes()), usize::MAX).await;
+        assert_eq!(lines[0].len(), KEPT_LINE_BYTES);
     }
 }

@@ -5,15 +5,16 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 
 use oci::Reference;
 use oci::image::{Selection, Tree};
+use sandbox::Outcome;
 
+use super::cache;
+use super::confined::{self, Confinement};
 use super::context::Failure;
 use super::launch::{LIBRARIES, Launch, OPENSSL_CONFIG, PROVIDERS};
-use super::program::{KEPT_LINES, spawn, tail};
 use super::registry::{Images, Scratch};
 use crate::files::make_folder;
 
@@ -32,6 +33,7 @@ const TOLD_BYTES: usize = 500;
 ///
 /// Errors: what the image lacks, in words.
 pub(super) async fn take(
+    confinement: &Confinement,
     images: &Images,
     image: &Reference,
     path: &str,
@@ -68,7 +70,14 @@ pub(super) async fn take(
              not hold"
         )));
     }
-    check(program, interpreter)
+    let readable = folder.clone();
+    super::blocking(move || {
+        cache::make_readable(&readable).map_err(|error| {
+            Failure::new(format!("{} cannot be written: {error}", readable.display()))
+        })
+    })
+    .await?;
+    check(confinement, program, interpreter)
         .await
         .map_err(|why| Failure::new(format!("{path} of image {image} cannot be run: {why}")))
 }
@@ -176,40 +185,49 @@ fn put(file: &Path, name: &Path) -> io::Result<()> {
 }
 
 /// Asks the loader whether every library is there.
-async fn check(program: PathBuf, interpreter: &str) -> Result<(), String> {
+async fn check(
+    confinement: &Confinement,
+    program: PathBuf,
+    interpreter: &str,
+) -> Result<(), String> {
     let launch = Launch::new(program, Some(interpreter));
-    let Some(mut command) = launch.list_command() else {
+    let Some(command) = launch.list_command() else {
         return Ok(());
     };
-    command
-        .env_clear()
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    let mut child = spawn(&mut command)
+    let folder = launch.folder();
+    // Beside the program's folder, which it only reads.
+    let beside = Scratch::make(folder.parent().unwrap_or(&folder))
         .await
-        .map_err(|error| format!("its loader cannot be started: {error}"))?;
+        .map_err(|failure| failure.reason)?;
+    let [work, scratch] = ["work", "tmp"].map(|name| beside.0.join(name));
+    for folder in [&work, &scratch] {
+        make_folder(folder).map_err(|error| format!("its loader has no folder: {error}"))?;
+    }
+    let program = confined::Program {
+        command,
+        launch: &launch,
+        environment: Vec::new(),
+        work: &work,
+        scratch: &scratch,
+    };
     // A line for each library, of which the last as well as the first may be the one that is missing.
-    let (lines, complaints) = tokio::join!(
-        tail(child.stdout.take(), LIMIT_FILES),
-        tail(child.stderr.take(), KEPT_LINES)
-    );
-    let status = child
-        .wait()
-        .await
-        .map_err(|error| format!("waiting for its loader failed: {error}"))?;
-    let missing = missing(&lines, &launch.libraries(), interpreter);
+    let run = confinement.run(program, LIMIT_FILES, None).await;
+    let run = run.map_err(|error| format!("its loader cannot be started: {error}"))?;
+    let Some(run) = run else {
+        return Err("its loader did not end".to_owned());
+    };
+    let mut missing = missing(&run.stdout, &launch.libraries(), interpreter);
+    missing.extend(run.stderr.iter().filter_map(|line| not_opened(line)));
     if !missing.is_empty() {
         let names = missing.join(", ");
         return Err(format!("the image does not hold what it needs: {names}"));
     }
-    if status.success() {
+    if run.outcome == Outcome::Exited(0) {
         return Ok(());
     }
-    let mut told = complaints.join("; ");
+    let mut told = run.stderr.join("; ");
     told.truncate(told.floor_char_boundary(TOLD_BYTES));
-    Err(format!("its loader refuses it ({status}): {told}"))
+    Err(format!("its loader refuses it ({}): {told}", run.outcome))
 }
 
 /// Libraries in what a loader lists (`name => path (address)`) that are not in `libraries`: found nowhere, or on
@@ -225,9 +243,17 @@ fn missing(lines: &[String], libraries: &Path, loader: &str) -> Vec<String> {
         .collect()
 }
 
+/// The library that a loader gives up for, in place of a list.
+fn not_opened(line: &str) -> Option<String> {
+    let (_, rest) = line.split_once("error while loading shared libraries: ")?;
+    let (name, _) = rest.split_once(": cannot open shared object file")?;
+    Some(name.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::install::program::tail;
 
     #[test]
     fn libraries_are_chosen_by_folder_and_name() {
@@ -268,18 +294,21 @@ mod tests {
 
     #[tokio::test]
     async fn however_many_libraries_a_loader_lists_the_first_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let libraries = folder.path().join(LIBRARIES);
-        fs::create_dir(&libraries).unwrap();
-        let loader = libraries.join("ld.so");
-        let script = "#!/bin/sh\n\
-                      echo 'libvirt.so.0 => not found'\n\
-                      for number in $(seq 500); do echo \"lib$number.so => $2/lib$number.so (0x7f)\"; done\n";
-        fs::write(&loader, script).unwrap();
-        fs::set_permissions(&loader, fs::Permissions::from_mode(0o700)).unwrap();
-        let program = folder.path().join("openshift-install");
-        let error = check(program, "/lib64/ld.so").await.unwrap_err();
-        assert!(error.ends_with("needs: libvirt.so.0"), "{error}");
+        let found: Vec<String> = (0..500)
+            .map(|number| format!("lib{number}.so => /cache/a/lib/lib{number}.so (0x7f)\n"))
+            .collect();
+        let text = format!("libvirt.so.0 => not found\n{}", found.concat());
+        let lines = tail(Some(text.as_bytes()), LIMIT_FILES).await;
+        let missing = missing(&lines, Path::new("/cache/a/lib"), "/lib64/ld.so");
+        assert_eq!(missing, ["libvirt.so.0"]);
+    }
+
+    #[test]
+    fn the_library_that_a_loader_gives_up_for_is_named() {
+        let line = "/a/installer: error while loading shared libraries: libc.so.6: cannot open shared object file: \
+                    No such file or directory";
+        assert_eq!(not_opened(line).as_deref(), Some("libc.so.6"));
+        assert_eq!(not_opened("libc.so.6: version not found"), None);
     }
 
     #[test]

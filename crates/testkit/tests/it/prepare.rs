@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use api_server::files::Store;
 use api_server::install::{
-    Context, Failure, Input, Mirrors, Options, Outcome, RegistryAccess, file_name, prepare,
+    Confinement, Context, Failure, Input, Mirrors, Options, Outcome, RegistryAccess, file_name,
+    prepare,
 };
 use ignition::Config;
 use model::cluster::{Cluster, Platform};
@@ -16,6 +17,7 @@ use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
 };
 use rules::{HostState, Policy, Snapshot};
+use sandbox::{Launcher, Limits};
 use secrecy::SecretString;
 use serde_json::json;
 use testkit::release::{Installer, Published, Userland, publish, publish_with};
@@ -61,6 +63,16 @@ impl World {
                 ca_pem: Some(self.registry.ca.clone()),
                 insecure: false,
                 mirrors: None,
+            },
+            confinement: Confinement {
+                launcher: Launcher::at(Path::new(env!("CARGO_BIN_EXE_sandbox-launcher"))),
+                limits: Limits {
+                    memory_bytes: 1 << 30,
+                    processes: 256,
+                    disk_bytes: 64 << 20,
+                    time: Duration::from_mins(10),
+                },
+                strict: false,
             },
             service_ca: None,
             concurrency: 2,

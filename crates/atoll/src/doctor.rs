@@ -1,0 +1,81 @@
+//! What this machine has and lacks.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use sandbox::{Launcher, Mechanism, Report};
+
+use crate::catalog::table::table;
+use crate::terminal::{problem, say};
+
+/// What `doctor` needs.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Folder that can be written, to try the sandbox out; the temporary folder otherwise
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+/// Prints a row for each mechanism of the sandbox; the exit code.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    let folder = arguments.folder.clone();
+    let folder = folder.unwrap_or_else(std::env::temp_dir);
+    let report = match Launcher::own().probe(&folder) {
+        Ok(report) => report,
+        Err(error) => {
+            let folder = folder.display();
+            problem(&format!(
+                "the sandbox cannot be tried out in {folder}: {error}; name another folder by --folder"
+            ));
+            return ExitCode::FAILURE;
+        }
+    };
+    say(&table(["SANDBOX", "STATE", "REMEDY"], &rows(&report)));
+    if report.lacks_essentials() {
+        problem("programs out of release images cannot be confined on this machine");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn rows(report: &Report) -> Vec<[String; 3]> {
+    let row = |mechanism: Mechanism| {
+        let missing = report.missing.iter().find(|one| one.mechanism == mechanism);
+        let (state, remedy) = match missing {
+            Some(missing) => (format!("missing: {}", missing.reason), mechanism.remedy()),
+            None if report.has(mechanism) => ("available".to_owned(), ""),
+            None => ("not needed".to_owned(), ""),
+        };
+        [mechanism.name().to_owned(), state, remedy.to_owned()]
+    };
+    Mechanism::all().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sandbox::Missing;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_has_a_remedy() {
+        let report = Report {
+            active: vec![Mechanism::Seccomp],
+            missing: vec![Missing {
+                mechanism: Mechanism::Landlock,
+                reason: "not in the kernel".to_owned(),
+            }],
+        };
+        let rows = rows(&report);
+        assert_eq!(rows.len(), Mechanism::all().count());
+        let of = |mechanism: Mechanism| {
+            let row = rows.iter().find(|row| row[0] == mechanism.name());
+            row.unwrap().clone()
+        };
+        assert_eq!(of(Mechanism::Seccomp)[1], "available");
+        assert_eq!(of(Mechanism::Landlock)[1], "missing: not in the kernel");
+        assert!(!of(Mechanism::Landlock)[2].is_empty());
+        assert_eq!(of(Mechanism::OwnUser)[1], "not needed");
+    }
+}

@@ -1,0 +1,135 @@
+//! Bounds that no single limit of the kernel is: memory and processes of all descendants, disk, time, the service's life.
+
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::root::Root;
+use super::{folder, processes};
+use crate::channel::receive;
+use crate::mechanisms::Report;
+use crate::spec::{Ended, Outcome, Spec};
+
+/// Between two looks. What a program can take meanwhile is what it may exceed a bound by.
+const TICK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+/// For init's last message, where it has ended without one.
+const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
+
+pub(super) struct Watch<'a> {
+    spec: &'a Spec,
+    /// Hangs up when the service is gone or wants no more.
+    control: &'a UnixStream,
+    /// To init.
+    channel: &'a UnixStream,
+    has_root: bool,
+    deadline: Instant,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(
+        spec: &'a Spec,
+        control: &'a UnixStream,
+        channel: &'a UnixStream,
+        root: Option<&Root>,
+    ) -> Self {
+        Self {
+            spec,
+            control,
+            channel,
+            has_root: root.is_some(),
+            deadline: Instant::now() + spec.limits.time,
+        }
+    }
+
+    /// Waits for the end of the program. Whatever is left of it then has to be killed.
+    pub(super) fn until_end(&self, mut init: Child) -> Ended {
+        let report = self.first();
+        let ended = |outcome, report| Ended { outcome, report };
+        let report = match report {
+            Ok(report) => report,
+            Err(ended) => return ended,
+        };
+        loop {
+            if let Some(bound) = self.exceeded() {
+                return ended(Outcome::Exceeded(bound), report);
+            }
+            match self.wait() {
+                Event::Tick => {}
+                Event::Gone => return ended(Outcome::NotStarted("stopped".to_owned()), report),
+                Event::Message => {
+                    let outcome = receive(self.channel);
+                    // Whichever way it ended, it is init's child no more.
+                    let _ = init.kill();
+                    let lost = |_| Outcome::NotStarted("init was killed".to_owned());
+                    return ended(outcome.unwrap_or_else(lost), report);
+                }
+            }
+        }
+    }
+
+    /// What confines the program, which init says before it starts it.
+    fn first(&self) -> Result<Report, Ended> {
+        loop {
+            match self.wait() {
+                Event::Tick if Instant::now() < self.deadline => {}
+                Event::Message => {
+                    return receive(self.channel).map_err(|error| super::not_started(&error));
+                }
+                Event::Tick | Event::Gone => {
+                    return Err(super::not_started(&std::io::ErrorKind::TimedOut.into()));
+                }
+            }
+        }
+    }
+
+    fn wait(&self) -> Event {
+        let mut fds = [
+            PollFd::new(self.control, PollFlags::empty()),
+            PollFd::new(self.channel, PollFlags::IN),
+        ];
+        if poll(&mut fds, Some(&TICK)).is_err() {
+            return Event::Tick;
+        }
+        if !fds[0].revents().is_empty() {
+            return Event::Gone;
+        }
+        if fds[1].revents().is_empty() {
+            return Event::Tick;
+        }
+        // A silent end must not be waited for: nothing else would be looked at meanwhile.
+        let _ = self.channel.set_read_timeout(Some(MESSAGE_TIMEOUT));
+        Event::Message
+    }
+
+    fn exceeded(&self) -> Option<String> {
+        let limits = &self.spec.limits;
+        if Instant::now() >= self.deadline {
+            return Some(format!("{} s", limits.time.as_secs_f32()));
+        }
+        let usage = processes::usage();
+        // Init is one more.
+        if usage.tasks > u64::from(limits.processes) + 1 {
+            return Some(format!("{} processes", limits.processes));
+        }
+        if usage.memory_bytes > limits.memory_bytes {
+            return Some(format!("{} bytes of memory", limits.memory_bytes));
+        }
+        if self.has_root {
+            // Its tmpfs has that size.
+            return None;
+        }
+        let used = folder::size(&self.spec.work) + folder::size(&self.spec.scratch);
+        (used > limits.disk_bytes).then(|| format!("{} bytes of disk", limits.disk_bytes))
+    }
+}
+
+enum Event {
+    Tick,
+    Gone,
+    Message,
+}

@@ -1,0 +1,117 @@
+//! What init gives up, in an order in which each step still may.
+
+use std::io;
+use std::path::Path;
+
+use rustix::fs::Gid;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::{
+    DumpableBehavior, Signal, chdir, pivot_root, set_dumpable_behavior,
+    set_parent_process_death_signal,
+};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, UnshareFlags, remove_capability_from_bounding_set,
+    set_capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
+};
+
+use super::{files, limits, syscalls};
+use crate::guard::{Order, unshare};
+use crate::mechanisms::{Mechanism, Report};
+
+/// Capabilities that any kernel may know.
+const CAPABILITIES: u32 = 64;
+
+/// Confines this process, and so all that it starts.
+///
+/// Errors: a step failed without which the rest would be of no use.
+pub(super) fn confine(order: &Order) -> io::Result<Report> {
+    let mut report = order.report.clone();
+    close_others()?;
+    let has_proc = match &order.root {
+        Some(root) => enter(root)?,
+        None => false,
+    };
+    report.note(
+        Mechanism::Limits,
+        limits::set(&order.spec.limits, order.own_processes),
+    );
+    drop_bounding_set();
+    match order.user {
+        Some(user) => {
+            report.note(Mechanism::OwnUser, become_user(user));
+        }
+        None if order.is_root => {
+            let reason = "root, and no user can be chosen";
+            report.note(Mechanism::OwnUser, Err::<(), _>(reason));
+        }
+        // The service's own user, which is not root outside.
+        None => {}
+    }
+    report.note(
+        Mechanism::NoCapabilities,
+        set_capabilities(None, NO_CAPABILITIES),
+    );
+    // The program must not read or change its init. A change of user resets this and the next.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Landlock and seccomp ask for it.
+    report.note(Mechanism::NoNewPrivileges, set_no_new_privs(true));
+    files::restrict(&order.spec, has_proc, &mut report);
+    // Last, since it forbids what the others need.
+    report.note(Mechanism::Seccomp, syscalls::filter());
+    Ok(report)
+}
+
+const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
+    effective: CapabilitySet::empty(),
+    permitted: CapabilitySet::empty(),
+    inheritable: CapabilitySet::empty(),
+};
+
+/// Makes `root` the root folder, and all else unreachable; whether there is a fresh `/proc`.
+fn enter(root: &Path) -> io::Result<bool> {
+    // The guard keeps its own view: it copies what the program leaves.
+    unshare(UnshareFlags::NEWNS)?;
+    chdir(root)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    // Shows the processes of this PID namespace. Containers that mask parts of /proc do not allow it.
+    let has_proc = mount("proc", "proc", "proc", flags, None).is_ok();
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    chdir("/")?;
+    Ok(has_proc)
+}
+
+fn become_user(user: u32) -> io::Result<()> {
+    let group = Gid::from_raw(user);
+    let user = rustix::fs::Uid::from_raw(user);
+    set_thread_groups(&[])?;
+    set_thread_res_gid(group, group, group)?;
+    Ok(set_thread_res_uid(user, user, user)?)
+}
+
+/// So that not even root gets some back by `exec`. Without CAP_SETPCAP there is nothing to drop.
+fn drop_bounding_set() {
+    for number in 0..CAPABILITIES {
+        let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number));
+    }
+}
+
+/// Descriptors that the service has inherited itself must not reach the program.
+fn close_others() -> io::Result<()> {
+    // SAFETY: the range is above the standard ones; the descriptors stay open for this process, which owns the only
+    // one that it uses.
+    #[expect(unsafe_code, reason = "proof above")]
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            3_u32,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    if result == 0 {
+        return Ok(());
+    }
+    Err(io::Error::last_os_error())
+}

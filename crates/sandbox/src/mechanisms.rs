@@ -1,0 +1,217 @@
+//! What confines a program, as a table: what each mechanism is for, and what helps where it is missing.
+
+use serde::{Deserialize, Serialize};
+
+/// A mechanism of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Mechanism {
+    OwnRoot,
+    OwnProcesses,
+    OwnNetwork,
+    OwnIpc,
+    OwnUser,
+    NoCapabilities,
+    NoNewPrivileges,
+    Landlock,
+    LandlockScopes,
+    Seccomp,
+    Limits,
+}
+
+/// What is known of a mechanism.
+struct Row {
+    mechanism: Mechanism,
+    name: &'static str,
+    without: &'static str,
+    remedy: &'static str,
+}
+
+const NAMESPACES: &str =
+    "allow user namespaces (sysctl user.max_user_namespaces above 0), or grant CAP_SYS_ADMIN";
+
+static TABLE: &[Row] = &[
+    Row {
+        mechanism: Mechanism::OwnRoot,
+        name: "mount namespace",
+        without: "only Landlock keeps files of the machine away; disk use is sampled instead of bounded by a tmpfs",
+        remedy: NAMESPACES,
+    },
+    Row {
+        mechanism: Mechanism::OwnProcesses,
+        name: "PID namespace",
+        without: "programs see other processes of their user; descendants are found one by one when they are killed",
+        remedy: NAMESPACES,
+    },
+    Row {
+        mechanism: Mechanism::OwnNetwork,
+        name: "network namespace",
+        without: "only seccomp keeps the network away",
+        remedy: NAMESPACES,
+    },
+    Row {
+        mechanism: Mechanism::OwnIpc,
+        name: "IPC and UTS namespaces",
+        without: "only seccomp keeps shared memory and message queues away",
+        remedy: NAMESPACES,
+    },
+    Row {
+        mechanism: Mechanism::OwnUser,
+        name: "unprivileged user",
+        without: "programs run as root without capabilities and own its files as far as they see them",
+        remedy: "run the service as a user of its own, or grant CAP_SETUID, CAP_SETGID and CAP_CHOWN",
+    },
+    Row {
+        mechanism: Mechanism::NoCapabilities,
+        name: "no capabilities",
+        without: "programs keep what the service may do",
+        remedy: "run the service as a user of its own",
+    },
+    Row {
+        mechanism: Mechanism::NoNewPrivileges,
+        name: "no new privileges",
+        without: "programs may start others that are setuid",
+        remedy: "use Linux 3.5 or newer",
+    },
+    Row {
+        mechanism: Mechanism::Landlock,
+        name: "Landlock",
+        without: "only the mount namespace keeps files of the machine away",
+        remedy: "use Linux 5.13 or newer with landlock in the boot parameter lsm=",
+    },
+    Row {
+        mechanism: Mechanism::LandlockScopes,
+        name: "Landlock network rules and scopes",
+        without: "only namespaces and seccomp keep TCP, abstract sockets and signals away",
+        remedy: "use Linux 6.12 or newer",
+    },
+    Row {
+        mechanism: Mechanism::Seccomp,
+        name: "seccomp",
+        without: "programs may use every system call: sockets, mounts, kernel keys",
+        remedy: "use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64",
+    },
+    Row {
+        mechanism: Mechanism::Limits,
+        name: "resource limits",
+        without: "memory and processes are bounded by sampling alone",
+        remedy: "raise the hard limits of the service (ulimit -H)",
+    },
+];
+
+impl Mechanism {
+    /// All, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.mechanism)
+    }
+
+    /// What the field calls it.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What it means that it is missing.
+    pub fn without(self) -> &'static str {
+        self.row().without
+    }
+
+    /// What an operator can do where it is missing.
+    pub fn remedy(self) -> &'static str {
+        self.row().remedy
+    }
+
+    fn row(self) -> &'static Row {
+        // Each variant has a row, which a test makes sure of; the first stands in for what cannot happen.
+        TABLE
+            .iter()
+            .find(|row| row.mechanism == self)
+            .unwrap_or(&TABLE[0])
+    }
+}
+
+/// A mechanism that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Which one.
+    pub mechanism: Mechanism,
+    /// What the kernel said.
+    pub reason: String,
+}
+
+/// What confines a program, and what could not be used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// In use.
+    pub active: Vec<Mechanism>,
+    /// Not in use.
+    pub missing: Vec<Missing>,
+}
+
+impl Report {
+    /// Takes down whether `mechanism` could be used; whether it could.
+    pub(crate) fn note<T, E: std::fmt::Display>(
+        &mut self,
+        mechanism: Mechanism,
+        outcome: Result<T, E>,
+    ) -> Option<T> {
+        match outcome {
+            Ok(value) => {
+                self.active.push(mechanism);
+                Some(value)
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                self.missing.push(Missing { mechanism, reason });
+                None
+            }
+        }
+    }
+
+    /// Whether `mechanism` is in use.
+    pub fn has(&self, mechanism: Mechanism) -> bool {
+        self.active.contains(&mechanism)
+    }
+
+    /// What a program must not run without: its files have a fence, and the rest of the kernel has one.
+    pub fn lacks_essentials(&self) -> bool {
+        let is_fenced = self.has(Mechanism::Landlock) || self.has(Mechanism::OwnRoot);
+        let is_filtered = [
+            Mechanism::Seccomp,
+            Mechanism::NoNewPrivileges,
+            Mechanism::NoCapabilities,
+        ]
+        .into_iter()
+        .all(|mechanism| self.has(mechanism));
+        !is_fenced || !is_filtered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mechanism_has_its_own_row() {
+        for mechanism in Mechanism::all() {
+            assert_eq!(mechanism.row().mechanism, mechanism);
+        }
+        // The last variant: one more than its number are in the table.
+        assert_eq!(Mechanism::all().count(), Mechanism::Limits as usize + 1);
+    }
+
+    #[test]
+    fn one_fence_around_files_is_essential() {
+        let mut report = Report {
+            active: vec![
+                Mechanism::Seccomp,
+                Mechanism::NoNewPrivileges,
+                Mechanism::NoCapabilities,
+            ],
+            missing: Vec::new(),
+        };
+        assert!(report.lacks_essentials());
+        report.active.push(Mechanism::OwnRoot);
+        assert!(!report.lacks_essentials());
+        report.active.remove(0);
+        assert!(report.lacks_essentials());
+    }
+}
