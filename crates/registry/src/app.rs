@@ -27,8 +27,8 @@ pub(crate) struct Inner {
     pub(crate) store: Store,
     pub(crate) upstreams: Upstreams,
     pub(crate) is_delete_enabled: bool,
-    /// Nothing is written, whoever asks.
-    pub(crate) is_read_only: bool,
+    /// Why nothing is written, whoever asks; nothing when it may be.
+    pub(crate) read_only: Option<String>,
     pub(crate) validation: Validation,
     /// Nothing when nobody is told of anything.
     pub(crate) notifier: Option<Notifier>,
@@ -81,11 +81,21 @@ impl App {
             Some(url) => Base::Fixed(url.trim_end_matches('/').to_owned()),
             None => Base::Request,
         };
+        let read_only = if settings.registry_storage_maintenance_readonly_enabled {
+            Some("REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED is set".to_owned())
+        } else if let Store::Disk(disk) = &store
+            && disk.read_only().is_some()
+        {
+            // The log of the start has the cause, with its path.
+            Some("its storage folder is on a read-only medium, or of another user".to_owned())
+        } else {
+            None
+        };
         Self(Arc::new(Inner {
             store,
             upstreams,
             is_delete_enabled: settings.registry_storage_delete_enabled,
-            is_read_only: settings.registry_storage_maintenance_readonly_enabled,
+            read_only,
             validation: Validation::new(settings),
             notifier,
             catalog_limit: settings.registry_catalog_maxentries.max(1),

@@ -127,7 +127,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// What goes on beside requests, until the end.
 fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
     let settings = Arc::new(settings);
-    let may_clean = !app.is_read_only;
+    let may_clean = app.read_only.is_none();
     let mut tasks: Vec<Task> = Vec::new();
     if settings.registry_storage_maintenance_gc_enabled && may_clean {
         let (app, settings) = (app.clone(), Arc::clone(&settings));
@@ -149,6 +149,7 @@ fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
         app.clone(),
         health.clone(),
     )));
+    tasks.push(Box::pin(observe::watch_room(app.clone())));
     for (index, check) in settings.registry_health_file.0.iter().enumerate() {
         let component = format!("file {index}");
         let watch = readiness::watch_file(check.clone(), component, health.clone());

@@ -14,6 +14,8 @@ const STORAGE: &str = "storage";
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 /// Zero would never let anything else run.
 const LEAST_INTERVAL: Duration = Duration::from_millis(10);
+/// Between probes of a storage that does not work: it may heal by itself.
+const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tries the storage now and after each interval, for ever.
 pub(crate) async fn watch_storage(app: App, health: Health, settings: &Settings) {
@@ -39,12 +41,17 @@ pub(crate) async fn watch_storage(app: App, health: Health, settings: &Settings)
                 }
             }
         }
+        let interval = if failures > 0 {
+            interval.min(RECOVERY_INTERVAL)
+        } else {
+            interval
+        };
         tokio::time::sleep(interval.max(LEAST_INTERVAL)).await;
     }
 }
 
 async fn probe(app: &App) -> Result<(), String> {
-    match tokio::time::timeout(PROBE_LIMIT, app.store.probe(!app.is_read_only)).await {
+    match tokio::time::timeout(PROBE_LIMIT, app.store.probe(app.read_only.is_none())).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) if error.is_full() => Err("no room is left".to_owned()),
         Ok(Err(error)) => Err(model::error::chain(&error)),

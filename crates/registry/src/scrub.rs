@@ -35,6 +35,10 @@ const RECORD: &str = "scrub";
 const BYTES_METRIC: &str = "atoll_registry_scrub_bytes_total";
 /// Contents that the last scrub found damaged or gone.
 const DAMAGED_METRIC: &str = "atoll_registry_scrub_damaged";
+/// Contents that the last scrub could not read, for reasons that may pass.
+const UNREAD_METRIC: &str = "atoll_registry_scrub_unread";
+/// When the last scrub ended. Units: seconds since 1970.
+const ENDED_METRIC: &str = "atoll_registry_scrub_last_end_timestamp_seconds";
 
 /// The scrub, and what it found.
 #[derive(Debug, Default)]
@@ -216,6 +220,15 @@ async fn pass(app: &App, rate: Size) -> Result<(), StoreError> {
     Ok(())
 }
 
+#[expect(clippy::cast_precision_loss, reason = "nobody has so many")]
+fn show(report: &Report) {
+    metrics::gauge!(DAMAGED_METRIC).set((report.damaged + report.missing) as f64);
+    metrics::gauge!(UNREAD_METRIC).set(report.unread as f64);
+    if let Some(ended_at) = report.ended_at {
+        metrics::gauge!(ENDED_METRIC).set(ended_at.timestamp() as f64);
+    }
+}
+
 async fn end(app: &App) {
     let report = {
         let mut report = app.scrub.report();
@@ -225,8 +238,7 @@ async fn end(app: &App) {
         report.clone()
     };
     app.scrub.keep(&app.store).await;
-    #[expect(clippy::cast_precision_loss, reason = "nobody has so many")]
-    metrics::gauge!(DAMAGED_METRIC).set((report.damaged + report.missing) as f64);
+    show(&report);
     let Report {
         contents,
         bytes,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oci::store::{BucketStore, DiskStore, object};
+use oci::store::{BucketStore, DiskOptions, DiskStore, object};
 use service::Error;
 
 use crate::app::Store;
@@ -17,7 +17,11 @@ pub(crate) async fn open(settings: &Settings) -> Result<(Store, String), Error> 
             let root = &settings.registry_storage_filesystem_rootdirectory;
             let place = root.display().to_string();
             let failed = |e| Error::new(format!("opening the storage in {place}"), e);
-            let store = DiskStore::open(root).await.map_err(failed)?;
+            let options = DiskOptions {
+                reserve_bytes: settings.registry_storage_filesystem_reserve.0,
+                is_read_only: settings.registry_storage_maintenance_readonly_enabled,
+            };
+            let store = DiskStore::open_with(root, options).await.map_err(failed)?;
             Ok((Store::Disk(store), place))
         }
         Driver::S3 => {

@@ -54,6 +54,9 @@ pub enum StoreError {
         #[source]
         source: io::Error,
     },
+    /// The folder, its medium or the settings let nobody change anything.
+    #[error("nothing can be changed: {0}")]
+    ReadOnly(String),
     /// Where the content is kept does not answer, or refuses for a reason that passes.
     #[error("{doing} failed")]
     Unavailable {

@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::{Digest, Manifest, Repository, Tag, Target};
 
 pub use any::AnyStore;
-pub use disk::DiskStore;
+pub use disk::{DiskOptions, DiskStore};
 pub use error::StoreError;
 pub use object::BucketStore;
 pub use referrer::Referrer;

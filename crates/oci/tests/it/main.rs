@@ -8,6 +8,7 @@
 
 mod adoption;
 mod bucket;
+mod campaign;
 mod client;
 mod disk;
 mod dns;

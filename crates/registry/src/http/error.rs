@@ -323,13 +323,23 @@ impl From<StoreError> for RegistryError {
             },
             StoreError::Io { doing, source } => {
                 let (status, message) = if is_full {
-                    (StatusCode::INSUFFICIENT_STORAGE, "the registry's disk is full; make room and try again")
+                    (
+                        StatusCode::INSUFFICIENT_STORAGE,
+                        "the registry's disk is full: delete images and collect garbage, or add space, and push again",
+                    )
                 } else {
-                    (StatusCode::INTERNAL_SERVER_ERROR, "unknown error")
+                    (
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "the registry's storage failed; the registry's log and /ready name the cause",
+                    )
                 };
                 let cause = Some(format!("{doing}: {source}"));
                 Self { cause, ..Self::new(status, "UNKNOWN", message, &Value::Null) }
             }
+            StoreError::ReadOnly(why) => Self {
+                cause: Some(why),
+                ..Self::unsupported("the registry is read-only: its storage folder cannot be changed")
+            },
             StoreError::Unavailable { doing, source } => {
                 let message = "the registry's storage does not answer; try again";
                 Self {

@@ -137,10 +137,11 @@ async fn answer(app: &App, request: Request) -> Answer {
             "the repository is a copy of another registry's: push and delete there",
         ));
     }
-    if app.is_read_only && !method.is_safe() {
-        return Err(RegistryError::unsupported(
-            "the registry is read-only: REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED",
-        ));
+    if let Some(why) = &app.read_only
+        && !method.is_safe()
+    {
+        let message = format!("the registry is read-only: {why}");
+        return Err(RegistryError::unsupported(&message));
     }
     let is_delete = method == Method::DELETE && !matches!(route, Route::Upload { .. });
     if is_delete && !app.is_delete_enabled {

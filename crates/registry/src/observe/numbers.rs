@@ -20,6 +20,7 @@ const UPLOADS: &str = "registry_storage_uploads_total";
 const COLLECTIONS: &str = "registry_gc_runs_total";
 const COLLECTED: &str = "registry_gc_deleted_blobs_total";
 const COLLECTED_BYTES: &str = "registry_gc_deleted_bytes_total";
+const COLLECTED_AT: &str = "registry_gc_last_success_timestamp_seconds";
 const AUTH_FAILURES: &str = "registry_auth_failures_total";
 const LOGINS: &str = "registry_auth_cache_requests_total";
 const LOGIN_HITS: &str = "registry_auth_cache_hits_total";
@@ -160,6 +161,9 @@ pub(crate) fn upload(outcome: &'static str, count: u64) {
 pub(crate) fn collected(gone: Option<(u64, u64)>) {
     let outcome = if gone.is_some() { "done" } else { "failed" };
     counter!(COLLECTIONS, "outcome" => outcome).increment(1);
+    if gone.is_some() {
+        gauge!(COLLECTED_AT).set(now_s());
+    }
     let (blobs, bytes) = gone.unwrap_or_default();
     counter!(COLLECTED).increment(blobs);
     counter!(COLLECTED_BYTES).increment(bytes);
@@ -175,6 +179,14 @@ pub(crate) fn count_logins() -> (Counter, Counter) {
     (counter!(LOGINS), counter!(LOGIN_HITS))
 }
 
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds since 1970 fit into 53 bits"
+)]
+fn now_s() -> f64 {
+    service::clock::now().timestamp_millis() as f64 / 1000.0
+}
+
 fn describe() {
     describe_gauge!(IN_FLIGHT, "The in-flight HTTP requests");
     describe_counter!(REQUESTS, "Total number of HTTP requests made");
@@ -183,6 +195,11 @@ fn describe() {
     describe_histogram!(RESPONSE_SIZE, Unit::Bytes, "The HTTP response sizes");
     describe_counter!(UPLOADS, "Uploads by what became of them");
     describe_counter!(COLLECTIONS, "How often garbage was collected");
+    describe_gauge!(
+        COLLECTED_AT,
+        Unit::Seconds,
+        "When garbage was last collected, since 1970"
+    );
     describe_counter!(COLLECTED, "Blobs that were garbage");
     describe_counter!(COLLECTED_BYTES, Unit::Bytes, "Of blobs that were garbage");
     describe_counter!(AUTH_FAILURES, "Requests whose credentials were refused");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use metrics::{describe_gauge, gauge};
+use oci::store::disk::Room;
 use oci::store::{BlobStore as _, Result};
 
 use crate::app::{App, Store};
@@ -10,6 +11,12 @@ use crate::app::{App, Store};
 const REPOSITORIES: &str = "registry_storage_repositories";
 const BLOBS: &str = "registry_storage_blobs";
 const BYTES: &str = "registry_storage_bytes";
+const CAPACITY: &str = "registry_storage_capacity_bytes";
+const FREE: &str = "registry_storage_free_bytes";
+const RESERVE: &str = "registry_storage_reserve_bytes";
+const RELEASED: &str = "registry_storage_reserve_released";
+/// How often the free room is asked for: a disk fills within minutes.
+const ROOM_INTERVAL: Duration = Duration::from_secs(10);
 /// How often is counted.
 const INTERVAL: Duration = Duration::from_mins(5);
 /// Entries that are looked at in one go.
@@ -31,6 +38,44 @@ pub(crate) async fn watch(app: App) {
             }
         }
         tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+/// Shows how much room the disk has, now and after each interval, for ever. A bucket does not say.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "2^53 bytes are more than any disk has"
+)]
+pub(crate) async fn watch_room(app: App) {
+    let Store::Disk(store) = &app.store else {
+        return;
+    };
+    describe_gauge!(CAPACITY, "Bytes of the file system of the storage folder");
+    describe_gauge!(FREE, "Bytes that may still be written there");
+    describe_gauge!(RESERVE, "Bytes there that only deletions may use");
+    describe_gauge!(
+        RELEASED,
+        "1 while the disk is full: the reserve is released, nothing can be pushed"
+    );
+    loop {
+        match store.room() {
+            Ok(Room {
+                capacity,
+                free,
+                reserve,
+                is_released,
+            }) => {
+                gauge!(CAPACITY).set(capacity as f64);
+                gauge!(FREE).set(free as f64);
+                gauge!(RESERVE).set(reserve as f64);
+                gauge!(RELEASED).set(f64::from(u8::from(is_released)));
+            }
+            Err(error) => {
+                let error = model::error::chain(&error);
+                tracing::warn!(error, "the free room is not known");
+            }
+        }
+        tokio::time::sleep(ROOM_INTERVAL).await;
     }
 }
 

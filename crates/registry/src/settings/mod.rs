@@ -99,6 +99,9 @@ service::settings! {
         registry_storage: Option<Driver> = "",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
+        /// Room on the disk that only deletions and garbage collection may use, so that a full disk can be emptied; at
+        /// most a sixteenth of the disk; 0 for none.
+        registry_storage_filesystem_reserve: Size = "64MiB",
         /// Bucket of the content, in distribution's layout. Any number of registries may serve one bucket.
         registry_storage_s3_bucket: String = "",
         /// Where the bucket is.

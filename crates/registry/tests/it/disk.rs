@@ -1,6 +1,7 @@
 //! A disk with hardly any room: a real one, in memory.
 
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use oci::Digest;
@@ -10,8 +11,11 @@ use reqwest::{Method, Response, StatusCode};
 use crate::operations::free_port;
 use crate::server::{Server, eventually, header, is, manifest, refusal};
 
-/// A registry on a disk of eight megabytes that nobody else sees.
+/// A registry on a small disk that nobody else sees.
 struct Small {
+    /// Keeps the disk.
+    holder: Child,
+    folder: PathBuf,
     process: Child,
     base: String,
     talker: Server,
@@ -19,52 +23,104 @@ struct Small {
 
 impl Drop for Small {
     fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
+        for process in [&mut self.process, &mut self.holder] {
+            process.kill().ok();
+            process.wait().ok();
+        }
     }
 }
 
 impl Small {
-    async fn start(folder: &Path) -> Self {
+    async fn start(folder: &Path, size: &str) -> Self {
+        let script = "mount -t tmpfs -o size=\"$2\" none \"$1\" && exec sleep 3600";
+        let holder = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount"])
+            .args(["sh", "-c", script, "sh"])
+            .args([folder.as_os_str(), size.as_ref()])
+            .spawn()
+            .unwrap();
+        let mounts = format!("/proc/{}/mountinfo", holder.id());
+        let path = folder.to_str().unwrap().to_owned();
+        eventually(async || {
+            std::fs::read_to_string(&mounts).is_ok_and(|mounts| mounts.contains(&path))
+        })
+        .await;
+        let talker = Server::plain().await;
+        let mut small = Self {
+            process: inside(&holder, "true").spawn().unwrap(),
+            holder,
+            folder: folder.to_owned(),
+            base: String::new(),
+            talker,
+        };
+        small.restart(&[]).await;
+        small
+    }
+
+    /// Kills the registry and starts it again; it answers.
+    async fn restart(&mut self, settings: &[(&str, &str)]) {
+        self.process.kill().ok();
+        self.process.wait().unwrap();
         let port = free_port();
-        let script = "mount -t tmpfs -o size=8m none \"$1\" && exec \"$2\"";
-        let process = Command::new("unshare")
-            .args([
-                "--user",
-                "--map-root-user",
-                "--mount",
-                "sh",
-                "-c",
-                script,
-                "sh",
-            ])
-            .args([folder, Path::new(env!("CARGO_BIN_EXE_registry"))])
+        self.process = inside(&self.holder, env!("CARGO_BIN_EXE_registry"))
             .env("REGISTRY_HTTP_ADDR", format!("127.0.0.1:{port}"))
-            .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder)
+            .env("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", &self.folder)
             .env("REGISTRY_HEALTH_STORAGEDRIVER_INTERVAL", "50ms")
+            .env("REGISTRY_STORAGE_MAINTENANCE_GC_GRACE", "0s")
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let talker = Server::plain().await;
-        let base = format!("http://127.0.0.1:{port}");
-        let small = Self {
-            process,
-            base,
-            talker,
-        };
+        self.base = format!("http://127.0.0.1:{port}");
         eventually(async || {
-            let health = small.talker.http.get(format!("{}/health", small.base));
+            let health = self.talker.http.get(format!("{}/health", self.base));
             health.send().await.is_ok()
         })
         .await;
-        small
+    }
+
+    /// A path on the disk, as others see it.
+    fn seen(&self, below: &str) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        let folder = self.folder.strip_prefix("/").unwrap();
+        root.join(folder).join(below)
+    }
+
+    /// Another program takes all the room that there is.
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.seen("filler")).unwrap();
+        for size in [1 << 20, 1 << 12] {
+            while file.write_all(&vec![1; size]).is_ok() {}
+        }
+    }
+
+    fn make_room(&self) {
+        std::fs::remove_file(self.seen("filler")).unwrap();
+    }
+
+    async fn is_ready(&self) -> bool {
+        self.status("/ready").await == StatusCode::OK
+    }
+
+    /// An image with two blobs; the digest of its manifest.
+    async fn push_image(&self, tag: &str, layer: &[u8]) -> Digest {
+        let config = Digest::sha256(b"{}");
+        assert_eq!(self.push(b"{}").await.status(), StatusCode::CREATED);
+        assert_eq!(self.push(layer).await.status(), StatusCode::CREATED);
+        let body = manifest(&config, &[(&Digest::sha256(layer), layer.len())]);
+        let path = format!("/v2/a/manifests/{tag}");
+        let put = self.send(Method::PUT, &path, body.as_bytes());
+        assert_eq!(put.await.status(), StatusCode::CREATED);
+        Digest::sha256(body.as_bytes())
     }
 
     async fn send(&self, method: Method, path: &str, body: &[u8]) -> Response {
         let path = path.strip_prefix(&self.base).unwrap_or(path);
         let request = self.talker.request(method, &format!("{}{path}", self.base));
+        // A server that refuses a body without reading it ends the connection.
+        let request = request.header(reqwest::header::CONNECTION, "close");
         request.body(body.to_vec()).send().await.unwrap()
     }
 
@@ -80,10 +136,102 @@ impl Small {
     }
 }
 
+/// A program in the namespaces of `holder`.
+fn inside(holder: &Child, program: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command
+        .args(["--user", "--mount", "--preserve-credentials", "--target"])
+        .arg(holder.id().to_string())
+        .args(["--", program]);
+    command
+}
+
+#[tokio::test]
+async fn a_disk_that_was_full_for_a_moment_breaks_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut small = Small::start(folder.path(), "24m").await;
+    let layer = vec![5; 4 << 20];
+    let gone = small.push_image("gone", &layer).await;
+    let kept = small.push_image("kept", b"small").await;
+    small.fill();
+    eventually(async || !small.is_ready().await).await;
+    let refused = refusal(small.push(&vec![6; 100_000]).await).await;
+    assert_eq!(refused, is(507, "UNKNOWN"));
+    // What makes room works, and reads do.
+    let path = format!("/v2/a/manifests/{gone}");
+    let deleted = small.send(Method::DELETE, &path, b"").await;
+    assert_eq!(deleted.status(), StatusCode::ACCEPTED);
+    let collected = small.send(Method::POST, "/v2/_atoll/gc", b"").await;
+    assert_eq!(collected.status(), StatusCode::OK);
+    collected.bytes().await.unwrap();
+    assert_eq!(small.status(&path).await, StatusCode::NOT_FOUND);
+    assert_eq!(small.status("/v2/a/manifests/kept").await, StatusCode::OK);
+    let data = format!(
+        "blobs/sha256/{}/{}",
+        &Digest::sha256(&layer).hex()[..2],
+        Digest::sha256(&layer).hex()
+    );
+    assert!(!small.seen("docker/registry/v2").join(data).exists());
+    small.make_room();
+    eventually(async || small.push(b"again").await.status() == StatusCode::CREATED).await;
+    eventually(async || small.is_ready().await).await;
+
+    // A restart while it is full.
+    small.fill();
+    small.restart(&[]).await;
+    assert_eq!(
+        small.status(&format!("/v2/a/manifests/{kept}")).await,
+        StatusCode::OK
+    );
+    let deleted = small
+        .send(Method::DELETE, &format!("/v2/a/manifests/{kept}"), b"")
+        .await;
+    assert_eq!(deleted.status(), StatusCode::ACCEPTED);
+    small.make_room();
+    eventually(async || small.push(b"and again").await.status() == StatusCode::CREATED).await;
+}
+
+#[tokio::test]
+async fn a_folder_on_a_read_only_medium_is_served_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut small = Small::start(folder.path(), "8m").await;
+    let kept = small.push_image("kept", b"small").await;
+    small.process.kill().unwrap();
+    small.process.wait().unwrap();
+    // As distribution would have written it.
+    std::fs::remove_dir_all(small.seen(".atoll")).unwrap();
+    let remount = inside(&small.holder, "mount")
+        .args(["-o", "remount,ro"])
+        .arg(folder.path())
+        .status();
+    assert!(remount.unwrap().success());
+    for settings in [
+        &[][..],
+        &[("REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED", "true")],
+    ] {
+        small.restart(settings).await;
+        assert_eq!(small.status("/v2/a/manifests/kept").await, StatusCode::OK);
+        let blob = format!("/v2/a/blobs/{}", Digest::sha256(b"small"));
+        let got = small.send(Method::GET, &blob, b"").await;
+        assert_eq!(got.bytes().await.unwrap(), &b"small"[..]);
+        assert_eq!(small.status("/v2/a/tags/list").await, StatusCode::OK);
+        for (method, path) in [
+            (Method::POST, "/v2/a/blobs/uploads/".to_owned()),
+            (Method::DELETE, format!("/v2/a/manifests/{kept}")),
+            (Method::PUT, "/v2/a/manifests/other".to_owned()),
+        ] {
+            let refused = refusal(small.send(method, &path, b"").await).await;
+            assert_eq!(refused, is(405, "UNSUPPORTED"), "{path}");
+        }
+        eventually(async || small.is_ready().await).await;
+        assert!(!small.seen(".atoll").exists());
+    }
+}
+
 #[tokio::test]
 async fn every_way_to_write_tells_that_there_is_no_room_and_reads_go_on() {
     let folder = tempfile::tempdir().unwrap();
-    let small = Small::start(folder.path()).await;
+    let small = Small::start(folder.path(), "8m").await;
     let config = Digest::sha256(b"{}");
     assert_eq!(small.push(b"{}").await.status(), StatusCode::CREATED);
     let body = manifest(&config, &[]);
@@ -93,32 +241,30 @@ async fn every_way_to_write_tells_that_there_is_no_room_and_reads_go_on() {
     let open = header(&open, &LOCATION);
 
     // An upload takes all the room, down to the last page.
-    let mut full = None;
-    for size in [1 << 20, 1 << 16, 1 << 12] {
-        loop {
-            let answer = small.send(Method::PATCH, &open, &vec![7; size]).await;
-            if answer.status() != StatusCode::ACCEPTED {
-                full = Some(refusal(answer).await);
-                break;
-            }
+    let full = loop {
+        let answer = small.send(Method::PATCH, &open, &vec![7; 1 << 20]).await;
+        if answer.status() != StatusCode::ACCEPTED {
+            break refusal(answer).await;
         }
-    }
-    assert_eq!(full.unwrap(), is(507, "UNKNOWN"));
+    };
+    assert_eq!(full, is(507, "UNKNOWN"));
+    // Its bytes are the room that the others need: it is gone, and a client begins anew.
+    assert_eq!(
+        small.send(Method::GET, &open, b"").await.status(),
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(small.push(&[1; 10_000]).await.status(), StatusCode::CREATED);
+    small.fill();
     for n in 0..20_u8 {
         let content = vec![n; 10_000];
         let body = manifest(&config, &[]) + &" ".repeat(5000 + usize::from(n));
-        let digest = Digest::sha256(&content);
-        let (finish, tag) = (
-            format!("{open}?digest={digest}"),
-            format!("/v2/a/manifests/t{n}"),
-        );
+        let tag = format!("/v2/a/manifests/t{n}");
         let mount = format!("/v2/b{n}/blobs/uploads/?mount={config}&from=a");
         let answers = [
             small.push(&content).await,
             small.send(Method::POST, "/v2/c/blobs/uploads/", b"").await,
             small.send(Method::POST, &mount, b"").await,
             small.send(Method::PUT, &tag, body.as_bytes()).await,
-            small.send(Method::PUT, &finish, &content).await,
         ];
         for answer in answers {
             let status = answer.status();
@@ -144,9 +290,8 @@ async fn every_way_to_write_tells_that_there_is_no_room_and_reads_go_on() {
     eventually(async || small.status("/ready").await == StatusCode::SERVICE_UNAVAILABLE).await;
 
     // Once there is room, all is well again.
-    let gone = small.send(Method::DELETE, &open, b"").await;
-    assert_eq!(gone.status(), StatusCode::NO_CONTENT);
-    assert_eq!(small.push(&content).await.status(), StatusCode::CREATED);
+    small.make_room();
+    eventually(async || small.push(&content).await.status() == StatusCode::CREATED).await;
     let put = small.send(Method::PUT, "/v2/a/manifests/last", body.as_bytes());
     assert_eq!(put.await.status(), StatusCode::CREATED);
     eventually(async || small.status("/ready").await == StatusCode::OK).await;

@@ -281,7 +281,7 @@ fn try_all(shared: &Shared, one: impl Fn(&Repository) -> Result<bool> + Sync) ->
     })?;
     let AdoptionProgress { adopted, .. } = adoption.progress();
     if adopted > 0 {
-        shared.index.sync()?;
+        shared.sync_index()?;
         tracing::info!(
             repositories = names.len(),
             adopted,
@@ -325,7 +325,7 @@ fn note(shared: &Shared, repository: &Repository, adopted: Result<bool>) {
     }
     if adopted
         && sum % SYNC_EVERY as u64 == 0
-        && let Err(error) = shared.index.sync()
+        && let Err(error) = shared.sync_index()
     {
         let error = model::error::chain(&error);
         tracing::warn!(

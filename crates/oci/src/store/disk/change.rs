@@ -75,6 +75,11 @@ pub(super) struct Order {
 }
 
 impl Change {
+    /// Whether it needs room that stays taken.
+    pub(super) fn adds(&self) -> bool {
+        matches!(self, Self::AddBlob { .. } | Self::AddManifest { .. })
+    }
+
     /// Where it happens.
     pub(super) fn repository(&self) -> &Repository {
         match self {

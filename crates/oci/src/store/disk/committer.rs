@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::oneshot;
 
@@ -22,7 +22,9 @@ use super::index::Index;
 use super::journal::{self, Journal};
 use super::layout::Layout;
 use super::quarantine::{self, Condemned};
+use super::reserve::Reserve;
 use super::tables::Tables;
+use super::writable::{Writable, WriteSide};
 use super::{adopt, compare};
 use crate::store::verified::Verified;
 use crate::store::{Result, StoreError};
@@ -36,6 +38,8 @@ const JOURNAL_LIMIT_BYTES: u64 = 16 << 20;
 const IDLE: Duration = Duration::from_secs(2);
 /// While the medium catches up.
 const LOOK: Duration = Duration::from_millis(20);
+/// Between attempts to recover: the first, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 const DOING: &str = "changing the storage folder";
 
 /// What the thread works on, and readers look at.
@@ -48,6 +52,20 @@ pub(super) struct Shared {
     pub(super) adoption: Adoption,
     /// Something in the folder could not be read: nothing may be taken for garbage.
     pub(super) is_unsure: AtomicBool,
+    pub(super) write_side: WriteSide,
+    pub(super) reserve: Reserve,
+    /// Nothing is ever changed: why.
+    pub(super) read_only: Option<String>,
+}
+
+impl Shared {
+    /// Makes the index durable, except where nothing is changed.
+    pub(super) fn sync_index(&self) -> Result<()> {
+        if self.read_only.is_some() {
+            return Ok(());
+        }
+        self.index.sync(&self.layout.temporary())
+    }
 }
 
 /// What the thread is asked for.
@@ -78,24 +96,34 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Makes the changes in the `old` files of the journal again, if the folder `may_miss` some of them, and starts.
-    pub(super) fn start(
-        shared: Arc<Shared>,
-        journal: Journal,
-        old: Vec<PathBuf>,
-        may_miss: bool,
-    ) -> Result<Self> {
+    /// Starts; what an earlier process promised is made before, if the medium lets it. A folder that cannot be changed
+    /// yet is opened for changes as soon as it can be.
+    ///
+    /// Errors: Damaged – another process has the folder open.
+    pub(super) fn start(shared: Arc<Shared>, writable: Result<Writable>) -> Result<Self> {
         let mut work = Work {
             shared,
-            journal,
-            old,
+            journal: None,
+            exclusive: None,
+            old: Vec::new(),
             catching_up: None,
             is_behind: false,
+            is_doubtful: false,
+            must_recall: false,
+            retry: RETRY.0,
+            last_complaint: String::new(),
+            tended: Instant::now(),
         };
-        if may_miss {
-            work.replay()?;
+        if work.shared.read_only.is_none() {
+            let started = writable
+                .map(|writable| work.take_over(writable))
+                .and_then(|()| work.recover());
+            match started {
+                // Reads are served from what is there.
+                Err(error) if error.is_full() => work.shared.write_side.note(&Err(error)),
+                started => started?,
+            }
         }
-        quarantine::recall(&work.shared)?;
         let shared = Arc::clone(&work.shared);
         let (jobs, queue) = channel();
         let thread = std::thread::Builder::new()
@@ -203,13 +231,26 @@ pub(super) fn ended() -> StoreError {
 
 struct Work {
     shared: Arc<Shared>,
-    journal: Journal,
+    /// Nothing: the folder could not be opened for changes yet.
+    journal: Option<Journal>,
+    /// Held as long as changes may be made.
+    exclusive: Option<File>,
     /// Files of the journal before the one that is written; they go when the medium has caught up.
     old: Vec<PathBuf>,
     /// Syncs the medium.
     catching_up: Option<JoinHandle<io::Result<()>>>,
     /// Something was promised by the journal and could not be made.
     is_behind: bool,
+    /// The medium may have lost what the folder shows: the replay writes everything again.
+    is_doubtful: bool,
+    /// The index may not agree with the quarantine.
+    must_recall: bool,
+    /// Until the next attempt to recover.
+    retry: Duration,
+    /// Why the journal could not be emptied, as it was logged last.
+    last_complaint: String,
+    /// When the reserve was looked after.
+    tended: Instant,
 }
 
 /// A change whose check it has passed.
@@ -222,8 +263,11 @@ struct Accepted {
 impl Work {
     fn run(&mut self, queue: &Receiver<Job>) {
         loop {
+            let is_broken = self.shared.write_side.broken().is_some();
             let wait = if self.catching_up.is_some() {
                 LOOK
+            } else if is_broken {
+                self.retry
             } else {
                 IDLE
             };
@@ -236,13 +280,109 @@ impl Work {
                 Err(RecvTimeoutError::Timeout) => true,
                 Err(RecvTimeoutError::Disconnected) => break,
             };
-            told(self.catch_up(is_idle));
+            if self.shared.read_only.is_some() {
+                continue;
+            }
+            if is_idle && is_broken {
+                self.retry = (self.retry * 2).min(RETRY.1);
+                let recovered = self.recover();
+                self.note(&recovered);
+            }
+            self.tend();
+            let caught_up = self.catch_up(is_idle);
+            self.complain(caught_up);
         }
+        let Some(journal) = self.journal.take() else {
+            return;
+        };
         if !self.is_behind
-            && let Err(error) = self.journal.end()
+            && !self.is_doubtful
+            && let Err(error) = journal.end()
         {
             tracing::warn!(%error, "the next start makes the last changes again");
         }
+    }
+
+    fn note(&mut self, outcome: &Result<()>) {
+        if outcome.is_ok() {
+            self.retry = RETRY.0;
+        }
+        self.shared.write_side.note(outcome);
+    }
+
+    /// Takes the reserve again once there is room for it.
+    fn tend(&mut self) {
+        if self.shared.reserve.is_released() && self.tended.elapsed() >= IDLE / 2 {
+            self.tended = Instant::now();
+            if self.journal.is_some() && self.shared.reserve.take().is_ok() {
+                tracing::info!("the disk has room again");
+            }
+        }
+    }
+
+    /// Logs why the journal cannot be emptied, once for each reason.
+    fn complain(&mut self, caught_up: Result<()>) {
+        let error = caught_up
+            .err()
+            .map_or(String::new(), |error| model::error::chain(&error));
+        if !error.is_empty() && error != self.last_complaint {
+            tracing::error!(error, "the journal cannot be emptied, which is tried again");
+        }
+        self.last_complaint = error;
+    }
+
+    /// Makes whatever was promised before, and all that keeps changes from being made now, good again.
+    fn recover(&mut self) -> Result<()> {
+        if self.journal.is_none() {
+            let writable = Writable::open(&self.shared.layout)?;
+            self.take_over(writable);
+        }
+        if self.shared.index.has_failed() {
+            let Shared { layout, index, .. } = &*self.shared;
+            index.rebuild(|fresh| fill(layout, fresh))?;
+            self.is_behind = true;
+            self.must_recall = true;
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.mend().map_err(StoreError::io(DOING))?;
+        }
+        if self.is_behind {
+            self.replay()
+                .or_else(|error| self.with_reserve(error, Self::replay))?;
+        }
+        if self.must_recall {
+            quarantine::recall(&self.shared)?;
+            self.must_recall = false;
+        }
+        Ok(())
+    }
+
+    /// Does it once more with the room of the reserve, if that is what it failed for.
+    fn with_reserve(
+        &mut self,
+        error: StoreError,
+        again: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if error.is_full() && self.shared.reserve.release() {
+            again(self)
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Continues where the last process ended.
+    fn take_over(&mut self, writable: Writable) {
+        let (journal, old, may_miss, exclusive) = writable.into_parts();
+        self.exclusive = Some(exclusive);
+        self.old = old;
+        self.journal = Some(journal);
+        if self.shared.reserve.take().is_err() {
+            tracing::warn!(
+                "the disk is nearly full: there is no room for the reserve, so nothing can be added"
+            );
+        }
+        self.is_behind = may_miss;
+        self.must_recall = true;
     }
 
     fn make(&mut self, jobs: Vec<Job>) {
@@ -253,10 +393,16 @@ impl Work {
                 Job::Adopt(repository, done) => {
                     done.send(self.adopt(&repository)).ok();
                 }
+                Job::RemoveContent(_, done) if self.shared.read_only.is_some() => {
+                    done.send(Vec::new()).ok();
+                }
                 Job::RemoveContent(mut digests, done) => {
                     digests.retain(|digest| is_told(self.remove_content(digest)));
                     is_told(self.forget_unused(&digests));
                     done.send(digests).ok();
+                }
+                Job::RemoveIfEmpty { done, .. } if self.shared.read_only.is_some() => {
+                    done.send(false).ok();
                 }
                 Job::RemoveIfEmpty {
                     repository,
@@ -277,16 +423,16 @@ impl Work {
     }
 
     fn quarantine(&mut self, condemned: &Condemned) -> Result<bool> {
-        if self.is_behind {
-            self.replay()?;
-        }
+        self.may_change()?;
+        self.recover()?;
         quarantine::take(&self.shared, condemned)
     }
 
     /// Here, no change is half made: what differs now was changed by others.
     fn adopt(&mut self, repository: &Repository) -> Result<bool> {
-        if self.is_behind {
-            self.replay()?;
+        // A folder that cannot be changed is read all the same.
+        if self.is_behind && self.journal.is_some() {
+            self.recover()?;
         }
         let Shared {
             layout, adoption, ..
@@ -348,9 +494,26 @@ impl Work {
         Ok(true)
     }
 
+    /// Errors: the folder is never changed.
+    fn may_change(&self) -> Result<()> {
+        match &self.shared.read_only {
+            Some(why) => Err(StoreError::ReadOnly(why.clone())),
+            None => Ok(()),
+        }
+    }
+
     fn commit(&mut self, orders: Vec<(Order, oneshot::Sender<Result<()>>)>) {
+        if let Err(refused) = self.may_change() {
+            return refuse(orders, &refused);
+        }
+        let recovered = self.recover();
+        if let Err(error) = &recovered {
+            refuse(orders, error);
+            return self.note(&recovered);
+        }
         let mut accepted = Vec::new();
         let made = self.try_commit(orders, &mut accepted);
+        self.note(&made);
         for Accepted { done, .. } in accepted {
             // Who asked may have gone away: the change is made all the same.
             done.send(match &made {
@@ -366,10 +529,6 @@ impl Work {
         orders: Vec<(Order, oneshot::Sender<Result<()>>)>,
         accepted: &mut Vec<Accepted>,
     ) -> Result<()> {
-        let failed = || StoreError::io(DOING);
-        if self.is_behind {
-            self.replay()?;
-        }
         let shared = Arc::clone(&self.shared);
         let update = shared.index.update()?;
         {
@@ -388,22 +547,53 @@ impl Work {
         if accepted.is_empty() {
             return Ok(());
         }
-        self.journal
-            .append(accepted.iter().map(|accepted| &accepted.order))
-            .map_err(failed())?;
+        self.append(accepted)?;
         self.is_behind = true;
-        for accepted in accepted {
-            std::mem::take(&mut accepted.prepared)
-                .place(&shared.layout, &shared.verified)
-                .map_err(failed())?;
+        let placed = accepted
+            .iter_mut()
+            .map(|accepted| std::mem::take(&mut accepted.prepared))
+            .try_for_each(|prepared| prepared.place(&shared.layout, &shared.verified))
+            .map_err(StoreError::io(DOING));
+        // Without a commit the index has none of it; two updates at once would wait for each other.
+        let shown = placed.and_then(|()| update.commit());
+        if let Err(error) = shown {
+            tracing::warn!(
+                error = model::error::chain(&error),
+                "changes are made again from the journal"
+            );
+            // The journal has them: what failed for a moment only, or for lack of room, can still be made good.
+            return self
+                .replay()
+                .or_else(|error| self.with_reserve(error, Self::replay));
         }
-        update.commit()?;
         self.is_behind = false;
         Ok(())
     }
 
+    /// Promises changes. Deletions may use the reserve.
+    fn append(&mut self, accepted: &[Accepted]) -> Result<()> {
+        let append = |work: &mut Self| {
+            let orders = accepted.iter().map(|accepted| &accepted.order);
+            let journal = work.journal.as_mut().ok_or_else(ended)?;
+            journal.append(orders).map_err(StoreError::io(DOING))
+        };
+        let removes = accepted
+            .iter()
+            .any(|accepted| !accepted.order.change.adds());
+        append(self).or_else(|error| {
+            if removes {
+                self.with_reserve(error, append)
+            } else {
+                Err(error)
+            }
+        })
+    }
+
     fn accept(&self, tables: &mut Tables<'_>, order: &mut Order) -> Result<Prepared> {
         tables.check(order)?;
+        if order.change.adds() && self.shared.reserve.is_released() {
+            return Err(full());
+        }
         let Shared {
             layout, verified, ..
         } = &*self.shared;
@@ -426,28 +616,34 @@ impl Work {
     /// Makes everything that the journal promises, perhaps again.
     fn replay(&mut self) -> Result<()> {
         let failed = || StoreError::io("reading the journal");
-        let own = (self.journal.length() > 0).then(|| self.journal.path());
+        let own = self.journal.iter().filter(|journal| journal.length() > 0);
+        let own: Vec<_> = own.map(Journal::path).collect();
+        // What nobody has verified is written again if the journal has it.
+        let verified = if self.is_doubtful {
+            &Verified::default()
+        } else {
+            &self.shared.verified
+        };
         for file in self.old.iter().cloned().chain(own) {
             let update = self.shared.index.update()?;
             {
                 let mut tables = update.tables()?;
                 for order in journal::read(&file).map_err(failed())? {
-                    self.remake(&mut tables, &order.map_err(failed())?)?;
+                    self.remake(&mut tables, verified, &order.map_err(failed())?)?;
                 }
             }
             update.commit()?;
         }
         self.is_behind = false;
+        self.is_doubtful = false;
         Ok(())
     }
 
-    fn remake(&self, tables: &mut Tables<'_>, order: &Order) -> Result<()> {
-        let Shared {
-            layout, verified, ..
-        } = &*self.shared;
+    fn remake(&self, tables: &mut Tables<'_>, verified: &Verified, order: &Order) -> Result<()> {
+        let layout = &self.shared.layout;
         match files::prepare(layout, verified, order) {
             Ok(prepared) => prepared
-                .place(layout, verified)
+                .place(layout, &self.shared.verified)
                 .map_err(StoreError::io(DOING))?,
             // Removed by a later change.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -473,24 +669,39 @@ impl Work {
         let synced = syncing
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("panicked")));
-        synced.map_err(failed())?;
-        self.shared.index.sync()?;
-        for file in std::mem::take(&mut self.old) {
-            journal::remove(&file).map_err(failed())?;
+        if let Err(error) = synced {
+            // The kernel tells of a lost page once; the next sync would succeed without it. So everything is written
+            // again before the journal may go.
+            self.is_doubtful = true;
+            self.is_behind = true;
+            return Err(failed()(error));
+        }
+        self.shared.sync_index()?;
+        // Oldest first, each durable before the next: a replay of later files without these would be fine, one of
+        // these alone would undo what came later.
+        while let Some(file) = self.old.first() {
+            journal::remove(file).map_err(failed())?;
+            self.old.remove(0);
         }
         Ok(())
     }
 
     fn begin_to_catch_up(&mut self, is_idle: bool) -> Result<()> {
         let failed = || StoreError::io("syncing the storage folder");
-        let length = self.journal.length();
-        let is_time =
-            length >= JOURNAL_LIMIT_BYTES || is_idle && (length > 0 || !self.old.is_empty());
+        if is_idle && self.is_behind && self.journal.is_some() {
+            self.recover()?;
+        }
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        let length = journal.length();
+        let has_work = length > 0 || !self.old.is_empty() || self.shared.index.is_frozen();
+        let is_time = length >= JOURNAL_LIMIT_BYTES || is_idle && has_work;
         if !is_time || self.is_behind {
             return Ok(());
         }
         if length > 0 {
-            self.old.push(self.journal.rotate().map_err(failed())?);
+            self.old.push(journal.rotate().map_err(failed())?);
         }
         let folder = File::open(self.shared.layout.root()).map_err(failed())?;
         let syncing = std::thread::Builder::new()
@@ -511,11 +722,26 @@ fn is_told(result: Result<bool>) -> bool {
     })
 }
 
-fn told(result: Result<()>) {
-    if let Err(error) = result {
-        let error = model::error::chain(&error);
-        tracing::error!(error, "the journal cannot be emptied, which is tried again");
+fn refuse(orders: Vec<(Order, oneshot::Sender<Result<()>>)>, why: &StoreError) {
+    for (_, done) in orders {
+        done.send(Err(again(why))).ok();
     }
+}
+
+/// Reads the whole folder into an empty index.
+fn fill(layout: &Layout, index: &Index) -> Result<()> {
+    for repository in adopt::repositories(layout, || true)? {
+        let update = index.update()?;
+        adopt::repository(layout, &mut update.tables()?, &repository, || true)?;
+        update.commit()?;
+    }
+    Ok(())
+}
+
+/// There is room for deletions only.
+pub(super) fn full() -> StoreError {
+    let why = "the disk has only its reserve left, which is for deletions";
+    StoreError::io(DOING)(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
 /// The same failure, for everybody whose change was made together with others.
@@ -525,6 +751,7 @@ fn again(error: &StoreError) -> StoreError {
             doing,
             source: io::Error::new(source.kind(), source.to_string()),
         },
+        StoreError::ReadOnly(why) => StoreError::ReadOnly(why.clone()),
         error => StoreError::io(DOING)(io::Error::other(error.to_string())),
     }
 }

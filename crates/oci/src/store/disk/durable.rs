@@ -61,7 +61,8 @@ pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
     create_parent(path)?;
     match fs::create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => sync_parent(path),
+        // A folder that is there counts as durable from the next call on.
+        _ => sync_parent(path).inspect_err(|_| drop(fs::remove_dir(path))),
     }
 }
 

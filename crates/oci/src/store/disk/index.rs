@@ -6,7 +6,8 @@
 
 use std::io;
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::{
     Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable, TableDefinition,
@@ -14,6 +15,7 @@ use redb::{
 };
 
 use super::change::Name;
+use super::index_file::IndexFile;
 use super::rows::{LOST, ManifestRow, digest, key};
 use super::tables::{Tables, bounds};
 use crate::store::{Referrer, Result, StoreError, Usage};
@@ -54,7 +56,14 @@ pub(super) const UNUSED: TableDefinition<&Row, u64> = TableDefinition::new("unus
 /// The index in its file.
 #[derive(Debug)]
 pub(super) struct Index {
+    path: PathBuf,
+    opened: RwLock<Arc<Opened>>,
+}
+
+#[derive(Debug)]
+struct Opened {
     database: Database,
+    file: IndexFile,
 }
 
 /// One state of everything; later changes do not show.
@@ -73,18 +82,14 @@ pub(super) struct Blob {
 }
 
 impl Index {
-    /// Opens the index in `file`. What it does not hold is found when the folder is compared with it.
-    pub(super) fn open(file: &Path) -> Result<Self> {
-        let database = match Self::database(file) {
-            Ok(database) => database,
-            // The folder is the truth: a damaged index is nothing to complain to anybody about.
-            Err(error) => {
-                tracing::warn!(%error, "the index cannot be used and is made anew");
-                super::durable::remove_file(file).map_err(StoreError::io(DOING))?;
-                Self::database(file).map_err(failed)?
-            }
+    /// Opens the index in `file`. What it does not hold is found when the folder is compared with it; what the medium
+    /// does not take, or may not, is held in memory.
+    pub(super) fn open(file: &Path, may_write: bool) -> Result<Self> {
+        let opened = Opened::open(file, may_write)?;
+        let index = Self {
+            path: file.to_owned(),
+            opened: RwLock::new(Arc::new(opened)),
         };
-        let index = Self { database };
         if index.meta("version")? != Some(VERSION) {
             index.clear()?;
         }
@@ -95,8 +100,30 @@ impl Index {
         Ok(index)
     }
 
-    fn database(file: &Path) -> std::result::Result<Database, redb::DatabaseError> {
-        Database::builder().set_cache_size(CACHE_BYTES).create(file)
+    /// Makes the index anew after a failure that redb does not survive, with what `fill` reads from the folder.
+    pub(super) fn rebuild(&self, fill: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        tracing::warn!("the index cannot be read and is made anew");
+        // What is left of the database that failed must not write into the file that takes its place.
+        self.opened().file.freeze();
+        super::durable::remove_file(&self.path).map_err(StoreError::io(DOING))?;
+        let fresh = Self::open(&self.path, true)?;
+        fill(&fresh)?;
+        *self.opened.write().unwrap_or_else(PoisonError::into_inner) = fresh.opened();
+        Ok(())
+    }
+
+    /// Whether [`Self::rebuild`] has to come before anything else.
+    pub(super) fn has_failed(&self) -> bool {
+        self.opened().file.has_failed()
+    }
+
+    /// Whether a part of it is in memory alone, until [`Self::sync`] succeeds.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.opened().file.is_frozen()
+    }
+
+    fn opened(&self) -> Arc<Opened> {
+        Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Empties it.
@@ -120,7 +147,7 @@ impl Index {
     }
 
     fn meta(&self, name: &str) -> Result<Option<u64>> {
-        let transaction = self.database.begin_read().map_err(failed)?;
+        let transaction = self.opened().database.begin_read().map_err(failed)?;
         let table = match transaction.open_table(META) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
@@ -132,21 +159,33 @@ impl Index {
 
     /// What is visible now.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
-        self.database.begin_read().map(Snapshot).map_err(failed)
+        self.opened()
+            .database
+            .begin_read()
+            .map(Snapshot)
+            .map_err(failed)
     }
 
     /// Begins to change things; one at a time.
     pub(super) fn update(&self) -> Result<Update> {
-        let mut transaction = self.database.begin_write().map_err(failed)?;
+        let mut transaction = self.opened().database.begin_write().map_err(failed)?;
         transaction
             .set_durability(Durability::None)
             .map_err(failed)?;
         Ok(Update(transaction))
     }
 
-    /// Makes everything durable.
-    pub(super) fn sync(&self) -> Result<()> {
-        let mut transaction = self.database.begin_write().map_err(failed)?;
+    /// Makes everything durable. A frozen file is replaced by a whole one, by way of `temporary`.
+    pub(super) fn sync(&self, temporary: &Path) -> Result<()> {
+        self.commit_durably()?;
+        // After the commit: the copy then has all of it.
+        let thawed = self.opened().file.thaw(temporary);
+        thawed.map_err(StoreError::io(DOING))
+    }
+
+    fn commit_durably(&self) -> Result<()> {
+        let opened = self.opened();
+        let mut transaction = opened.database.begin_write().map_err(failed)?;
         // Without it, opening after a crash would take the longer the more there is.
         transaction.set_quick_repair(true);
         {
@@ -154,6 +193,33 @@ impl Index {
             meta.insert("version", VERSION).map_err(failed)?;
         }
         transaction.commit().map_err(failed)
+    }
+}
+
+impl Opened {
+    fn open(path: &Path, may_write: bool) -> Result<Self> {
+        let file = IndexFile::open(path, may_write);
+        match Self::over(file.clone()) {
+            Ok(opened) => Ok(opened),
+            // The folder is the truth: a damaged index is nothing to complain to anybody about.
+            Err(error) => {
+                tracing::warn!(%error, "the index cannot be used and is made anew");
+                file.freeze();
+                let file = match may_write.then(|| super::durable::remove_file(path)) {
+                    Some(Ok(_)) => IndexFile::open(path, true),
+                    _ => IndexFile::in_memory(path),
+                };
+                Self::over(file).map_err(failed)
+            }
+        }
+    }
+
+    fn over(file: IndexFile) -> std::result::Result<Self, redb::DatabaseError> {
+        let mut builder = Database::builder();
+        let database = builder
+            .set_cache_size(CACHE_BYTES)
+            .create_with_backend(file.clone())?;
+        Ok(Self { database, file })
     }
 }
 

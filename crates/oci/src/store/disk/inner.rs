@@ -1,6 +1,6 @@
 //! Blobs on their way in and out; everything here blocks.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,16 +10,18 @@ use bytes::Bytes;
 use model::time::Timestamp;
 use uuid::Uuid;
 
+use super::DiskOptions;
 use super::adopt;
 use super::adoption::Adoption;
 use super::change::{Change, Name, Order, Source};
-use super::committer::{Committer, Shared};
+use super::committer::{self, Committer, Shared};
 use super::durable::{self, Staged};
 use super::index::{Blob, Index};
-use super::journal::Journal;
 use super::layout::Layout;
+use super::reserve::Reserve;
 use super::send::Pieces;
 use super::suspects::Suspects;
+use super::writable::{self, Writable, WriteSide};
 use crate::store::remembered::Wanted;
 use crate::store::sessions::Sessions;
 use crate::store::verified::Verified;
@@ -59,31 +61,26 @@ pub(super) struct Inner {
     pub(super) wanted: Wanted,
     /// Content that is to be compared with its digest.
     pub(super) suspects: Suspects,
-    /// Held as long as the store is open; let go after the committer has ended.
-    _exclusive: File,
+    /// Of a folder that is only read; held as long as the store is open.
+    _shared_lock: Option<File>,
 }
 
 impl Inner {
-    pub(super) fn open(root: &Path, opening: Opening) -> Result<Self> {
+    pub(super) fn open(root: &Path, opening: Opening, options: DiskOptions) -> Result<Self> {
         let layout = Layout::new(root);
-        let exclusive = prepare(&layout).map_err(StoreError::io("opening the storage folder"))?;
-        match exclusive.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err(StoreError::Damaged {
-                    what: root.display().to_string(),
-                    why: "another process has it open; stop that one first".to_owned(),
-                });
+        let reserve = Reserve::new(&layout, options.reserve_bytes);
+        let (writable, read_only) = open_for_changes(&layout, &reserve, options)?;
+        let shared_lock = match &read_only {
+            Some(why) => {
+                tracing::warn!(
+                    why,
+                    "the storage folder is served as it is; nothing can be changed"
+                );
+                writable::lock_shared(&layout)?
             }
-            // Some network filesystems have no locks: then the operator sees to it.
-            Err(TryLockError::Error(error)) => {
-                tracing::warn!(%error, "the storage folder cannot be locked");
-            }
-            Ok(()) => {}
-        }
-        clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
-        let (journal, old, may_miss) =
-            Journal::open(&layout.journal()).map_err(StoreError::io("opening the journal"))?;
-        let index = Index::open(&layout.index())?;
+            None => None,
+        };
+        let index = Index::open(&layout.index(), read_only.is_none())?;
         if opening == Opening::Rebuild {
             index.clear()?;
         }
@@ -94,16 +91,30 @@ impl Inner {
             verified: Verified::default(),
             adoption: Adoption::new(!adopts),
             is_unsure: AtomicBool::new(!adopts),
+            write_side: WriteSide::default(),
+            reserve,
+            read_only,
         });
-        let committer = Committer::start(Arc::clone(&shared), journal, old, may_miss)?;
+        let committer = Committer::start(Arc::clone(&shared), writable)?;
         Ok(Self {
             sessions: Sessions::default(),
             shared,
             committer,
             wanted: Wanted::default(),
             suspects: Suspects::default(),
-            _exclusive: exclusive,
+            _shared_lock: shared_lock,
         })
+    }
+
+    /// Errors: ReadOnly; Io – the disk is full.
+    pub(super) fn may_add(&self) -> Result<()> {
+        if let Some(why) = &self.shared.read_only {
+            return Err(StoreError::ReadOnly(why.clone()));
+        }
+        if self.shared.reserve.is_released() {
+            return Err(committer::full());
+        }
+        Ok(())
     }
 
     pub(super) fn layout(&self) -> &Layout {
@@ -151,8 +162,14 @@ impl Inner {
         self.shared.index.snapshot()?.repositories("", 1)?;
         let read = || fs::read_dir(self.layout().root())?.next().transpose();
         read().map_err(StoreError::io("reading the storage folder"))?;
-        if !may_write {
+        if !may_write || self.shared.read_only.is_some() {
             return Ok(());
+        }
+        if let Some(broken) = self.shared.write_side.broken() {
+            return Err(broken.into());
+        }
+        if self.shared.reserve.is_released() {
+            return Err(committer::full());
         }
         let path = self.layout().temporary();
         let written = fs::write(&path, vec![0; PROBE_BYTES]);
@@ -163,6 +180,7 @@ impl Inner {
     }
 
     pub(super) fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {
+        self.may_add()?;
         let upload = Uuid::new_v4();
         let dir = self.layout().upload(repository, upload);
         let create = || {
@@ -258,7 +276,12 @@ impl Inner {
             file.read_to_end(&mut content).map_err(failed())?;
             Some(Bytes::from(content))
         } else {
-            make_durable(&file, &path).map_err(failed())?;
+            if let Err(error) = make_durable(&file, &path, &self.layout().repositories()) {
+                // After a sync that failed, the kernel may show pages that it has lost, and the next sync succeeds:
+                // another attempt with these bytes would promise what is not there.
+                self.drop_upload(repository, upload)?;
+                return Err(failed()(error));
+            }
             None
         };
         let change = Change::AddBlob {
@@ -297,11 +320,12 @@ impl Inner {
     }
 }
 
-/// The bytes, and the folders that lead to them.
-fn make_durable(file: &File, path: &Path) -> io::Result<()> {
+/// The bytes, and the folders that lead to them: that of the upload, and all above it up to that of `repositories`,
+/// any of which may be new.
+fn make_durable(file: &File, path: &Path, repositories: &Path) -> io::Result<()> {
     file.sync_data()?;
-    // The upload's own folder, that of all uploads, and the repository's.
-    for folder in path.ancestors().skip(1).take(3) {
+    let folders = path.ancestors().skip(1);
+    for folder in folders.take_while(|folder| folder.starts_with(repositories)) {
         File::open(folder)?.sync_all()?;
     }
     Ok(())
@@ -320,27 +344,31 @@ fn is_older(dir: &Path, before: std::time::SystemTime) -> io::Result<bool> {
     Ok(true)
 }
 
-fn prepare(layout: &Layout) -> io::Result<File> {
-    durable::create_dirs(&layout.temporary_dir())?;
-    durable::create_dirs(&layout.repositories())?;
-    durable::create_dirs(&layout.blobs())?;
-    File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(layout.lock())
-}
-
-fn clear(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
+/// The folder opened for changes, or why that has to wait; and why it is never changed, if so.
+fn open_for_changes(
+    layout: &Layout,
+    reserve: &Reserve,
+    options: DiskOptions,
+) -> Result<(Result<Writable>, Option<String>)> {
+    // Where no registry of ours has written, there is nothing to recover.
+    if options.is_read_only && !layout.own().exists() && layout.repositories().is_dir() {
+        let why = "the registry is in read-only mode".to_owned();
+        return Ok((Err(StoreError::ReadOnly(why.clone())), Some(why)));
     }
-    Ok(())
+    let mut writable = Writable::open(layout);
+    if writable.as_ref().is_err_and(StoreError::is_full) && reserve.release() {
+        writable = Writable::open(layout);
+    }
+    match writable {
+        Err(error) if writable::is_read_only(layout, &error) => {
+            let why = model::error::chain(&error);
+            Ok((Err(error), Some(why)))
+        }
+        // Reads are served meanwhile.
+        Err(error) if error.is_full() => Ok((Err(error), None)),
+        Err(error) => Err(error),
+        writable => Ok((writable, None)),
+    }
 }
 
 /// Errors: also Interrupted – it is not wanted any more.

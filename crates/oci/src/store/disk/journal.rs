@@ -28,6 +28,8 @@ pub(super) struct Journal {
     file: File,
     /// Units: bytes. Up to here it is whole.
     length: u64,
+    /// Beyond its length there may be something that was not promised.
+    is_torn: bool,
 }
 
 impl Journal {
@@ -60,8 +62,10 @@ impl Journal {
 
     fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let path = path(folder, number);
+        // An attempt that failed may have left one, and nothing in it.
         let file = OpenOptions::new()
-            .create_new(true)
+            .create(true)
+            .truncate(true)
             .write(true)
             .open(&path)?;
         durable::sync_parent(&path)?;
@@ -70,6 +74,7 @@ impl Journal {
             number,
             file,
             length: 0,
+            is_torn: false,
         })
     }
 
@@ -79,6 +84,7 @@ impl Journal {
         for order in orders {
             encode(order, &mut buffer)?;
         }
+        self.mend()?;
         let appended = self
             .file
             .write_all(&buffer)
@@ -89,12 +95,24 @@ impl Journal {
                 Ok(())
             }
             Err(error) => {
-                // Half a record would hide what comes after it.
-                self.file.set_len(self.length)?;
-                self.file.seek(SeekFrom::Start(self.length))?;
+                self.is_torn = true;
+                // What cannot be cut off now is before the next record.
+                self.mend().ok();
                 Err(error)
             }
         }
+    }
+
+    /// Cuts off what was not promised: half a record would hide what comes after it, and a whole one would be made
+    /// by a replay although its caller was refused.
+    pub(super) fn mend(&mut self) -> io::Result<()> {
+        if self.is_torn {
+            self.file.set_len(self.length)?;
+            self.file.seek(SeekFrom::Start(self.length))?;
+            self.file.sync_data()?;
+            self.is_torn = false;
+        }
+        Ok(())
     }
 
     /// The file that is written.

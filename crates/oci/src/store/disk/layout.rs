@@ -38,6 +38,15 @@ impl Layout {
         self.own.join("lock")
     }
 
+    /// Everything here that is not distribution's.
+    pub(super) fn own(&self) -> &Path {
+        &self.own
+    }
+
+    pub(super) fn reserve(&self) -> PathBuf {
+        self.own.join("reserve")
+    }
+
     pub(super) fn journal(&self) -> PathBuf {
         self.own.join("journal")
     }

@@ -15,6 +15,7 @@ mod contents;
 mod durable;
 mod files;
 mod index;
+mod index_file;
 mod inner;
 mod journal;
 mod layout;
@@ -22,11 +23,13 @@ mod lost;
 mod quarantine;
 mod read;
 mod receive;
+mod reserve;
 mod rows;
 mod send;
 mod suspects;
 mod tables;
 mod uses;
+mod writable;
 
 use std::fs::File;
 use std::path::Path;
@@ -45,9 +48,19 @@ pub use audit::{Audited, Fault, FaultKind};
 use change::{Change, Name, Order, Source};
 use committer::nanos;
 use inner::{Inner, Opening};
+pub use reserve::Room;
 pub use send::Pieces;
 
 use super::{Collected, Content, Referrer, Usage};
+
+/// How a folder is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DiskOptions {
+    /// Units: bytes. Set aside for deletions on a full disk, at most a sixteenth of it; zero for none.
+    pub reserve_bytes: u64,
+    /// Nobody will change anything: a folder that no registry like this has used stays as it is.
+    pub is_read_only: bool,
+}
 
 /// A store in a folder. Clones share it.
 #[derive(Debug, Clone)]
@@ -58,39 +71,57 @@ pub struct DiskStore {
 }
 
 impl DiskStore {
+    /// [`Self::open_with`], without a reserve.
+    pub async fn open(root: &Path) -> Result<Self> {
+        Self::open_with(root, DiskOptions::default()).await
+    }
+
     /// Opens the store below `root`, which is created when absent, and clears away unfinished writes. What others
-    /// changed in the folder is adopted from now on, beside requests; see [`Self::adoption`].
+    /// changed in the folder is adopted from now on, beside requests; see [`Self::adoption`]. On a full or read-only
+    /// medium what is there is served.
     ///
     /// Errors: Io – the folder cannot be used; Damaged – another process uses it.
-    pub async fn open(root: &Path) -> Result<Self> {
-        Self::open_folder(root, Opening::Adopt).await
+    pub async fn open_with(root: &Path, options: DiskOptions) -> Result<Self> {
+        Self::open_folder(root, Opening::Adopt, options).await
     }
 
     /// Opens the store to look at it: nothing is adopted, and nothing is garbage.
     ///
-    /// Errors: as [`Self::open`].
+    /// Errors: as [`Self::open_with`].
     pub async fn open_as_is(root: &Path) -> Result<Self> {
-        Self::open_folder(root, Opening::AsIs).await
+        Self::open_folder(root, Opening::AsIs, DiskOptions::default()).await
     }
 
     /// Opens the store with an empty index, which is filled from the folder; see [`Self::adoption`].
     ///
-    /// Errors: as [`Self::open`].
+    /// Errors: as [`Self::open_with`].
     pub async fn rebuild(root: &Path) -> Result<Self> {
-        Self::open_folder(root, Opening::Rebuild).await
+        Self::open_folder(root, Opening::Rebuild, DiskOptions::default()).await
     }
 
-    async fn open_folder(root: &Path, opening: Opening) -> Result<Self> {
+    async fn open_folder(root: &Path, opening: Opening, options: DiskOptions) -> Result<Self> {
         let root = root.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Inner::open(&root, opening));
-        let inner = join(opened.await)?;
-        let inner = Arc::new(inner);
+        let opened = tokio::task::spawn_blocking(move || Inner::open(&root, opening, options));
+        let inner = Arc::new(join(opened.await)?);
         let (manifests, blobs) = Default::default();
         Ok(Self {
             inner,
             manifests,
             blobs,
         })
+    }
+
+    /// Why nothing can ever be changed; nothing when it can.
+    pub fn read_only(&self) -> Option<&str> {
+        self.inner.shared.read_only.as_deref()
+    }
+
+    /// How much room the medium has.
+    ///
+    /// Errors: Io – the system does not say.
+    pub fn room(&self) -> Result<Room> {
+        let room = self.inner.shared.reserve.room();
+        room.map_err(StoreError::io("asking for the room of the storage folder"))
     }
 
     /// Compares everything in the folder, content, links and what manifests need; tells each fault to `found`.

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write as _};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
@@ -30,7 +31,34 @@ enum End {
     Cut(Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// Appends `bytes` to an upload. On a full disk the upload is dropped: its bytes are the room that everybody else
+/// lacks, and clients begin a refused upload anew.
 pub(super) async fn append<S, E>(
+    inner: &Arc<Inner>,
+    repository: &Repository,
+    upload: Uuid,
+    session: OwnedMutexGuard<Session>,
+    offset: Option<u64>,
+    bytes: S,
+) -> Result<u64>
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let appended = receive(inner, repository, upload, session, offset, bytes).await;
+    if appended.as_ref().is_err_and(StoreError::is_full) {
+        inner.sessions.forget(upload);
+        let (inner, repository) = (Arc::clone(inner), repository.clone());
+        let dropped = spawn_blocking(move || inner.drop_upload(&repository, upload)).await;
+        if let Err(error) = dropped.unwrap_or_else(|error| Err(error.into())) {
+            let error = model::error::chain(&error);
+            tracing::error!(error, %upload, "an upload that found no room keeps its bytes");
+        }
+    }
+    appended
+}
+
+async fn receive<S, E>(
     inner: &Inner,
     repository: &Repository,
     upload: Uuid,
@@ -58,6 +86,8 @@ where
         let (batch, end) = gather(&mut bytes).await;
         // One batch is written while the next one arrives.
         let sink = written(writing).await?;
+        // A reserve that was released is for deletions.
+        inner.may_add()?;
         writing = spawn_blocking(move || sink.write(&batch));
         let cut = match end {
             End::No => continue,

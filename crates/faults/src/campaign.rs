@@ -1,0 +1,159 @@
+//! Every fault, each in a run of its own, compared with an undisturbed run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tempfile::TempDir;
+
+use crate::shim::{Fault, Shim, counts, failed};
+
+/// The variable that tells a driver its folder.
+pub const FOLDER: &str = "FAULTS_FOLDER";
+/// Source: Linux. No room, and a medium that fails.
+const ERRORS: [i32; 2] = [28, 5];
+/// Lines of a driver's output that are shown when it fails.
+const LINES: usize = 12;
+
+/// A store's campaign.
+///
+/// The driver is a test of the calling binary that uses the store below the folder that [`FOLDER`] names, and
+/// recovers within its process from whatever fails. It may end by `abort`, as a crash does.
+#[derive(Debug)]
+pub struct Campaign<S> {
+    /// The name of the driver's test.
+    pub driver: &'static str,
+    /// What a folder holds once it has been recovered: the same text after each run.
+    pub state: S,
+    /// Faults of each kind of call and error, spread evenly; nothing for all.
+    pub sample: Option<usize>,
+    /// Whether the driver ends by `abort`.
+    pub ends_by_abort: bool,
+}
+
+struct Run {
+    dir: TempDir,
+    log: String,
+    output: String,
+    is_success: bool,
+}
+
+impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
+    /// Runs them; how many faults hit.
+    ///
+    /// Errors: the driver cannot be run, or a list of the faults after which the store was not as it should be.
+    pub fn run(&self) -> io::Result<usize> {
+        let shim = Shim::build()?;
+        let calm = self.drive(&shim, None)?;
+        if !calm.is_success {
+            return Err(io::Error::other(format!("undisturbed: {}", calm.output)));
+        }
+        let expected = (self.state)(&folder(&calm.dir));
+        let faults = self.faults(&calm.log);
+        let (next, hits) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let wrong = Mutex::new(Vec::new());
+        let work = || {
+            while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let told = match self.drive(&shim, Some(fault)) {
+                    Ok(run) => {
+                        hits.fetch_add(usize::from(failed(&run.log).is_some()), Ordering::Relaxed);
+                        self.judge(&run, &expected)
+                    }
+                    Err(error) => Some(error.to_string()),
+                };
+                if let Some(told) = told {
+                    let mut wrong = wrong.lock().unwrap_or_else(PoisonError::into_inner);
+                    wrong.push(format!("{fault}: {told}"));
+                }
+            }
+        };
+        // Drivers wait for the medium and for their own retries most of the time.
+        let workers = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+        std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+        let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if wrong.is_empty() {
+            return Ok(hits.into_inner());
+        }
+        let (count, all) = (wrong.len(), faults.len());
+        let list = wrong.join("\n");
+        Err(io::Error::other(format!(
+            "{count} of {all} faults:\n{list}"
+        )))
+    }
+
+    fn faults(&self, log: &str) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (call, count) in counts(log) {
+            for errno in ERRORS {
+                let step = self
+                    .sample
+                    .map_or(1, |sample| count.div_ceil(sample).max(1));
+                // The second error of a sample is tried between the calls of the first.
+                let first = if errno == ERRORS[0] { 1 } else { 1 + step / 2 };
+                faults.extend((first..=count).step_by(step).map(|nth| Fault {
+                    call: call.clone(),
+                    errno,
+                    nth,
+                }));
+            }
+        }
+        faults
+    }
+
+    fn drive(&self, shim: &Shim, fault: Option<&Fault>) -> io::Result<Run> {
+        // In memory where that is possible: to wait for a busy disk says nothing.
+        let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new())?;
+        let (folder, log) = (folder(&dir), dir.path().join("log"));
+        std::fs::create_dir(&folder)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["--exact", self.driver, "--nocapture", "--include-ignored"]);
+        shim.load(&mut command, &folder, &log, fault);
+        let output = command.output()?;
+        let text =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        let text = text.join("\n");
+        let lines: Vec<_> = text.lines().collect();
+        let last = lines[lines.len().saturating_sub(LINES)..].join("\n    ");
+        let is_success = if self.ends_by_abort {
+            // Source: Linux. SIGABRT.
+            std::os::unix::process::ExitStatusExt::signal(&output.status) == Some(6)
+                && text.contains(DONE)
+        } else {
+            output.status.success()
+        };
+        Ok(Run {
+            log: std::fs::read_to_string(&log).unwrap_or_default(),
+            dir,
+            output: format!("{}: {last}", output.status),
+            is_success,
+        })
+    }
+
+    /// What is wrong after a run.
+    fn judge(&self, run: &Run, expected: &str) -> Option<String> {
+        let call = failed(&run.log).unwrap_or("no call");
+        if !run.is_success {
+            return Some(format!(
+                "{call}: the driver did not recover: {}",
+                run.output
+            ));
+        }
+        let found = (self.state)(&folder(&run.dir));
+        (found != expected).then(|| {
+            format!(
+                "{call}: found\n{found}\n  instead of\n{expected}\n  after {}",
+                run.output
+            )
+        })
+    }
+}
+
+/// What a driver that ends by `abort` prints before, alone in its line.
+pub const DONE: &str = "driver: done";
+
+fn folder(dir: &TempDir) -> PathBuf {
+    dir.path().join("data")
+}
