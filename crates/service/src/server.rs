@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum_server::Handle;
-use axum_server::accept::NoDelayAcceptor;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use socket2::SockRef;
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::{Bound, Limit};
 use crate::prompt::PromptAcceptor;
 use crate::sendfile::{self, WireAcceptor};
+use crate::tls::TlsOnlyAcceptor;
 use crate::{Error, tls};
 
 /// A client that has not sent its request head by then is cut off; how often one with HTTP/2 is asked whether it is
@@ -209,8 +209,7 @@ pub async fn start_each(
                 let config = tls::reloading(config, listen.speaks_http2, shutdown.clone()).await?;
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
-                    // Else the end of an answer may wait for the client's word on its beginning.
-                    .map(|acceptor| acceptor.acceptor(NoDelayAcceptor))
+                    .map(|acceptor| acceptor.acceptor(TlsOnlyAcceptor))
                     .map(|acceptor| PromptAcceptor::new(acceptor, HEADER_TIMEOUT))
                     .handle(handle);
                 bound(server.http_builder(), listen.http2);

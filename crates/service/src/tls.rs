@@ -2,6 +2,7 @@
 //! first start.
 
 mod clients;
+mod plain;
 mod reload;
 mod suites;
 
@@ -17,6 +18,7 @@ use crate::Error;
 use crate::settings::Setting;
 
 pub use clients::{Clients, Demand};
+pub(crate) use plain::TlsOnlyAcceptor;
 pub(crate) use reload::{own_identity, reloading};
 pub use suites::speaks;
 

@@ -46,6 +46,7 @@ impl Images {
             credentials: Credentials::from_pull_secret(pull_secret.expose_secret())?,
             ca_pem: Some(ca).filter(|ca| !ca.trim_ascii().is_empty()),
             insecure: access.insecure,
+            plain_http_remedy: Some("SKIP_CERT_VERIFICATION=true"),
             ..ClientOptions::default()
         })?;
         Ok(Self {

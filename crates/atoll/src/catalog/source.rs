@@ -56,6 +56,7 @@ impl Access {
             credentials: service::registry_logins(self.authfile.as_deref())?,
             ca_pem: self.ca.as_ref().map(read).transpose()?,
             insecure: self.insecure,
+            plain_http_remedy: Some("--insecure"),
             ..ClientOptions::default()
         };
         Client::new(options).map_err(|e| Error::new("preparing to ask registries", e))

@@ -95,6 +95,7 @@ impl Sources {
             ca_pem: self.ca_pem()?,
             insecure,
             insecure_registries: self.insecure_registry.iter().cloned().collect(),
+            plain_http_remedy: Some("--insecure-registry HOST[:PORT]"),
             ..ClientOptions::default()
         })
     }

@@ -132,6 +132,7 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
         credentials: service::registry_logins(settings.registry_auth_file.as_deref())?,
         ca_pem: ca_file.map(fs::read).transpose().map_err(reading)?,
         insecure: settings.catalog_insecure,
+        plain_http_remedy: Some("CATALOG_INSECURE=true"),
         ..ClientOptions::default()
     };
     let made = Client::new(options);

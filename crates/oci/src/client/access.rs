@@ -157,7 +157,7 @@ impl Client {
         let redirect::Answer {
             response,
             is_foreign,
-        } = answer.map_err(|e| error::unavailable(&place, &e.without_url()))?;
+        } = answer.map_err(|e| self.unreachable(&place, e))?;
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED if is_foreign => return Err(elsewhere(scope, &response)),

@@ -28,6 +28,38 @@ pub(super) fn unavailable(place: &str, cause: &(dyn std::error::Error + 'static)
     Error::unavailable(REGISTRY, format!("{place}: {}", model::error::chain(cause)))
 }
 
+/// The registry speaks plain HTTP where TLS was asked for; `remedy` is the caller's way to allow that.
+pub(super) fn plain_http(place: &str, remedy: Option<&str>) -> Error {
+    let remedy = remedy.map_or_else(String::new, |remedy| {
+        format!("; {remedy} allows that, without protection of content and logins")
+    });
+    strange(
+        place,
+        format!("it answers in plain HTTP instead of TLS{remedy}"),
+    )
+}
+
+/// Whether TLS failed since the other side answered something else: the first byte of an HTTP response is no type of
+/// a TLS record.
+pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool {
+    let not_tls = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
+    let mut next = Some(failure);
+    while let Some(cause) = next {
+        if cause.downcast_ref() == Some(&not_tls) {
+            return true;
+        }
+        // An I/O error leaves the error that it carries out of the chain of sources.
+        let carried = cause
+            .downcast_ref::<std::io::Error>()
+            .and_then(std::io::Error::get_ref);
+        next = match carried {
+            Some(carried) => Some(carried),
+            None => cause.source(),
+        };
+    }
+    false
+}
+
 /// The registry answered what the protocol does not foresee; `place` as for [`unavailable`].
 pub(super) fn strange(place: &str, what: impl std::fmt::Display) -> Error {
     Error::unavailable(REGISTRY, format!("{place}: {what}"))

@@ -52,6 +52,8 @@ pub struct ClientOptions {
     pub plain_http: bool,
     /// Where what is read may lie besides. What is written goes where its name says.
     pub mirrors: Mirrors,
+    /// How plain HTTP is allowed, as a flag or setting of the caller: for errors about registries without TLS.
+    pub plain_http_remedy: Option<&'static str>,
     /// How often a request is sent at most; nothing for a patient client. With one attempt, what breaks off is not gone on with.
     pub attempts: Option<u32>,
 }
@@ -71,6 +73,7 @@ struct Shared {
     insecure_registries: BTreeSet<String>,
     plain_http: bool,
     mirrors: Mirrors,
+    plain_http_remedy: Option<&'static str>,
     attempts: u32,
     /// Until when registries want to be left alone.
     rests: Mutex<HashMap<String, Instant>>,
@@ -121,6 +124,7 @@ impl Client {
             insecure_registries: options.insecure_registries,
             plain_http: options.plain_http,
             mirrors: options.mirrors,
+            plain_http_remedy: options.plain_http_remedy,
             attempts: options.attempts.unwrap_or(send::ATTEMPTS).max(1),
             rests: Mutex::default(),
             schemes: Mutex::default(),

@@ -421,7 +421,7 @@ impl<'a> Upload<'a> {
         }
         let place = self.scope.place();
         let response = tokio::select! {
-            response = prepare(request).send() => response.map_err(|e| error::unavailable(&place, &e.without_url())),
+            response = prepare(request).send() => response.map_err(|e| self.client.unreachable(&place, e)),
             () = stalled(&self.sent) => Err(error::strange(&place, "it took no further part of an upload for five minutes")),
         };
         match taken.failure() {

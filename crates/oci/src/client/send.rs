@@ -76,15 +76,17 @@ impl Client {
                     wait
                 }
                 Ok(response) => return Ok(response),
-                Err(failure) if failures + 1 < self.0.attempts && !failure.is_builder() => {
+                Err(failure)
+                    if failures + 1 < self.0.attempts
+                        && !failure.is_builder()
+                        && !error::is_plain_http(&failure) =>
+                {
                     // Addresses of blobs may have logins in them.
                     let error = model::error::chain(&failure.without_url());
                     tracing::debug!(registry = scope.registry, error, "a request is sent again");
                     pause(failures + 1)
                 }
-                Err(failure) => {
-                    return Err(error::unavailable(&scope.place(), &failure.without_url()));
-                }
+                Err(failure) => return Err(self.unreachable(&scope.place(), failure)),
             };
             failures += 1;
             tokio::time::sleep(wait).await;
@@ -175,8 +177,17 @@ impl Client {
         }
         Err(first.map_or_else(
             || error::strange(registry, "no scheme was tried"),
-            |failure| error::unavailable(registry, &failure.without_url()),
+            |failure| self.unreachable(registry, failure),
         ))
+    }
+
+    /// Why a request failed, with the remedy where a registry speaks no TLS.
+    pub(super) fn unreachable(&self, place: &str, failure: reqwest::Error) -> Error {
+        if error::is_plain_http(&failure) {
+            error::plain_http(place, self.0.plain_http_remedy)
+        } else {
+            error::unavailable(place, &failure.without_url())
+        }
     }
 }
 

@@ -199,3 +199,38 @@ async fn redirects_without_end_are_an_error() {
         .unwrap_err();
     assert!(a.requests().len() <= 12, "{}", a.requests().len());
 }
+
+#[tokio::test]
+async fn plain_http_is_named_with_the_callers_remedy() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted = std::sync::Arc::new(std::sync::atomic::AtomicU32::default());
+    let count = accepted.clone();
+    tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        while let Ok((mut stream, _)) = listener.accept().await {
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let mut start = [0];
+            stream.read_exact(&mut start).await.unwrap();
+            let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).await.ok();
+        }
+    });
+    let client = Client::new(ClientOptions {
+        plain_http_remedy: Some("--insecure-registry"),
+        ..ClientOptions::default()
+    });
+    let reference = format!("{address}/a/b:t").parse().unwrap();
+    let told = client.unwrap().pull_manifest(&reference).await;
+    let told = told.unwrap_err().chain();
+    for part in [
+        &address.to_string(),
+        "plain HTTP instead of TLS",
+        "--insecure-registry allows that",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    assert!(!told.contains("InvalidContentType"), "{told}");
+    let attempts = accepted.load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(attempts, 1, "no attempt can help");
+}

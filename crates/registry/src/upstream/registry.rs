@@ -68,6 +68,7 @@ impl Upstream {
             credentials,
             ca_pem,
             plain_http: !is_tls,
+            plain_http_remedy: Some("http:// in its URL"),
             attempts: Some(ATTEMPTS),
             ..ClientOptions::default()
         })

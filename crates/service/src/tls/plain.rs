@@ -1,0 +1,125 @@
+//! Clients that speak plain HTTP on a port for TLS: they get a text that says so, instead of a closed connection.
+
+use std::io;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum_server::accept::Accept;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The first byte of a connection has to come within it, as the rest of the handshake.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the rest of such a request is read, so that the text is not lost by a reset of the connection.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Units: bytes. As much of it is read.
+const DRAIN_LIMIT_BYTES: u64 = 64 * 1024;
+/// Source: Go, `net/http`.
+const TEXT: &str = "Client sent an HTTP request to an HTTPS server.\n";
+
+/// Hands on connections that may be TLS, and answers those that are plain HTTP.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TlsOnlyAcceptor;
+
+impl<S: Send + 'static> Accept<TcpStream, S> for TlsOnlyAcceptor {
+    type Stream = TcpStream;
+    type Service = S;
+    type Future = Pin<Box<dyn Future<Output = io::Result<(TcpStream, S)>> + Send>>;
+
+    fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
+        Box::pin(async move {
+            // Else the end of an answer may wait for the client's word on its beginning.
+            stream.set_nodelay(true)?;
+            let mut first = [0];
+            let count = timeout(FIRST_BYTE_TIMEOUT, stream.peek(&mut first)).await??;
+            // Records of TLS begin with a control character, requests with a method.
+            if count == 0 || !first[0].is_ascii_uppercase() {
+                return Ok((stream, service));
+            }
+            refuse(stream).await?;
+            Err(io::Error::new(io::ErrorKind::InvalidData, TEXT.trim_end()))
+        })
+    }
+}
+
+async fn refuse(mut stream: TcpStream) -> io::Result<()> {
+    let length = TEXT.len();
+    let answer = format!(
+        "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{TEXT}"
+    );
+    let drained = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut rest = stream.take(DRAIN_LIMIT_BYTES);
+        tokio::io::copy(&mut rest, &mut tokio::io::sink()).await
+    };
+    timeout(DRAIN_TIMEOUT, drained).await?.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::Router;
+    use axum::routing::get;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::server::{Listen, start};
+    use crate::tls::{Files, install_provider, self_signed};
+
+    async fn asked(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request).await.unwrap();
+        let mut answer = Vec::new();
+        // What is no HTTP may be answered by a reset.
+        stream.read_to_end(&mut answer).await.ok();
+        String::from_utf8_lossy(&answer).into_owned()
+    }
+
+    #[tokio::test]
+    async fn plain_http_on_a_port_for_tls_gets_a_text() {
+        install_provider();
+        let folder = tempfile::tempdir().unwrap();
+        let pem = self_signed(&["127.0.0.1".to_owned()]).unwrap();
+        let files = Files {
+            cert: folder.path().join("cert.pem"),
+            key: folder.path().join("key.pem"),
+        };
+        std::fs::write(&files.cert, &pem.cert).unwrap();
+        std::fs::write(&files.key, &pem.key).unwrap();
+        let shutdown = CancellationToken::new();
+        let router = Router::new().route("/", get(async || "here"));
+        let listen = Listen::new("127.0.0.1:0".parse().unwrap(), Some(files.into()));
+        let running = start(vec![listen], router, shutdown.clone()).await.unwrap();
+        let address = running.address();
+        let upload = [
+            b"PUT / HTTP/1.1\r\nContent-Length: 9\r\n\r\n".as_slice(),
+            &[b'x'; 9],
+        ]
+        .concat();
+        for request in [
+            b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".as_slice(),
+            &upload,
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        ] {
+            let answer = asked(address, request).await;
+            assert!(
+                answer.starts_with("HTTP/1.1 400 ") && answer.ends_with(TEXT),
+                "{answer}"
+            );
+        }
+        assert!(
+            !asked(address, b"\x16\x03\x01\x00\x01x")
+                .await
+                .contains("HTTP")
+        );
+        let client = crate::http_client(Some(pem.cert.as_bytes()), false).unwrap();
+        let url = format!("https://{address}/");
+        let text = client.get(url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(text, "here");
+        shutdown.cancel();
+        running.wait().await.unwrap();
+    }
+}
