@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::Cache;
+use catalog::cache::{Cache, Judged};
 use model::Error;
 use model::image_set::{self, Mirror, Operator};
 use model::mirror_metadata::{CatalogStart, PastMirror};
@@ -15,8 +15,9 @@ use serde_json::Value;
 use crate::config::{Source, expression};
 use crate::content::{Wanted, Why};
 use crate::helm::{self, Fetched};
+use crate::mistakes::Mistakes;
 use crate::names;
-use crate::operators::{self, Choice, Of, Opened, template};
+use crate::operators::{self, Choice, Of, Opened, breaches, template};
 use crate::platform::{self, Releases, Sources};
 use crate::progress::{Amount, Phase, Progress};
 use crate::single::{additional, platforms, single, tell_apart};
@@ -51,6 +52,8 @@ pub struct Gathered {
     pub unread: Vec<Error>,
     /// What people should know: images that are blocked, entries that are no references, bundles that were left out.
     pub notes: Vec<String>,
+    /// Packages of the catalogs that break rules: which ones, and what becomes of the packages.
+    pub breaches: Vec<String>,
 }
 
 /// How it is gathered.
@@ -64,15 +67,13 @@ pub struct Options<'a> {
     pub goes_on: bool,
     /// Whether images that catalogs name may be missing in their registries.
     pub skip_missing: bool,
-    /// Units: seconds since 1970.
-    pub now: i64,
 }
 
 /// Reads the catalogs, releases and charts of the set and collects its images. `last` is the former run, from whose beginnings this one
 /// goes on.
 ///
 /// Errors: a catalog, channel or chart that cannot be read, or does not have what is wanted; Invalid – references that are
-/// none.
+/// none; all mistakes at once.
 pub async fn gather(
     client: &Client,
     mirror: &Mirror,
@@ -84,13 +85,15 @@ pub async fn gather(
     progress.begin(Phase::Selecting, Amount { items, bytes: 0 });
     let mut gathered = Gathered::default();
     let started = last.map_or(&[][..], |it| &it.operators);
+    let mut mistakes = Mistakes::default();
     for operator in &mirror.operators {
-        gathered.catalog(client, operator, started, options).await?;
+        mistakes.note(gathered.catalog(client, operator, started, options).await)?;
         progress.add_items(1);
     }
-    gathered.releases(client, mirror, last, options).await?;
-    gathered.single_images(mirror, options).await?;
-    gathered.leave_out(&mirror.blocked_images)?;
+    mistakes.note(gathered.releases(client, mirror, last, options).await)?;
+    mistakes.note(gathered.single_images(mirror, options).await)?;
+    mistakes.note(gathered.leave_out(&mirror.blocked_images))?;
+    mistakes.none("the image set")?;
     gathered.wanted = merged(std::mem::take(&mut gathered.wanted));
     if !mirror.samples.is_empty() {
         let note = "mirror.samples: samples are not carried, they are passed by";
@@ -126,7 +129,10 @@ impl Gathered {
         let template = operator.target_catalog_source_template.as_ref();
         let template = template.map(|file| template::read(file, &operator.catalog));
         let template = template.transpose()?;
-        let opened = Opened::open(place, options.scratch, options.now).await?;
+        let opened = Opened::open(place, options.scratch).await?;
+        breaches::refuse_selected(&opened.judged, operator)?;
+        self.breaches
+            .extend(breaches::explanations(&operator.catalog, &opened.judged));
         let name = names::catalog::unique_name(operator);
         let start = started.iter().find(|it| it.catalog == name);
         let start = start.map_or(&[][..], |start| &start.packages);
@@ -137,13 +143,16 @@ impl Gathered {
             skip_missing: options.skip_missing,
         };
         let (cache, owned) = (Arc::clone(&opened.cache), operator.clone());
-        let start = start.to_vec();
-        let chosen = tokio::task::spawn_blocking(move || chosen(&cache, &owned, &start, &of));
+        let (start, judged) = (start.to_vec(), opened.judged.clone());
+        let chosen =
+            tokio::task::spawn_blocking(move || chosen(&cache, &judged, &owned, &start, &of));
         let (choice, wanted, unusable) = chosen
             .await
             .map_err(|e| Error::internal("reading a catalog", e))??;
         let platforms = platforms(&operator.platforms);
         self.notes.extend(unusable);
+        let notes = breaches::notes(&operator.catalog, &opened.judged, &choice);
+        self.notes.extend(notes);
         self.note_left_out(&operator.catalog, &choice);
         let wanted = wanted.into_iter().map(|wanted| Wanted {
             platforms: platforms.clone(),
@@ -239,11 +248,19 @@ impl Gathered {
 /// What is taken of a catalog, the images of it, and what in it is no reference to an image.
 fn chosen(
     cache: &Arc<Cache>,
+    judged: &Judged,
     operator: &Operator,
     start: &[image_set::Package],
     of: &Of,
 ) -> Result<(Choice, Vec<Wanted>, Vec<String>), Error> {
-    let choice = operators::choose(cache, operator, start)?;
+    let choice = operators::choose(cache, operator, start);
+    let choice = choice.map_err(|error| match (error, breaches::hint(judged)) {
+        (error, hint) if hint.is_empty() => error,
+        (error, hint) => {
+            Error::invalid(operator.catalog.clone(), format!("{}{hint}", error.chain()))
+        }
+    })?;
+    breaches::refuse_required(cache, judged, operator, &choice)?;
     let (wanted, unusable) = if operator.full && is_bounded(operator) {
         // The catalog has the versions that are asked for, and the images of all others are carried, too.
         let all = operators::choose(cache, &unbounded(operator), &[])?;

@@ -15,6 +15,7 @@ pub mod gather;
 pub mod helm;
 pub mod history;
 mod inside;
+mod mistakes;
 pub mod names;
 pub mod older;
 pub mod operators;

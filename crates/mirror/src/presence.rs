@@ -102,7 +102,6 @@ pub async fn configured(
         platform: setup.platform,
         skip_missing: false,
         goes_on: false,
-        now: setup.now,
     };
     let releases = inside::releases(setup, mirror, target, scratch.path());
     let releases = releases.chosen(setup.platform).await?;

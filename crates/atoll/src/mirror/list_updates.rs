@@ -63,7 +63,6 @@ impl Arguments {
             platform: &sources,
             skip_missing: true,
             goes_on: false,
-            now: service::clock::now().timestamp(),
         };
         for update in updates::operators(&client, &set.mirror, &metadata, options).await? {
             lines.push(of_catalog(&update));

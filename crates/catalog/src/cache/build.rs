@@ -16,28 +16,29 @@ use super::header::{Header, TABLES};
 use super::key::Key;
 use super::order::in_order;
 use super::part::Part;
-use super::record::Span;
+use super::record::{Line, Span};
 use super::spool::{READING, Spool, WRITING};
 use super::tables::Tables;
-use super::{BuildError, io};
-use crate::{Origin, Problems, api};
+use super::{BuildError, Judged, Strictness, io};
+use crate::{Origin, Problem, Problems, api};
 
 /// Reads the catalog in `folder` with so many threads, and writes it into `file` as a cache of what `key` is of.
 ///
-/// Errors: everything that is wrong with the catalog; the file cannot be written.
+/// Errors: everything that is wrong with the catalog, where every rule counts; the file cannot be written.
 pub(super) fn build(
     folder: &Path,
     file: File,
     key: Key,
     workers: NonZeroUsize,
-) -> Result<(), BuildError> {
+    strictness: Strictness,
+) -> Result<Judged, BuildError> {
     let mut builder = Builder {
         file: Writer::new(file).map_err(io(WRITING))?,
         spool: Spool::default(),
         tables: Tables::default(),
     };
     let (json, unread) = builder.spool(folder, workers)?;
-    builder.encode(workers, unread)?;
+    let judged = builder.encode(workers, unread, strictness)?;
     let packages = builder.list_packages()?;
     let bundles = builder.list_bundles()?;
     builder.finish(Header {
@@ -48,7 +49,8 @@ pub(super) fn build(
         bundles,
         tables: [Span::default(); TABLES],
         checksum: 0,
-    })
+    })?;
+    Ok(judged)
 }
 
 struct Builder {
@@ -74,28 +76,22 @@ impl Builder {
 
     /// Writes the replies about each package.
     ///
-    /// Errors: what was `unread`, and what is wrong with the packages; those are not judged that have documents
-    /// beside it, as what they lack may stand there.
-    fn encode(&mut self, workers: NonZeroUsize, unread: Problems) -> Result<(), BuildError> {
+    /// Errors: what was `unread`, and what is wrong with the packages, where every rule counts; those are not judged
+    /// that have documents beside it, as what they lack may stand there.
+    fn encode(
+        &mut self,
+        workers: NonZeroUsize,
+        unread: Problems,
+        strictness: Strictness,
+    ) -> Result<Judged, BuildError> {
         let source = self.file.reader().map_err(io(READING))?;
-        let mut groups = self.spool.groups();
-        let folders: HashSet<_> = unread
-            .0
-            .iter()
-            .map(|it| folder_of(it.origin.as_ref()))
-            .collect();
-        groups.retain(|lines| {
-            let mut files = lines.iter().map(|line| self.spool.texts.get(line.file));
-            !folders.contains(&None)
-                && !files
-                    .any(|file| folders.contains(&Path::new(file).parent().map(Path::to_owned)))
-        });
+        let mut judged = Judged::default();
+        let groups = self.judgeable(&unread, &mut judged);
         let (spool, parts) = (&self.spool, Part::all(&groups));
         let make = |index: usize| parts[index].make(spool, &source);
         // The texts of the tables are added to those of the documents only when nobody reads these any more.
         let mut texts = spool.texts.clone();
         let mut group = Group::default();
-        let mut problems = unread;
         let mut ended = parts.iter().map(|part| part.is_last);
         let (file, tables) = (&mut self.file, &mut self.tables);
         in_order(parts.len(), workers, make, |parted| {
@@ -103,17 +99,50 @@ impl Builder {
             if ended.next() != Some(true) {
                 return Ok(());
             }
-            match std::mem::take(&mut group).finish(file, tables, &mut texts) {
-                Err(BuildError::Invalid(found)) => {
-                    problems.0.extend(found.0);
-                    Ok(())
-                }
-                finished => finished,
+            let group = std::mem::take(&mut group);
+            let name = group.name().to_owned();
+            match group.finish(file, tables, &mut texts, strictness) {
+                Err(BuildError::Invalid(found)) => drop(judged.refused.insert(name, found)),
+                Ok(warnings) if warnings.0.is_empty() => {}
+                Ok(warnings) => drop(judged.warned.insert(name, warnings)),
+                Err(failed) => return Err(failed),
             }
+            Ok(())
         })?;
         self.spool.texts = texts;
         self.file.flush().map_err(io(WRITING))?;
-        ok(problems)
+        judged.unread = unread;
+        match strictness {
+            Strictness::Strict => ok(judged),
+            Strictness::Lenient => Ok(judged),
+        }
+    }
+
+    /// The groups that have no document beside one that is `unread`; the others are refused for it.
+    fn judgeable(&self, unread: &Problems, judged: &mut Judged) -> Vec<Vec<Line>> {
+        let mut groups = self.spool.groups();
+        if unread.0.is_empty() {
+            return groups;
+        }
+        groups.retain(|lines| {
+            let texts = &self.spool.texts;
+            let folders: HashSet<_> = lines
+                .iter()
+                .map(|line| Path::new(texts.get(line.file)).parent().map(Path::to_owned))
+                .collect();
+            let concerns = |problem: &&Problem| {
+                let folder = folder_of(problem.origin.as_ref());
+                folder.is_none() || folders.contains(&folder)
+            };
+            let reasons: Vec<_> = unread.0.iter().filter(concerns).cloned().collect();
+            let is_judgeable = reasons.is_empty();
+            if !is_judgeable && let Some(line) = lines.first() {
+                let name = self.spool.group_name(line).to_owned();
+                judged.refused.insert(name, Problems(reasons));
+            }
+            is_judgeable
+        });
+        groups
     }
 
     fn list_packages(&mut self) -> Result<Span, BuildError> {
@@ -174,9 +203,17 @@ fn folder_of(origin: Option<&Origin>) -> Option<PathBuf> {
     origin?.file.parent().map(Path::to_owned)
 }
 
-fn ok(problems: Problems) -> Result<(), BuildError> {
-    if problems.0.is_empty() {
-        return Ok(());
+/// Errors: anything that is wrong.
+fn ok(judged: Judged) -> Result<Judged, BuildError> {
+    let Judged {
+        refused, unread, ..
+    } = &judged;
+    let is_read = |problem: &Problem| !unread.0.contains(problem);
+    let of_packages = refused.values().flat_map(|found| &found.0);
+    let of_packages = of_packages.filter(|problem| is_read(problem));
+    let problems: Vec<_> = unread.0.iter().chain(of_packages).cloned().collect();
+    if problems.is_empty() {
+        return Ok(judged);
     }
-    Err(BuildError::Invalid(problems))
+    Err(BuildError::Invalid(Problems(problems)))
 }

@@ -9,9 +9,9 @@ use super::record::Span;
 use super::spool::WRITING;
 use super::tables::Tables;
 use super::texts::Texts;
-use super::{BuildError, io};
-use crate::Document;
+use super::{BuildError, Strictness, io};
 use crate::content::Package;
+use crate::{Document, Problems};
 
 /// What is known of a group so far. Places are those in the file.
 #[derive(Default)]
@@ -43,7 +43,12 @@ impl Group {
         Ok(())
     }
 
-    /// Checks the whole package and writes what is told of it.
+    /// The package's name; empty where there are no documents.
+    pub(super) fn name(&self) -> &str {
+        self.documents.first().map_or("", Document::group)
+    }
+
+    /// Checks the whole package and writes what is told of it; what it breaks that is a warning.
     ///
     /// Errors: everything that is wrong with it; the file cannot be written.
     pub(super) fn finish(
@@ -51,17 +56,22 @@ impl Group {
         file: &mut Writer,
         tables: &mut Tables,
         texts: &mut Texts,
-    ) -> Result<(), BuildError> {
-        if let Some(package) = Package::assemble(&self.documents)? {
+        strictness: Strictness,
+    ) -> Result<Problems, BuildError> {
+        let (package, warnings) = match strictness {
+            Strictness::Strict => (Package::assemble(&self.documents)?, Problems::default()),
+            Strictness::Lenient => Package::assemble_leniently(&self.documents)?,
+        };
+        if let Some(package) = package {
             let mut output = Output::at(file.position());
             let encoded = output.package(&package, &self.bundles);
             file.write(&output.bytes).map_err(io(WRITING))?;
             tables.package(&encoded, texts)?;
         }
-        let name = self.documents.first().map_or("", Document::group);
-        for (schema, reply) in self.customs {
-            tables.custom(&schema, name, reply, texts)?;
+        let name = self.name();
+        for (schema, reply) in &self.customs {
+            tables.custom(schema, name, *reply, texts)?;
         }
-        Ok(())
+        Ok(warnings)
     }
 }

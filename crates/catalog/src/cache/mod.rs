@@ -17,6 +17,7 @@ mod encode;
 mod file;
 mod group;
 mod header;
+mod judged;
 mod key;
 mod lookup;
 mod map;
@@ -32,13 +33,15 @@ mod tables;
 mod texts;
 
 use crate::Problems;
+use judged::Strictness;
 
+pub use judged::Judged;
 pub use key::{Key, Look};
 pub use lookup::{Channel, Entry, Line, Package};
 pub use map::Damaged;
 pub use open::{Cache, Refused};
 pub use packages::Unusable;
-pub use prepare::{Prepared, prepare, rebuild};
+pub use prepare::{Prepared, build_leniently, prepare, rebuild};
 pub use record::Span;
 pub use slices::Slices;
 

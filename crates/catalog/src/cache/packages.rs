@@ -1,6 +1,7 @@
 //! Packages out of a cache, one at a time.
 
-use super::{Cache, Damaged};
+use super::header::Table;
+use super::{Cache, Damaged, record};
 use crate::content::Package;
 use crate::{Document, Problems};
 
@@ -23,8 +24,18 @@ impl Cache {
         name: &str,
         work: impl FnOnce(&Package<'_>, &[Document]) -> T,
     ) -> Result<Option<T>, Unusable> {
+        // The documents of a package that was refused are in the file all the same.
+        if !self.has_package(name) {
+            return Ok(None);
+        }
         let documents = self.documents(name)?;
-        let package = Package::assemble(&documents)?;
+        // The build has judged it, by the rules that counted then.
+        let (package, _) = Package::assemble_leniently(&documents)?;
         Ok(package.map(|package| work(&package, &documents)))
+    }
+    fn has_package(&self, name: &str) -> bool {
+        let rows = self.all::<record::Package>(Table::Packages);
+        let order = |row: &record::Package| self.text(row.name).cmp(name);
+        self.find(Table::Packages, rows, order).is_some()
     }
 }

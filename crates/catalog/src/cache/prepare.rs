@@ -10,7 +10,7 @@ use super::build::build;
 use super::key::{Key, Look, Memo};
 use super::open::{Cache, Refused};
 use super::spool::WRITING;
-use super::{BuildError, io};
+use super::{BuildError, Judged, Strictness, io};
 
 /// How often a catalog is read again that changes while it is read.
 const ATTEMPTS: usize = 3;
@@ -72,6 +72,28 @@ pub fn rebuild(
     replace(folder, path, *key, workers, || true)?.ok_or(BuildError::Restless)
 }
 
+/// Builds the new file `path` of the catalog in `folder`, without the packages that break a rule. The file is not for
+/// [`prepare`], to which every rule counts.
+///
+/// Errors: a file cannot be read or written.
+pub fn build_leniently(
+    folder: &Path,
+    path: &Path,
+    workers: NonZeroUsize,
+) -> Result<(Arc<Cache>, Judged), BuildError> {
+    let key = Key::of_folder(folder).map_err(io(LOOKING))?;
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(io(WRITING))?;
+    let judged = build(folder, file, key, workers, Strictness::Lenient)?;
+    let opened = Cache::open(path, &key);
+    let cache = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
+    Ok((Arc::new(cache), judged))
+}
+
 /// Builds under another name and gives it its own when it is whole, if `is_current` then. Others that build in the same
 /// folder are waited for, so that an end in the middle leaves one file at most, which the next overwrites.
 fn replace(
@@ -97,10 +119,10 @@ fn replace(
         .truncate(true)
         .open(&temporary)
         .map_err(io(WRITING))?;
-    let built = build(folder, file, key, workers);
+    let built = build(folder, file, key, workers, Strictness::Strict);
     if built.is_err() || !is_current() {
         fs::remove_file(&temporary).map_err(io(WRITING))?;
-        return built.map(|()| None);
+        return built.map(|_| None);
     }
     fs::rename(&temporary, path).map_err(io(WRITING))?;
     around.sync_all().map_err(io(WRITING))?;

@@ -52,6 +52,11 @@ impl Spool {
         sorted.collect()
     }
 
+    /// The package of a document.
+    pub(super) fn group_name(&self, line: &Line) -> &str {
+        self.texts.get(self.group(line))
+    }
+
     fn group(&self, line: &Line) -> Text {
         if self.texts.get(line.schema) == PACKAGE {
             line.name

@@ -1,18 +1,18 @@
 //! Whether a channel leads anywhere.
 
 use super::Report;
-use crate::graph::{self, Flaw};
+use crate::graph::{self, ChainEnd, Flaw};
 use crate::range::Range;
 use crate::schema::Entry;
 use crate::{Origin, Rule};
 
-/// Finds the head of a channel.
+/// Finds the head of a channel, and by which rule its entries are one chain.
 pub(crate) fn check_channel(
     name: &str,
     entries: &[Entry<'_>],
     origin: &Origin,
     report: &mut Report<'_>,
-) -> Option<usize> {
+) -> Option<(usize, ChainEnd)> {
     for entry in entries {
         check_entry(name, entry, origin, report);
     }
@@ -22,7 +22,14 @@ pub(crate) fn check_channel(
         return None;
     }
     match graph::chain(entries) {
-        Ok(chain) => chain.first().copied(),
+        Ok(chain) => chain.first().map(|head| (*head, ChainEnd::BeforeSkipped)),
+        Err(flaw @ Flaw::Stranded(_))
+            if report.is_lenient()
+                && let Ok(chain) = graph::chain_to(entries, ChainEnd::AtLast) =>
+        {
+            report.warn(Rule::Stranded, origin, format!("channel {name:?}: {flaw}"));
+            chain.first().map(|head| (*head, ChainEnd::AtLast))
+        }
         Err(flaw) => {
             let rule = match flaw {
                 Flaw::NoHead | Flaw::Heads(_) => Rule::ChannelHead,

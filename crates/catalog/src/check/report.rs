@@ -6,12 +6,30 @@ use crate::{Origin, Problem, Problems, Rule};
 pub(crate) struct Report<'a> {
     package: &'a str,
     problems: Vec<Problem>,
+    /// What older versions of opm accept; absent where every rule counts.
+    warnings: Option<Vec<Problem>>,
 }
 
 impl<'a> Report<'a> {
     pub(crate) fn new(package: &'a str) -> Self {
-        let problems = Vec::new();
-        Self { package, problems }
+        Self {
+            package,
+            problems: Vec::new(),
+            warnings: None,
+        }
+    }
+
+    /// One in which rules that older versions of opm did not have are warnings.
+    pub(crate) fn lenient(package: &'a str) -> Self {
+        Self {
+            warnings: Some(Vec::new()),
+            ..Self::new(package)
+        }
+    }
+
+    /// Whether such rules are warnings.
+    pub(crate) fn is_lenient(&self) -> bool {
+        self.warnings.is_some()
     }
 
     /// Of the package.
@@ -20,12 +38,30 @@ impl<'a> Report<'a> {
     }
 
     pub(crate) fn add(&mut self, rule: Rule, origin: &Origin, text: impl Into<String>) {
-        self.problems.push(Problem {
+        let problem = self.problem(rule, origin, text.into());
+        self.problems.push(problem);
+    }
+
+    /// A warning, or a problem where every rule counts.
+    pub(crate) fn warn(&mut self, rule: Rule, origin: &Origin, text: impl Into<String>) {
+        let problem = self.problem(rule, origin, text.into());
+        let found = self.warnings.as_mut().unwrap_or(&mut self.problems);
+        found.push(problem);
+    }
+
+    /// The warnings so far.
+    pub(crate) fn take_warnings(&mut self) -> Problems {
+        let found = self.warnings.as_mut().map(std::mem::take);
+        Problems(found.unwrap_or_default())
+    }
+
+    fn problem(&self, rule: Rule, origin: &Origin, text: String) -> Problem {
+        Problem {
             origin: Some(origin.clone()),
             package: self.package.to_owned(),
             rule,
-            text: text.into(),
-        });
+            text,
+        }
     }
 
     /// Errors: all that was found, in the order of the files.

@@ -24,6 +24,21 @@ impl<'a> Package<'a> {
         report.into_result()?;
         Ok(package)
     }
+
+    /// As [`Package::assemble`], and beside the package the rules it breaks that older versions of opm did not have:
+    /// those serve it all the same.
+    ///
+    /// Errors: everything else that is wrong with it.
+    pub fn assemble_leniently(
+        documents: &'a [Document],
+    ) -> Result<(Option<Self>, Problems), Problems> {
+        let name = documents.first().map_or("", Document::group);
+        let mut report = Report::lenient(name);
+        let package = assemble(name, Documents::read(documents, &mut report), &mut report);
+        let warnings = report.take_warnings();
+        report.into_result()?;
+        Ok((package, warnings))
+    }
 }
 
 fn assemble<'a>(
@@ -114,7 +129,7 @@ fn channel<'a>(
         report.add(Rule::EntryBundle, origin, text);
     }
     // Without a head there is a problem, and no package.
-    let head = check_channel(name, &entries, origin, report).unwrap_or_default();
+    let (head, chain_end) = check_channel(name, &entries, origin, report).unwrap_or_default();
     Some(Channel {
         name,
         origin,
@@ -122,6 +137,7 @@ fn channel<'a>(
         properties,
         entries,
         head,
+        chain_end,
     })
 }
 

@@ -10,6 +10,7 @@ mod tests;
 use std::borrow::Cow;
 
 use crate::Origin;
+use crate::graph::ChainEnd;
 use crate::schema::{Entry, Icon, Property};
 
 pub use crate::csv::Face;
@@ -48,6 +49,7 @@ pub struct Channel<'a> {
     /// One at least, by name; a bundle of that name is in the package.
     pub entries: Vec<Entry<'a>>,
     head: usize,
+    chain_end: ChainEnd,
 }
 
 impl<'a> Package<'a> {
@@ -74,6 +76,11 @@ impl<'a> Channel<'a> {
     /// The entry that nothing replaces or skips.
     pub fn head(&self) -> &Entry<'a> {
         &self.entries[self.head]
+    }
+
+    /// By which rule its entries are one chain.
+    pub fn chain_end(&self) -> ChainEnd {
+        self.chain_end
     }
 
     /// The entry of that name.

@@ -18,6 +18,16 @@ pub enum Flaw {
     Stranded(Vec<String>),
 }
 
+/// Where the chain of replaced entries ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ChainEnd {
+    /// Before an entry that any other skips. Source: opm from 1.58 on.
+    #[default]
+    BeforeSkipped,
+    /// At the last entry. Source: opm before 1.58.
+    AtLast,
+}
+
 /// Which entry nothing replaces or skips.
 ///
 /// Errors: there is none, or more than one.
@@ -44,6 +54,13 @@ pub fn head(entries: &[Entry<'_>]) -> Result<usize, Flaw> {
 ///
 /// Errors: there is no such way, or entries are neither on it nor skipped.
 pub fn chain(entries: &[Entry<'_>]) -> Result<Vec<usize>, Flaw> {
+    chain_to(entries, ChainEnd::BeforeSkipped)
+}
+
+/// The entries on the way from the head to `end`.
+///
+/// Errors: as [`chain`].
+pub fn chain_to(entries: &[Entry<'_>], end: ChainEnd) -> Result<Vec<usize>, Flaw> {
     let head = head(entries)?;
     let positions: HashMap<&str, usize> = entries
         .iter()
@@ -57,7 +74,8 @@ pub fn chain(entries: &[Entry<'_>]) -> Result<Vec<usize>, Flaw> {
     let mut way = vec![head];
     let mut seen = HashSet::from([head]);
     let mut replaces = &*entries[head].replaces;
-    while !skipped.contains(replaces)
+    let goes_on = |next: &str| end == ChainEnd::AtLast || !skipped.contains(next);
+    while goes_on(replaces)
         && let Some(&next) = positions.get(replaces)
     {
         if !seen.insert(next) {
@@ -177,5 +195,7 @@ mod tests {
             way(&stranded).unwrap_err(),
             "channel contains one or more stranded bundles: a"
         );
+        let older = chain_to(&stranded, ChainEnd::AtLast).unwrap();
+        assert_eq!(older, [0, 1, 2]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::{Flaw, chain};
+use super::{Flaw, chain_to};
 use crate::content::{Channel, Package};
 use crate::schema::Entry;
 use crate::version::Version;
@@ -129,7 +129,7 @@ fn check(channel: &Channel<'_>, kept: &HashSet<&str>) -> Result<(), Flaw> {
         .filter(|entry| kept.contains(&*entry.name))
         .cloned()
         .collect();
-    chain(&entries).map(drop)
+    chain_to(&entries, channel.chain_end()).map(drop)
 }
 
 /// The start, the head, and the entries between them.

@@ -7,7 +7,7 @@ mod render;
 mod tests;
 mod upgrades;
 
-pub use chain::{Flaw, chain, head};
+pub use chain::{ChainEnd, Flaw, chain, chain_to, head};
 pub use keep::{Bounds, Kept, keep, keep_from, keep_named};
 pub use render::{dot, mermaid};
 pub use upgrades::{Edge, Graph, Way};

@@ -15,7 +15,7 @@ use crate::gather::{Catalog, Options};
 use crate::helm;
 use crate::history::{Store, repository_in};
 use crate::inside::{catalogs_of, place_of};
-use crate::operators::{self, Of, Opened};
+use crate::operators::{self, Of, Opened, breaches};
 use crate::platform::Present;
 use crate::publish::Target;
 use crate::section::Section;
@@ -103,7 +103,7 @@ impl Kept {
             client: target.client.clone(),
             reference,
         };
-        match Opened::open(place, options.scratch, options.now).await {
+        match Opened::open(place, options.scratch).await {
             Ok(opened) => {
                 self.add_catalog(&opened, &name, &|_, _| false, target)
                     .await
@@ -126,6 +126,8 @@ impl Kept {
             skip_dependencies: true,
             ..Operator::default()
         };
+        // Images of packages that cannot be read may be needed.
+        breaches::refuse_any(&opened.judged, name)?;
         let choice = operators::choose(&opened.cache, &whole, &[])?;
         let of = Of {
             catalog: name.to_owned(),

@@ -72,7 +72,6 @@ pub async fn plan(
         platform: setup.platform,
         goes_on: false,
         skip_missing: false,
-        now: setup.now,
     };
     let mut planned = Planned::default();
     let present = inside::releases(setup, mirror, target, scratch.path());

@@ -251,7 +251,6 @@ async fn images(
         platform: setup.platform,
         goes_on: setup.limits.goes_on,
         skip_missing: setup.skip_missing,
-        now: setup.now,
     };
     let gathered = gather(setup.client, &mirror, None, options, setup.progress).await?;
     Ok((gathered.wanted, gathered.notes))

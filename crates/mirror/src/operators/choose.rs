@@ -16,6 +16,7 @@ use model::nearest;
 use super::needs;
 use super::starts::{self, Starts};
 use crate::config::bundle_version;
+use crate::mistakes::Mistakes;
 
 /// Beyond so many wrong letters, another package was meant.
 const WRONG_LETTERS: usize = 3;
@@ -57,7 +58,7 @@ pub enum Reason {
 /// wanted.
 ///
 /// Errors: NotFound – a package or bundle that the catalog does not have; Invalid – versions that are none, channels or
-/// versions that a package does not have.
+/// versions that a package does not have; all mistakes at once.
 pub fn choose(
     cache: &Arc<Cache>,
     operator: &Operator,
@@ -72,21 +73,24 @@ pub fn choose(
     } else {
         operator.packages.iter().map(|it| it.name.clone()).collect()
     };
+    let mut mistakes = Mistakes::default();
     for name in names {
         let wanted = operator.packages.iter().rev().find(|it| it.name == name);
         let started = started.iter().find(|it| it.name == name);
         let part = with_package(cache, &name, |package| {
             part(package, operator, wanted, started)
         })?;
-        match part {
-            Some(part) => {
-                choice.insert(name, part?);
-            }
+        let part = match part {
+            Some(part) => part,
             // Documents of another's own may have a package that is none.
-            None if wanted.is_none() => {}
-            None => return Err(unknown_package(cache, &operator.catalog, &name)),
+            None if wanted.is_none() => continue,
+            None => Err(unknown_package(cache, &operator.catalog, &name)),
+        };
+        if let Some(part) = mistakes.note(part)? {
+            choice.insert(name, part);
         }
     }
+    mistakes.none(&operator.catalog)?;
     if !operator.skip_dependencies {
         needs::add(cache, &mut choice)?;
     }
@@ -270,10 +274,7 @@ fn unknown_package(cache: &Arc<Cache>, catalog: &str, name: &str) -> Error {
     let groups = cache.groups();
     let known: Vec<&str> = groups.into_keys().filter(|it| !it.is_empty()).collect();
     let hint = hint(name, known.iter().copied());
-    let id = format!(
-        "{name:?} in {catalog}, which has {} packages{hint}",
-        known.len()
-    );
+    let id = format!("{name:?} of {catalog} ({} packages{hint})", known.len());
     Error::not_found("package", id)
 }
 

@@ -1,5 +1,6 @@
 //! Parts of operator catalogs: which bundles are carried, which images they need, and the smaller catalog that is served.
 
+pub(crate) mod breaches;
 mod choose;
 mod images;
 mod index;

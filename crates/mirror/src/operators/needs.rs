@@ -74,6 +74,24 @@ pub(super) fn add(cache: &Arc<Cache>, choice: &mut Choice) -> Result<(), Error> 
     Ok(())
 }
 
+/// The packages that the chosen bundles require by name, each with a bundle that does.
+///
+/// Errors: the catalog cannot be read.
+pub(super) fn required_packages(
+    cache: &Cache,
+    choice: &Choice,
+) -> Result<BTreeMap<String, String>, Error> {
+    let chosen = choice.iter().flat_map(|(package, part)| {
+        let bundles = part.channels.values().flatten();
+        bundles.map(move |bundle| (package.clone(), bundle.clone()))
+    });
+    let needs = Needs::of(cache, &chosen.collect::<Vec<_>>())?;
+    let required = needs.packages.into_iter();
+    Ok(required
+        .filter_map(|(name, ranges)| Some((name, ranges.into_values().next()?)))
+        .collect())
+}
+
 /// Takes bundles into a part, each with what leads from it to the head of its channel.
 fn extend(part: &mut Part, package: &Package<'_>, bundles: Vec<(String, String, Reason)>) {
     for (name, bundle, reason) in bundles {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use catalog::cache::{BuildError, Cache, prepare};
+use catalog::cache::{Cache, Judged, build_leniently};
 use catalog::image::{BYTES_LIMIT, FILES_LIMIT, FOLDER_LABEL, folder};
 use model::Error;
 use oci::Digest;
@@ -16,15 +16,18 @@ pub struct Opened {
     pub place: Place,
     /// What was there: an index, or one image.
     pub digest: Digest,
+    /// Its packages, without those that break a rule.
     pub cache: Arc<Cache>,
+    /// What breaks rules in it.
+    pub judged: Judged,
     _folder: tempfile::TempDir,
 }
 
 impl Opened {
-    /// Takes the catalog's files out of its image, below `scratch`, and checks them.
+    /// Takes the catalog's files out of its image, below `scratch`, and judges each package by itself.
     ///
-    /// Errors: NotFound; Invalid – no catalog, or everything that is wrong with it; others as the client's.
-    pub async fn open(place: Place, scratch: &Path, now: i64) -> Result<Self, Error> {
+    /// Errors: NotFound; Invalid – no catalog; others as the client's.
+    pub async fn open(place: Place, scratch: &Path) -> Result<Self, Error> {
         let digest = place.digest().await?;
         let image = place.image(&digest).await?;
         let labels = image.labels().await?;
@@ -54,20 +57,16 @@ impl Opened {
         }
         let cache = temporary.path().join("cache");
         let doing = format!("reading a catalog into {}", cache.display());
-        let work = move || prepare(&files, &cache, catalog::cores(), now);
-        let prepared = tokio::task::spawn_blocking(work)
+        let work = move || build_leniently(&files, &cache, catalog::cores());
+        let built = tokio::task::spawn_blocking(work)
             .await
             .map_err(|e| Error::internal("reading a catalog", e))?;
-        let prepared = prepared.map_err(|error| match error {
-            BuildError::Invalid(problems) => {
-                wrong(&format!("the catalog has problems\n{problems}"))
-            }
-            other => Error::internal(doing, other),
-        })?;
+        let (cache, judged) = built.map_err(|e| Error::internal(doing, e))?;
         Ok(Self {
             place,
             digest,
-            cache: prepared.cache,
+            cache,
+            judged,
             _folder: temporary,
         })
     }

@@ -46,6 +46,8 @@ pub struct Prepared {
     pub missing: Vec<Wanted>,
     /// What people should know.
     pub notes: Vec<String>,
+    /// Packages of the catalogs that break rules: which ones, and what becomes of the packages.
+    pub breaches: Vec<String>,
     /// What is temporary lies there.
     pub(super) scratch: tempfile::TempDir,
 }
@@ -77,7 +79,6 @@ pub async fn prepare(
         platform: setup.platform,
         goes_on: setup.limits.goes_on,
         skip_missing: setup.skip_missing,
-        now: setup.now,
     };
     let Setup {
         client, progress, ..
@@ -140,6 +141,7 @@ pub async fn prepare(
         unread: gathered.unread,
         missing: missing.into_iter().map(|(wanted, _)| wanted).collect(),
         notes,
+        breaches: gathered.breaches,
         scratch,
     })
 }

@@ -26,7 +26,6 @@ pub async fn push_catalogs(
         platform: setup.platform,
         goes_on: setup.limits.goes_on,
         skip_missing: setup.skip_missing,
-        now: setup.now,
     };
     let mirror = &setup.set.mirror;
     let gathered = gather(setup.client, mirror, None, options, setup.progress).await?;

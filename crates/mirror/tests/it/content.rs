@@ -71,6 +71,11 @@ pub(crate) async fn push_catalog_of(server: &Server, address: &str, versions: us
         let name = format!("acme/{image}:v1");
         push(server, &name, image.as_bytes().to_vec(), json!({})).await;
     }
+    push_documents(server, &documents).await;
+}
+
+/// Gives a registry a catalog of these documents.
+pub(crate) async fn push_documents(server: &Server, documents: &[Value]) {
     let catalog: Vec<_> = documents.iter().map(Value::to_string).collect();
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();

@@ -22,7 +22,7 @@ async fn related(server: &Server, name: &str) -> BTreeSet<String> {
         reference: reference(server, name),
     };
     let scratch = tempfile::tempdir().unwrap();
-    let opened = Opened::open(place, scratch.path(), 0).await.unwrap();
+    let opened = Opened::open(place, scratch.path()).await.unwrap();
     let images = opened.cache.with_package("thing", |package, _| {
         let related = package.bundles.iter().flat_map(|it| &it.related_images);
         related.map(|it| it.image.to_string()).collect()

@@ -6,6 +6,7 @@
 )]
 
 mod attached;
+mod breaches;
 mod charts;
 mod content;
 mod deletion;

@@ -129,7 +129,7 @@ pub(crate) async fn bundles_of(server: &Server, name: &str, scratch: &Path) -> B
         client: server.client.clone(),
         reference: reference(server, name),
     };
-    let opened = Opened::open(place, scratch, 0).await.unwrap();
+    let opened = Opened::open(place, scratch).await.unwrap();
     let lines = opened
         .cache
         .lines()
@@ -287,7 +287,6 @@ async fn updates_are_bundles_that_no_run_has_carried() {
             platform: &source.platform,
             skip_missing: false,
             goes_on: false,
-            now: 0,
         };
         let updates = updates::operators(&source.client, &set.mirror, &metadata, options).await;
         let bundles = updates.unwrap().remove(0).bundles.into_iter();

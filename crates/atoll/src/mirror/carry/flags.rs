@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     /// Tell why the bundles and images of that name are carried; a part of the name will do
     #[arg(long, value_name = "NAME")]
     pub(super) why: Option<String>,
+    /// Name the rules that packages of the catalogs break, with entries and remedy: of packages that are passed by, or
+    /// carried with a warning
+    #[arg(long)]
+    pub(super) why_refused: bool,
     /// Write results for later clusters, too: ImageDigestMirrorSet, ImageTagMirrorSet, ClusterCatalog, registries.conf
     #[arg(long)]
     pub(super) all_results: bool,

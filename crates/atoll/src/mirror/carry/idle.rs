@@ -25,6 +25,7 @@ impl Arguments {
     fn idle(&self, target: &Destination) -> Vec<String> {
         let Self {
             why,
+            why_refused,
             ignore_history,
             skip_missing,
             remove_signatures,
@@ -37,6 +38,7 @@ impl Arguments {
         } = self;
         let archived = [
             ("--why", why.is_some()),
+            ("--why-refused", *why_refused),
             ("--ignore-history", *ignore_history),
             ("--skip-missing", *skip_missing),
             ("--remove-signatures", *remove_signatures),

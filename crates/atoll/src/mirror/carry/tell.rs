@@ -19,6 +19,11 @@ impl Arguments {
             .notes
             .iter()
             .for_each(|note| terminal::problem(note));
+        if self.why_refused {
+            let all = prepared.breaches.join("\n");
+            let none = "no package of the catalogs breaks a rule";
+            terminal::say(if all.is_empty() { none } else { &all });
+        }
         if let Some(name) = &self.why {
             let reasons = run::reasons(prepared, name);
             if reasons.is_empty() {

@@ -1,0 +1,140 @@
+//! Catalogs of others, judged package by package.
+
+use std::collections::BTreeMap;
+
+use crate::Problems;
+
+/// Which rules end the build of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strictness {
+    /// Every rule counts, in every package: as `opm validate` does it.
+    Strict,
+    /// A package that breaks a rule is left out; rules that older versions of opm did not have are warnings.
+    Lenient,
+}
+
+/// What is wrong with a catalog whose other packages can be used.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// Packages that are left out of the cache, with the rules that they break.
+    pub refused: BTreeMap<String, Problems>,
+    /// Packages of the cache that break rules which older versions of opm did not have.
+    pub warned: BTreeMap<String, Problems>,
+    /// Documents that cannot be read, so that it is not known whose they are.
+    pub unread: Problems,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::num::NonZeroUsize;
+
+    use tempfile::TempDir;
+
+    use crate::content::Package;
+    use crate::{Problems, Rule};
+
+    const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+    /// Of three packages: one is sound, one is served by older versions of opm, one by none.
+    fn judged_catalog() -> String {
+        let entries = |name: &str, entries: serde_json::Value| {
+            let mut documents = vec![
+                serde_json::json!({"schema": "olm.package", "name": name, "defaultChannel": "c"}),
+                serde_json::json!({"schema": "olm.channel", "package": name, "name": "c", "entries": entries}),
+            ];
+            for entry in entries.as_array().unwrap() {
+                let bundle = entry["name"].as_str().unwrap();
+                let version = format!("{}.0.0", bundle.rsplit('v').next().unwrap());
+                documents.push(serde_json::json!({
+                    "schema": "olm.bundle", "package": name, "name": bundle, "image": "r.io/a/b:c",
+                    "properties": [{"type": "olm.package", "value": {"packageName": name, "version": version}}],
+                }));
+            }
+            documents
+                .iter()
+                .map(|it| format!("{it}\n"))
+                .collect::<String>()
+        };
+        [
+            entries("sound", serde_json::json!([{"name": "sound.v1"}])),
+            entries(
+                "older",
+                serde_json::json!([
+                    {"name": "older.v1"},
+                    {"name": "older.v2", "replaces": "older.v1"},
+                    {"name": "older.v3", "replaces": "older.v2", "skips": ["older.v2"]},
+                ]),
+            ),
+            entries(
+                "broken",
+                serde_json::json!([{"name": "broken.v1"}, {"name": "broken.v2"}]),
+            ),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn lenient_builds_judge_each_package_by_itself() {
+        let folder = TempDir::new().unwrap();
+        let configs = folder.path().join("configs");
+        fs::create_dir(&configs).unwrap();
+        fs::write(configs.join("catalog.json"), judged_catalog()).unwrap();
+        let strict =
+            crate::cache::prepare(&configs, &folder.path().join("strict"), TWO, 0).unwrap_err();
+        let strict = strict.to_string();
+        assert!(
+            strict.contains("[stranded]") && strict.contains("[channel-head]"),
+            "{strict}"
+        );
+        let path = folder.path().join("lenient");
+        let (cache, judged) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
+        let refused: Vec<_> = judged.refused.iter().collect();
+        let [(name, problems)] = &refused[..] else {
+            panic!("{refused:?}");
+        };
+        assert_eq!(*name, "broken");
+        assert_eq!(problems.0[0].rule, Rule::ChannelHead);
+        let warned: Vec<_> = judged.warned.iter().collect();
+        let [(name, problems)] = &warned[..] else {
+            panic!("{warned:?}");
+        };
+        assert_eq!(
+            (name.as_str(), problems.0[0].rule),
+            ("older", Rule::Stranded)
+        );
+        assert!(problems.0[0].text.contains("older.v1"), "{problems}");
+        let entries = |name: &str| {
+            let count = |package: &Package<'_>| package.channels[0].entries.len();
+            cache
+                .with_package(name, |package, _| count(package))
+                .unwrap()
+        };
+        assert_eq!(entries("sound"), Some(1));
+        assert_eq!(entries("older"), Some(3));
+        assert_eq!(entries("broken"), None);
+        assert_eq!(judged.unread, Problems::default());
+    }
+
+    #[test]
+    fn packages_beside_what_cannot_be_read_are_refused_for_it() {
+        let folder = TempDir::new().unwrap();
+        let configs = folder.path().join("configs");
+        fs::create_dir(&configs).unwrap();
+        fs::write(configs.join("catalog.json"), judged_catalog()).unwrap();
+        let other = configs.join("other");
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("a.json"), "{\"schema\": ").unwrap();
+        fs::write(
+            other.join("b.json"),
+            "{\"schema\": \"olm.package\", \"name\": \"beside\"}",
+        )
+        .unwrap();
+        let path = folder.path().join("lenient");
+        let (_, judged) = crate::cache::build_leniently(&configs, &path, TWO).unwrap();
+        let refused: Vec<_> = judged.refused.keys().map(String::as_str).collect();
+        assert_eq!(refused, ["beside", "broken"]);
+        assert_eq!(judged.unread.0.len(), 1);
+        assert_eq!(judged.refused["beside"], judged.unread);
+    }
+}

@@ -1,0 +1,146 @@
+//! Packages that break rules of catalogs: what that means for a run.
+//!
+//! A catalog is its maker's, and older versions of opm serve what newer ones refuse. So only the packages that a set
+//! takes count: one that no version of opm serves ends the run, one that older versions serve is carried with a
+//! warning, and all others are passed by.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use catalog::Problems;
+use catalog::cache::{Cache, Judged};
+use model::Error;
+use model::image_set::Operator;
+
+use super::choose::Choice;
+use super::needs;
+
+const REMEDY: &str = "take another version of the catalog, or leave the package out of the set; `atoll catalog validate` lists everything that its maker has to correct";
+const REMEDY_OF_WARNED: &str = "nothing has to be done as long as the catalog is served by the opm of its own image; opm from 1.58 on does not serve it before its maker lets `replaces` name an entry that none skips";
+
+/// Refuses what `operator` selects and no version of opm serves.
+///
+/// Errors: Invalid – packages with the rules that they break, all at once.
+pub(crate) fn refuse_selected(judged: &Judged, operator: &Operator) -> Result<(), Error> {
+    let is_all = operator.packages.is_empty();
+    let is_selected = |name: &str| is_all || operator.packages.iter().any(|it| it.name == name);
+    let mut text = String::new();
+    for (name, problems) in &judged.refused {
+        if is_selected(name) {
+            describe(&mut text, name, "cannot be carried", problems, REMEDY);
+        }
+    }
+    // Whose these documents are is not known: where all are wanted, something would be missing.
+    if is_all && text.is_empty() && !judged.unread.0.is_empty() {
+        text = unread(&judged.unread);
+    }
+    refuse(operator, text)
+}
+
+/// Refuses what the chosen bundles require and no version of opm serves.
+///
+/// Errors: Invalid – such packages; those of the cache.
+pub(crate) fn refuse_required(
+    cache: &Arc<Cache>,
+    judged: &Judged,
+    operator: &Operator,
+    choice: &Choice,
+) -> Result<(), Error> {
+    if operator.skip_dependencies || judged.refused.is_empty() {
+        return Ok(());
+    }
+    let mut text = String::new();
+    for (name, by) in needs::required_packages(cache, choice)? {
+        if let Some(problems) = judged.refused.get(&name) {
+            let what = format!("is required by {by} and cannot be carried");
+            describe(&mut text, &name, &what, problems, REMEDY);
+        }
+    }
+    refuse(operator, text)
+}
+
+/// Refuses a catalog of which every package has to be known.
+///
+/// Errors: Invalid – everything that cannot be read.
+pub(crate) fn refuse_any(judged: &Judged, catalog: &str) -> Result<(), Error> {
+    let whole = Operator {
+        catalog: catalog.to_owned(),
+        ..Operator::default()
+    };
+    refuse_selected(judged, &whole)
+}
+
+/// What an unknown package may be due to, as the end of a sentence.
+pub(crate) fn hint(judged: &Judged) -> String {
+    if judged.unread.0.is_empty() {
+        return String::new();
+    }
+    format!("; {}", unread(&judged.unread))
+}
+
+/// What people should know of a run that takes `choice`.
+pub(crate) fn notes(catalog: &str, judged: &Judged, choice: &Choice) -> Vec<String> {
+    let warned = judged.warned.keys().filter(|it| choice.contains_key(*it));
+    let mut notes: Vec<_> = warned
+        .map(|name| {
+            format!("{catalog}: package {name} is carried as it is, though opm from 1.58 on refuses it (--why-refused names the rule)")
+        })
+        .collect();
+    if !judged.refused.is_empty() {
+        let names: Vec<_> = judged.refused.keys().map(String::as_str).collect();
+        let names = names.join(", ");
+        notes.push(format!(
+            "{catalog}: packages that break rules are passed by (--why-refused names the rules): {names}"
+        ));
+    }
+    if !judged.unread.0.is_empty() {
+        notes.push(format!("{catalog}: {}", unread(&judged.unread)));
+    }
+    notes
+}
+
+/// Each package that breaks rules: the rules with their entries, what becomes of it, and the remedy.
+pub(crate) fn explanations(catalog: &str, judged: &Judged) -> Vec<String> {
+    let of = |packages: &BTreeMap<String, Problems>, what: &str, remedy: &str| {
+        let described = packages.iter().map(|(name, problems)| {
+            let mut text = format!("{catalog}: ");
+            describe(&mut text, name, what, problems, remedy);
+            text
+        });
+        described.collect::<Vec<_>>()
+    };
+    let mut explanations = of(&judged.refused, "cannot be carried", REMEDY);
+    explanations.extend(of(
+        &judged.warned,
+        "is carried with a warning",
+        REMEDY_OF_WARNED,
+    ));
+    explanations
+}
+
+fn describe(text: &mut String, name: &str, what: &str, problems: &Problems, remedy: &str) {
+    let newline = if text.is_empty() || text.ends_with(": ") {
+        ""
+    } else {
+        "\n"
+    };
+    let problems = problems.to_string().replace('\n', "\n  ");
+    // Writing to a string does not fail.
+    let _ = write!(
+        text,
+        "{newline}package {name} {what}, since it breaks rules of catalogs:\n  {problems}\n  remedy: {remedy}"
+    );
+}
+
+fn unread(problems: &Problems) -> String {
+    let problems = problems.to_string().replace('\n', "\n  ");
+    format!("documents that cannot be read, so that it is not known whose they are:\n  {problems}")
+}
+
+fn refuse(operator: &Operator, text: String) -> Result<(), Error> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    Err(Error::invalid(operator.catalog.clone(), text))
+}

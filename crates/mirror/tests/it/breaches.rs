@@ -1,0 +1,181 @@
+//! Catalogs with packages that break rules, and sets with several mistakes.
+
+use mirror::history::Former;
+use mirror::progress::Progress;
+use mirror::run::{self, Prepared};
+use model::image_set::{Channel, ImageSet, Operator, Package};
+use serde_json::{Value, json};
+
+use crate::content::{push, push_documents};
+use crate::runs::{image_set, setup};
+use crate::server::Server;
+
+/// The documents of a package whose bundles have these entries, and need `required`.
+fn package(address: &str, name: &str, entries: &Value, required: Option<&str>) -> Vec<Value> {
+    let mut documents = vec![
+        json!({"schema": "olm.package", "name": name, "defaultChannel": "stable"}),
+        json!({"schema": "olm.channel", "package": name, "name": "stable", "entries": entries}),
+    ];
+    for entry in entries.as_array().unwrap() {
+        let bundle = entry["name"].as_str().unwrap();
+        let version = format!("{}.0.0", bundle.rsplit('v').next().unwrap());
+        let mut properties = vec![
+            json!({"type": "olm.package", "value": {"packageName": name, "version": version}}),
+        ];
+        properties.extend(required.map(
+            |it| json!({"type": "olm.package.required", "value": {"packageName": it, "versionRange": ">=1.0.0"}}),
+        ));
+        documents.push(
+            json!({"schema": "olm.bundle", "package": name, "name": bundle,
+            "image": format!("{address}/acme/bundle:v1"), "properties": properties}),
+        );
+    }
+    documents
+}
+
+/// A catalog of which `older` is served by older versions of opm alone, and `broken` by none.
+async fn source() -> Server {
+    let source = Server::start().await;
+    push(&source, "acme/bundle:v1", b"bundle".to_vec(), json!({})).await;
+    let address = source.address.clone();
+    let older = json!([
+        {"name": "older.v1"},
+        {"name": "older.v2", "replaces": "older.v1"},
+        {"name": "older.v3", "replaces": "older.v2", "skips": ["older.v2"]},
+    ]);
+    let broken = json!([{"name": "broken.v1"}, {"name": "broken.v2"}]);
+    let documents = [
+        package(&address, "sound", &json!([{"name": "sound.v1"}]), None),
+        package(&address, "older", &older, None),
+        package(&address, "broken", &broken, None),
+        package(
+            &address,
+            "needy",
+            &json!([{"name": "needy.v1"}]),
+            Some("broken"),
+        ),
+    ];
+    push_documents(&source, &documents.concat()).await;
+    source
+}
+
+async fn prepared(
+    source: &Server,
+    change: impl FnOnce(&mut Operator),
+) -> Result<Prepared, mirror::Error> {
+    let mut set: ImageSet = image_set(source);
+    set.mirror.additional_images.clear();
+    change(&mut set.mirror.operators[0]);
+    let (folder, progress) = (tempfile::tempdir().unwrap(), Progress::default());
+    let setup = setup(source, &set, folder.path(), &progress);
+    run::prepare(setup, &Former::default(), None).await
+}
+
+fn named(names: &[&str]) -> Vec<Package> {
+    let named = names.iter().map(|name| Package {
+        name: (*name).to_owned(),
+        ..Package::default()
+    });
+    named.collect()
+}
+
+#[tokio::test]
+async fn packages_that_are_not_selected_are_not_judged() {
+    let source = source().await;
+    let prepared = prepared(&source, |it| it.packages = named(&["sound"])).await;
+    let prepared = prepared.unwrap();
+    let notes = prepared.notes.join("\n");
+    assert!(
+        notes.contains("passed by") && notes.ends_with(": broken"),
+        "{notes}"
+    );
+    assert!(!notes.contains("older"), "{notes}");
+    let breaches = prepared.breaches.join("\n");
+    for part in [
+        "package broken cannot be carried",
+        "broken.v1, broken.v2 [channel-head]",
+        "package older is carried with a warning",
+        "stranded bundles: older.v1 [stranded]",
+        "remedy: ",
+    ] {
+        assert!(breaches.contains(part), "{part}: {breaches}");
+    }
+}
+
+#[tokio::test]
+async fn what_older_versions_of_opm_serve_is_carried_whole_with_a_warning() {
+    let source = source().await;
+    let prepared = prepared(&source, |it| {
+        it.packages = named(&["older"]);
+        it.full = true;
+    });
+    let prepared = prepared.await.unwrap();
+    let notes = prepared.notes.join("\n");
+    assert!(
+        notes.contains("package older is carried as it is"),
+        "{notes}"
+    );
+    let part = &prepared.catalogs[0].catalog.choice["older"];
+    let bundles: Vec<_> = part.channels["stable"].iter().map(String::as_str).collect();
+    assert_eq!(bundles, ["older.v1", "older.v2", "older.v3"]);
+}
+
+#[tokio::test]
+async fn selected_and_required_packages_that_no_opm_serves_end_the_run() {
+    let source = source().await;
+    for (packages, parts) in [
+        (
+            named(&["broken"]),
+            vec![
+                "package broken cannot be carried",
+                "[channel-head]",
+                "remedy: ",
+            ],
+        ),
+        (
+            Vec::new(),
+            vec!["package broken cannot be carried", "[channel-head]"],
+        ),
+        (
+            named(&["needy"]),
+            vec!["package broken is required by needy.v1 and cannot be carried"],
+        ),
+    ] {
+        let refused = prepared(&source, |it| it.packages = packages).await;
+        let told = refused.unwrap_err().to_string();
+        for part in parts {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+    }
+    let alone = prepared(&source, |it| {
+        it.packages = named(&["needy"]);
+        it.skip_dependencies = true;
+    });
+    alone.await.unwrap();
+}
+
+#[tokio::test]
+async fn all_mistakes_of_a_set_are_reported_at_once() {
+    let source = source().await;
+    let refused = prepared(&source, |it| {
+        it.packages = named(&["sond", "sound", "oldr"]);
+        it.packages[1].channels = vec![Channel {
+            name: "stabel".to_owned(),
+            ..Channel::default()
+        }];
+    });
+    let told = refused.await.unwrap_err().to_string();
+    for part in [
+        "it has 3 mistakes:",
+        "- Package \"sond\" of ",
+        "perhaps \"sound\"?",
+        "\"stabel\"",
+        "- Package \"oldr\" of ",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(
+        told.lines().skip(1).all(|line| line.ends_with(['.', '?'])),
+        "{told}"
+    );
+}
