@@ -178,6 +178,7 @@ mod tests {
         text.parse().unwrap()
     }
 
+    // limit: wait after failed logins
     #[test]
     fn the_wait_grows_up_to_a_limit() {
         let seconds = |count| wait_after(count, 5).as_secs();
@@ -207,6 +208,7 @@ mod tests {
         }
     }
 
+    // limit: failed logins of a user
     #[test]
     fn failures_slow_their_user_at_their_address() {
         let (backoff, start) = (Backoff::new(), Instant::now());
@@ -228,6 +230,7 @@ mod tests {
         assert_eq!(backoff.wait(source, later), None);
     }
 
+    // limit: failed logins of strangers
     #[test]
     fn who_tries_many_users_is_slowed_too() {
         let (backoff, now) = (Backoff::new(), Instant::now());
@@ -274,6 +277,7 @@ mod tests {
         assert!(backoff.wait(good, now).is_some(), "its own");
     }
 
+    // limit: records of failed logins
     #[test]
     fn memory_is_bounded() {
         let (backoff, now) = (Backoff::new(), Instant::now());

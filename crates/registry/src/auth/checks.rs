@@ -112,6 +112,8 @@ mod tests {
         Ipv4Addr::from(u32::try_from(last).unwrap()).into()
     }
 
+    // limit: password checks that run or wait
+    // limit: password checks of strangers
     #[test]
     fn queues_are_bounded_by_network_and_in_all() {
         let queue = Queue::new(1, NETWORK_LIMIT);

@@ -356,6 +356,7 @@ mod tests {
         assert!(verify(&passwords, "u", "new").await.is_some());
     }
 
+    // limit: lifetime of a token for a password
     #[tokio::test]
     async fn tokens_end_when_they_say_however_often_they_are_used() {
         let (_dir, passwords) = passwords(&entry("u", "p")).await;
@@ -390,6 +391,27 @@ mod tests {
         };
         let elsewhere = passwords.claim(login, Ipv4Addr::new(10, 0, 0, 1).into());
         assert!(passwords.recall(&elsewhere.await).is_none());
+    }
+
+    // limit: remembered passwords
+    #[tokio::test]
+    async fn no_more_passwords_are_remembered_than_the_bound() {
+        let (_dir, passwords) = passwords("").await;
+        let known = Arc::new(Known {
+            user: "u".into(),
+            hash: String::new(),
+        });
+        for number in 0..=REMEMBERED_LIMIT {
+            let mut mark = [0; MARK_BYTES];
+            mark[..size_of::<u64>()].copy_from_slice(&number.to_be_bytes());
+            passwords.remembered.insert(mark, known.clone());
+            if number + 1 == REMEMBERED_LIMIT {
+                passwords.remembered.run_pending_tasks();
+                assert_eq!(passwords.remembered.entry_count(), REMEMBERED_LIMIT);
+            }
+        }
+        passwords.remembered.run_pending_tasks();
+        assert_eq!(passwords.remembered.entry_count(), REMEMBERED_LIMIT);
     }
 
     #[tokio::test]

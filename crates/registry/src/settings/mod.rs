@@ -10,6 +10,7 @@ mod upstreams;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{CommaList, Problem, Problems, Secret, Values};
@@ -285,5 +286,9 @@ impl ServerSettings for Settings {
 
     fn problems(&self) -> Vec<Problem> {
         self.all_problems()
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        crate::auth::limits()
     }
 }
