@@ -180,7 +180,7 @@ pub(crate) fn cluster(control_plane: i64) -> Cluster {
 /// A cluster with masters and workers that have answered everything.
 pub(crate) fn snapshot(masters: usize, workers: usize) -> Snapshot {
     let all = masters + workers;
-    let hosts = (0..all)
+    let hosts: Vec<_> = (0..all)
         .map(|at| {
             host(
                 at,

@@ -15,6 +15,7 @@ pub mod event;
 mod fixtures;
 pub mod hardware;
 pub mod host;
+pub mod hosts;
 pub mod input;
 pub mod install_config;
 pub mod inventory;
@@ -43,6 +44,7 @@ pub mod validations;
 pub mod versions;
 
 pub use event::NewEvent;
+pub use hosts::Hosts;
 pub use offer::Offer;
 pub use policy::Policy;
 pub use snapshot::{HostState, Snapshot, StoredFiles};

@@ -99,7 +99,8 @@ fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
         .iter()
         .map(|host| host.record.role.unwrap_or_default())
         .collect();
-    let count = |roles: &[HostRole], role| roles.iter().filter(|one| **one == role).count();
+    let count = |role| roles.iter().filter(|one| **one == role).count();
+    let (mut masters, mut arbiters) = (count(HostRole::Master), count(HostRole::Arbiter));
     let wanted = control_plane_count(cluster);
     let requirements = Requirements::of(policy, &cluster.openshift_version);
     let mut open: Vec<usize> = (0..roles.len())
@@ -108,12 +109,13 @@ fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
         .filter(|index| may_be_assigned(snapshot.hosts[*index].record.status))
         .collect();
     open.sort_by(|left, right| heavier(&snapshot.hosts[*left], &snapshot.hosts[*right]));
+    let fenced = is_fenced(snapshot);
     for index in open {
         let host = &snapshot.hosts[index];
-        roles[index] = if is_day2(cluster) || host.record.kind == HostKind::AddToExistingClusterHost
+        let role = if is_day2(cluster) || host.record.kind == HostKind::AddToExistingClusterHost
         {
             HostRole::Worker
-        } else if count(&roles, HostRole::Master) < wanted
+        } else if masters < wanted
             && fits(
                 host,
                 &requirements,
@@ -123,14 +125,17 @@ fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
         {
             HostRole::Master
         } else if wanted == 2
-            && !is_fenced(snapshot)
-            && count(&roles, HostRole::Arbiter) == 0
-            && count(&roles, HostRole::Master) == wanted
+            && !fenced
+            && arbiters == 0
+            && masters == wanted
         {
             HostRole::Arbiter
         } else {
             HostRole::Worker
         };
+        masters += usize::from(role == HostRole::Master);
+        arbiters += usize::from(role == HostRole::Arbiter);
+        roles[index] = role;
     }
     roles
 }

@@ -8,6 +8,7 @@ use model::ids::HostId;
 use model::inventory::Inventory;
 use model::time::Timestamp;
 
+use crate::hosts::Hosts;
 use crate::reach::{self, Reach};
 
 /// What every decision about a cluster looks at, and what it changes.
@@ -18,7 +19,7 @@ pub struct Snapshot {
     /// The cluster's record.
     pub cluster: Cluster,
     /// Its hosts, in the order of their creation.
-    pub hosts: Vec<HostState>,
+    pub hosts: Hosts,
     /// What its file store holds.
     pub files: StoredFiles,
 }
@@ -82,10 +83,10 @@ impl HostState {
 
 impl Snapshot {
     /// A cluster whose file store is empty.
-    pub fn new(cluster: Cluster, hosts: Vec<HostState>) -> Self {
+    pub fn new(cluster: Cluster, hosts: impl Into<Hosts>) -> Self {
         Self {
             cluster,
-            hosts,
+            hosts: hosts.into(),
             files: StoredFiles::default(),
         }
     }

@@ -70,7 +70,7 @@ mod tests {
             ..Host::default()
         };
         let snapshot = Snapshot {
-            hosts: vec![HostState::new(known)],
+            hosts: vec![HostState::new(known)].into(),
             ..Snapshot::default()
         };
         let shown = cluster(&snapshot, false);

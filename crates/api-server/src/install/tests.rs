@@ -55,7 +55,7 @@ fn snapshot(control_plane: i64) -> Snapshot {
     };
     Snapshot {
         cluster,
-        hosts: vec![host(1, HostRole::Master), host(2, HostRole::Worker)],
+        hosts: vec![host(1, HostRole::Master), host(2, HostRole::Worker)].into(),
         ..Snapshot::default()
     }
 }

@@ -11,10 +11,10 @@ use model::network::{HostNetwork, MachineNetwork};
 
 use crate::input::{Family, family};
 use crate::networking;
-use crate::{HostState, Snapshot};
+use crate::{HostState, Hosts, Snapshot};
 
 /// The networks of the cluster's hosts, with the hosts that have an address in them, in order.
-pub fn host_networks(hosts: &[HostState]) -> Vec<HostNetwork> {
+pub fn host_networks(hosts: &Hosts) -> Vec<HostNetwork> {
     let mut networks: BTreeMap<IpNet, Vec<HostId>> = BTreeMap::new();
     for host in hosts {
         for net in networks_of(host) {
