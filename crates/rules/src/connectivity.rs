@@ -1,6 +1,6 @@
 //! Who reaches whom: groups of hosts that all see each other, and addresses that two machines claim.
 //!
-//! The work is linear in what the reports hold.
+//! The work is linear in what the reports hold, for a bounded number of networks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -17,6 +17,11 @@ use crate::validations::HostTexts;
 
 /// A group is a majority from so many hosts on.
 const GROUP: usize = 3;
+/// Networks that groups are worked out for: each takes a bit for every pair of hosts, and hosts may claim any number of
+/// networks.
+const NETWORKS: usize = 64;
+/// Collisions that are kept, the lowest addresses first: the record of the cluster holds them.
+const COLLISIONS: usize = 1000;
 /// With fencing, two masters are a cluster.
 const FENCED_GROUP: usize = 2;
 
@@ -128,10 +133,18 @@ impl Graphs {
             }
         }
         let [v4, v6] = families;
+        let count = |members: &Vec<bool>| members.iter().filter(|one| **one).count();
+        let mut networks: Vec<(IpNet, Vec<bool>)> = members
+            .into_iter()
+            .filter(|(_, members)| count(members) >= least)
+            .collect();
+        // The networks of most hosts; of equally many the first.
+        networks.sort_by_key(|(_, members)| std::cmp::Reverse(count(members)));
+        networks.truncate(NETWORKS);
+        networks.sort_by_key(|(net, _)| *net);
         Self {
-            networks: members
+            networks: networks
                 .into_iter()
-                .filter(|(_, members)| members.iter().filter(|one| **one).count() >= least)
                 .map(|(net, members)| (net, Graph::new(members)))
                 .collect(),
             v4: Graph::new(v4),
@@ -273,6 +286,7 @@ pub(crate) fn ip_collisions(texts: &[HostTexts]) -> BTreeMap<String, Vec<String>
                 .collect();
             machines.len() > 1
         })
+        .take(COLLISIONS)
         .map(|(address, macs)| {
             let macs = macs.iter().map(ToString::to_string);
             (address.to_string(), macs.collect())

@@ -15,7 +15,8 @@ use crate::snapshot::HostState;
 pub struct Hosts(Vec<Arc<HostState>>);
 
 /// Iterates over hosts.
-pub type Iter<'a> = std::iter::Map<slice::Iter<'a, Arc<HostState>>, fn(&Arc<HostState>) -> &HostState>;
+pub type Iter<'a> =
+    std::iter::Map<slice::Iter<'a, Arc<HostState>>, fn(&Arc<HostState>) -> &HostState>;
 /// Iterates over hosts to change; each becomes a copy of its own when it is shared.
 pub type IterMut<'a> =
     std::iter::Map<slice::IterMut<'a, Arc<HostState>>, fn(&mut Arc<HostState>) -> &mut HostState>;

@@ -6,6 +6,7 @@ use model::host::HostStatus;
 use model::inventory::Inventory;
 use model::time::Timestamp;
 
+use crate::bounds;
 use crate::disks;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
@@ -17,7 +18,7 @@ use crate::snapshot::HostState;
 
 /// Takes an inventory in: members that the API does not know are dropped, disks are judged, one is chosen.
 ///
-/// Errors: Invalid – it does not parse; Conflict – the host's status takes none.
+/// Errors: Invalid – it does not parse, or holds more than machines have; Conflict – the host's status takes none.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -28,6 +29,7 @@ pub fn accept(
     let inventory: Inventory = serde_json::from_str(json).map_err(|error| {
         Error::invalid("output", format!("the inventory cannot be read: {error}"))
     })?;
+    bounds::check_inventory(&inventory)?;
     if !replies::takes_inventory(host.record.status) {
         return Err(Error::conflict(format!(
             "host {} is {} and takes no inventory now",

@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod arbitrary;
+pub mod bounds;
 pub mod cluster;
 pub mod connectivity;
 pub mod create;

@@ -17,6 +17,7 @@ use model::time::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::bounds;
 use crate::event::NewEvent;
 use crate::hardware::Requirements;
 use crate::host::{self, Outcome, about};
@@ -52,8 +53,8 @@ impl Accepted {
 
 /// Takes a reply in.
 ///
-/// Errors: Invalid – the output does not parse, or the step's type is missing; Conflict – an inventory in a status
-/// that takes none.
+/// Errors: Invalid – the output does not parse or breaks a bound, or the step's type is missing; TooLarge; Conflict –
+/// an inventory in a status that takes none.
 pub fn accept(
     host: &mut HostState,
     cluster: Option<&Cluster>,
@@ -67,6 +68,7 @@ pub fn accept(
             "it is missing; it must name the step that is answered",
         ));
     };
+    bounds::check_output(step, reply)?;
     if reply.exit_code == MEDIA_LOST {
         return Ok(media_lost(host, cluster, policy, now));
     }
@@ -115,7 +117,7 @@ fn failed(
             };
             Ok(Accepted::changed(set(
                 &mut host.record.tang_connectivity,
-                text.clone(),
+                bounds::cut(text).to_owned(),
             )))
         }
         _ => Ok(Accepted::default()),
@@ -137,7 +139,11 @@ fn install_failed(
     } else {
         &reply.error
     };
-    let reason = format!("exit code {}: {}", reply.exit_code, said.trim());
+    let reason = format!(
+        "exit code {}: {}",
+        reply.exit_code,
+        bounds::cut(said.trim())
+    );
     // A host that is past installing has nothing left to fail.
     match host::apply(
         host,
@@ -190,6 +196,7 @@ fn succeeded(
         }
         StepType::NtpSynchronizer => {
             let answer: NtpSynchronizationResponse = parse(reply)?;
+            bounds::check_results("time sources", answer.ntp_sources.len())?;
             Ok(Accepted::changed(set(
                 &mut record.ntp_sources,
                 print(&answer.ntp_sources)?,
@@ -265,6 +272,7 @@ fn disk_speed(
     }
     let answer: DiskSpeedCheckResponse = parse(reply)?;
     let mut results = crate::disks::results(&host.record.disks_info);
+    bounds::check_text("the path of the disk", &answer.path, bounds::HOSTNAME_BYTES)?;
     results.insert(
         answer.path.clone(),
         DiskInfo {
@@ -277,6 +285,7 @@ fn disk_speed(
             }),
         },
     );
+    bounds::check_results("tested disks", results.len())?;
     let changed = set(&mut host.record.disks_info, print(&results)?);
     let mut accepted = Accepted::changed(changed);
     let version = cluster.map_or("", |cluster| cluster.openshift_version.as_str());
@@ -312,6 +321,7 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
     let mut known = image_statuses(&host.record);
     let mut accepted = Accepted::default();
     for image in answer.images {
+        bounds::check_text("the name of an image", &image.name, bounds::HOSTNAME_BYTES)?;
         let result = image.result.unwrap_or_default();
         let before = known
             .get(&image.name)
@@ -331,6 +341,7 @@ fn images(host: &mut HostState, reply: &StepReply) -> Result<Accepted, Error> {
         }
         known.insert(image.name.clone(), image);
     }
+    bounds::check_results("images", known.len())?;
     accepted.refresh = set(&mut host.record.images_status, print(&known)?);
     Ok(accepted)
 }

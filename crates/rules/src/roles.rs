@@ -112,8 +112,7 @@ fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
     let fenced = is_fenced(snapshot);
     for index in open {
         let host = &snapshot.hosts[index];
-        let role = if is_day2(cluster) || host.record.kind == HostKind::AddToExistingClusterHost
-        {
+        let role = if is_day2(cluster) || host.record.kind == HostKind::AddToExistingClusterHost {
             HostRole::Worker
         } else if masters < wanted
             && fits(
@@ -124,11 +123,7 @@ fn suggestions(snapshot: &Snapshot, policy: &Policy) -> Vec<HostRole> {
             )
         {
             HostRole::Master
-        } else if wanted == 2
-            && !fenced
-            && arbiters == 0
-            && masters == wanted
-        {
+        } else if wanted == 2 && !fenced && arbiters == 0 && masters == wanted {
             HostRole::Arbiter
         } else {
             HostRole::Worker
