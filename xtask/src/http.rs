@@ -11,17 +11,25 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Posts `body` to `url` and reads the JSON answer.
 pub(crate) fn post(url: &str, body: &Value) -> Result<Value> {
+    send("POST", url, &body.to_string())
+}
+
+/// Reads the JSON answer of `url`.
+pub(crate) fn get(url: &str) -> Result<Value> {
+    send("GET", url, "")
+}
+
+fn send(method: &str, url: &str, body: &str) -> Result<Value> {
     let (host, path) = url
         .strip_prefix("http://")
         .and_then(|rest| rest.split_once('/'))
         .with_context(|| format!("{url} is not http://HOST/PATH"))?;
-    let body = body.to_string();
     let length = body.len();
     let mut stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     // HTTP/1.0: the answer ends with the connection and comes in one piece.
     let request = format!(
-        "POST /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        "{method} /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes())?;
     let mut answer = String::new();

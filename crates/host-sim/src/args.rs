@@ -74,9 +74,9 @@ pub struct Load {
     /// Base address of the API
     #[arg(long)]
     pub api: String,
-    /// Infra-env to which the hosts register
-    #[arg(long)]
-    pub infra_env: Uuid,
+    /// Infra-env to which hosts register; may be repeated, the hosts are spread over all evenly
+    #[arg(long, required = true)]
+    pub infra_env: Vec<Uuid>,
     /// How many hosts
     #[arg(long, default_value_t = 500)]
     pub hosts: usize,
@@ -116,23 +116,32 @@ impl Simulate {
 }
 
 impl Load {
-    /// The plan of this load.
-    pub fn plan(&self) -> Plan {
+    /// The plans of this load: one for each infra-env, whose hosts know of each other only.
+    pub fn plans(&self) -> Vec<Plan> {
+        let count = self.infra_env.len();
+        let of = |(at, infra_env): (usize, &Uuid)| {
+            let more = usize::from(at < self.hosts % count);
+            self.plan(*infra_env, self.hosts / count + more)
+        };
+        self.infra_env.iter().enumerate().map(of).collect()
+    }
+
+    fn plan(&self, infra_env: Uuid, hosts: usize) -> Plan {
         Plan {
             boot: BootConfig {
                 url: self.api.trim_end_matches('/').to_owned(),
-                infra_env_id: self.infra_env,
+                infra_env_id: infra_env,
                 agent_version: "localhost/load/agent:latest".into(),
                 insecure: false,
                 ca_pem: None,
                 token: self.token.clone(),
             },
-            hosts: vec![(Role::Worker, self.hosts)],
+            hosts: vec![(Role::Worker, hosts)],
             weaknesses: Vec::new(),
             network: LOAD_NETWORK,
             dns: BTreeMap::new(),
             pace: Pace::new(1.0),
-            seed: format!("load/{}", self.infra_env),
+            seed: format!("load/{infra_env}"),
             state: None,
             interval: Some(Duration::from_secs_f64(self.interval.clamp(0.01, 86_400.0))),
         }
@@ -217,6 +226,28 @@ mod tests {
             cli.simulate.unwrap().hosts.0,
             [(Role::Master, 3), (Role::Worker, 2)]
         );
+    }
+
+    #[test]
+    fn hosts_are_spread_over_infra_envs() {
+        let [a, b] = [Uuid::from_u128(1), Uuid::from_u128(2)].map(|id| id.to_string());
+        let arguments = [
+            "load",
+            "--api",
+            "http://a",
+            "--infra-env",
+            &a,
+            "--infra-env",
+            &b,
+            "--hosts",
+            "5",
+        ];
+        let cli = Cli::parse_from(std::iter::once("host-sim").chain(arguments));
+        let Some(Mode::Load(load)) = cli.mode else {
+            panic!("no load");
+        };
+        let hosts: Vec<usize> = load.plans().iter().map(|plan| plan.hosts[0].1).collect();
+        assert_eq!(hosts, [3, 2]);
     }
 
     #[test]

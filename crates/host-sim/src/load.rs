@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use crate::args::Load;
-use crate::{Error, Stats, sim};
+use crate::sim::{self, Outcome};
+use crate::{Error, Plan, Stats};
 
 /// The first answers are through when none came for this long.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
@@ -18,10 +20,10 @@ const SETTLE_LIMIT: Duration = Duration::from_mins(1);
 /// Errors: as [`sim::run`]; an agent that freezes ends the run early and is reported.
 pub async fn run(load: &Load) -> Result<Value, Error> {
     let stats = Arc::new(Stats::default());
-    let plan = load.plan();
+    let plans = load.plans();
     let simulation = tokio::spawn({
         let stats = Arc::clone(&stats);
-        async move { sim::run(&plan, stats).await }
+        async move { run_all(plans, stats).await }
     });
     let started = Instant::now();
     let registered = |stats: &Stats| stats.durations().get("register").map_or(0, Vec::len);
@@ -56,6 +58,20 @@ pub async fn run(load: &Load) -> Result<Value, Error> {
         simulation.abort();
     }
     Ok(report)
+}
+
+/// Runs all plans beside each other; the first that ends, ends all.
+async fn run_all(plans: Vec<Plan>, stats: Arc<Stats>) -> Result<Outcome, Error> {
+    let mut running = JoinSet::new();
+    for plan in plans {
+        let stats = Arc::clone(&stats);
+        running.spawn(async move { sim::run(&plan, stats).await });
+    }
+    match running.join_next().await {
+        Some(Ok(outcome)) => outcome,
+        Some(Err(error)) => Err(Error::invalid("load", error.to_string())),
+        None => Ok(Outcome::default()),
+    }
 }
 
 /// Waits until every host has asked once and the first answers are through: what follows is the steady state.

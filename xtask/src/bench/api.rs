@@ -1,16 +1,16 @@
-//! What the API server costs while hosts poll.
+//! What the API server costs while hosts of clusters register, reply to their steps and poll.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::process::{TICKS_PER_SECOND, cpu_ticks, resident_kib};
+use super::process::{TICKS_PER_SECOND, cpu_ticks, machine, resident_kib};
 use crate::cargo::{Profile, build};
 use crate::demo::{self, PACKAGES};
 use crate::installation::{Installation, State};
@@ -21,127 +21,260 @@ const API_SERVER: &str = "api-server";
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// The budget of the API server, of one core.
 const BUDGET_PERCENT: f64 = 5.0;
+/// Hosts that the budget is for.
+const BUDGET_HOSTS: u32 = 500;
+/// By how much the last registration may cost more than the first.
+const REGISTRATION_RATIO: f64 = 1.5;
 
 /// The load.
 #[derive(Debug, Args)]
 pub(crate) struct Load {
-    /// How many hosts
-    #[arg(long, default_value_t = 500)]
-    hosts: u32,
+    /// Numbers of hosts, each measured with an installation of its own
+    #[arg(long, value_delimiter = ',', default_value = "10,100,500,1000,5000")]
+    hosts: Vec<u32>,
+    /// Hosts of one cluster at most
+    #[arg(long, default_value_t = 100)]
+    per_cluster: u32,
     /// Seconds between two polls of a host
     #[arg(long, default_value_t = 60)]
     interval: u32,
     /// Seconds of polling that are measured
     #[arg(long, default_value_t = 120)]
     duration: u32,
+    /// Hosts that register to one cluster one after the other; 0 leaves that out
+    #[arg(long, default_value_t = 5000)]
+    registrations: u32,
+    /// Measure a quick build in place of the shipped one
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What one number of hosts cost.
+struct Cost {
+    hosts: u32,
+    clusters: u32,
+    /// CPU time from the first registration until the first answers are through. Units: seconds.
+    arrival_s: f64,
+    /// Of one core, while hosts poll and reply.
+    share_percent: f64,
+    resident_mib: f64,
 }
 
 /// Measures and prints.
 pub(crate) fn run(load: &Load) -> Result<ExitCode> {
+    ensure!(load.per_cluster > 0, "--per-cluster has to be above 0");
     postgres::ensure_binaries()?;
-    let programs = build(&PACKAGES, Profile::Dist)?;
+    let profile = if load.quick {
+        Profile::Quick
+    } else {
+        Profile::Dist
+    };
+    let programs = build(&PACKAGES, profile)?;
     let scratch = Scratch::new()?;
-    let settings = scratch.path().join("settings.env");
-    fs::write(&settings, "")?;
-    let installation = Installation::start(
-        &programs,
-        scratch.path(),
-        Some(free_ports(6)?),
-        Some(&settings),
-    )?;
-    println!("Resident memory, idle:");
-    print_memory(&installation.state()?);
-    prepare_content(&programs, &installation, &settings)?;
-    let infra_env = register_infra_env(&installation.state()?)?;
-    let share = measure(&programs, &installation, &infra_env, load)?;
-    println!("Resident memory, after the load:");
-    print_memory(&installation.state()?);
-    let (hosts, interval) = (load.hosts, load.interval);
-    println!(
-        "{hosts} hosts that poll every {interval} s cost the API server {share:.2} % of one core (budget {BUDGET_PERCENT} %)"
+    println!("{}", machine());
+    // An infra-env needs an OS image to be of a version of.
+    ensure!(
+        demo::content(&programs, scratch.path())? == 0,
+        "the content could not be made"
     );
-    installation.stop()?;
-    Ok(if share < BUDGET_PERCENT {
+    let bench = Bench {
+        programs: &programs,
+        folder: scratch.path(),
+        settings: scratch.path().join("demo").join("settings.env"),
+        load,
+    };
+    let mut costs = Vec::new();
+    for hosts in &load.hosts {
+        costs.push(bench.measure(*hosts)?);
+    }
+    print_costs(&costs, load);
+    if load.registrations > 0 {
+        bench.registrations()?;
+    }
+    // The budget is of 500 hosts in clusters; smaller and larger numbers are told beside it.
+    let within = |cost: &Cost| cost.hosts > BUDGET_HOSTS || cost.share_percent < BUDGET_PERCENT;
+    Ok(if costs.iter().all(within) {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     })
 }
 
-/// An infra-env needs an OS image to be of a version of.
-fn prepare_content(programs: &Path, installation: &Installation, settings: &Path) -> Result<()> {
-    let before = installation.state()?.pids.get(API_SERVER).copied();
-    let data = settings.with_file_name("");
-    ensure!(
-        demo::content(programs, &data)? == 0,
-        "the content could not be made"
-    );
-    let made = settings.with_file_name("demo").join("settings.env");
-    fs::copy(&made, settings).with_context(|| format!("copying {}", made.display()))?;
-    // The services are started anew with the content.
-    let deadline = Instant::now() + Duration::from_mins(2);
-    while installation.state()?.pids.get(API_SERVER).copied() == before {
-        ensure!(
-            Instant::now() < deadline,
-            "the API server was not started anew with the content"
-        );
-        std::thread::sleep(SAMPLE_INTERVAL / 10);
-    }
-    Ok(())
+/// What every measurement needs.
+struct Bench<'a> {
+    programs: &'a Path,
+    folder: &'a Path,
+    settings: PathBuf,
+    load: &'a Load,
 }
 
-fn register_infra_env(state: &State) -> Result<String> {
-    let url = format!("{}/api/assisted-install/v2/infra-envs", state.api_url);
-    let pull_secret = r#"{"auths":{"registry.example:5000":{"auth":"YmVuY2g6YmVuY2g="}}}"#;
-    let body = json!({ "name": "bench", "pull_secret": pull_secret, "cpu_architecture": "x86_64" });
-    let deadline = Instant::now() + Duration::from_mins(1);
-    let answer = loop {
-        match http::post(&url, &body) {
-            Ok(answer) => break answer,
-            // It may still be starting.
-            Err(error) if Instant::now() >= deadline => return Err(error),
-            Err(_) => std::thread::sleep(SAMPLE_INTERVAL / 10),
+impl Bench<'_> {
+    fn start(&self, name: &str) -> Result<(Installation, State, u32)> {
+        let data = self.folder.join(name);
+        fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
+        let ports = Some(free_ports(6)?);
+        let installation = Installation::start(self.programs, &data, ports, Some(&self.settings))?;
+        let state = installation.state()?;
+        let pid = state.pids.get(API_SERVER).copied();
+        Ok((
+            installation,
+            state,
+            pid.context("the API server does not run")?,
+        ))
+    }
+
+    fn measure(&self, hosts: u32) -> Result<Cost> {
+        let (installation, state, pid) = self.start(&format!("hosts-{hosts}"))?;
+        println!("Resident memory before {hosts} hosts:");
+        print_memory(&state);
+        let clusters = hosts.div_ceil(self.load.per_cluster);
+        let infra_envs = (0..clusters)
+            .map(|number| register(&state, number))
+            .collect::<Result<Vec<_>>>()?;
+        let before = cpu_ticks(pid)?;
+        let samples = self.simulate(&state, pid, &infra_envs, hosts)?;
+        let window = Duration::from_secs(self.load.duration.into());
+        let share_percent =
+            share(&samples, window).context("the load ended before it could be measured")?;
+        let arrival = ticks_before(&samples, window).saturating_sub(before);
+        println!("Resident memory after {hosts} hosts:");
+        print_memory(&state);
+        let resident_mib = f64::from(resident_kib(pid).unwrap_or(0)) / 1024.0;
+        installation.stop()?;
+        Ok(Cost {
+            hosts,
+            clusters,
+            arrival_s: f64::from(u32::try_from(arrival)?) / TICKS_PER_SECOND,
+            share_percent,
+            resident_mib,
+        })
+    }
+
+    /// CPU time of the API server, sampled while hosts register, reply and poll.
+    fn simulate(
+        &self,
+        state: &State,
+        pid: u32,
+        infra_envs: &[String],
+        hosts: u32,
+    ) -> Result<Vec<(Instant, u64)>> {
+        let mut command = Command::new(self.programs.join("host-sim"));
+        command.args(["load", "--api", &state.api_url]);
+        for infra_env in infra_envs {
+            command.args(["--infra-env", infra_env]);
         }
-    };
-    let id = answer["id"].as_str().context("the infra-env has no id")?;
+        let mut simulation = command
+            .args(["--hosts", &hosts.to_string()])
+            .args(["--interval", &self.load.interval.to_string()])
+            .args(["--duration", &self.load.duration.to_string()])
+            .spawn()
+            .context("starting host-sim")?;
+        let mut samples = vec![(Instant::now(), cpu_ticks(pid)?)];
+        let status = loop {
+            std::thread::sleep(SAMPLE_INTERVAL);
+            samples.push((Instant::now(), cpu_ticks(pid)?));
+            if let Some(status) = simulation.try_wait()? {
+                break status;
+            }
+        };
+        ensure!(status.success(), "host-sim load: {status}");
+        Ok(samples)
+    }
+
+    /// One host after the other registers to one cluster: what the first cost, and the last.
+    fn registrations(&self) -> Result<()> {
+        let (installation, state, _) = self.start("registrations")?;
+        let infra_env = register(&state, 0)?;
+        let url = format!(
+            "{}/api/assisted-install/v2/infra-envs/{infra_env}/hosts",
+            state.api_url
+        );
+        let mut durations = Vec::new();
+        for number in 1..=self.load.registrations {
+            let id = format!("00000000-0000-4000-8000-{number:012}");
+            let started = Instant::now();
+            http::post(
+                &url,
+                &json!({ "host_id": id, "discovery_agent_version": "bench" }),
+            )?;
+            durations.push(started.elapsed());
+        }
+        installation.stop()?;
+        let count = durations.len();
+        let (first, last) = (
+            median(&durations[..count.min(50)]),
+            median(&durations[count.saturating_sub(50)..]),
+        );
+        println!(
+            "Registration to one cluster: hosts 1 to 50 take {:.2} ms, the last 50 of {count} {:.2} ms (medians), ratio {:.2} (bound {REGISTRATION_RATIO})",
+            first.as_secs_f64() * 1000.0,
+            last.as_secs_f64() * 1000.0,
+            last.as_secs_f64() / first.as_secs_f64(),
+        );
+        Ok(())
+    }
+}
+
+fn median(durations: &[Duration]) -> Duration {
+    let mut sorted = durations.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+/// A cluster, and the infra-env whose hosts join it.
+fn register(state: &State, number: u32) -> Result<String> {
+    let base = format!("{}/api/assisted-install/v2", state.api_url);
+    let pull_secret = r#"{"auths":{"registry.example:5000":{"auth":"YmVuY2g6YmVuY2g="}}}"#;
+    let cluster = json!({
+        "name": format!("bench-{number}"), "base_dns_domain": "example.com", "pull_secret": pull_secret,
+        "openshift_version": version(&base)?,
+    });
+    let cluster = post(&format!("{base}/clusters"), &cluster)?;
+    let infra_env = json!({
+        "name": format!("bench-{number}"), "pull_secret": pull_secret, "cpu_architecture": "x86_64",
+        "cluster_id": cluster["id"],
+    });
+    let infra_env = post(&format!("{base}/infra-envs"), &infra_env)?;
+    let id = infra_env["id"]
+        .as_str()
+        .context("the infra-env has no id")?;
     Ok(id.to_owned())
 }
 
-/// The API server's share of one core over the last `duration` of the load, in percent.
-fn measure(
-    programs: &Path,
-    installation: &Installation,
-    infra_env: &str,
-    load: &Load,
-) -> Result<f64> {
-    let state = installation.state()?;
-    let pid = *state
-        .pids
-        .get(API_SERVER)
-        .context("the API server does not run")?;
-    let mut simulation = Command::new(programs.join("host-sim"))
-        .args(["load", "--api", &state.api_url, "--infra-env", infra_env])
-        .args([
-            "--hosts",
-            &load.hosts.to_string(),
-            "--interval",
-            &load.interval.to_string(),
-        ])
-        .args(["--duration", &load.duration.to_string()])
-        .spawn()
-        .context("starting host-sim")?;
-    let mut samples = vec![(Instant::now(), cpu_ticks(pid)?)];
-    let status = loop {
-        std::thread::sleep(SAMPLE_INTERVAL);
-        samples.push((Instant::now(), cpu_ticks(pid)?));
-        if let Some(status) = simulation.try_wait()? {
-            break status;
+/// The version of which the content has a release.
+fn version(base: &str) -> Result<String> {
+    let versions = http::get(&format!("{base}/openshift-versions"))?;
+    let versions = versions.as_object().context("the versions are no map")?;
+    let first = versions
+        .keys()
+        .next()
+        .context("no version can be installed")?;
+    Ok(first.clone())
+}
+
+/// Posts, again while the server is starting.
+fn post(url: &str, body: &Value) -> Result<Value> {
+    let deadline = Instant::now() + Duration::from_mins(1);
+    loop {
+        match http::post(url, body) {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(SAMPLE_INTERVAL / 10),
+            answer => return answer,
         }
-    };
-    ensure!(status.success(), "host-sim load: {status}");
-    // The registration of all hosts comes first and is not what is asked.
-    let window = Duration::from_secs(load.duration.into());
-    share(&samples, window).context("the load ended before it could be measured")
+    }
+}
+
+fn print_costs(costs: &[Cost], load: &Load) {
+    let interval = load.interval;
+    println!("CPU of the API server while hosts poll every {interval} s and reply to their steps:");
+    println!("  hosts  clusters  arrival CPU s  of one core  CPU ms/host/min  resident MiB");
+    for cost in costs {
+        let per_host = cost.share_percent / 100.0 * 60_000.0 / f64::from(cost.hosts.max(1));
+        println!(
+            "  {:>5}  {:>8}  {:>13.1}  {:>9.2} %  {per_host:>15.2}  {:>12.1}",
+            cost.hosts, cost.clusters, cost.arrival_s, cost.share_percent, cost.resident_mib
+        );
+    }
+    println!("  (budget of {BUDGET_HOSTS} hosts and fewer: {BUDGET_PERCENT} % of one core)");
 }
 
 /// Percent of one core over the last `window` of the samples.
@@ -153,6 +286,17 @@ fn share(samples: &[(Instant, u64)], window: Duration) -> Option<f64> {
     let seconds = end.duration_since(*start).as_secs_f64();
     let ticks = u32::try_from(ticks_end.checked_sub(*ticks_start)?).ok()?;
     (seconds > 0.0).then(|| f64::from(ticks) / TICKS_PER_SECOND / seconds * 100.0)
+}
+
+/// What had been taken when the last `window` of the samples began.
+fn ticks_before(samples: &[(Instant, u64)], window: Duration) -> u64 {
+    let Some((end, _)) = samples.last() else {
+        return 0;
+    };
+    let inside = samples
+        .iter()
+        .find(|(at, _)| end.duration_since(*at) <= window);
+    inside.map_or(0, |(_, ticks)| *ticks)
 }
 
 fn print_memory(state: &State) {
@@ -186,5 +330,6 @@ mod tests {
         let percent = share(&samples, Duration::from_secs(10)).unwrap();
         assert!((percent - 5.0).abs() < 1e-9, "{percent}");
         assert_eq!(share(&samples[..1], Duration::from_secs(10)), None);
+        assert_eq!(ticks_before(&samples, Duration::from_secs(10)), 900);
     }
 }
