@@ -12,17 +12,20 @@ pub(crate) mod ignored;
 pub(crate) mod infra_envs;
 pub(crate) mod installation;
 pub(crate) mod ipxe;
+mod load;
 pub(crate) mod logs;
 pub(crate) mod manifests;
 mod monitor;
 pub(crate) mod operators;
 pub(crate) mod preparation;
+mod refresh;
 pub(crate) mod render;
 pub(crate) mod request;
 mod requirements;
+mod save;
 mod steps;
 pub(crate) mod versions;
-mod work;
+pub(crate) mod work;
 
 use std::sync::Arc;
 
@@ -31,14 +34,14 @@ use model::ids::ClusterId;
 use rules::{Offer, Policy};
 use service::resolve::Resolver;
 use sqlx::PgPool;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
 pub(crate) use cache::Stored;
 pub(crate) use preparation::Attempt;
 pub(crate) use work::{Scope, Work};
 
-use crate::db::Database;
+use crate::db::{Database, EventLimits};
 use crate::files::Store;
 use crate::keyed_mutex::KeyedMutex;
 use crate::settings::Settings;
@@ -69,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) install: install::Context,
     /// Times of polls that are not written yet.
     pub(crate) check_ins: check_ins::CheckIns,
+    /// How many events are kept.
+    pub(crate) event_limits: EventLimits,
     /// Since when hosts can be heard.
     pub(crate) hearing: hearing::Hearing,
     /// Requests that are being answered: the database stays open for them.
@@ -77,6 +82,11 @@ pub(crate) struct Shared {
     pub(crate) preparation: Notify,
     cache: cache::Cache,
     changing: KeyedMutex<uuid::Uuid>,
+    /// Reads of whole clusters, one at a time for each.
+    loads: KeyedMutex<uuid::Uuid>,
+    /// Changes at the same time: they leave connections to polls.
+    changes: Semaphore,
+    refreshes: refresh::Refreshes,
 }
 
 impl App {
@@ -88,11 +98,17 @@ impl App {
         install: install::Context,
         mirrors: Option<&install::Mirrors>,
     ) -> Self {
+        // At least one, and never all: settings have at least 4 connections.
+        let changes = usize::try_from(settings.db_max_open_connections / 2).unwrap_or(1);
         Self(Arc::new(Shared {
             policy: settings.policy(),
             offer: settings.offer(mirrors),
             step_settings: settings.steps(),
             db: Database::new(&settings, Resolver::system()),
+            event_limits: EventLimits {
+                per_cluster: settings.max_events_per_cluster.into(),
+                total: settings.max_events.into(),
+            },
             settings,
             store,
             discovery,
@@ -103,6 +119,9 @@ impl App {
             preparation: Notify::new(),
             cache: cache::Cache::default(),
             changing: KeyedMutex::default(),
+            loads: KeyedMutex::default(),
+            changes: Semaphore::new(changes),
+            refreshes: refresh::Refreshes::default(),
         }))
     }
 

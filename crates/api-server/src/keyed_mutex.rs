@@ -27,18 +27,41 @@ impl<K: Eq + Hash> KeyedMutex<K> {
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
-        let mutex = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() > SWEEP_ABOVE {
-                known.retain(|_, mutex| mutex.strong_count() > 0);
-            }
-            known.get(key).and_then(Weak::upgrade).unwrap_or_else(|| {
-                let mutex = Arc::new(tokio::sync::Mutex::new(()));
-                known.insert(key.to_owned(), Arc::downgrade(&mutex));
-                mutex
-            })
-        };
-        mutex.lock_owned().await
+        self.mutex(key).lock_owned().await
+    }
+
+    /// Waits for the mutex of `key`, unless `waiting` callers wait for it already.
+    pub(crate) async fn lock_within<Q>(
+        &self,
+        key: &Q,
+        waiting: usize,
+    ) -> Option<OwnedMutexGuard<()>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let mutex = self.mutex(key);
+        // Each caller that waits holds the mutex, this one included, and so does the guard.
+        if Arc::strong_count(&mutex) > waiting + 1 {
+            return None;
+        }
+        Some(mutex.lock_owned().await)
+    }
+
+    fn mutex<Q>(&self, key: &Q) -> Arc<tokio::sync::Mutex<()>>
+    where
+        K: Borrow<Q>,
+        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
+    {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > SWEEP_ABOVE {
+            known.retain(|_, mutex| mutex.strong_count() > 0);
+        }
+        known.get(key).and_then(Weak::upgrade).unwrap_or_else(|| {
+            let mutex = Arc::new(tokio::sync::Mutex::new(()));
+            known.insert(key.to_owned(), Arc::downgrade(&mutex));
+            mutex
+        })
     }
 }
 
@@ -55,6 +78,24 @@ mod tests {
         assert!(futures_util::poll!(&mut again).is_pending());
         drop(first);
         again.await;
+    }
+
+    // limit: changes waiting for a cluster
+    #[tokio::test]
+    async fn no_more_than_the_bound_wait_for_one_key() {
+        let mutexes = KeyedMutex::<String>::default();
+        let first = mutexes.lock("a").await;
+        let mut second = Box::pin(mutexes.lock_within("a", 2));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        let mut third = Box::pin(mutexes.lock_within("a", 2));
+        assert!(futures_util::poll!(&mut third).is_pending());
+        assert!(mutexes.lock_within("a", 2).await.is_none());
+        assert!(mutexes.lock_within("b", 2).await.is_some());
+        drop(third);
+        let mut again = Box::pin(mutexes.lock_within("a", 2));
+        assert!(futures_util::poll!(&mut again).is_pending());
+        drop(first);
+        assert!(second.await.is_some());
     }
 
     #[tokio::test]

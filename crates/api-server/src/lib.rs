@@ -4,12 +4,14 @@
 //! events. The one invariant: every change of a cluster happens under its lock, in one transaction.
 
 mod app;
+mod blocking;
 mod db;
 pub mod discovery;
 pub mod files;
 mod http;
 pub mod install;
 mod keyed_mutex;
+mod limits;
 pub mod operations;
 mod routes;
 pub mod settings;
@@ -47,7 +49,11 @@ pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), 
 }
 
 async fn build(settings: Settings) -> Result<App, Error> {
-    let store = files::Store::open(&settings.work_dir)
+    let quotas = files::Limits {
+        cluster_bytes: settings.max_cluster_files_bytes,
+        total_bytes: settings.max_files_bytes,
+    };
+    let store = files::Store::open_within(&settings.work_dir, quotas)
         .await
         .map_err(|error| Error::new("opening WORK_DIR", error))?;
     let service_ca = settings

@@ -15,7 +15,7 @@ use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use crate::app::{App, request};
 use crate::http::error::{Refusal, method_not_allowed, path_not_found};
-use crate::http::extract::{BODY_LIMIT, check_accept};
+use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT, check_accept};
 use crate::http::{
     agent, clusters, events, files, hosts, infra_envs, installation, logs, manifests, operators,
     versions,
@@ -95,7 +95,7 @@ fn host_handler(id: &str) -> Option<MethodRouter<App>> {
     Some(match id {
         "v2RegisterHost" => post(agent::register),
         "v2GetNextSteps" => get(agent::next_steps),
-        "v2PostStepReply" => post(agent::step_reply),
+        "v2PostStepReply" => post(agent::step_reply).layer(DefaultBodyLimit::max(REPLY_LIMIT)),
         "v2UpdateHostInstallProgress" => put(agent::progress),
         "v2ListHosts" => get(hosts::list),
         "v2GetHost" => get(hosts::get),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
 use rules::Policy;
+use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::Listen;
 use service::settings::{CommaList, JsonVar, Problem, Secret, Setting};
@@ -300,6 +301,26 @@ service::settings! {
         log_collection_timeout: Duration = "60m",
         /// How long the logs of the controller may stay away.
         log_pending_timeout: Duration = "10m",
+        /// Hosts that one cluster takes; a registration beyond is answered 400.
+        max_hosts_per_cluster: u32 = "5000",
+        /// Hosts that register to one infra-env; a registration beyond is answered 400.
+        max_hosts_per_infra_env: u32 = "5000",
+        /// Clusters; a creation beyond is answered 409.
+        max_clusters: u32 = "1000",
+        /// Infra-envs; a creation beyond is answered 409.
+        max_infra_envs: u32 = "2000",
+        /// Events that are kept of one cluster, or of one infra-env without cluster; the oldest go first.
+        max_events_per_cluster: u32 = "20000",
+        /// Events that are kept in all; the oldest go first.
+        max_events: u32 = "1000000",
+        /// Size of the logs of one host, or of the controller of one cluster; more is answered 413. In bytes.
+        max_log_bytes: u64 = "536870912",
+        /// Size of all files of one cluster: an upload of logs or manifests beyond is answered 413. In bytes.
+        max_cluster_files_bytes: u64 = "4294967296",
+        /// Size of the files of all clusters: an upload of logs or manifests beyond is answered 413. In bytes.
+        max_files_bytes: u64 = "34359738368",
+        /// Manifests that users add to one cluster; one beyond is answered 400.
+        max_manifests_per_cluster: usize = "1000",
         /// Unused clusters are deleted after this; shown to users.
         deleted_inactive_after: Duration = "480h",
     }
@@ -451,6 +472,10 @@ impl ServerSettings for Settings {
             SocketAddr::new(self.api_listen_address, self.api_listen_port),
             tls,
         )]
+    }
+
+    fn limits(&self) -> Vec<Limit> {
+        crate::limits::limits(self)
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -13,6 +13,7 @@ use rules::host::Trigger;
 use rules::{HostState, NewEvent, Snapshot, presence};
 
 use super::{App, Scope, Stored, Work, render};
+use crate::blocking;
 use crate::db::hosts;
 use crate::db::tx;
 
@@ -91,7 +92,11 @@ impl App {
             work.refresh(&self.policy);
             Ok(())
         };
-        let ((), stored) = self.change("register host", scope, decide).await?;
+        // Its cluster is refreshed later: an agent that registers learns nothing of that.
+        let stored = self
+            .change_one("register host", scope, id, decide)
+            .await?
+            .stored;
         self.check_ins
             .note(infra_env.id, id, service::clock::now(), None);
         let host = stored
@@ -120,17 +125,29 @@ impl App {
         let other_version = poll.agent_version.filter(|version| {
             !version.is_empty() && *version != host.record.discovery_agent_version
         });
-        if is_back || other_version.is_some() || tells_another_time(&host.record, offset_s) {
+        let tells_another_time = tells_another_time(&host.record, offset_s);
+        let cluster = host.record.cluster_id;
+        let scope = Scope::Host(infra_env, id);
+        if let Some(version) = other_version {
             let decide = |work: &mut Work| {
-                if let Some(version) = other_version {
-                    version.clone_into(&mut work.host(id)?.0.record.discovery_agent_version);
-                }
+                version.clone_into(&mut work.host(id)?.0.record.discovery_agent_version);
                 work.refresh(&self.policy);
                 Ok(())
             };
-            ((), stored) = self
-                .change("poll with news", Scope::Host(infra_env, id), decide)
-                .await?;
+            let changed = self.change_one("poll of a new agent", scope, id, decide);
+            stored = changed.await?.stored;
+        }
+        if is_back || tells_another_time {
+            if let Some(cluster) = cluster {
+                self.refresh_soon(cluster).end().await;
+                stored = self.stored_host(infra_env, id).await?.0;
+            } else {
+                let decide = |work: &mut Work| {
+                    work.refresh(&self.policy);
+                    Ok(())
+                };
+                ((), stored) = self.change("poll with news", scope, decide).await?;
+            }
         }
         let host = find(&stored.snapshot, id)?;
         self.instructions(&stored, host, &origin, now).await
@@ -146,10 +163,9 @@ impl App {
             let mut connection = self.pool()?.acquire().await?;
             let polled = hosts::poll(&mut connection, infra_env, id).await?;
             let polled = polled.ok_or_else(|| Error::not_found("host", id))?;
+            drop(connection);
             let stored = if let Some((cluster, revision)) = polled.cluster {
-                let stored = self
-                    .load_revision(&mut connection, cluster, revision)
-                    .await?;
+                let stored = self.at_least(cluster, revision).await?;
                 stored.ok_or_else(|| Error::not_found("host", id))?
             } else {
                 let mut stored = Stored::default();
@@ -172,13 +188,17 @@ impl App {
         let (stored, _) = self.stored_host(infra_env, id).await?;
         self.check_ins
             .note(infra_env, id, service::clock::now(), None);
-        if self.tells_nothing_new(&stored, id, reply) {
+        // Parsing is done where it delays no other request.
+        let long = reply.output.len() > blocking::LARGE_TEXT;
+        if blocking::unless_short(long, || self.tells_nothing_new(&stored, id, reply)) {
             return Ok(());
         }
         let decide = |work: &mut Work| {
             let now = work.now;
             let (host, cluster) = work.host(id)?;
-            let accepted = rules::replies::accept(host, cluster, reply, &self.policy, now)?;
+            let accepted = blocking::unless_short(long, || {
+                rules::replies::accept(host, cluster, reply, &self.policy, now)
+            })?;
             work.events.extend(accepted.events);
             if work.cluster().is_some() {
                 rules::replies::store_vips(&mut work.snapshot.cluster, &accepted.vips);
@@ -188,9 +208,14 @@ impl App {
             }
             Ok(())
         };
-        self.change("accept step reply", Scope::Host(infra_env, id), decide)
-            .await
-            .map(drop)
+        let scope = Scope::Host(infra_env, id);
+        let changed = self
+            .change_one("accept step reply", scope, id, decide)
+            .await?;
+        if let Some(refresh) = changed.refresh {
+            refresh.end().await;
+        }
+        Ok(())
     }
 
     /// Most replies repeat the last one: they need no transaction.
@@ -224,6 +249,12 @@ impl App {
         id: HostId,
         progress: &HostProgress,
     ) -> Result<(), Error> {
+        if progress.progress_info.len() > PROGRESS_INFO_BYTES {
+            return Err(Error::TooLarge {
+                what: "progress_info",
+                limit: PROGRESS_INFO_BYTES as u64,
+            });
+        }
         let stage = progress.current_stage.ok_or_else(|| {
             Error::invalid(
                 "current_stage",
@@ -242,12 +273,19 @@ impl App {
             work.refresh(&self.policy);
             Ok(())
         };
-        self.change("report progress", Scope::Host(infra_env, id), decide)
-            .await
-            .map(drop)
+        let scope = Scope::Host(infra_env, id);
+        let changed = self
+            .change_one("report progress", scope, id, decide)
+            .await?;
+        if let Some(refresh) = changed.refresh {
+            refresh.end().await;
+        }
+        Ok(())
     }
 }
 
+/// Units: bytes of what a host says about its stage, which is stored and repeated in an event.
+pub(crate) const PROGRESS_INFO_BYTES: usize = rules::bounds::MESSAGE_BYTES;
 /// Units: seconds by which a host's clock has moved against ours before that is looked at.
 const CLOCK_MOVED_S: i64 = 60;
 

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use model::ids::ClusterId;
 use rules::Snapshot;
 
-/// Clusters kept; the one that was not asked for the longest goes first. A cluster of five hosts takes about 1 MB.
-const CAPACITY: usize = 32;
+/// Hosts kept, with a cluster counting as one more: the clusters that were not asked for the longest go first. A host
+/// takes about 100 kB.
+const CAPACITY: usize = 10_000;
 
 /// A snapshot as stored.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +25,19 @@ pub(crate) struct Stored {
 struct Entries {
     by_id: HashMap<ClusterId, (u64, Arc<Stored>)>,
     clock: u64,
+    weight: usize,
+}
+
+impl Entries {
+    fn remove(&mut self, id: ClusterId) {
+        if let Some((_, removed)) = self.by_id.remove(&id) {
+            self.weight -= weight(&removed);
+        }
+    }
+}
+
+fn weight(stored: &Stored) -> usize {
+    1 + stored.snapshot.hosts.len()
 }
 
 /// A bounded map of snapshots.
@@ -31,17 +45,19 @@ struct Entries {
 pub(super) struct Cache(Mutex<Entries>);
 
 impl Cache {
-    /// The snapshot of that very revision.
-    pub(super) fn get(&self, id: ClusterId, revision: i64) -> Option<Arc<Stored>> {
+    /// The newest snapshot that is known.
+    pub(super) fn newest(&self, id: ClusterId) -> Option<Arc<Stored>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.clock += 1;
         let clock = entries.clock;
         let (used, stored) = entries.by_id.get_mut(&id)?;
-        if stored.revision != revision {
-            return None;
-        }
         *used = clock;
         Some(Arc::clone(stored))
+    }
+
+    /// A snapshot of that revision or a later one.
+    pub(super) fn at_least(&self, id: ClusterId, revision: i64) -> Option<Arc<Stored>> {
+        self.newest(id).filter(|stored| stored.revision >= revision)
     }
 
     /// Keeps a snapshot, unless a newer one is kept already.
@@ -49,22 +65,19 @@ impl Cache {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.clock += 1;
         let clock = entries.clock;
-        if entries
-            .by_id
-            .get(&id)
-            .is_some_and(|(_, kept)| kept.revision > stored.revision)
-        {
+        let known = entries.by_id.get(&id).map(|(_, kept)| kept);
+        if known.is_some_and(|kept| kept.revision > stored.revision) {
             return;
         }
+        entries.weight -= known.map_or(0, |kept| weight(kept));
+        entries.weight += weight(&stored);
         entries.by_id.insert(id, (clock, stored));
-        if entries.by_id.len() > CAPACITY
-            && let Some(oldest) = entries
-                .by_id
-                .iter()
-                .min_by_key(|(_, (used, _))| *used)
-                .map(|(id, _)| *id)
-        {
-            entries.by_id.remove(&oldest);
+        while entries.weight > CAPACITY && entries.by_id.len() > 1 {
+            let oldest = entries.by_id.iter().min_by_key(|(_, (used, _))| *used);
+            let Some(oldest) = oldest.map(|(id, _)| *id) else {
+                return;
+            };
+            entries.remove(oldest);
         }
     }
 
@@ -73,8 +86,7 @@ impl Cache {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .by_id
-            .remove(&id);
+            .remove(id);
     }
 }
 
@@ -94,11 +106,12 @@ mod tests {
     }
 
     #[test]
-    fn another_revision_is_not_found() {
+    fn an_older_revision_is_not_enough() {
         let cache = Cache::default();
         cache.put(id(1), stored(7));
-        assert!(cache.get(id(1), 7).is_some());
-        assert!(cache.get(id(1), 8).is_none());
+        assert!(cache.at_least(id(1), 6).is_some());
+        assert!(cache.at_least(id(1), 7).is_some());
+        assert!(cache.at_least(id(1), 8).is_none());
     }
 
     #[test]
@@ -106,17 +119,26 @@ mod tests {
         let cache = Cache::default();
         cache.put(id(1), stored(8));
         cache.put(id(1), stored(7));
-        assert!(cache.get(id(1), 8).is_some());
+        assert!(cache.at_least(id(1), 8).is_some());
     }
 
     #[test]
-    fn it_is_bounded() {
+    fn it_is_bounded_by_hosts() {
         let cache = Cache::default();
-        for n in 0..=(CAPACITY as u128) {
-            cache.put(id(n), stored(1));
-            cache.get(id(0), 1);
-        }
-        assert!(cache.get(id(0), 1).is_some(), "what is asked for stays");
-        assert!(cache.get(id(1), 1).is_none(), "the oldest is gone");
+        let half = || {
+            let mut half = Stored::default();
+            let hosts = std::iter::repeat_with(rules::HostState::default);
+            half.snapshot.hosts.extend(hosts.take(CAPACITY / 2 - 1));
+            Arc::new(half)
+        };
+        cache.put(id(0), half());
+        cache.put(id(1), half());
+        assert!(cache.newest(id(0)).is_some(), "both fit");
+        cache.put(id(2), stored(1));
+        assert!(cache.newest(id(0)).is_some(), "what is asked for stays");
+        assert!(cache.newest(id(1)).is_none(), "the oldest is gone");
+        cache.remove(id(0));
+        cache.remove(id(2));
+        assert_eq!(cache.0.lock().unwrap().weight, 0);
     }
 }

@@ -73,12 +73,21 @@ impl CheckIns {
 
     /// Brings a record up to what is known here.
     pub(crate) fn apply(&self, host: &mut Host) {
-        let gathered = self.gathered();
-        for known in [&gathered.taken, &gathered.pending] {
-            if let Some(check_in) = known.get(&(host.infra_env_id, host.id)) {
-                apply(check_in, host);
-            }
+        for check_in in self.known(host.infra_env_id, host.id) {
+            apply(&check_in, host);
         }
+    }
+
+    /// What is known here of a host, the older one first.
+    pub(crate) fn known(
+        &self,
+        infra_env: InfraEnvId,
+        host: HostId,
+    ) -> impl Iterator<Item = CheckIn> + use<> {
+        let gathered = self.gathered();
+        let of = |known: &ByHost| known.get(&(infra_env, host)).copied();
+        let known = [of(&gathered.taken), of(&gathered.pending)];
+        known.into_iter().flatten()
     }
 }
 

@@ -16,6 +16,9 @@ use crate::db::clusters::{self, ClusterFilter};
 use crate::db::tx;
 use crate::db::{events as event_rows, hosts};
 
+/// Units: bytes of the text that the web page keeps with a cluster.
+pub(crate) const UI_SETTINGS_BYTES: usize = 256 << 10;
+
 /// Which clusters to list, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Listing {
@@ -29,6 +32,8 @@ pub(crate) struct Listing {
 
 impl App {
     /// Creates a cluster.
+    ///
+    /// Errors: Invalid; Conflict – there are too many.
     pub(crate) async fn register_cluster(
         &self,
         params: ClusterCreateParams,
@@ -57,8 +62,16 @@ impl App {
         new.extend(rules::refresh::cluster(&mut snapshot, &self.policy, now));
         tx("register cluster", async || {
             let mut tx = self.pool()?.begin().await?;
+            let limit = self.settings.max_clusters;
+            if clusters::count(&mut tx).await? >= limit.into() {
+                return Err(Error::conflict(format!(
+                    "there are {limit} clusters, the most that are taken: delete some, or raise MAX_CLUSTERS"
+                ))
+                .into());
+            }
             clusters::insert(&mut tx, &snapshot.cluster, &pull_secret, now).await?;
-            event_rows::insert(&mut tx, &events::to_record(&new, now), now).await?;
+            let records = events::to_record(&new, now);
+            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;
             Ok(())
         })
@@ -107,9 +120,13 @@ impl App {
     pub(crate) async fn stored_cluster(&self, id: ClusterId) -> Result<Arc<Stored>, Error> {
         tx("read cluster", async || {
             let mut connection = self.pool()?.acquire().await?;
-            let stored = self.load_cluster(&mut connection, id).await?;
+            let head = clusters::head(&mut connection, id).await?;
+            let head = head.ok_or_else(|| Error::not_found("cluster", id))?;
+            drop(connection);
+            let stored = self.at_least(id, head.revision).await?;
             let mut stored = stored.ok_or_else(|| Error::not_found("cluster", id))?;
             if !stored.snapshot.hosts.is_empty() {
+                let mut connection = self.pool()?.acquire().await?;
                 let fresh = Arc::make_mut(&mut stored);
                 self.overlay(&mut connection, id, &mut fresh.snapshot)
                     .await?;
@@ -179,7 +196,7 @@ impl App {
             let text = format!("Deregistered cluster {}", cluster.name);
             work.events
                 .push(NewEvent::new("cluster_deregistered", EventSeverity::Info, text).cluster(id));
-            work.snapshot.hosts.clear();
+            work.snapshot.hosts.truncate(0);
             work.beside.delete_cluster = true;
             Ok(())
         };
@@ -201,6 +218,12 @@ impl App {
 
     /// Replaces the text that the web page keeps with a cluster.
     pub(crate) async fn set_ui_settings(&self, id: ClusterId, text: &str) -> Result<(), Error> {
+        if text.len() > UI_SETTINGS_BYTES {
+            return Err(Error::TooLarge {
+                what: "the text of the user interface",
+                limit: UI_SETTINGS_BYTES as u64,
+            });
+        }
         let found = tx("write ui settings", async || {
             let mut connection = self.pool()?.acquire().await?;
             clusters::set_ui_settings(&mut connection, id, text).await

@@ -9,6 +9,9 @@ use super::{App, request};
 use crate::db::events;
 use crate::db::{EventCounts, EventFilter, tx};
 
+/// Units: bytes of the texts of a client's event.
+pub(crate) const EVENT_BYTES: usize = 16 << 10;
+
 /// What decisions ask to record, as it is stored.
 pub(super) fn to_record(events: &[NewEvent], now: Timestamp) -> Vec<Event> {
     events
@@ -37,7 +40,15 @@ impl App {
     }
 
     /// Records an event of a client, at our time.
+    ///
+    /// Errors: TooLarge – name, message and props together.
     pub(crate) async fn trigger_event(&self, mut event: Event) -> Result<(), Error> {
+        if event.name.len() + event.message.len() + event.props.len() > EVENT_BYTES {
+            return Err(Error::TooLarge {
+                what: "the event",
+                limit: EVENT_BYTES as u64,
+            });
+        }
         event.request_id = event.request_id.or_else(request::id);
         self.store_events(std::slice::from_ref(&event), service::clock::now())
             .await
@@ -46,7 +57,7 @@ impl App {
     async fn store_events(&self, records: &[Event], now: Timestamp) -> Result<(), Error> {
         tx("record events", async || {
             let mut connection = self.pool()?.acquire().await?;
-            events::insert(&mut connection, records, now).await
+            events::insert(&mut connection, records, self.event_limits, now).await
         })
         .await
     }

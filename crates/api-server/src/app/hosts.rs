@@ -6,6 +6,7 @@ use model::host::{Host, HostStatus, HostUpdateParams};
 use model::ids::{HostId, InfraEnvId};
 use rules::{HostState, NewEvent};
 
+use super::logs::Source;
 use super::{App, Scope, Work, render};
 use crate::db::hosts;
 use crate::db::tx;
@@ -97,6 +98,7 @@ impl App {
                     host.record.status
                 )));
             }
+            let cluster = host.record.cluster_id;
             let name = host.name();
             let event = NewEvent::new(
                 "host_deregistered",
@@ -108,11 +110,17 @@ impl App {
             work.events.push(event);
             work.snapshot.hosts.retain(|host| host.record.id != id);
             work.refresh(&self.policy);
-            Ok(())
+            Ok(cluster)
         };
-        self.change("deregister host", Scope::Host(infra_env, id), decide)
-            .await
-            .map(drop)
+        let (cluster, _) = self
+            .change("deregister host", Scope::Host(infra_env, id), decide)
+            .await?;
+        // Nobody can ask for its logs any more, and they count for the cluster's quota.
+        if let Some(cluster) = cluster {
+            let logs = Source::Host(id).object();
+            self.store.delete(cluster, &logs).await?;
+        }
+        Ok(())
     }
 
     /// Stores the arguments that a user adds to the installer of a host.

@@ -16,7 +16,7 @@ use crate::discovery;
 impl App {
     /// Creates an infra-env.
     ///
-    /// Errors: NotFound – its cluster.
+    /// Errors: NotFound – its cluster; Conflict – there are too many.
     pub(crate) async fn register_infra_env(
         &self,
         params: InfraEnvCreateParams,
@@ -36,12 +36,20 @@ impl App {
                 cluster: cluster.as_ref(),
             };
             let infra_env = rules::create::infra_env(params.clone(), &ctx, now)?;
+            let limit = self.settings.max_infra_envs;
+            if infra_envs::count(&mut tx).await? >= limit.into() {
+                return Err(Error::conflict(format!(
+                    "there are {limit} infra-envs, the most that are taken: delete some, or raise MAX_INFRA_ENVS"
+                ))
+                .into());
+            }
             infra_envs::insert(&mut tx, &infra_env, &params.pull_secret, now).await?;
             let text = format!("Registered infra-env {}", infra_env.name);
             let mut event = NewEvent::new("infra_env_registered", EventSeverity::Info, text)
                 .infra_env(infra_env.id);
             event.cluster_id = infra_env.cluster_id;
-            event_rows::insert(&mut tx, &events::to_record(&[event], now), now).await?;
+            let records = events::to_record(&[event], now);
+            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;
             Ok(infra_env)
         })
@@ -120,7 +128,8 @@ impl App {
                 row.pull_secret.clone_from(&params.pull_secret);
             }
             infra_envs::save(&mut tx, &row.record, &row.pull_secret, now).await?;
-            event_rows::insert(&mut tx, &events::to_record(&new, now), now).await?;
+            let records = events::to_record(&new, now);
+            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;
             Ok(row.record)
         })
@@ -146,7 +155,8 @@ impl App {
             let mut event =
                 NewEvent::new("infra_env_deregistered", EventSeverity::Info, text).infra_env(id);
             event.cluster_id = row.record.cluster_id;
-            event_rows::insert(&mut tx, &events::to_record(&[event], now), now).await?;
+            let records = events::to_record(&[event], now);
+            event_rows::insert(&mut tx, &records, self.event_limits, now).await?;
             tx.commit().await?;
             Ok(())
         })

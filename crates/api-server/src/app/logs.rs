@@ -13,8 +13,6 @@ use super::{App, Scope, Work, render};
 use crate::db::EventFilter;
 use crate::files::{GENERATED_MANIFESTS, LOGS, Object, USER_MANIFESTS};
 
-/// Units: bytes of one archive. Must-gather archives of large clusters reach a few hundred MB.
-const ARCHIVE_LIMIT: u64 = 2 << 30;
 /// Events in an archive of everything: the newest.
 const EVENTS_LIMIT: i64 = 50_000;
 
@@ -28,7 +26,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    fn object(self) -> String {
+    pub(super) fn object(self) -> String {
         match self {
             Self::Host(id) => format!("{LOGS}/{id}/logs.tar.gz"),
             Self::Controller => format!("{LOGS}/controller/logs.tar.gz"),
@@ -70,7 +68,9 @@ pub(crate) enum Content {
 }
 
 impl App {
-    /// Stores an archive of logs.
+    /// Stores an archive of logs, in place of the one that the same host or controller sent before.
+    ///
+    /// Errors: NotFound; TooLarge – the archive, or a quota; Unavailable – the disk is full.
     pub(crate) async fn store_logs(
         &self,
         id: ClusterId,
@@ -84,7 +84,7 @@ impl App {
             return Err(Error::not_found("host", host));
         }
         self.store
-            .put_stream(id, &source.object(), archive, ARCHIVE_LIMIT)
+            .put_stream(id, &source.object(), archive, self.settings.max_log_bytes)
             .await?;
         let decide = |work: &mut Work| {
             let now = work.now;

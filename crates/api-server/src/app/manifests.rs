@@ -12,7 +12,7 @@ use crate::files::{GENERATED_MANIFESTS, Object, USER_MANIFESTS};
 use crate::install;
 
 /// Units: bytes of one manifest.
-const SIZE_LIMIT: usize = 1 << 20;
+pub(crate) const SIZE_LIMIT: usize = 1 << 20;
 /// Units: bytes of a file's name. File systems take 255; the installer and archives add to it.
 const NAME_LIMIT: usize = 200;
 const EXTENSIONS: &[&str] = &[".yaml", ".yml", ".json"];
@@ -146,7 +146,8 @@ impl App {
 
     /// Stores a manifest, in place of one of the same folder and name.
     ///
-    /// Errors: Invalid – the cluster takes none now, or the other folder has one of that name.
+    /// Errors: Invalid – the cluster takes none now, has too many, or the other folder has one of that name; TooLarge –
+    /// a quota.
     pub(crate) async fn create_manifest(
         &self,
         id: ClusterId,
@@ -169,7 +170,8 @@ impl App {
                 ));
             }
         }
-        self.store.put(id, &place.object(), bytes).await?;
+        self.check_manifest_count(id, place).await?;
+        self.store.put_within(id, &place.object(), bytes).await?;
         self.count_manifests(id).await?;
         Ok(place.shown())
     }
@@ -196,7 +198,7 @@ impl App {
                 format!("{} exists in folder {} already", to.file_name, to.folder),
             ));
         }
-        self.store.put(id, &to.object(), bytes).await?;
+        self.store.put_within(id, &to.object(), bytes).await?;
         if from != to {
             self.store.delete(id, &from.object()).await?;
         }
@@ -233,6 +235,22 @@ impl App {
                 format!("cluster {id} is {status}: manifests change only before an installation"),
             )),
         }
+    }
+
+    async fn check_manifest_count(&self, id: ClusterId, place: &Place) -> Result<(), Error> {
+        let known = self.store.list(id, USER_MANIFESTS).await?;
+        let limit = self.settings.max_manifests_per_cluster;
+        let is_new = !known.iter().any(|name| name.as_str() == place.object());
+        if is_new && known.len() >= limit {
+            return Err(Error::invalid(
+                "file_name",
+                format!(
+                    "cluster {id} has {limit} manifests, the most that are taken (MAX_MANIFESTS_PER_CLUSTER): put \
+                     several documents into one file"
+                ),
+            ));
+        }
+        Ok(())
     }
 
     async fn count_manifests(&self, id: ClusterId) -> Result<(), Error> {
@@ -279,6 +297,14 @@ mod tests {
         }
         assert!(wrong_name(&format!("{}.yaml", "x".repeat(196))).is_some());
         assert_eq!(wrong_name(&format!("{}.yaml", "x".repeat(195))), None);
+    }
+
+    // limit: manifest
+    #[test]
+    fn a_manifest_is_taken_up_to_its_bound() {
+        let comment = |length| BASE64.encode(format!("{}\na: 1\n", "#".repeat(length - 6)));
+        assert!(content("a.yaml", &comment(SIZE_LIMIT)).is_ok());
+        assert!(content("a.yaml", &comment(SIZE_LIMIT + 1)).is_err());
     }
 
     #[test]

@@ -34,8 +34,13 @@ impl App {
         let ended_after = now - delta(LOGS_AWAITED);
         let (due, silent) = tx("find what is due", async || {
             let mut connection = self.pool()?.acquire().await?;
-            let due = clusters::to_monitor(&mut connection, silent_since, ended_after, ROUND_LIMIT)
-                .await?;
+            let mut due =
+                clusters::to_monitor(&mut connection, silent_since, ended_after, ROUND_LIMIT)
+                    .await?;
+            // Left behind by a process that ended; those of this one are refreshed already.
+            due.extend(clusters::refresh_due(&mut connection, ROUND_LIMIT).await?);
+            due.sort_unstable();
+            due.dedup();
             let silent = hosts::silent_in_pool(&mut connection, silent_since, ROUND_LIMIT).await?;
             Ok((due, silent))
         })

@@ -6,18 +6,22 @@ use std::sync::Arc;
 
 use model::Error;
 use model::cluster::Cluster;
-use model::host::Host;
 use model::ids::{ClusterId, HostId, InfraEnvId};
 use model::time::Timestamp;
 use rules::{HostState, NewEvent, Policy, Snapshot};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{App, Stored, check_ins, events};
+use super::refresh::Awaited;
+use super::{App, Stored};
+use crate::blocking;
 use crate::db::{self, tx};
-use crate::db::{
-    check_ins as check_in_rows, clusters, events as event_rows, hosts, infra_envs, locks,
-};
+use crate::db::{clusters, hosts, locks};
+
+/// Changes that wait for one cluster at most: each keeps the body of its request in memory.
+pub(crate) const WAITING: usize = 1024;
+/// Hosts above which a refresh takes longer than others' polls should wait.
+const LARGE_CLUSTER: usize = 16;
 
 /// What a change is about.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +32,43 @@ pub(crate) enum Scope {
     Host(InfraEnvId, HostId),
     /// A host of the pool that may be new.
     Pool(InfraEnvId, HostId),
+}
+
+/// How much of its cluster a change looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The cluster and all its hosts. What the change makes necessary is computed with it.
+    Whole,
+    /// One host. What follows for the cluster is marked as due and computed by [`App::refresh`], once for many changes:
+    /// the cost of such a change does not grow with the cluster.
+    Host(HostId),
+}
+
+/// What became of the computation of validations and statuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refresh {
+    /// Not asked for.
+    None,
+    /// To be computed apart from this change.
+    Due,
+    /// Computed.
+    Done,
+}
+
+/// What a change begins with.
+pub(super) struct Before {
+    pub(super) stored: Arc<Stored>,
+    /// Validations and statuses are older than the records.
+    pub(super) refresh_due: bool,
+}
+
+/// A change that is stored.
+#[derive(Debug)]
+pub(crate) struct Changed<T> {
+    pub(crate) answer: T,
+    pub(crate) stored: Arc<Stored>,
+    /// The refresh of the cluster that the change made necessary.
+    pub(super) refresh: Option<Awaited>,
 }
 
 /// A change that is being decided.
@@ -41,6 +82,8 @@ pub(crate) struct Work {
     pub(crate) now: Timestamp,
     /// What to store beside the records.
     pub(crate) beside: Beside,
+    pub(super) refresh: Refresh,
+    extent: Extent,
     is_bound: bool,
 }
 
@@ -77,9 +120,14 @@ impl Work {
             .ok_or_else(|| Error::not_found("host", id))
     }
 
-    /// Recomputes what follows from the records.
+    /// Recomputes what follows from the records, or marks it as due when the change is about one host.
     pub(crate) fn refresh(&mut self, policy: &Policy) {
         if self.is_bound {
+            if self.extent != Extent::Whole {
+                self.refresh = Refresh::Due;
+                return;
+            }
+            self.refresh = Refresh::Done;
             self.events.extend(rules::refresh::cluster(
                 &mut self.snapshot,
                 policy,
@@ -96,7 +144,7 @@ impl Work {
 
 /// Whom a change locks: resolved before the lock is held, checked after.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+pub(super) enum Place {
     Cluster(ClusterId),
     Pool(InfraEnvId, HostId),
 }
@@ -120,15 +168,29 @@ impl App {
         scope: Scope,
         decide: impl Fn(&mut Work) -> Result<T, Error>,
     ) -> Result<(T, Arc<Stored>), Error> {
-        let outcome = tx(name, async || {
-            let place = self.place(scope).await?;
-            // The database's lock would do, but each waiting request would hold a connection meanwhile, and a
-            // hundred hosts that answer at once would leave none for anybody else.
-            let _guard = self.changing.lock(&place.lock_id()).await;
-            self.attempt(scope, place, true, &decide).await
-        })
-        .await?;
-        outcome.ok_or_else(|| Error::conflict("somebody else is changing the cluster"))
+        let changed = self
+            .transact(name, scope, Extent::Whole, true, decide)
+            .await?;
+        let changed =
+            changed.ok_or_else(|| Error::conflict("somebody else is changing the cluster"))?;
+        Ok((changed.answer, changed.stored))
+    }
+
+    /// Like [`App::change`], but of one host, at a cost that does not grow with its cluster: what follows for the
+    /// cluster is marked as due in the same transaction and computed soon, once for many such changes.
+    ///
+    /// Gives the answer of `decide`, the host's cluster before that computation, and what to wait for.
+    pub(crate) async fn change_one<T>(
+        &self,
+        name: &'static str,
+        scope: Scope,
+        host: HostId,
+        decide: impl Fn(&mut Work) -> Result<T, Error>,
+    ) -> Result<Changed<T>, Error> {
+        let changed = self
+            .transact(name, scope, Extent::Host(host), true, decide)
+            .await?;
+        changed.ok_or_else(|| Error::conflict("somebody else is changing the cluster"))
     }
 
     /// Like [`App::change`], but leaves a cluster alone that somebody else is changing.
@@ -138,12 +200,29 @@ impl App {
         scope: Scope,
         decide: impl Fn(&mut Work) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.transact(name, scope, Extent::Whole, false, decide)
+            .await
+            .map(drop)
+    }
+
+    async fn transact<T>(
+        &self,
+        name: &'static str,
+        scope: Scope,
+        extent: Extent,
+        wait: bool,
+        decide: impl Fn(&mut Work) -> Result<T, Error>,
+    ) -> Result<Option<Changed<T>>, Error> {
         tx(name, async || {
             let place = self.place(scope).await?;
-            // The database's lock would do, but each waiting request would hold a connection meanwhile, and a
-            // hundred hosts that answer at once would leave none for anybody else.
-            let _guard = self.changing.lock(&place.lock_id()).await;
-            self.attempt(scope, place, false, &decide).await.map(drop)
+            // Both before a connection is taken: whoever waits for a cluster must not keep others from the database.
+            let guard = self.changing.lock_within(&place.lock_id(), WAITING).await;
+            let _guard = guard.ok_or(Error::Unavailable {
+                what: "a cluster that very many hosts report to",
+                source: None,
+            })?;
+            let _permit = self.changes.acquire().await;
+            self.attempt(scope, place, extent, wait, &decide).await
         })
         .await
     }
@@ -168,9 +247,10 @@ impl App {
         &self,
         scope: Scope,
         place: Place,
+        extent: Extent,
         wait: bool,
         decide: &impl Fn(&mut Work) -> Result<T, Error>,
-    ) -> Result<Option<(T, Arc<Stored>)>, db::Error> {
+    ) -> Result<Option<Changed<T>>, db::Error> {
         let mut tx = self.pool()?.begin().await?;
         if wait {
             locks::lock(&mut tx, place.lock_id()).await?;
@@ -178,55 +258,84 @@ impl App {
             return Ok(None);
         }
         let before = self.load(&mut tx, place).await?;
-        if let Scope::Host(infra_env, id) = scope
-            && !before
-                .snapshot
-                .hosts
-                .iter()
-                .any(|host| is_host(&host.record, infra_env, id))
-        {
-            return Err(db::Error::Moved);
-        }
         let mut work = Work {
-            snapshot: before.snapshot.clone(),
+            snapshot: before.stored.snapshot.clone(),
             events: Vec::new(),
             now: service::clock::now(),
             beside: Beside::default(),
+            refresh: Refresh::None,
+            extent,
             is_bound: matches!(place, Place::Cluster(_)),
         };
-        if let Place::Cluster(id) = place {
-            self.overlay(&mut tx, id, &mut work.snapshot).await?;
-        } else {
-            for host in &mut work.snapshot.hosts {
-                self.check_ins.apply(&mut host.record);
+        if let Scope::Host(infra_env, id) = scope
+            && work.snapshot.hosts.position(infra_env, id).is_none()
+        {
+            return Err(db::Error::Moved);
+        }
+        match (place, extent) {
+            (Place::Cluster(id), Extent::Whole) => {
+                self.overlay(&mut tx, id, &mut work.snapshot).await?;
             }
+            (_, Extent::Host(id)) => self.apply_check_ins(&mut work.snapshot, Some(id)),
+            (Place::Pool(..), Extent::Whole) => self.apply_check_ins(&mut work.snapshot, None),
         }
-        let heard_since = self.hearing.since(work.now);
-        for host in &mut work.snapshot.hosts {
-            host.heard_since = Some(heard_since);
-        }
-        let answer = decide(&mut work)?;
+        let long = extent == Extent::Whole && work.snapshot.hosts.len() > LARGE_CLUSTER;
+        let answer = blocking::unless_short(long, || {
+            self.note_hearing(&mut work);
+            if before.refresh_due {
+                work.refresh(&self.policy);
+            }
+            decide(&mut work)
+        })?;
+        let due = work.refresh == Refresh::Due;
         let stored = self.save(&mut tx, place, &before, work).await?;
         tx.commit().await?;
+        let mut refresh = None;
         if let Place::Cluster(id) = place {
             self.cache.put(id, Arc::clone(&stored));
+            refresh = due.then(|| self.refresh_soon(id));
             if clusters::is_preparation_due(&stored.snapshot.cluster)
-                && !clusters::is_preparation_due(&before.snapshot.cluster)
+                && !clusters::is_preparation_due(&before.stored.snapshot.cluster)
             {
                 self.preparation.notify_one();
             }
         }
-        Ok(Some((answer, stored)))
+        Ok(Some(Changed {
+            answer,
+            stored,
+            refresh,
+        }))
     }
 
-    async fn load(
-        &self,
-        connection: &mut PgConnection,
-        place: Place,
-    ) -> Result<Arc<Stored>, db::Error> {
+    fn apply_check_ins(&self, snapshot: &mut Snapshot, only: Option<HostId>) {
+        for at in 0..snapshot.hosts.len() {
+            if only.is_none_or(|id| snapshot.hosts[at].record.id == id) {
+                self.check_ins.apply(&mut snapshot.hosts[at].record);
+            }
+        }
+    }
+
+    /// Only where it changed: a host that is written stops being shared with other copies of the snapshot.
+    fn note_hearing(&self, work: &mut Work) {
+        let heard_since = Some(self.hearing.since(work.now));
+        for at in 0..work.snapshot.hosts.len() {
+            let is_meant = match work.extent {
+                Extent::Whole => true,
+                Extent::Host(id) => work.snapshot.hosts[at].record.id == id,
+            };
+            if is_meant && work.snapshot.hosts[at].heard_since != heard_since {
+                work.snapshot.hosts[at].heard_since = heard_since;
+            }
+        }
+    }
+
+    async fn load(&self, connection: &mut PgConnection, place: Place) -> Result<Before, db::Error> {
         match place {
             Place::Cluster(id) => match self.load_cluster(connection, id).await? {
-                Some(stored) => Ok(stored),
+                Some(loaded) => Ok(Before {
+                    stored: loaded.stored,
+                    refresh_due: loaded.refresh_due,
+                }),
                 None => Err(Error::not_found("cluster", id).into()),
             },
             Place::Pool(infra_env, id) => {
@@ -237,194 +346,11 @@ impl App {
                     }
                     stored.snapshot.hosts.push(HostState::new(row.record));
                 }
-                Ok(Arc::new(stored))
+                Ok(Before {
+                    stored: Arc::new(stored),
+                    refresh_due: false,
+                })
             }
         }
     }
-
-    /// A cluster and its hosts, from memory when that is of the right revision.
-    pub(super) async fn load_cluster(
-        &self,
-        connection: &mut PgConnection,
-        id: ClusterId,
-    ) -> Result<Option<Arc<Stored>>, db::Error> {
-        let Some(revision) = clusters::revision(connection, id).await? else {
-            self.cache.remove(id);
-            return Ok(None);
-        };
-        self.load_revision(connection, id, revision).await
-    }
-
-    /// A cluster and its hosts, from memory when it holds that revision.
-    pub(super) async fn load_revision(
-        &self,
-        connection: &mut PgConnection,
-        id: ClusterId,
-        revision: i64,
-    ) -> Result<Option<Arc<Stored>>, db::Error> {
-        if let Some(stored) = self.cache.get(id, revision) {
-            return Ok(Some(stored));
-        }
-        // The cluster first: hosts that are newer than the revision they are kept under do no harm.
-        let Some(row) = clusters::find(connection, id).await? else {
-            return Ok(None);
-        };
-        let rows = hosts::of_cluster(connection, id).await?;
-        let stored = Arc::new(Stored {
-            revision: row.revision,
-            snapshot: Snapshot {
-                cluster: row.record,
-                hosts: rows
-                    .into_iter()
-                    .map(|row| HostState::new(row.record))
-                    .collect(),
-                files: row.files,
-            },
-            release_info: row.release_info,
-        });
-        self.cache.put(id, Arc::clone(&stored));
-        Ok(Some(stored))
-    }
-
-    /// Brings the hosts up to their last polls, of any replica.
-    pub(super) async fn overlay(
-        &self,
-        connection: &mut PgConnection,
-        id: ClusterId,
-        snapshot: &mut Snapshot,
-    ) -> Result<(), db::Error> {
-        for check_in in check_in_rows::of_cluster(connection, id).await? {
-            let host = snapshot
-                .hosts
-                .iter_mut()
-                .find(|host| is_host(&host.record, check_in.infra_env_id, check_in.host_id));
-            if let Some(host) = host {
-                check_ins::apply(&check_in, &mut host.record);
-            }
-        }
-        for host in &mut snapshot.hosts {
-            self.check_ins.apply(&mut host.record);
-        }
-        Ok(())
-    }
-
-    async fn save(
-        &self,
-        connection: &mut PgConnection,
-        place: Place,
-        before: &Stored,
-        mut work: Work,
-    ) -> Result<Arc<Stored>, db::Error> {
-        let now = work.now;
-        let differences = Differences::find(&before.snapshot, &mut work.snapshot, now);
-        for host in &differences.removed {
-            hosts::delete(connection, host.0, host.1).await?;
-        }
-        for index in &differences.added {
-            hosts::insert(connection, &work.snapshot.hosts[*index].record, now).await?;
-        }
-        let changed: Vec<&Host> = differences
-            .changed
-            .iter()
-            .map(|index| &work.snapshot.hosts[*index].record)
-            .collect();
-        hosts::save(connection, &changed, now).await?;
-        let mut release_info = before.release_info.clone();
-        let mut revision = before.revision;
-        if let Place::Cluster(id) = place {
-            if let Some(text) = &work.beside.pull_secret {
-                clusters::set_pull_secret(connection, id, text).await?;
-            }
-            if let Some(info) = work.beside.release_info {
-                clusters::set_release_info(connection, id, &info).await?;
-                release_info = Some(info);
-            }
-            if differences.cluster || work.snapshot.files != before.snapshot.files {
-                work.snapshot.cluster.updated_at = now.into();
-                let (cluster, files) = (&work.snapshot.cluster, work.snapshot.files);
-                revision = clusters::save(connection, cluster, files, now).await?;
-                if clusters::is_preparation_due(cluster) {
-                    clusters::notify_preparation(connection).await?;
-                }
-            } else if differences.any_host() || release_info != before.release_info {
-                revision = clusters::touch(connection, id).await?;
-            }
-            if work.beside.delete_cluster {
-                infra_envs::leave_cluster(connection, id).await?;
-                clusters::delete(connection, id, now).await?;
-            }
-        }
-        if let Some((infra_env, host, secrets)) = &work.beside.endpoint {
-            hosts::set_endpoint_secrets(connection, *infra_env, *host, secrets).await?;
-        }
-        event_rows::insert(connection, &events::to_record(&work.events, now), now).await?;
-        Ok(Arc::new(Stored {
-            revision,
-            snapshot: work.snapshot,
-            release_info,
-        }))
-    }
-}
-
-/// What differs between two snapshots.
-#[derive(Debug, Default)]
-struct Differences {
-    cluster: bool,
-    removed: Vec<(InfraEnvId, HostId)>,
-    /// Positions in the newer one.
-    added: Vec<usize>,
-    /// Positions in the newer one.
-    changed: Vec<usize>,
-}
-
-impl Differences {
-    /// Compares, and stamps the changed hosts. Times of polls do not count: they are stored elsewhere.
-    fn find(before: &Snapshot, after: &mut Snapshot, now: Timestamp) -> Self {
-        let mut found = Self {
-            cluster: before.cluster != after.cluster,
-            ..Self::default()
-        };
-        for host in &before.hosts {
-            let (infra_env, id) = (host.record.infra_env_id, host.record.id);
-            if !after
-                .hosts
-                .iter()
-                .any(|other| is_host(&other.record, infra_env, id))
-            {
-                found.removed.push((infra_env, id));
-            }
-        }
-        for (index, host) in after.hosts.iter_mut().enumerate() {
-            let record = &mut host.record;
-            let old = before
-                .hosts
-                .iter()
-                .find(|old| is_host(&old.record, record.infra_env_id, record.id));
-            match old {
-                None => found.added.push(index),
-                Some(old) if is_changed(&old.record, record) => {
-                    record.updated_at = now.into();
-                    found.changed.push(index);
-                }
-                Some(_) => {}
-            }
-        }
-        found
-    }
-
-    fn any_host(&self) -> bool {
-        !(self.removed.is_empty() && self.added.is_empty() && self.changed.is_empty())
-    }
-}
-
-fn is_host(record: &Host, infra_env: InfraEnvId, id: HostId) -> bool {
-    record.id == id && record.infra_env_id == infra_env
-}
-
-fn is_changed(before: &Host, after: &mut Host) -> bool {
-    let polled = (after.checked_in_at, after.timestamp);
-    (after.checked_in_at, after.timestamp) = (before.checked_in_at, before.timestamp);
-    let changed = before != after;
-    (after.checked_in_at, after.timestamp) = polled;
-    changed
 }

@@ -63,17 +63,47 @@ pub(crate) async fn find(
     .transpose()
 }
 
-/// The revision of a cluster that is not deleted.
-pub(crate) async fn revision(
+/// How far a cluster is: enough to bring a snapshot of it up to date.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    /// Grows with each change of the cluster or a host of it.
+    pub(crate) revision: i64,
+    /// Revision at which the row itself changed last.
+    pub(crate) record_revision: i64,
+    /// Revision at which a host left last.
+    pub(crate) left_revision: i64,
+    /// Validations and statuses have to be computed again.
+    pub(crate) refresh_due: bool,
+}
+
+/// How far a cluster is that is not deleted.
+pub(crate) async fn head(
     connection: &mut PgConnection,
     id: ClusterId,
-) -> Result<Option<i64>, Error> {
-    Ok(sqlx::query_scalar!(
-        "select revision from clusters where id = $1 and deleted_at is null",
+) -> Result<Option<Head>, Error> {
+    Ok(sqlx::query_as!(
+        Head,
+        "select revision, record_revision, left_revision, refresh_due
+        from clusters
+        where id = $1 and deleted_at is null",
         id.0
     )
     .fetch_optional(connection)
     .await?)
+}
+
+/// Clusters whose refresh is due: of this process, or left behind by another.
+pub(crate) async fn refresh_due(
+    connection: &mut PgConnection,
+    limit: i64,
+) -> Result<Vec<ClusterId>, Error> {
+    let ids = sqlx::query_scalar!(
+        "select id from clusters where refresh_due and deleted_at is null order by id limit $1",
+        limit
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(ids.into_iter().map(ClusterId).collect())
 }
 
 /// Which clusters a listing is about.
@@ -110,6 +140,14 @@ pub(crate) async fn list(
         .collect()
 }
 
+/// How many clusters there are that are not deleted.
+pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
+    let count = sqlx::query_scalar!(
+        r#"select count(*) as "count!" from clusters where deleted_at is null"#
+    );
+    Ok(count.fetch_one(connection).await?)
+}
+
 /// Adds a cluster.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
@@ -133,11 +171,23 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Stores a changed cluster, or only that one of its hosts changed; gives its new revision.
+/// What a change means for snapshots of the cluster.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bump {
+    /// The row changed, not only a host.
+    pub(crate) record: bool,
+    /// A host left.
+    pub(crate) left: bool,
+    /// Validations and statuses have to be computed again.
+    pub(crate) refresh_due: bool,
+}
+
+/// Stores a changed cluster; gives its new revision.
 pub(crate) async fn save(
     connection: &mut PgConnection,
     cluster: &Cluster,
     files: StoredFiles,
+    bump: Bump,
     now: Timestamp,
 ) -> Result<i64, Error> {
     Ok(sqlx::query_scalar!(
@@ -150,7 +200,10 @@ pub(crate) async fn save(
             preparation_due = $6,
             kubeconfig_stored = $7,
             user_manifests_stored = $8,
-            updated_at = $9
+            updated_at = $9,
+            record_revision = revision + 1,
+            left_revision = case when $10 then revision + 1 else left_revision end,
+            refresh_due = $11
         where id = $1
         returning revision",
         cluster.id.0,
@@ -161,20 +214,46 @@ pub(crate) async fn save(
         is_preparation_due(cluster),
         files.kubeconfig,
         files.user_manifests,
-        now
+        now,
+        bump.left,
+        bump.refresh_due
     )
     .fetch_one(connection)
     .await?)
 }
 
 /// Says that something of the cluster changed that is not in its record; gives its new revision.
-pub(crate) async fn touch(connection: &mut PgConnection, id: ClusterId) -> Result<i64, Error> {
+pub(crate) async fn touch(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    bump: Bump,
+) -> Result<i64, Error> {
     Ok(sqlx::query_scalar!(
-        "update clusters set revision = revision + 1 where id = $1 returning revision",
-        id.0
+        "update clusters
+        set revision = revision + 1,
+            record_revision = case when $2 then revision + 1 else record_revision end,
+            left_revision = case when $3 then revision + 1 else left_revision end,
+            refresh_due = $4
+        where id = $1
+        returning revision",
+        id.0,
+        bump.record,
+        bump.left,
+        bump.refresh_due
     )
     .fetch_one(connection)
     .await?)
+}
+
+/// A refresh changed nothing: none is due any more.
+pub(crate) async fn refreshed(connection: &mut PgConnection, id: ClusterId) -> Result<(), Error> {
+    sqlx::query!(
+        "update clusters set refresh_due = false where id = $1",
+        id.0
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
 }
 
 /// Marks a cluster as deleted.
@@ -185,7 +264,7 @@ pub(crate) async fn delete(
 ) -> Result<(), Error> {
     sqlx::query!(
         "update clusters
-        set deleted_at = $2, revision = revision + 1, preparation_due = false
+        set deleted_at = $2, revision = revision + 1, preparation_due = false, refresh_due = false
         where id = $1",
         id.0,
         now

@@ -8,15 +8,97 @@ use uuid::Uuid;
 
 use super::Error;
 
-/// Adds events, in their order.
+/// Events are trimmed with about each so many that are added: exceeding a limit by a few costs less than counting
+/// with each.
+const TRIM_EVERY: i64 = 64;
+
+/// How many events are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventLimits {
+    /// Of one cluster, or of one infra-env without cluster.
+    pub(crate) per_cluster: i64,
+    /// In all.
+    pub(crate) total: i64,
+}
+
+/// Adds events, in their order; the oldest beyond the limits go.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     events: &[Event],
+    limits: EventLimits,
     now: Timestamp,
 ) -> Result<(), Error> {
     if events.is_empty() {
         return Ok(());
     }
+    let ids = add(connection, events, now).await?;
+    let due = events
+        .iter()
+        .zip(&ids)
+        .filter(|(_, id)| *id % TRIM_EVERY == 0);
+    for (event, _) in due {
+        trim(connection, event, limits).await?;
+    }
+    Ok(())
+}
+
+/// Deletes the oldest events beyond the limits, among those that belong with `event`.
+async fn trim(
+    connection: &mut PgConnection,
+    event: &Event,
+    limits: EventLimits,
+) -> Result<(), Error> {
+    if let Some(id) = event.cluster_id {
+        sqlx::query!(
+            "delete from events
+            where cluster_id = $1
+                and (event_time, id) <= (
+                    select event_time, id
+                    from events
+                    where cluster_id = $1
+                    order by event_time desc, id desc
+                    offset $2
+                    limit 1
+                )",
+            id.0,
+            limits.per_cluster
+        )
+        .execute(&mut *connection)
+        .await?;
+    } else if let Some(id) = event.infra_env_id {
+        sqlx::query!(
+            "delete from events
+            where infra_env_id = $1
+                and cluster_id is null
+                and (event_time, id) <= (
+                    select event_time, id
+                    from events
+                    where infra_env_id = $1 and cluster_id is null
+                    order by event_time desc, id desc
+                    offset $2
+                    limit 1
+                )",
+            id.0,
+            limits.per_cluster
+        )
+        .execute(&mut *connection)
+        .await?;
+    }
+    // Ids are given in order, so the oldest are found without counting.
+    sqlx::query!(
+        "delete from events where id <= (select max(id) from events) - $1::bigint",
+        limits.total
+    )
+    .execute(connection)
+    .await?;
+    Ok(())
+}
+
+async fn add(
+    connection: &mut PgConnection,
+    events: &[Event],
+    now: Timestamp,
+) -> Result<Vec<i64>, Error> {
     let clusters: Vec<Option<Uuid>> = events
         .iter()
         .map(|event| event.cluster_id.map(|id| id.0))
@@ -41,7 +123,7 @@ pub(crate) async fn insert(
     let messages: Vec<String> = events.iter().map(|event| event.message.clone()).collect();
     let requests: Vec<Option<Uuid>> = events.iter().map(|event| event.request_id).collect();
     let props: Vec<String> = events.iter().map(|event| event.props.clone()).collect();
-    sqlx::query!(
+    Ok(sqlx::query_scalar!(
         "insert into events (
             cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, event_time
         )
@@ -52,7 +134,8 @@ pub(crate) async fn insert(
         ) with ordinality as fresh (
             cluster_id, infra_env_id, host_id, name, severity, category, message, request_id, props, position
         )
-        order by fresh.position",
+        order by fresh.position
+        returning id",
         &clusters as &[Option<Uuid>],
         &infra_envs as &[Option<Uuid>],
         &hosts as &[Option<Uuid>],
@@ -64,9 +147,8 @@ pub(crate) async fn insert(
         &props,
         now
     )
-    .execute(connection)
-    .await?;
-    Ok(())
+    .fetch_all(connection)
+    .await?)
 }
 
 /// Which events a listing is about.

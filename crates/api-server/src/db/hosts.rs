@@ -161,6 +161,33 @@ pub(crate) async fn of_cluster(
         .collect()
 }
 
+/// The hosts of a cluster that changed after that revision of it, in the order of their registration.
+pub(crate) async fn changed_since(
+    connection: &mut PgConnection,
+    cluster: ClusterId,
+    revision: i64,
+) -> Result<Vec<HostRow>, Error> {
+    let rows = sqlx::query!(
+        r#"select hosts.id, hosts.record, checks.checked_in_at as "checked_in_at?",
+            checks.clock_offset_s as "clock_offset_s?"
+        from hosts
+        left join host_check_ins checks on checks.infra_env_id = hosts.infra_env_id and checks.host_id = hosts.id
+        where hosts.cluster_id = $1 and hosts.revision > $2
+        order by hosts.seq"#,
+        cluster.0,
+        revision
+    )
+    .fetch_all(connection)
+    .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(HostRow {
+                record: record(row.id, row.record, row.checked_in_at, row.clock_offset_s)?,
+            })
+        })
+        .collect()
+}
+
 /// The hosts of an infra-env, in the order of their registration.
 pub(crate) async fn of_infra_env(
     connection: &mut PgConnection,
@@ -212,31 +239,39 @@ pub(crate) async fn count_by_status(
     .await?)
 }
 
-/// Adds a host.
+/// Adds a host, as of a revision of its cluster; whether its infra-env had fewer than `limit` hosts.
 pub(crate) async fn insert(
     connection: &mut PgConnection,
     host: &Host,
+    revision: i64,
+    limit: i32,
     now: Timestamp,
-) -> Result<(), Error> {
-    sqlx::query!(
-        "insert into hosts (infra_env_id, id, cluster_id, status, record, created_at, updated_at)
-        values ($1, $2, $3, $4, $5, $6, $6)",
+) -> Result<bool, Error> {
+    let done = sqlx::query!(
+        "with counted as (
+            update infra_envs set host_count = host_count + 1 where id = $1 and host_count < $8 returning id
+        )
+        insert into hosts (infra_env_id, id, cluster_id, status, record, created_at, updated_at, revision)
+        select id, $2, $3, $4, $5, $6, $6, $7 from counted",
         host.infra_env_id.0,
         host.id.0,
         host.cluster_id.map(|id| id.0),
         host.status.as_str(),
         json(host)?,
-        now
+        now,
+        revision,
+        limit
     )
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }
 
-/// Stores changed hosts, in one statement.
+/// Stores changed hosts, as of a revision of their cluster, in one statement.
 pub(crate) async fn save(
     connection: &mut PgConnection,
     hosts: &[&Host],
+    revision: i64,
     now: Timestamp,
 ) -> Result<(), Error> {
     if hosts.is_empty() {
@@ -261,7 +296,8 @@ pub(crate) async fn save(
         set cluster_id = changed.cluster_id,
             status = changed.status,
             record = changed.record,
-            updated_at = $6
+            updated_at = $6,
+            revision = $7
         from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[])
             as changed (infra_env_id, id, cluster_id, status, record)
         where hosts.infra_env_id = changed.infra_env_id and hosts.id = changed.id",
@@ -270,7 +306,8 @@ pub(crate) async fn save(
         &clusters as &[Option<Uuid>],
         &statuses,
         &records,
-        now
+        now,
+        revision
     )
     .execute(connection)
     .await?;
@@ -284,7 +321,8 @@ pub(crate) async fn delete(
     id: HostId,
 ) -> Result<(), Error> {
     sqlx::query!(
-        "delete from hosts where infra_env_id = $1 and id = $2",
+        "with gone as (delete from hosts where infra_env_id = $1 and id = $2 returning infra_env_id)
+        update infra_envs set host_count = host_count - 1 from gone where infra_envs.id = gone.infra_env_id",
         infra_env.0,
         id.0
     )

@@ -90,6 +90,12 @@ pub(crate) async fn list(
         .collect()
 }
 
+/// How many infra-envs there are.
+pub(crate) async fn count(connection: &mut PgConnection) -> Result<i64, Error> {
+    let count = sqlx::query_scalar!(r#"select count(*) as "count!" from infra_envs"#);
+    Ok(count.fetch_one(connection).await?)
+}
+
 /// Adds an infra-env.
 pub(crate) async fn insert(
     connection: &mut PgConnection,

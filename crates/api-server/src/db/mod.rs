@@ -16,5 +16,5 @@ pub(crate) use away::Away;
 pub(crate) use check_ins::CheckIn;
 pub(crate) use connection::{Database, tx};
 pub(crate) use error::Error;
-pub(crate) use events::{EventCounts, EventFilter};
+pub(crate) use events::{EventCounts, EventFilter, EventLimits};
 pub(crate) use infra_envs::InfraEnvRow;

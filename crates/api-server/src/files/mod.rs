@@ -6,12 +6,14 @@
 
 mod left_behind;
 mod name;
+mod quota;
 mod store;
 
 #[cfg(test)]
 pub(crate) use left_behind::LEFT_BEHIND_AFTER;
 pub(crate) use left_behind::{is_left_behind, is_same};
 pub use name::Name;
+pub use quota::Limits;
 pub use store::{Object, Store};
 pub(crate) use store::{make_folder, put_file, sync_folder};
 

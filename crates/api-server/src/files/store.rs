@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use model::Error;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 use super::left_behind::is_left_behind;
 use super::name::Name;
+use super::quota::{Limits, Quota, Reservation};
 
 /// What every temporary file starts with; no object's name may start with a dot.
 const TEMPORARY: &str = ".new-";
@@ -29,6 +31,7 @@ const CHUNK_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub struct Store {
     root: PathBuf,
+    quota: Arc<Quota>,
 }
 
 /// An object opened for reading.
@@ -59,7 +62,14 @@ impl Store {
     ///
     /// Errors: `Internal` – the folder cannot be made or written; the text names it.
     pub async fn open(root: impl Into<PathBuf>) -> Result<Self, Error> {
-        let store = Self { root: root.into() };
+        Self::open_within(root, Limits::default()).await
+    }
+
+    /// Like [`Store::open`], with quotas for what callers provide.
+    pub async fn open_within(root: impl Into<PathBuf>, limits: Limits) -> Result<Self, Error> {
+        let root = root.into();
+        let quota = Arc::new(Quota::new(&root, limits));
+        let store = Self { root, quota };
         let root = store.root.clone();
         let now = service::clock::now().into();
         blocking(
@@ -98,10 +108,29 @@ impl Store {
         .await
     }
 
-    /// Stores what `source` yields as `name`, refusing more than `limit` bytes; answers the number of bytes.
+    /// Like [`Store::put`], for content of a caller: within the quotas.
+    ///
+    /// Errors: `TooLarge` – a quota does not allow for it; those of [`Store::put`].
+    pub async fn put_within(
+        &self,
+        cluster: ClusterId,
+        name: &str,
+        content: Vec<u8>,
+    ) -> Result<(), Error> {
+        let target = self.path(cluster, name)?;
+        let folder = self.folder(cluster);
+        let mut reservation = self.quota.begin(cluster, folder, target).await?;
+        reservation.grow(content.len() as u64)?;
+        self.put(cluster, name, content).await?;
+        reservation.commit();
+        Ok(())
+    }
+
+    /// Stores what `source` yields as `name`, refusing more than `limit` bytes and more than the quotas allow for;
+    /// answers the number of bytes.
     ///
     /// Errors: `Invalid` – the name; `TooLarge` – nothing is stored; `NotFound` – the cluster's files were deleted
-    /// meanwhile; `Internal` – the disk or the source.
+    /// meanwhile; `Unavailable` – the disk is full; `Internal` – the disk or the source.
     pub async fn put_stream(
         &self,
         cluster: ClusterId,
@@ -111,6 +140,10 @@ impl Store {
     ) -> Result<u64, Error> {
         let target = self.path(cluster, name)?;
         let folder = parent(&target).to_owned();
+        let begin = self
+            .quota
+            .begin(cluster, self.folder(cluster), target.clone());
+        let mut reservation = begin.await?;
         let temporary = Temporary(temporary_in(&folder));
         let doing = || format!("storing {name} of cluster {cluster}");
         let path = temporary.0.clone();
@@ -121,7 +154,7 @@ impl Store {
             })
         })
         .await?;
-        let length = copy_limited(source, file, limit, &doing).await?;
+        let length = copy_limited(source, file, limit, &mut reservation, &doing).await?;
         let is_put = blocking(doing(), move || {
             match fs::rename(&temporary.0, &target) {
                 // Another replica deleted the cluster meanwhile.
@@ -134,6 +167,7 @@ impl Store {
         if !is_put {
             return Err(Error::not_found("cluster", cluster));
         }
+        reservation.commit();
         Ok(length)
     }
 
@@ -232,6 +266,11 @@ impl Store {
         .await
     }
 
+    #[cfg(test)]
+    fn quota_in_progress(&self) -> u64 {
+        self.quota.reserved_bytes()
+    }
+
     fn folder(&self, cluster: ClusterId) -> PathBuf {
         self.root.join(cluster.to_string())
     }
@@ -286,9 +325,18 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, Error> {
     match tokio::task::spawn_blocking(work).await {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Error::internal(doing, error)),
+        Ok(Err(error)) => Err(failure(doing, error)),
         Err(error) => Err(Error::internal(doing, error)),
     }
+}
+
+/// A full disk passes: clients come again, and the operator reads why.
+fn failure(doing: String, error: io::Error) -> Error {
+    use io::ErrorKind::{QuotaExceeded, StorageFull};
+    if matches!(error.kind(), StorageFull | QuotaExceeded) {
+        return Error::unavailable("space on the disk of WORK_DIR", error);
+    }
+    Error::internal(doing, error)
 }
 
 /// A file that is removed unless it was renamed away.
@@ -299,6 +347,11 @@ impl Drop for Temporary {
         // After the rename there is nothing to remove, and a leftover is swept at the next start.
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// Whether a file of that name is a partial one.
+pub(super) fn is_temporary(name: &std::ffi::OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())
 }
 
 fn temporary_in(folder: &Path) -> PathBuf {
@@ -323,6 +376,7 @@ async fn copy_limited(
     source: impl AsyncRead,
     file: File,
     limit: u64,
+    reservation: &mut Reservation,
     doing: &impl Fn() -> String,
 ) -> Result<u64, Error> {
     use tokio::io::AsyncWriteExt;
@@ -331,7 +385,7 @@ async fn copy_limited(
     let mut file = tokio::fs::File::from_std(file);
     let mut chunk = vec![0; CHUNK_BYTES];
     let mut length = 0;
-    let failed = |error| Error::internal(doing(), error);
+    let failed = |error| failure(doing(), error);
     loop {
         let count = source.read(&mut chunk).await.map_err(failed)?;
         if count == 0 {
@@ -344,6 +398,7 @@ async fn copy_limited(
                 limit,
             });
         }
+        reservation.grow(count as u64)?;
         file.write_all(&chunk[..count]).await.map_err(failed)?;
     }
     file.flush().await.map_err(failed)?;
@@ -363,7 +418,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Success too when what was to be changed is gone: other replicas work on the same folder.
-fn unless_absent(outcome: io::Result<()>) -> io::Result<()> {
+pub(super) fn unless_absent(outcome: io::Result<()>) -> io::Result<()> {
     outcome.or_else(|error| {
         if is_absent(&error) {
             Ok(())
@@ -434,11 +489,7 @@ fn sweep_folder(folder: &Path, now: SystemTime, depth: usize) -> io::Result<()> 
         let entry = entry?;
         let swept = if entry.file_type()?.is_dir() && depth < MAX_DEPTH {
             sweep_folder(&entry.path(), now, depth + 1)
-        } else if entry
-            .file_name()
-            .as_encoded_bytes()
-            .starts_with(TEMPORARY.as_bytes())
-        {
+        } else if is_temporary(&entry.file_name()) {
             sweep_temporary(&entry, now)
         } else {
             Ok(())

@@ -180,3 +180,101 @@ async fn what_killed_replicas_left_goes_when_others_start() {
         store.delete_cluster(cluster()).await.unwrap();
     }
 }
+
+async fn store_within(cluster_bytes: u64, total_bytes: u64) -> (tempfile::TempDir, Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        cluster_bytes,
+        total_bytes,
+    };
+    let store = Store::open_within(folder.path().join("data"), limits);
+    let store = store.await.unwrap();
+    (folder, store)
+}
+
+fn refused(outcome: Result<u64, Error>, limit: u64) {
+    match outcome.unwrap_err() {
+        Error::TooLarge { limit: found, .. } => assert_eq!(found, limit),
+        other => panic!("{other}"),
+    }
+}
+
+// limit: files of a cluster
+#[tokio::test]
+async fn uploads_are_taken_up_to_the_quota_of_their_cluster() {
+    let (_folder, store) = store_within(10, u64::MAX).await;
+    let put = |name, content: &'static [u8]| {
+        let store = store.clone();
+        async move { store.put_stream(cluster(), name, content, 100).await }
+    };
+    put("logs/1/logs.tar.gz", b"1234567").await.unwrap();
+    put("logs/2/logs.tar.gz", b"123").await.unwrap();
+    refused(put("logs/3/logs.tar.gz", b"1").await, 10);
+    // What is replaced does not count, and what is refused leaves nothing behind.
+    put("logs/1/logs.tar.gz", b"7654321").await.unwrap();
+    let names = store.list(cluster(), "").await.unwrap();
+    assert_eq!(names.len(), 2);
+    let third = store.folder(cluster()).join("logs/3");
+    assert_eq!(fs::read_dir(third).unwrap().count(), 0);
+    let manifest = store.put_within(cluster(), "manifests/a.yaml", b"1".to_vec());
+    assert!(matches!(manifest.await, Err(Error::TooLarge { .. })));
+    store.delete(cluster(), "logs/2/logs.tar.gz").await.unwrap();
+    let manifest = store.put_within(cluster(), "manifests/a.yaml", b"123".to_vec());
+    manifest.await.unwrap();
+}
+
+// limit: files of all clusters
+#[tokio::test]
+async fn uploads_are_taken_up_to_the_quota_of_all_clusters() {
+    let (_folder, store) = store_within(u64::MAX, 10).await;
+    let other = ClusterId(Uuid::from_u128(8));
+    let name = "logs/1/logs.tar.gz";
+    let content: &[u8] = b"12345";
+    store
+        .put_stream(cluster(), name, content, 100)
+        .await
+        .unwrap();
+    store.put_stream(other, name, content, 100).await.unwrap();
+    let one: &[u8] = b"1";
+    refused(
+        store
+            .put_stream(other, "logs/2/logs.tar.gz", one, 100)
+            .await,
+        10,
+    );
+}
+
+#[tokio::test]
+async fn concurrent_uploads_share_a_quota() {
+    let (_folder, store) = store_within(10, u64::MAX).await;
+    let (mut writer, reader) = tokio::io::duplex(64);
+    let slow = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .put_stream(cluster(), "logs/1/logs.tar.gz", reader, 100)
+                .await
+        }
+    });
+    tokio::io::AsyncWriteExt::write_all(&mut writer, b"123456")
+        .await
+        .unwrap();
+    while store.quota_in_progress() < 6 {
+        tokio::task::yield_now().await;
+    }
+    let more: &[u8] = b"12345";
+    refused(
+        store
+            .put_stream(cluster(), "logs/2/logs.tar.gz", more, 100)
+            .await,
+        10,
+    );
+    // A client that goes away gives the room back.
+    slow.abort();
+    assert!(slow.await.unwrap_err().is_cancelled());
+    assert_eq!(store.quota_in_progress(), 0);
+    store
+        .put_stream(cluster(), "logs/2/logs.tar.gz", more, 100)
+        .await
+        .unwrap();
+}

@@ -9,7 +9,7 @@ use rules::steps::{RunnerCommand, runner_command};
 use serde::Serialize;
 
 use super::error::Refusal;
-use super::extract::{Body, InInfraEnv, OfHost};
+use super::extract::{Body, InInfraEnv, OfHost, REPLY_LIMIT};
 use super::query::Query;
 use crate::app::App;
 use crate::app::agent::Poll;
@@ -69,7 +69,7 @@ pub(crate) async fn next_steps(
 pub(crate) async fn step_reply(
     State(app): State<App>,
     OfHost(infra_env, id): OfHost,
-    body: Body,
+    body: Body<REPLY_LIMIT>,
 ) -> Result<StatusCode, Refusal> {
     app.accept_reply(infra_env, id, &body.parse("reply")?)
         .await?;

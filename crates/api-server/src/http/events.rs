@@ -13,6 +13,8 @@ use crate::db::EventFilter;
 
 /// Events in an answer when no limit is asked for.
 const DEFAULT_LIMIT: i64 = 5000;
+/// Events in an answer at most, also where no limit is asked for by -1: the others come with an offset.
+pub(crate) const MOST: i64 = 50_000;
 /// In the order of the severities.
 const SEVERITY_COUNTS: [HeaderName; 4] = [
     HeaderName::from_static("severity-count-info"),
@@ -64,7 +66,7 @@ fn filter(query: &Query) -> Result<EventFilter, Refusal> {
         deleted_hosts: query.flag("deleted_hosts"),
         cluster_level: query.flag("cluster_level"),
         descending,
-        limit: (limit >= 0).then_some(limit),
+        limit: Some(if limit < 0 { MOST } else { limit.min(MOST) }),
         offset,
     })
 }

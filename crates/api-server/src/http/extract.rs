@@ -10,11 +10,14 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::Refusal;
+use crate::blocking::{self, LARGE_TEXT};
 
 const JSON: &str = "application/json";
 const BYTES: &str = "application/octet-stream";
-/// Units: bytes. A step reply with an inventory or free addresses of a large network stays below.
-pub(crate) const BODY_LIMIT: usize = 16 << 20;
+/// Units: bytes of a body. A manifest of 1 MiB in base64 stays below.
+pub(crate) const BODY_LIMIT: usize = 2 << 20;
+/// Units: bytes of a step's reply: the longest output that is taken, with escapes.
+pub(crate) const REPLY_LIMIT: usize = 12 << 20;
 
 /// `{cluster_id}` of the path.
 #[derive(Debug, Clone, Copy)]
@@ -84,11 +87,11 @@ impl<S: Send + Sync> FromRequestParts<S> for OfHost {
     }
 }
 
-/// A JSON body that is parsed when the handler names it.
+/// A JSON body that is parsed when the handler names it. A route with another `LIMIT` has the layer that admits it.
 #[derive(Debug, Clone)]
-pub(crate) struct Body(Bytes);
+pub(crate) struct Body<const LIMIT: usize = BODY_LIMIT>(Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Body {
+impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Body<LIMIT> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
@@ -104,22 +107,30 @@ impl<S: Send + Sync> FromRequest<S> for Body {
                 )));
             }
         }
-        let bytes = Bytes::from_request(request, state).await.map_err(|error| {
-            if error.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
-                return Refusal::Domain(model::Error::TooLarge {
-                    what: "the body",
-                    limit: BODY_LIMIT as u64,
-                });
-            }
-            Refusal::Request(format!("the body could not be read: {}", error.body_text()))
-        })?;
-        Ok(Self(bytes))
+        read(request, state, LIMIT).await.map(Self)
     }
 }
 
-impl Body {
-    /// Parses the body, which the description calls `name`.
+async fn read<S: Send + Sync>(request: Request, state: &S, limit: usize) -> Result<Bytes, Refusal> {
+    let bytes = Bytes::from_request(request, state).await;
+    bytes.map_err(|error| {
+        if error.status() == axum::http::StatusCode::PAYLOAD_TOO_LARGE {
+            return Refusal::Domain(model::Error::TooLarge {
+                what: "the body",
+                limit: limit as u64,
+            });
+        }
+        Refusal::Request(format!("the body could not be read: {}", error.body_text()))
+    })
+}
+
+impl<const LIMIT: usize> Body<LIMIT> {
+    /// Parses the body, which the description calls `name`; a large one where it delays no other request.
     pub(crate) fn parse<T: DeserializeOwned>(&self, name: &str) -> Result<T, Refusal> {
+        blocking::unless_short(self.0.len() > LARGE_TEXT, || self.parse_here(name))
+    }
+
+    fn parse_here<T: DeserializeOwned>(&self, name: &str) -> Result<T, Refusal> {
         let required = || Refusal::parameter(name, "body", "is required");
         if self.0.iter().all(u8::is_ascii_whitespace) {
             return Err(required());
@@ -216,7 +227,7 @@ mod tests {
     use model::cluster::ClusterCreateParams;
 
     fn message(body: &str) -> String {
-        let body = Body(Bytes::copy_from_slice(body.as_bytes()));
+        let body: Body = Body(Bytes::copy_from_slice(body.as_bytes()));
         body.parse::<ClusterCreateParams>("new-cluster-params")
             .unwrap_err()
             .to_string()
@@ -257,7 +268,7 @@ mod tests {
     fn null_is_the_same_as_nothing() {
         let body = r#"{"name":"x","openshift_version":"4.18","pull_secret":"{}","base_dns_domain":null,
             "machine_networks":[{"cidr":null}],"platform":{"type":"none","external":null}}"#;
-        let params: ClusterCreateParams = Body(Bytes::from_static(body.as_bytes()))
+        let params: ClusterCreateParams = Body::<BODY_LIMIT>(Bytes::from_static(body.as_bytes()))
             .parse("x")
             .unwrap();
         assert_eq!(params.base_dns_domain, "");

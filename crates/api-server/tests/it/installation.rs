@@ -351,7 +351,7 @@ async fn an_ordered_installation_survives_a_restart() {
 }
 
 /// Uploads logs as the part of that name.
-async fn upload(server: &Server, path: &str, part: &str, content: &str) -> Answer {
+pub(crate) async fn upload(server: &Server, path: &str, part: &str, content: &str) -> Answer {
     let body = format!(
         "--b\r\nContent-Disposition: form-data; name=\"{part}\"; filename=\"l.tgz\"\r\n\r\n{content}\r\n--b--\r\n"
     );

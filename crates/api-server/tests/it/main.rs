@@ -10,5 +10,7 @@ mod harness;
 mod hosts;
 mod infra_envs;
 mod installation;
+mod limits;
 mod manifests;
+mod scale;
 mod versions;

@@ -1,0 +1,169 @@
+//! Snapshots from the database: kept in memory, and brought up to date by the rows that changed since.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use model::ids::{ClusterId, HostId, InfraEnvId};
+use rules::{HostState, Snapshot};
+use sqlx::PgConnection;
+
+use super::{App, Stored};
+use crate::db::check_ins as check_in_rows;
+use crate::db::{self, CheckIn, clusters, hosts};
+
+/// A cluster as it is now, and whether its refresh is due.
+pub(super) struct Loaded {
+    pub(super) stored: Arc<Stored>,
+    pub(super) refresh_due: bool,
+}
+
+impl App {
+    /// A cluster and its hosts, at that revision or a later one.
+    ///
+    /// Concurrent callers share one read (single-flight), and wait for it without a connection.
+    pub(super) async fn at_least(
+        &self,
+        id: ClusterId,
+        revision: i64,
+    ) -> Result<Option<Arc<Stored>>, db::Error> {
+        if let Some(stored) = self.cache.at_least(id, revision) {
+            return Ok(Some(stored));
+        }
+        let _guard = self.loads.lock(&id.0).await;
+        if let Some(stored) = self.cache.at_least(id, revision) {
+            return Ok(Some(stored));
+        }
+        let mut connection = self.pool()?.acquire().await?;
+        let loaded = self.load_cluster(&mut connection, id).await?;
+        Ok(loaded.map(|loaded| loaded.stored))
+    }
+
+    /// A cluster and its hosts as the database has them.
+    pub(super) async fn load_cluster(
+        &self,
+        connection: &mut PgConnection,
+        id: ClusterId,
+    ) -> Result<Option<Loaded>, db::Error> {
+        let Some(head) = clusters::head(connection, id).await? else {
+            self.cache.remove(id);
+            return Ok(None);
+        };
+        let known = self.cache.newest(id);
+        if known
+            .as_ref()
+            .is_some_and(|known| known.revision > head.revision)
+        {
+            // Memory is ahead of the database: somebody restored an older state of it.
+            self.cache.remove(id);
+        }
+        let stored = match known.filter(|known| known.revision <= head.revision) {
+            Some(known) if known.revision == head.revision => Some(known),
+            // Rows of hosts that left are not seen: only without them the difference is complete.
+            Some(known) if head.left_revision <= known.revision => {
+                update(connection, id, head, &known).await?
+            }
+            _ => read(connection, id).await?,
+        };
+        Ok(stored.map(|stored| {
+            self.cache.put(id, Arc::clone(&stored));
+            Loaded {
+                stored,
+                refresh_due: head.refresh_due,
+            }
+        }))
+    }
+
+    /// Brings the hosts up to their last polls, of any replica.
+    pub(super) async fn overlay(
+        &self,
+        connection: &mut PgConnection,
+        id: ClusterId,
+        snapshot: &mut Snapshot,
+    ) -> Result<(), db::Error> {
+        let flushed: HashMap<(InfraEnvId, HostId), CheckIn> =
+            check_in_rows::of_cluster(connection, id)
+                .await?
+                .into_iter()
+                .map(|check_in| ((check_in.infra_env_id, check_in.host_id), check_in))
+                .collect();
+        for at in 0..snapshot.hosts.len() {
+            let record = &snapshot.hosts[at].record;
+            let key = (record.infra_env_id, record.id);
+            let flushed = flushed.get(&key).copied();
+            for check_in in flushed
+                .into_iter()
+                .chain(self.check_ins.known(key.0, key.1))
+            {
+                // A host without news stays shared with other copies of the snapshot.
+                if snapshot.hosts[at].record.checked_in_at.0 < Some(check_in.checked_in_at) {
+                    super::check_ins::apply(&check_in, &mut snapshot.hosts[at].record);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All rows of a cluster.
+async fn read(
+    connection: &mut PgConnection,
+    id: ClusterId,
+) -> Result<Option<Arc<Stored>>, db::Error> {
+    // The cluster first: hosts that are newer than the revision they are kept under do no harm, they are read again
+    // with the next difference. One that left in between raises the revision of departures, so all is read again.
+    let Some(row) = clusters::find(connection, id).await? else {
+        return Ok(None);
+    };
+    let rows = hosts::of_cluster(connection, id).await?;
+    Ok(Some(Arc::new(Stored {
+        revision: row.revision,
+        snapshot: Snapshot {
+            cluster: row.record,
+            hosts: rows
+                .into_iter()
+                .map(|row| HostState::new(row.record))
+                .collect(),
+            files: row.files,
+        },
+        release_info: row.release_info,
+    })))
+}
+
+/// The rows that changed since `known`, laid over it.
+async fn update(
+    connection: &mut PgConnection,
+    id: ClusterId,
+    head: clusters::Head,
+    known: &Stored,
+) -> Result<Option<Arc<Stored>>, db::Error> {
+    let mut stored = known.clone();
+    stored.revision = head.revision;
+    if head.record_revision > known.revision {
+        let Some(row) = clusters::find(connection, id).await? else {
+            return Ok(None);
+        };
+        stored.snapshot.cluster = row.record;
+        stored.snapshot.files = row.files;
+        stored.release_info = row.release_info;
+    }
+    let rows = hosts::changed_since(connection, id, known.revision).await?;
+    if rows.is_empty() {
+        return Ok(Some(Arc::new(stored)));
+    }
+    let index: HashMap<(InfraEnvId, HostId), usize> = known
+        .snapshot
+        .hosts
+        .iter()
+        .enumerate()
+        .map(|(at, host)| ((host.record.infra_env_id, host.record.id), at))
+        .collect();
+    for row in rows {
+        let key = (row.record.infra_env_id, row.record.id);
+        let host = HostState::new(row.record);
+        match index.get(&key) {
+            Some(at) => stored.snapshot.hosts[*at] = host,
+            None => stored.snapshot.hosts.push(host),
+        }
+    }
+    Ok(Some(Arc::new(stored)))
+}

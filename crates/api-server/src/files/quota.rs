@@ -1,0 +1,220 @@
+//! How many bytes callers may store: of one cluster, and of all together.
+//!
+//! What is on disk is the truth, so that replicas and restarts need no ledger: a cluster's folder is summed for each
+//! upload, all folders once in a few seconds. Uploads in progress reserve what they have received. Replicas do not see
+//! each other's uploads in progress, so together they may exceed a quota by those.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use model::Error;
+use model::ids::ClusterId;
+
+use super::store::{blocking, unless_absent};
+
+/// How old the sum of all clusters may be; what this process stored since is added.
+const SUM_AGE: Duration = Duration::from_secs(5);
+/// How deep files lie below the root: `<cluster>/manifests/<folder>/<file>`, and room.
+const MAX_DEPTH: usize = 8;
+
+/// The quotas.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Units: bytes of all files of one cluster.
+    pub cluster_bytes: u64,
+    /// Units: bytes of the files of all clusters.
+    pub total_bytes: u64,
+}
+
+impl Default for Limits {
+    /// No quota.
+    fn default() -> Self {
+        Self {
+            cluster_bytes: u64::MAX,
+            total_bytes: u64::MAX,
+        }
+    }
+}
+
+/// The quotas, and what uploads in progress have reserved.
+#[derive(Debug)]
+pub(super) struct Quota {
+    root: PathBuf,
+    limits: Limits,
+    in_progress: Mutex<InProgress>,
+    /// Held while the folders are summed, so that concurrent uploads share one sum.
+    sum: tokio::sync::Mutex<Option<(Instant, u64)>>,
+}
+
+#[derive(Debug, Default)]
+struct InProgress {
+    by_cluster: HashMap<ClusterId, u64>,
+    total: u64,
+    /// Stored by this process since the last sum.
+    stored: u64,
+}
+
+/// Room for an upload; dropping it gives the room back.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    quota: Arc<Quota>,
+    cluster: ClusterId,
+    /// On disk, without the object that the upload replaces. Units: bytes.
+    on_disk: u64,
+    total_on_disk: u64,
+    reserved: u64,
+}
+
+impl Quota {
+    pub(super) fn new(root: &Path, limits: Limits) -> Self {
+        Self {
+            root: root.to_owned(),
+            limits,
+            in_progress: Mutex::default(),
+            sum: tokio::sync::Mutex::default(),
+        }
+    }
+
+    fn in_progress(&self) -> MutexGuard<'_, InProgress> {
+        self.in_progress
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What uploads in progress have received. Units: bytes.
+    #[cfg(test)]
+    pub(super) fn reserved_bytes(&self) -> u64 {
+        self.in_progress().total
+    }
+
+    /// Begins an upload to `target` of that cluster, with no bytes yet.
+    pub(super) async fn begin(
+        self: &Arc<Self>,
+        cluster: ClusterId,
+        folder: PathBuf,
+        target: PathBuf,
+    ) -> Result<Reservation, Error> {
+        let doing = || format!("summing the files of cluster {cluster}");
+        let (on_disk, replaced) = blocking(doing(), move || {
+            let replaced = fs::metadata(&target).map_or(0, |known| known.len());
+            Ok((sum(&folder, 0)?, replaced))
+        })
+        .await?;
+        let total = self.total().await?;
+        Ok(Reservation {
+            quota: Arc::clone(self),
+            cluster,
+            on_disk: on_disk.saturating_sub(replaced),
+            total_on_disk: total.saturating_sub(replaced),
+            reserved: 0,
+        })
+    }
+
+    /// What all clusters have on disk. Units: bytes.
+    async fn total(&self) -> Result<u64, Error> {
+        if self.limits.total_bytes == u64::MAX {
+            return Ok(0);
+        }
+        let mut known = self.sum.lock().await;
+        if let Some((at, bytes)) = *known
+            && at.elapsed() < SUM_AGE
+        {
+            return Ok(bytes + self.in_progress().stored);
+        }
+        let root = self.root.clone();
+        let doing = "summing the files of all clusters".to_owned();
+        let bytes = blocking(doing, move || sum_clusters(&root)).await?;
+        *known = Some((Instant::now(), bytes));
+        self.in_progress().stored = 0;
+        Ok(bytes)
+    }
+}
+
+impl Reservation {
+    /// Reserves more.
+    ///
+    /// Errors: `TooLarge` – a quota does not allow for it.
+    pub(super) fn grow(&mut self, bytes: u64) -> Result<(), Error> {
+        let limits = self.quota.limits;
+        let mut in_progress = self.quota.in_progress();
+        let of_cluster = in_progress.by_cluster.get(&self.cluster).copied();
+        let of_cluster = of_cluster.unwrap_or_default() + bytes;
+        if self.on_disk.saturating_add(of_cluster) > limits.cluster_bytes {
+            return Err(Error::TooLarge {
+                what: "the cluster's stored files with this upload",
+                limit: limits.cluster_bytes,
+            });
+        }
+        let total = in_progress.total + bytes;
+        if self.total_on_disk.saturating_add(total) > limits.total_bytes {
+            return Err(Error::TooLarge {
+                what: "the stored files of all clusters with this upload",
+                limit: limits.total_bytes,
+            });
+        }
+        in_progress.by_cluster.insert(self.cluster, of_cluster);
+        in_progress.total = total;
+        drop(in_progress);
+        self.reserved += bytes;
+        Ok(())
+    }
+
+    /// The upload is stored.
+    pub(super) fn commit(self) {
+        self.quota.in_progress().stored += self.reserved;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut in_progress = self.quota.in_progress();
+        in_progress.total -= self.reserved;
+        if let Some(bytes) = in_progress.by_cluster.get_mut(&self.cluster) {
+            *bytes -= self.reserved;
+            if *bytes == 0 {
+                in_progress.by_cluster.remove(&self.cluster);
+            }
+        }
+    }
+}
+
+/// Only clusters' folders: the cache of installers beside them has a limit of its own.
+fn sum_clusters(root: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(root)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name
+            .to_str()
+            .is_some_and(|name| name.parse::<ClusterId>().is_ok())
+        {
+            bytes += sum(&entry.path(), 0)?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Bytes of the files below `folder`. Partial uploads are left out: they are reserved.
+fn sum(folder: &Path, depth: usize) -> io::Result<u64> {
+    let mut bytes = 0;
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(error),
+    };
+    for entry in entries {
+        let entry = entry?;
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && depth < MAX_DEPTH {
+            bytes += sum(&entry.path(), depth + 1)?;
+        } else if !super::store::is_temporary(&entry.file_name()) {
+            // Files may go while they are counted.
+            unless_absent(entry.metadata().map(|found| bytes += found.len()))?;
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,163 @@
+//! What a client may cost the API server.
+
+use rules::bounds;
+use service::limits::{Bound, Limit};
+
+use crate::app::{agent, clusters, events, manifests, work};
+use crate::http::events::MOST;
+use crate::http::extract::{BODY_LIMIT, REPLY_LIMIT};
+use crate::settings::Settings;
+
+/// Every bound of the API server.
+pub(crate) fn limits(settings: &Settings) -> Vec<Limit> {
+    let mut limits = of_bodies();
+    limits.extend(of_replies());
+    limits.extend(of_records(settings));
+    limits.extend(of_files(settings));
+    limits
+}
+
+fn bytes(count: usize) -> Bound {
+    Bound::Bytes(count as u64)
+}
+
+fn of_bodies() -> Vec<Limit> {
+    let fixed = |name, size| Limit::fixed(name, bytes(size), "request", "413");
+    vec![
+        fixed("JSON body", BODY_LIMIT),
+        fixed("JSON body of a step reply", REPLY_LIMIT),
+        fixed("texts of an event", events::EVENT_BYTES),
+        fixed("progress text of a host", agent::PROGRESS_INFO_BYTES),
+        fixed("text of the user interface", clusters::UI_SETTINGS_BYTES),
+        Limit::fixed("manifest", bytes(manifests::SIZE_LIMIT), "request", "400"),
+        Limit::fixed(
+            "events of an answer",
+            Bound::Count(MOST.unsigned_abs(), "events"),
+            "request",
+            "the first of them",
+        ),
+        Limit::fixed(
+            "changes waiting for a cluster",
+            Bound::Count(work::WAITING as u64, "requests"),
+            "cluster",
+            "503 with Retry-After",
+        ),
+    ]
+}
+
+fn of_replies() -> Vec<Limit> {
+    let output = |name, size| Limit::fixed(name, bytes(size), "step reply", "413");
+    let text = |name, size| Limit::fixed(name, bytes(size), "step reply", "400");
+    let mut limits = vec![
+        output("output of an inventory step", bounds::INVENTORY_BYTES),
+        output("output of a connectivity step", bounds::CONNECTIVITY_BYTES),
+        output(
+            "output of a free addresses step",
+            bounds::FREE_ADDRESSES_BYTES,
+        ),
+        output("output of another step", bounds::OUTPUT_BYTES),
+        text("text of an inventory", bounds::TEXT_BYTES),
+        text("hostname of an inventory", bounds::HOSTNAME_BYTES),
+        Limit::fixed(
+            "images, tested disks or time sources",
+            Bound::Count(bounds::RESULTS as u64, "results"),
+            "host",
+            "400",
+        ),
+    ];
+    limits.extend(bounds::INVENTORY_COUNTS.iter().map(|bound| {
+        let count = Bound::Count(bound.limit as u64, "entries");
+        Limit::fixed(bound.name, count, "step reply", "400")
+    }));
+    limits
+}
+
+fn of_records(settings: &Settings) -> Vec<Limit> {
+    let count = |name, count: u32, unit, per, answer, setting| {
+        Limit::fixed(name, Bound::Count(count.into(), unit), per, answer).set_by(setting)
+    };
+    let oldest = "the oldest go";
+    vec![
+        count(
+            "clusters",
+            settings.max_clusters,
+            "clusters",
+            "server",
+            "409",
+            "MAX_CLUSTERS",
+        ),
+        count(
+            "infra-envs",
+            settings.max_infra_envs,
+            "infra-envs",
+            "server",
+            "409",
+            "MAX_INFRA_ENVS",
+        ),
+        count(
+            "hosts of a cluster",
+            settings.max_hosts_per_cluster,
+            "hosts",
+            "cluster",
+            "400",
+            "MAX_HOSTS_PER_CLUSTER",
+        ),
+        count(
+            "hosts of an infra-env",
+            settings.max_hosts_per_infra_env,
+            "hosts",
+            "infra-env",
+            "400",
+            "MAX_HOSTS_PER_INFRA_ENV",
+        ),
+        count(
+            "events of a cluster",
+            settings.max_events_per_cluster,
+            "events",
+            "cluster",
+            oldest,
+            "MAX_EVENTS_PER_CLUSTER",
+        ),
+        count(
+            "events",
+            settings.max_events,
+            "events",
+            "server",
+            oldest,
+            "MAX_EVENTS",
+        ),
+    ]
+}
+
+fn of_files(settings: &Settings) -> Vec<Limit> {
+    let size = |name, size, per, setting| {
+        Limit::fixed(name, Bound::Bytes(size), per, "413").set_by(setting)
+    };
+    vec![
+        size(
+            "logs",
+            settings.max_log_bytes,
+            "host or controller",
+            "MAX_LOG_BYTES",
+        ),
+        size(
+            "files of a cluster",
+            settings.max_cluster_files_bytes,
+            "cluster",
+            "MAX_CLUSTER_FILES_BYTES",
+        ),
+        size(
+            "files of all clusters",
+            settings.max_files_bytes,
+            "server",
+            "MAX_FILES_BYTES",
+        ),
+        Limit::fixed(
+            "manifests",
+            Bound::Count(settings.max_manifests_per_cluster as u64, "manifests"),
+            "cluster",
+            "400",
+        )
+        .set_by("MAX_MANIFESTS_PER_CLUSTER"),
+    ]
+}
