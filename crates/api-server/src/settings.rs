@@ -135,6 +135,40 @@ impl Setting for SandboxMode {
     }
 }
 
+/// How far connections to the database are protected, as libpq spells it.
+///
+/// Source: PostgreSQL's documentation, "SSL Mode Descriptions". `allow` is missing: it protects nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SslMode {
+    /// Plain text.
+    Disable,
+    /// TLS where the server offers it, unverified.
+    #[default]
+    Prefer,
+    /// TLS; verified as with `verify-ca` when DB_CA_FILE is set.
+    Require,
+    /// TLS with a certificate that a trusted authority signed.
+    VerifyCa,
+    /// The same, and the certificate names DB_HOST.
+    VerifyFull,
+}
+
+impl Setting for SslMode {
+    const EXPECTED: &'static str = "disable, prefer, require, verify-ca or verify-full";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "disable" => Ok(Self::Disable),
+            "prefer" => Ok(Self::Prefer),
+            "require" => Ok(Self::Require),
+            "verify-ca" => Ok(Self::VerifyCa),
+            "verify-full" => Ok(Self::VerifyFull),
+            "allow" => Err("does not protect anything: use prefer or require".to_owned()),
+            other => Err(format!("{other:?} is no mode")),
+        }
+    }
+}
+
 service::settings! {
     /// What the API server reads.
     pub struct Settings {
@@ -182,6 +216,11 @@ service::settings! {
         db_pass: Secret = "admin",
         /// Name of the database.
         db_name: String = "installer",
+        /// Protection of database connections: disable, prefer, require, verify-ca or verify-full, as in libpq. From require
+        /// on, plain text is never used. verify-ca also accepts certificates of public authorities: prefer verify-full.
+        db_sslmode: SslMode = "prefer",
+        /// PEM file of the authority that signed the database's certificate. With it, require verifies as verify-ca does.
+        db_ca_file: Option<PathBuf> = "",
         /// Connections kept open at most.
         db_max_open_connections: u32 = "20",
         /// How long a connection is used before it is replaced.
@@ -531,6 +570,14 @@ impl ServerSettings for Settings {
             report(
                 "OS_IMAGES",
                 "is empty, so no discovery image can be made for RELEASE_IMAGES".to_owned(),
+            );
+        }
+        if let Some(path) = &self.db_ca_file {
+            readable(path).unwrap_or_else(|text| report("DB_CA_FILE", text));
+        } else if matches!(self.db_sslmode, SslMode::VerifyCa | SslMode::VerifyFull) {
+            report(
+                "DB_CA_FILE",
+                "has to name a PEM file while DB_SSLMODE is verify-ca or verify-full".to_owned(),
             );
         }
         if self.db_max_open_connections < 4 {

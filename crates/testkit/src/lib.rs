@@ -2,6 +2,7 @@
 //!
 //! Nothing here runs in production, and no server depends on it.
 
+pub mod certificates;
 pub mod demo;
 pub mod installer;
 pub mod iso;

@@ -113,7 +113,16 @@ impl Server {
 
     /// Starts a server of its own from the local binaries.
     pub async fn start() -> Result<Self> {
-        let process = tokio::task::spawn_blocking(Process::start).await??;
+        Self::start_as(None).await
+    }
+
+    /// Starts a server of its own that offers TLS, with a certificate as PEM and its key.
+    pub async fn start_with_tls(certificate: &str, key: &str) -> Result<Self> {
+        Self::start_as(Some((certificate.to_owned(), key.to_owned()))).await
+    }
+
+    async fn start_as(tls: Option<(String, String)>) -> Result<Self> {
+        let process = tokio::task::spawn_blocking(move || Process::start(tls)).await??;
         let admin = TestDatabase {
             host: Ipv4Addr::LOCALHOST.to_string(),
             port: process.port,
@@ -235,8 +244,25 @@ async fn sweep(connection: &mut PgConnection) -> Result<()> {
     Ok(())
 }
 
+/// Puts certificate and key where the server finds them, for its eyes only, and switches TLS on.
+fn offer_tls(data: &Path, (certificate, key): &(String, String)) -> Result<()> {
+    for (name, text) in [("server.crt", certificate), ("server.key", key)] {
+        let path = data.join(name);
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        if let Some((user, group)) = unprivileged()? {
+            chown(&path, Some(user), Some(group))?;
+        }
+    }
+    let mut settings = fs::File::options()
+        .append(true)
+        .open(data.join("postgresql.conf"))?;
+    writeln!(settings, "ssl = on")?;
+    Ok(())
+}
+
 impl Process {
-    fn start() -> Result<Self> {
+    fn start(tls: Option<(String, String)>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("atoll-postgres-")
             .permissions(fs::Permissions::from_mode(0o755))
@@ -263,6 +289,9 @@ impl Process {
             .output()?;
         if !output.status.success() {
             bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        if let Some(tls) = &tls {
+            offer_tls(&data, tls)?;
         }
         let mut process = Self {
             folder,

@@ -64,6 +64,9 @@ impl Away {
 
     /// Whether it was reached and said no: that lasts until somebody changes something.
     pub(crate) fn is_refusal(&self) -> bool {
+        if matches!(self, Self::Connection(error) if tls(error).is_some()) {
+            return true;
+        }
         let code = self.code();
         code.is_some_and(|code| [PASSWORD, USER, NAME, PERMISSION].contains(&code.as_str()))
     }
@@ -82,15 +85,44 @@ impl Away {
 
 /// No answer of the database itself.
 fn connection(error: &sqlx::Error) -> &'static str {
+    if let Some(text) = tls(error) {
+        return text;
+    }
     match error {
         sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             "does not accept connections (DB_HOST, DB_PORT)"
         }
         sqlx::Error::Io(_) => "not reached (DB_HOST, DB_PORT)",
-        sqlx::Error::Tls(_) => "its TLS cannot be used, see the log",
         sqlx::Error::Protocol(_) => "does not speak as a database does (DB_HOST, DB_PORT)",
         _ => "not reached, see the log",
     }
+}
+
+/// What is wrong with its TLS, if that is what is wrong.
+fn tls(error: &sqlx::Error) -> Option<&'static str> {
+    use rustls::{CertificateError, Error as Tls};
+    let error = match error {
+        sqlx::Error::Tls(error) if error.is::<Tls>() => error.downcast_ref::<Tls>()?,
+        // What the driver says when the database declines: TLS itself has not begun then.
+        sqlx::Error::Tls(error) if error.to_string().contains("does not support TLS") => {
+            return Some("does not offer TLS, which is demanded (DB_SSLMODE)");
+        }
+        sqlx::Error::Tls(_) => return Some("its TLS cannot be used, see the log (DB_CA_FILE)"),
+        sqlx::Error::Io(error) => error.get_ref()?.downcast_ref::<Tls>()?,
+        _ => return None,
+    };
+    Some(match error {
+        Tls::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => "its certificate is for other names (DB_HOST, DB_SSLMODE)",
+        Tls::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => "its certificate has expired (DB_SSLMODE)",
+        Tls::InvalidCertificate(_) => {
+            "its certificate is not signed by a trusted authority (DB_CA_FILE)"
+        }
+        _ => "its TLS cannot be used, see the log (DB_SSLMODE)",
+    })
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use model::Error as Domain;
 use service::resolve::Resolver;
 use sqlx::migrate::MigrateError;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::location::Location;
 use super::{Away, Error};
-use crate::settings::Settings;
+use crate::settings::{Settings, SslMode};
 
 /// How long a request waits for a connection before it is told to come again.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,14 +46,7 @@ pub(crate) struct Database {
 impl Database {
     /// A pool that connects when it is first asked.
     pub(crate) fn new(settings: &Settings, resolver: Resolver) -> Self {
-        use secrecy::ExposeSecret as _;
-        let options = PgConnectOptions::new_without_pgpass()
-            .host(&settings.db_host)
-            .port(settings.db_port)
-            .username(&settings.db_user)
-            .password(settings.db_pass.expose_secret())
-            .database(&settings.db_name)
-            .application_name("atoll-api-server");
+        let options = connect_options(settings);
         let moved = Arc::new(Mutex::new(None));
         let pool = PgPoolOptions::new()
             .max_connections(settings.db_max_open_connections)
@@ -176,6 +169,31 @@ impl Database {
     /// Ends every connection.
     pub(crate) async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+fn connect_options(settings: &Settings) -> PgConnectOptions {
+    use secrecy::ExposeSecret as _;
+    let options = PgConnectOptions::new_without_pgpass()
+        .host(&settings.db_host)
+        .port(settings.db_port)
+        .username(&settings.db_user)
+        .password(settings.db_pass.expose_secret())
+        .database(&settings.db_name)
+        .application_name("atoll-api-server");
+    let mode = match settings.db_sslmode {
+        SslMode::Disable => PgSslMode::Disable,
+        SslMode::Prefer => PgSslMode::Prefer,
+        SslMode::Require if settings.db_ca_file.is_some() => PgSslMode::VerifyCa,
+        SslMode::Require => PgSslMode::Require,
+        SslMode::VerifyCa => PgSslMode::VerifyCa,
+        SslMode::VerifyFull => PgSslMode::VerifyFull,
+    };
+    let options = options.ssl_mode(mode);
+    match &settings.db_ca_file {
+        // Read again for each connection: a new authority needs no restart.
+        Some(path) => options.ssl_root_cert(path),
+        None => options,
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use api_server::settings::SslMode;
 use chrono::{DateTime, FixedOffset};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, PgConnection};
+use testkit::certificates::Authority;
 use testkit::postgres::{self, TestDatabase};
 
 use crate::harness::{Server, cluster_params};
@@ -318,4 +320,103 @@ async fn wait_status(server: &Server, wanted: u16) {
             }
         })
         .await;
+}
+
+/// A server with a database of `right` and the connection settings of one line of a table.
+async fn with_tls(
+    right: &TestDatabase,
+    host: &str,
+    mode: SslMode,
+    authority: Option<&std::path::Path>,
+) -> Server {
+    let database = TestDatabase {
+        host: host.to_owned(),
+        ..right.clone()
+    };
+    Server::on(database, |settings| {
+        settings.db_sslmode = mode;
+        settings.db_ca_file = authority.map(ToOwned::to_owned);
+    })
+    .await
+}
+
+/// How many connections of API servers are encrypted, and how many are not.
+async fn encryption(database: &TestDatabase) -> (i64, i64) {
+    let mut connection = database.options().connect().await.unwrap();
+    sqlx::query_as(
+        "select count(*) filter (where ssl), count(*) filter (where not ssl)
+        from pg_stat_ssl join pg_stat_activity using (pid)
+        where application_name = 'atoll-api-server' and datname = current_database()",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_is_used_and_verified_as_demanded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let authority = Authority::new("right").unwrap();
+    let right = file("right.pem", &authority.certificate);
+    let wrong = file("wrong.pem", &Authority::new("wrong").unwrap().certificate);
+    let (certificate, key) = authority.sign(&["localhost"]).unwrap();
+    let database = postgres::Server::start_with_tls(&certificate, &key)
+        .await
+        .unwrap();
+    for (host, mode, ca) in [
+        ("127.0.0.1", SslMode::Prefer, None),
+        ("127.0.0.1", SslMode::Require, None),
+        ("127.0.0.1", SslMode::VerifyCa, Some(&right)),
+        ("localhost", SslMode::VerifyFull, Some(&right)),
+    ] {
+        let own = database.database().await.unwrap();
+        let server = with_tls(&own, host, mode, ca.map(std::path::PathBuf::as_path)).await;
+        server.wait_ready().await;
+        let (encrypted, plain) = encryption(&own).await;
+        assert!(encrypted > 0 && plain == 0, "{mode:?}: {encrypted} {plain}");
+    }
+    let own = database.database().await.unwrap();
+    let untrusted = "its certificate is not signed by a trusted authority (DB_CA_FILE)";
+    for (host, mode, ca, reason) in [
+        ("127.0.0.1", SslMode::Require, &wrong, untrusted),
+        ("127.0.0.1", SslMode::VerifyCa, &wrong, untrusted),
+        ("localhost", SslMode::VerifyFull, &wrong, untrusted),
+        (
+            "127.0.0.1",
+            SslMode::VerifyFull,
+            &right,
+            "its certificate is for other names (DB_HOST, DB_SSLMODE)",
+        ),
+    ] {
+        let server = with_tls(&own, host, mode, Some(ca)).await;
+        wait_reason(&server, reason).await;
+        server.get("/v2/clusters").await.expect(503);
+        assert_eq!(encryption(&own).await, (0, 0), "{mode:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_that_is_demanded_is_never_replaced_by_plain_text() {
+    let database = postgres::Server::start().await.unwrap();
+    let own = database.database().await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let ca = folder.path().join("ca.pem");
+    std::fs::write(&ca, Authority::new("any").unwrap().certificate).unwrap();
+    for mode in [SslMode::Require, SslMode::VerifyCa, SslMode::VerifyFull] {
+        let server = with_tls(&own, "localhost", mode, Some(&ca)).await;
+        wait_reason(
+            &server,
+            "does not offer TLS, which is demanded (DB_SSLMODE)",
+        )
+        .await;
+        server.get("/v2/clusters").await.expect(503);
+        assert_eq!(encryption(&own).await, (0, 0), "{mode:?}");
+    }
+    let server = with_tls(&own, "127.0.0.1", SslMode::Prefer, None).await;
+    server.wait_ready().await;
 }
