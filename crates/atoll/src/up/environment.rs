@@ -112,6 +112,8 @@ impl Environment {
                 ("DB_PORT", port(self.ports.postgres)),
                 ("DB_USER", text(DB_USER)),
                 ("DB_NAME", text(DB_NAME)),
+                // On loopback, and the private server has no certificate.
+                ("DB_SSLMODE", text("disable")),
                 // An empty variable counts as unset: the file's content is used.
                 ("DB_PASS", OsString::new()),
                 (

@@ -1,8 +1,10 @@
 //! What `atoll up` promises.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 
 use crate::installation::{Place, lives, until};
 
@@ -106,4 +108,55 @@ fn secrets_are_for_their_owner_only() {
     }
     assert!(up.state()["registry_password_file"].is_string());
     up.stop();
+}
+
+/// Statements of a superuser, in a single-user session on the data of `place`, while nothing runs.
+fn session(place: &Place, database: &str, statements: &str) -> String {
+    let data = place.data().join("postgres/data");
+    let version = fs::read_to_string(data.join("PG_VERSION")).unwrap();
+    let server = format!("/usr/lib/postgresql/{}/bin/postgres", version.trim());
+    let owner = fs::metadata(&data).unwrap();
+    let mut command = Command::new(server);
+    command.args(["--single", "-D"]).arg(&data).arg(database);
+    command.current_dir("/").env("LC_ALL", "C");
+    if owner.uid() != fs::metadata("/proc/self").unwrap().uid() {
+        command.uid(owner.uid()).gid(owner.gid());
+    }
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(statements.as_bytes()).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const SUPERUSERS: &str = "select string_agg(rolname, ',') as found from pg_authid where rolsuper\n";
+const FOREIGN: &str = "select count(*) as found from pg_class where relnamespace = 'public'::regnamespace \
+    and relowner <> (select oid from pg_roles where rolname = 'atoll')\n";
+
+#[test]
+fn the_application_is_no_superuser_in_new_and_in_older_data() {
+    let place = Place::new();
+    place.up().stop();
+    let found = session(&place, "installer", SUPERUSERS);
+    assert!(found.contains("found = \"postgres\""), "{found}");
+    // As versions without a role for the application made it.
+    session(
+        &place,
+        "installer",
+        "reassign owned by atoll to postgres\nalter database installer owner to postgres\n\
+        drop owned by atoll\ndrop role atoll\n\
+        update pg_authid set rolname = 'atoll' where oid = 10\n",
+    );
+    fs::remove_file(place.data().join("postgres/data/atoll.roles")).unwrap();
+    place.up().stop();
+    let found = session(&place, "installer", SUPERUSERS);
+    assert!(found.contains("found = \"postgres\""), "{found}");
+    let found = session(&place, "installer", FOREIGN);
+    assert!(found.contains("found = \"0\""), "{found}");
 }

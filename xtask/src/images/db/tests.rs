@@ -95,9 +95,17 @@ fn later_starts_only_give_the_password() {
     let container = Container::new();
     container.statements(&ALL);
     let changed = [DATABASE, USER, ("POSTGRESQL_PASSWORD", "new")];
-    assert_eq!(
-        container.statements(&changed),
-        "alter role \"atoll\" login password 'new'\n"
+    let text = container.statements(&changed);
+    let kinds: Vec<&str> = text
+        .lines()
+        .map(|line| &line[..line.len().min(8)])
+        .collect();
+    assert_eq!(kinds, ["set atol", "do $$ be", "alter ro", "do $$ de"]);
+    assert!(
+        text.contains(
+            "alter role \"atoll\" login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password 'new'\n"
+        ),
+        "{text}"
     );
 }
 
@@ -144,6 +152,8 @@ fn variables_that_are_missing_are_all_named() {
     assert!(text.contains("/none/x is not there"), "{text}");
     let text = container.refusal(&[DATABASE, USER, ("POSTGRESQL_PASSWORD", "a\nb")]);
     assert!(text.contains("several lines"), "{text}");
+    let text = container.refusal(&[DATABASE, ("POSTGRESQL_USER", "postgres"), PASSWORD]);
+    assert!(text.contains("superuser"), "{text}");
     let long = "é".repeat(32);
     let text = container.refusal(&[DATABASE, ("POSTGRESQL_USER", &long), PASSWORD]);
     assert!(text.contains("longer than 63 bytes"), "{text}");

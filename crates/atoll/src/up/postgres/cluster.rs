@@ -11,9 +11,9 @@ use service::Error;
 
 use super::account::Account;
 use super::binaries::Binaries;
-use super::stale;
+use super::{roles, stale};
 use crate::file::write_whole;
-use crate::up::environment::{DB_NAME, DB_USER};
+use crate::up::environment::DB_NAME;
 use crate::up::layout::Layout;
 
 /// What differs from Postgres's own defaults. Small caches: installers have small databases.
@@ -28,6 +28,9 @@ const OPTIONS: [&str; 8] = [
     "log_line_prefix=%m [%p] ",
     "cluster_name=atoll",
 ];
+
+/// Marks data whose application is no superuser. In the data folder, so that it is copied with it.
+const ROLES_MARK: &str = "atoll.roles";
 
 /// A Postgres server's data, and how it is run.
 #[derive(Debug, Clone)]
@@ -63,6 +66,8 @@ impl Cluster {
         let is_new = made_by.is_none();
         if is_new {
             cluster.make(layout, password)?;
+        } else if !cluster.data.join(ROLES_MARK).exists() {
+            cluster.demote_application(password)?;
         }
         Ok((cluster, is_new))
     }
@@ -105,35 +110,41 @@ impl Cluster {
         fs::create_dir(&part).map_err(|e| Error::new(doing, e))?;
         fs::set_permissions(&part, fs::Permissions::from_mode(0o700))
             .map_err(|e| Error::new(doing, e))?;
-        let secret = layout.postgres().join("password");
-        let text = fs::read(password).map_err(|e| Error::new(doing, e))?;
-        write_whole(&secret, &text, 0o600)?;
         if let Some(account) = &self.account {
             account.own(&part)?;
-            account.own(&secret)?;
         }
-        let made = self.initialise(&part, &secret);
-        fs::remove_file(&secret).map_err(|e| Error::new(doing, e))?;
-        made?;
-        fs::rename(&part, &self.data).map_err(|e| Error::new(doing, e))
-    }
-
-    fn initialise(&self, folder: &Path, secret: &Path) -> Result<(), Error> {
         let mut initdb = self.command("initdb");
         initdb
             .arg("-D")
-            .arg(folder)
-            .args(["-U", DB_USER, "--auth=scram-sha-256", "--encoding=UTF8"])
-            .args(["--locale=C", "--no-instructions", "--pwfile"])
-            .arg(secret);
+            .arg(&part)
+            .args(["-U", roles::SUPERUSER, "--encoding=UTF8", "--locale=C"])
+            // The superuser has no password, so that nobody is it over the network; there is no socket.
+            .args(["--auth-local=peer", "--auth-host=scram-sha-256"])
+            .arg("--no-instructions");
         run(&mut initdb, "")?;
-        // A server for a single session: nothing listens while the database is made.
+        let password = read_password(password)?;
+        self.session(&part, "postgres", &roles::first_statements(&password)?)?;
+        write_whole(&part.join(ROLES_MARK), b"", 0o600)?;
+        fs::rename(&part, &self.data).map_err(|e| Error::new(doing, e))
+    }
+
+    /// Takes superuser rights from the application in data of a version that gave them.
+    fn demote_application(&self, password: &Path) -> Result<(), Error> {
+        let password = read_password(password)?;
+        let split = roles::split_superuser(&password)?;
+        self.session(&self.data, "postgres", &split)?;
+        self.session(&self.data, DB_NAME, &roles::hand_over())?;
+        // Last: after a crash the statements run once more, which changes nothing.
+        write_whole(&self.data.join(ROLES_MARK), b"", 0o600)
+    }
+
+    /// Runs statements in a single-user session: nothing listens meanwhile, and nothing of it is logged.
+    fn session(&self, folder: &Path, database: &str, statements: &str) -> Result<(), Error> {
         let mut single = self.command("postgres");
-        single
-            .args(["--single", "-j", "-D"])
-            .arg(folder)
-            .arg("postgres");
-        run(&mut single, &format!("create database {DB_NAME};\n\n"))
+        single.args(["--single", "-j", "-c", "log_min_error_statement=panic"]);
+        single.args(["-c", "password_encryption=scram-sha-256", "-D"]);
+        single.arg(folder).arg(database);
+        run(&mut single, statements)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -145,6 +156,10 @@ impl Cluster {
         }
         command
     }
+}
+
+fn read_password(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
 }
 
 fn run(command: &mut Command, input: &str) -> Result<(), Error> {

@@ -3,6 +3,7 @@
 mod account;
 mod binaries;
 mod cluster;
+mod roles;
 mod stale;
 
 pub(crate) use cluster::Cluster;

@@ -1,0 +1,114 @@
+//! The roles of the database: a superuser that nobody can log in as, and the application's, which owns its database.
+
+use service::Error;
+
+use crate::up::environment::{DB_NAME, DB_USER};
+
+/// Name of the bootstrap superuser. It has no password, so that only a single-user session is ever it.
+pub(super) const SUPERUSER: &str = "postgres";
+
+/// Makes the database of a new cluster.
+///
+/// Source: the end of a statement in a single-user session with `-j` is a semicolon before two newlines.
+pub(super) fn first_statements(password: &str) -> Result<String, Error> {
+    let password = literal(password)?;
+    Ok(format!(
+        "create role {DB_USER} login password {password};\n\ncreate database {DB_NAME} owner {DB_USER};\n\n"
+    ))
+}
+
+/// Turns data of a version whose application was the bootstrap superuser into data of today. In `postgres`; once more
+/// changes nothing.
+///
+/// A session cannot rename itself, hence the catalog's row. 10 is the number of the bootstrap superuser in every
+/// version (`BOOTSTRAP_SUPERUSERID`).
+pub(super) fn split_superuser(password: &str) -> Result<String, Error> {
+    let password = literal(password)?;
+    Ok(format!(
+        "do $atoll$ begin
+            if exists (select from pg_authid where oid = 10 and rolname = '{DB_USER}') then
+                update pg_authid set rolname = '{SUPERUSER}', rolpassword = null where oid = 10;
+            end if;
+        end $atoll$;
+
+do $atoll$ begin
+            if not exists (select from pg_authid where rolname = '{DB_USER}') then
+                create role {DB_USER};
+            end if;
+        end $atoll$;
+
+alter role {DB_USER} login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password {password};
+
+alter database {DB_NAME} owner to {DB_USER};
+
+"
+    ))
+}
+
+/// Gives the application what the superuser owned. In the application's database; once more changes nothing.
+pub(super) fn hand_over() -> String {
+    format!(
+        "do $atoll$ declare change text; begin
+            for change in
+                select format(
+                    'alter %s %s owner to {DB_USER}',
+                    case relkind when 'v' then 'view' when 'S' then 'sequence' else 'table' end,
+                    oid::regclass
+                )
+                from pg_class as relation
+                where relowner = 10
+                    and relnamespace = 'public'::regnamespace
+                    and relkind in ('r', 'p', 'v', 'S')
+                    -- A sequence of a column goes with its table.
+                    and not (relkind = 'S' and exists (
+                        select from pg_depend
+                        where classid = 'pg_class'::regclass and objid = relation.oid and deptype in ('a', 'i')
+                    ))
+            loop
+                execute change;
+            end loop;
+        end $atoll$;
+
+"
+    )
+}
+
+/// A string constant of SQL.
+///
+/// Errors: a password of several lines, which would be several statements.
+fn literal(password: &str) -> Result<String, Error> {
+    let password = password.trim_end();
+    if password.is_empty() || password.contains(['\n', '\r', '\0', '\\']) {
+        return Err(Error::new(
+            "reading the password of the database",
+            "it has to be one line without backslashes: remove the file, and restore it from a backup",
+        ));
+    }
+    Ok(format!("'{}'", password.replace('\'', "''")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_constants() {
+        assert_eq!(literal("a'b\n").unwrap(), "'a''b'");
+        for wrong in ["", "\n", "a\nb", "a\\b"] {
+            literal(wrong).unwrap_err();
+        }
+    }
+
+    #[test]
+    fn each_statement_ends_as_a_single_user_session_reads_it() {
+        for text in [
+            first_statements("x").unwrap(),
+            split_superuser("x").unwrap(),
+            hand_over(),
+        ] {
+            for statement in text.split_terminator("\n\n") {
+                assert!(statement.ends_with(';'), "{statement}");
+            }
+        }
+    }
+}
