@@ -14,6 +14,17 @@ pub(crate) enum Away {
     /// It is there, and says nothing.
     #[error("no answer within {0} s")]
     Silent(u64),
+    /// A newer version of this program has migrated it.
+    #[error("its schema has migration {found}, this program's newest is {newest}")]
+    Newer {
+        /// Newest migration of the database.
+        found: i64,
+        /// Newest migration of this program.
+        newest: i64,
+    },
+    /// Its schema is of another program.
+    #[error("its schema is not of this program: {0}")]
+    Foreign(String),
     /// It cannot be brought to the schema of this program.
     #[error(transparent)]
     Schema(#[from] MigrateError),
@@ -31,8 +42,12 @@ const PERMISSION: &str = "42501";
 const FULL: &str = "53300";
 /// It starts or stops.
 const CHANGING: [&str; 3] = ["57P01", "57P02", "57P03"];
+/// An older program cannot take back what a newer one has changed.
+const NEWER: &str = "its schema is newer than this program: start the newer version, or restore a backup of before the upgrade";
+const FOREIGN: &str = "its schema is of another program, or of a version that was never released: name another database (DB_NAME), or restore a backup";
 /// What is said of a schema when nothing else explains it.
-const OUTDATED: &str = "its schema cannot be brought up to date";
+const OUTDATED: &str =
+    "its schema cannot be migrated: see the log, and restore a backup if the cause stays";
 
 impl Away {
     /// For `/ready`: what to look at, without addresses.
@@ -40,9 +55,8 @@ impl Away {
         let fixed = match self {
             Self::Unknown(error) => return format!("not found: {} (DB_HOST)", error.brief()),
             Self::Silent(_) => "does not answer",
-            Self::Schema(MigrateError::VersionMissing(_)) => {
-                "its schema is newer than this program"
-            }
+            Self::Newer { .. } => NEWER,
+            Self::Foreign(_) => FOREIGN,
             Self::Connection(error)
             | Self::Schema(
                 MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _),
@@ -64,8 +78,10 @@ impl Away {
 
     /// Whether it was reached and said no: that lasts until somebody changes something.
     pub(crate) fn is_refusal(&self) -> bool {
-        if matches!(self, Self::Connection(error) if tls(error).is_some()) {
-            return true;
+        match self {
+            Self::Newer { .. } | Self::Foreign(_) => return true,
+            Self::Connection(error) if tls(error).is_some() => return true,
+            _ => {}
         }
         let code = self.code();
         code.is_some_and(|code| [PASSWORD, USER, NAME, PERMISSION].contains(&code.as_str()))

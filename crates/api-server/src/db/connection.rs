@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 
 use model::Error as Domain;
 use service::resolve::Resolver;
-use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::location::Location;
-use super::{Away, Error};
+use super::{Away, Error, schema};
 use crate::settings::{Settings, SslMode};
 
 /// How long a request waits for a connection before it is told to come again.
@@ -30,8 +29,6 @@ const ATTEMPTS: u32 = 5;
 const PREPARATION_CHANNEL: &str = "atoll_preparation";
 /// Histogram: how long a transaction took, by name.
 const TX_DURATION: &str = "atoll_api_transaction_duration_seconds";
-
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("../../migrations");
 
 /// The pool, and whether its schema is the one this program was written for.
 #[derive(Debug, Clone)]
@@ -131,8 +128,7 @@ impl Database {
     /// Brings the schema up to date; replicas that start together wait for each other. After an error the connection
     /// is to be dropped: it may hold the lock that the others wait for.
     pub(crate) async fn migrate(&self, connection: &mut PgConnection) -> Result<(), Away> {
-        // `run` does the same; the compiler cannot tell of it that it may move to another thread.
-        MIGRATIONS.run_direct(None, connection, false).await?;
+        schema::migrate(connection).await?;
         self.usable.store(true, Ordering::Release);
         Ok(())
     }
@@ -145,7 +141,7 @@ impl Database {
     ) -> Result<PgConnection, Away> {
         match self.migrate(&mut connection).await {
             Ok(()) => Ok(connection),
-            Err(Away::Schema(MigrateError::VersionMissing(_))) => {
+            Err(Away::Newer { .. }) => {
                 drop(connection);
                 self.usable.store(true, Ordering::Release);
                 self.connect().await

@@ -11,6 +11,7 @@ pub(crate) mod hosts;
 pub(crate) mod infra_envs;
 mod location;
 pub(crate) mod locks;
+mod schema;
 
 pub(crate) use away::Away;
 pub(crate) use check_ins::CheckIn;

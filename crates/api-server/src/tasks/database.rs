@@ -1,6 +1,6 @@
 //! Reaching the database: at the start, and again whenever it was away or has moved.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use service::CancellationToken;
 use service::health::Health;
@@ -8,6 +8,7 @@ use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use super::pause;
+use super::state_log::StateLog;
 use crate::app::App;
 use crate::db::Away;
 
@@ -19,6 +20,8 @@ const RETRY: Duration = Duration::from_millis(250);
 const WATCH: Duration = Duration::from_secs(2);
 /// Between tries while it refuses us: each is a line in its log.
 const REFUSED: Duration = Duration::from_secs(5);
+/// Between two log lines about the same state.
+const REMINDER: Duration = Duration::from_mins(10);
 /// A look that takes longer counts as no answer.
 const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// A database that came back is brought up to date within this time, which includes waiting for other replicas.
@@ -28,7 +31,7 @@ const FIRST_MIGRATE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Brings the schema up to date as soon as the database is there; false when the server ended before that.
 pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationToken) -> bool {
-    let mut told = String::new();
+    let mut log = StateLog::new(REMINDER);
     loop {
         let opened = tokio::select! {
             opened = open(app) => opened,
@@ -40,17 +43,12 @@ pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationT
             health.ready(DATABASE);
             return true;
         };
-        health.unready(DATABASE, away.reason());
-        let text = away.to_string();
-        if text != told {
-            let reason = away.reason();
-            tracing::warn!(
-                reason,
-                error = text,
-                "the database cannot be used yet, trying again"
-            );
-            told = text;
+        let reason = away.reason();
+        if let Some(suppressed) = log.admit(&reason, Instant::now()) {
+            let error = away.to_string();
+            tracing::warn!(reason, error, suppressed, "the database cannot be used yet");
         }
+        health.unready(DATABASE, reason);
         let pace = if away.is_refusal() { REFUSED } else { RETRY };
         if !pause(pace, shutdown).await {
             return false;
@@ -69,7 +67,8 @@ async fn open(app: &App) -> Result<(), Away> {
 /// Keeps `/ready` true to the database's state.
 pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationToken) {
     let mut connection = None;
-    let mut told: Option<String> = None;
+    let mut log = StateLog::new(REMINDER);
+    let mut is_away = false;
     let mut pace = WATCH;
     while pause(pace, shutdown).await {
         let looked = tokio::select! {
@@ -80,7 +79,8 @@ pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationTok
         let Err(away) = looked else {
             app.hearing.works(service::clock::now());
             health.ready(DATABASE);
-            if told.take().is_some() {
+            log.recovered(Instant::now());
+            if std::mem::take(&mut is_away) {
                 tracing::info!("the database is back");
             }
             continue;
@@ -93,11 +93,11 @@ pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationTok
             app.db.suspend();
             pace = REFUSED;
         }
-        if told.as_ref() != Some(&reason) {
+        if let Some(suppressed) = log.admit(&reason, Instant::now()) {
             let error = away.to_string();
-            tracing::error!(reason, error, "the database cannot be used");
-            told = Some(reason);
+            tracing::error!(reason, error, suppressed, "the database cannot be used");
         }
+        is_away = true;
     }
 }
 

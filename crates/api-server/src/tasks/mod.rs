@@ -4,6 +4,7 @@ mod check_ins;
 mod database;
 mod monitor;
 mod preparation;
+mod state_log;
 
 use std::time::Duration;
 

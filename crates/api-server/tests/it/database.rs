@@ -287,7 +287,56 @@ async fn a_newer_schema_is_served_on_and_locks_nobody_out() {
     wait_status(&server, 200).await;
     server.get(&format!("/v2/clusters/{id}")).await.expect(200);
     let older = Server::on(server.database.clone(), |_| {}).await;
-    wait_reason(&older, "its schema is newer than this program").await;
+    wait_reason(&older, NEWER).await;
+    refuses_agents(&older).await;
+}
+
+const NEWER: &str = "its schema is newer than this program: start the newer version, or restore a backup of before the upgrade";
+const FOREIGN: &str = "its schema is of another program, or of a version that was never released: name another database (DB_NAME), or restore a backup";
+
+/// Agents come again: another answer than 503 would end them.
+async fn refuses_agents(server: &Server) {
+    let path = "/v2/infra-envs/00000000-0000-4000-8000-000000000000/hosts/00000000-0000-4000-8000-000000000001/instructions";
+    let answer = server.get(path).await;
+    assert_eq!(answer.header("retry-after"), "5");
+    answer.expect(503);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_schema_is_left_alone() {
+    for statements in [
+        // A migration that was edited, as versions before the first release had.
+        vec!["update _sqlx_migrations set checksum = 'other' where version = 1"],
+        // Another program's tables.
+        vec![
+            "drop schema public cascade",
+            "create schema public",
+            "create table clusters (id text)",
+        ],
+    ] {
+        let database = postgres::database().await.unwrap();
+        let mut connection = database.options().connect().await.unwrap();
+        for statement in &statements {
+            sqlx::query(*statement)
+                .execute(&mut connection)
+                .await
+                .unwrap();
+        }
+        let before = tables(&mut connection).await;
+        let server = Server::on(database, |_| {}).await;
+        wait_reason(&server, FOREIGN).await;
+        refuses_agents(&server).await;
+        assert_eq!(tables(&mut connection).await, before, "{statements:?}");
+    }
+}
+
+async fn tables(connection: &mut PgConnection) -> Vec<String> {
+    sqlx::query_scalar(
+        "select tablename::text from pg_tables where schemaname = 'public' order by 1",
+    )
+    .fetch_all(connection)
+    .await
+    .unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
