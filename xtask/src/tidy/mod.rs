@@ -2,6 +2,7 @@
 
 mod crates;
 mod limits;
+mod migrations;
 mod source;
 mod text;
 
@@ -68,6 +69,11 @@ static RULES: &[Rule] = &[
         name: "sql",
         claim: "no text is formatted into SQL",
         check: text::formatted_sql,
+    },
+    Rule {
+        name: "migrations",
+        claim: "migrations are numbered and never edited",
+        check: migrations::unedited,
     },
     Rule {
         name: "environment",
