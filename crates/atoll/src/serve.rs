@@ -27,6 +27,9 @@ pub(crate) enum Service {
 
 /// Runs one service until it is told to end.
 pub(crate) fn run(service: Service) -> ExitCode {
+    // Nothing that a service starts becomes more than the service is, set-user-ID programs included. A kernel that
+    // refuses this has refused nothing that is needed.
+    rustix::thread::set_no_new_privs(true).ok();
     match service {
         Service::Api(arguments) => program::main_with("api-server", &arguments, api_server::run),
         Service::Image(arguments) => {

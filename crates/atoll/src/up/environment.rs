@@ -12,6 +12,7 @@ use service::Error;
 use super::layout::Layout;
 use super::ports::Ports;
 use super::service::Name;
+use super::users::Users;
 use crate::file::write_whole;
 use crate::secrets::Secrets;
 
@@ -35,6 +36,8 @@ pub(crate) struct Environment {
     pub(crate) env_file: Option<PathBuf>,
     /// What the catalog server serves; empty when it does not run.
     pub(crate) catalogs: String,
+    /// Which user each service is.
+    pub(crate) users: Users,
 }
 
 impl Environment {
@@ -164,9 +167,11 @@ impl Environment {
                 .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))?;
             writeln!(text, "# {}", path.display()).ok();
             text.push_str(&lines);
+            write_whole(&self.layout.user_variables(), lines.as_bytes(), 0o600)?;
         }
         let target = self.layout.variables(service);
         write_whole(&target, text.as_bytes(), 0o600)?;
+        self.users.share(service, &target)?;
         Ok(target)
     }
 
@@ -251,6 +256,7 @@ mod tests {
             secrets,
             env_file,
             catalogs: String::new(),
+            users: Users::default(),
         }
     }
 

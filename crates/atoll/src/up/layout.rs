@@ -91,9 +91,19 @@ impl Layout {
         self.root.join(service.as_str())
     }
 
+    /// Folder of the files with variables.
+    pub(crate) fn variables_folder(&self) -> PathBuf {
+        self.root.join("env")
+    }
+
     /// Variables of a service, below those of the environment.
     pub(crate) fn variables(&self, service: super::service::Name) -> PathBuf {
         self.root.join("env").join(format!("{service}.env"))
+    }
+
+    /// The lines of `--env-file` as they were when a service started last: a backup has them, too.
+    pub(crate) fn user_variables(&self) -> PathBuf {
+        self.root.join("env").join("user.env")
     }
 
     /// A service does not run while this file is there.

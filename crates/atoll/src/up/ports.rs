@@ -78,6 +78,18 @@ impl Ports {
         Ok(ports)
     }
 
+    /// Those that services listen on.
+    pub(crate) fn of_services(&self) -> [u16; 6] {
+        [
+            self.registry,
+            self.api,
+            self.image,
+            self.webui,
+            self.webui_static,
+            self.catalog,
+        ]
+    }
+
     fn in_row(from: u16) -> Result<Self, Error> {
         let last = from.checked_add(PORTS_IN_ROW - 1);
         if from == 0 || last.is_none() {

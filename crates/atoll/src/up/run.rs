@@ -25,13 +25,14 @@ use super::ports::Ports;
 use super::postgres::Cluster;
 use super::ready;
 use super::service::Name;
+use super::users::Users;
 use crate::secrets::{REGISTRY_USER, Secrets, registry_names};
 use crate::terminal;
 
 /// The running program, also when its file was replaced meanwhile.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 const POSTGRES: &str = "postgres";
-/// Everything runs as one user, or as root.
+/// Each service is given what it has to read.
 const PRIVATE: u32 = 0o600;
 /// How long the children of a killed run may finish their requests before their ports count as taken.
 const LEFT_BEHIND: Duration = Duration::from_secs(30);
@@ -92,9 +93,15 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
         !arguments.catalog.is_empty(),
         Instant::now() + patience,
     )?;
+    let users = Users::choose()?;
+    users.check_ports(&ports.of_services())?;
     let secrets = Secrets::within(&layout.secrets(), layout.registry_certificate());
     let own = reachable(arguments.listen).to_string();
     secrets.ensure(&registry_names(&[own]), PRIVATE)?;
+    users.hand_over(&layout, &secrets)?;
+    for catalog in arguments.catalog.iter().map(PathBuf::from) {
+        users.check_readable(Name::CatalogServer, &catalog)?;
+    }
     let env_file = arguments
         .env_file
         .as_deref()
@@ -107,6 +114,7 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
         listen: arguments.listen,
         secrets,
         catalogs: arguments.catalog.join(","),
+        users,
     };
     check_settings(&environment)?;
     let (cluster, is_new) = Cluster::prepare(
@@ -145,6 +153,9 @@ fn command(environment: &Environment, name: Name) -> Result<Command, Error> {
         .envs(environment.decided(name))
         // A Ctrl-C at the terminal is for the supervisor, which ends everything in order.
         .process_group(0);
+    environment
+        .users
+        .apply(name, &environment.layout, &mut command);
     Ok(command)
 }
 

@@ -15,5 +15,9 @@ service::settings! {
         path: String = "",
         /// Folder with Postgres's server programs, when they are not where distributions put them.
         pg_bin: Option<PathBuf> = "",
+        /// First of five numbers of users and groups that the services of `atoll up` are when it runs as root: registry,
+        /// api-server, image-service, webui, catalog-server. A user called atoll-SERVICE goes before. Source of the
+        /// default: systemd's list of ranges, which has 60578 to 61183 as unused.
+        atoll_uid_base: u32 = "61000",
     }
 }

@@ -103,8 +103,15 @@ fn secrets_are_for_their_owner_only() {
     let up = place.up();
     for entry in fs::read_dir(place.data().join("secrets")).unwrap() {
         let entry = entry.unwrap();
-        let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, 0o600, "{}", entry.path().display());
+        let metadata = entry.metadata().unwrap();
+        let mode = metadata.permissions().mode() & 0o777;
+        // As root, the group is that of the one service that needs it.
+        let expected = if metadata.gid() == 0 || !is_root() {
+            0o600
+        } else {
+            0o640
+        };
+        assert_eq!(mode, expected, "{}", entry.path().display());
     }
     assert!(up.state()["registry_password_file"].is_string());
     up.stop();
@@ -159,4 +166,101 @@ fn the_application_is_no_superuser_in_new_and_in_older_data() {
     assert!(found.contains("found = \"postgres\""), "{found}");
     let found = session(&place, "installer", FOREIGN);
     assert!(found.contains("found = \"0\""), "{found}");
+}
+
+fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+/// A line of a process's status, without its name.
+fn status(pid: i32, name: &str) -> String {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    let words = line.unwrap().trim_start_matches(':').split_whitespace();
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Who owns every file below `folder`.
+fn owners(folder: &std::path::Path, found: &mut std::collections::BTreeSet<(u32, u32)>) {
+    let metadata = fs::symlink_metadata(folder).unwrap();
+    found.insert((metadata.uid(), metadata.gid()));
+    if metadata.is_dir() {
+        for entry in fs::read_dir(folder).unwrap() {
+            owners(&entry.unwrap().path(), found);
+        }
+    }
+}
+
+const SERVICES: [&str; 4] = ["registry", "api-server", "image-service", "webui"];
+
+/// Every service of `up` is what it has to be; the numbers of their users.
+fn are_unprivileged(place: &Place, up: &crate::installation::Up) -> Vec<u32> {
+    let own = fs::metadata("/proc/self").unwrap().uid();
+    let mut uids = Vec::new();
+    for name in SERVICES {
+        let pid = up.pid(name).unwrap();
+        let uids_of = status(pid, "Uid");
+        let uid: u32 = uids_of.split(' ').next().unwrap().parse().unwrap();
+        assert_eq!(uids_of, format!("{uid} {uid} {uid} {uid}"));
+        assert_eq!(status(pid, "NoNewPrivs"), "1", "{name}");
+        uids.push(uid);
+        if own != 0 {
+            assert_eq!(uid, own, "{name}");
+            continue;
+        }
+        assert_ne!(uid, 0, "{name}");
+        assert_eq!(status(pid, "Groups"), "", "{name}");
+        for set in ["CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(status(pid, set), "0000000000000000", "{name} {set}");
+        }
+        let folder = place.data().join(name);
+        let mode = fs::metadata(&folder).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o700, "{name}");
+        let mut found = std::collections::BTreeSet::new();
+        owners(&folder, &mut found);
+        assert_eq!(found, [(uid, uid)].into(), "{name}");
+    }
+    uids
+}
+
+#[test]
+fn each_service_is_a_user_of_its_own_under_root() {
+    let place = Place::new();
+    let up = place.up();
+    let mut uids = are_unprivileged(&place, &up);
+    if is_root() {
+        uids.sort_unstable();
+        uids.dedup();
+        assert_eq!(uids.len(), SERVICES.len());
+        let group = |name: &str| {
+            let metadata = fs::metadata(place.data().join("secrets").join(name)).unwrap();
+            let uid = metadata.uid();
+            (uid, metadata.gid(), metadata.mode() & 0o777)
+        };
+        let of = |service: &str| {
+            let gids = status(up.pid(service).unwrap(), "Gid");
+            gids.split(' ').next().unwrap().parse().unwrap()
+        };
+        for (secret, expected) in [
+            ("database-password", (0, of("api-server"), 0o640)),
+            ("registry.key", (0, of("registry"), 0o640)),
+            ("registry.htpasswd", (0, of("registry"), 0o640)),
+            ("registry-password", (0, 0, 0o600)),
+        ] {
+            assert_eq!(group(secret), expected, "{secret}");
+        }
+    }
+    up.stop();
+    // As an earlier version, whose services were root, left it.
+    for name in SERVICES.into_iter().filter(|_| is_root()) {
+        let mut chown = Command::new("chown");
+        let status = chown
+            .args(["-R", "0:0"])
+            .arg(place.data().join(name))
+            .status();
+        assert!(status.unwrap().success());
+    }
+    let again = place.up();
+    are_unprivileged(&place, &again);
+    again.stop();
 }

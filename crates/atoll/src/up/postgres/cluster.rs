@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 
 use service::Error;
 
-use super::account::Account;
 use super::binaries::Binaries;
 use super::{roles, stale};
 use crate::file::write_whole;
+use crate::up::account::Account;
 use crate::up::environment::DB_NAME;
 use crate::up::layout::Layout;
 
@@ -35,10 +35,10 @@ const ROLES_MARK: &str = "atoll.roles";
 /// A Postgres server's data, and how it is run.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
-    binaries: Binaries,
+    pub(super) binaries: Binaries,
     account: Option<Account>,
     data: PathBuf,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Cluster {
@@ -50,26 +50,30 @@ impl Cluster {
         port: u16,
         password: &Path,
     ) -> Result<(Self, bool), Error> {
-        let data = layout.postgres().join("data");
-        let made_by = fs::read_to_string(data.join("PG_VERSION"))
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
-        let cluster = Self {
-            binaries: Binaries::find(made_by)?,
-            account: Account::needed()?,
-            data,
-            port,
-        };
+        let cluster = Self::at(layout, port)?;
         if let Some(account) = &cluster.account {
             account.check_reach(&cluster.data)?;
         }
-        let is_new = made_by.is_none();
+        let is_new = made_by(&cluster.data).is_none();
         if is_new {
             cluster.make(layout, password)?;
         } else if !cluster.data.join(ROLES_MARK).exists() {
             cluster.demote_application(password)?;
         }
         Ok((cluster, is_new))
+    }
+
+    /// The server that runs on the data of `layout` and takes connections on `port`.
+    ///
+    /// Errors: no data, no Postgres of its version.
+    pub(crate) fn at(layout: &Layout, port: u16) -> Result<Self, Error> {
+        let data = layout.postgres().join("data");
+        Ok(Self {
+            binaries: Binaries::find(made_by(&data))?,
+            account: Account::needed()?,
+            data,
+            port,
+        })
     }
 
     /// Ends the server that a killed run left on the data of `layout`; whether there was one.
@@ -147,7 +151,7 @@ impl Cluster {
         run(&mut single, statements)
     }
 
-    fn command(&self, program: &str) -> Command {
+    pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.binaries.program(program));
         // A Ctrl-C at the terminal is for the supervisor, which ends everything in order.
         command.current_dir("/").env("LC_ALL", "C").process_group(0);
@@ -156,6 +160,12 @@ impl Cluster {
         }
         command
     }
+}
+
+/// Major version of the server that made `data`.
+fn made_by(data: &Path) -> Option<u32> {
+    let text = fs::read_to_string(data.join("PG_VERSION")).ok()?;
+    text.trim().parse().ok()
 }
 
 fn read_password(path: &Path) -> Result<String, Error> {

@@ -1,9 +1,10 @@
 //! The private Postgres: found, initialised, run under an unprivileged user, stopped.
 
-mod account;
 mod binaries;
 mod cluster;
 mod roles;
+mod serving;
 mod stale;
 
 pub(crate) use cluster::Cluster;
+pub(crate) use serving::free_port;

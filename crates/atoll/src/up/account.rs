@@ -1,4 +1,4 @@
-//! The user that Postgres runs as: it refuses root.
+//! Unprivileged users that children run as.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
@@ -32,7 +32,7 @@ impl Account {
             return Ok(None);
         }
         let doing = "choosing the user that Postgres runs as";
-        let passwd = fs::read_to_string("/etc/passwd").map_err(|e| Error::new(doing, e))?;
+        let passwd = passwd()?;
         NAMES
             .iter()
             .find_map(|name| Self::in_passwd(&passwd, name))
@@ -45,18 +45,14 @@ impl Account {
             })
     }
 
-    fn in_passwd(passwd: &str, name: &str) -> Option<Self> {
-        passwd.lines().find_map(|line| {
-            let mut fields = line.split(':');
-            let is_it = fields.next()? == name;
-            let uid = fields.nth(1)?.parse().ok()?;
-            let gid = fields.next()?.parse().ok()?;
-            is_it.then(|| Self {
-                name: name.to_owned(),
-                uid,
-                gid,
-            })
-        })
+    /// The user called `name` in the text of /etc/passwd.
+    pub(crate) fn in_passwd(passwd: &str, name: &str) -> Option<Self> {
+        all(passwd).find(|account| account.name == name)
+    }
+
+    /// The user with that number.
+    pub(crate) fn with_uid(passwd: &str, uid: u32) -> Option<Self> {
+        all(passwd).find(|account| account.uid == uid)
     }
 
     /// Gives a folder or file to this user.
@@ -97,13 +93,36 @@ impl Account {
                 return Err(Error::new(
                     doing(),
                     format!(
-                        "it cannot enter {folder} (mode {mode:04o}), and Postgres has to run as an unprivileged user: choose another --data, or chmod o+x {folder}"
+                        "it cannot enter {folder} (mode {mode:04o}), and nothing but the supervisor runs as root: choose another place, or chmod o+x {folder}"
                     ),
                 ));
             }
         }
         Ok(())
     }
+}
+
+/// The text of /etc/passwd, empty where there is none.
+///
+/// Errors: it cannot be read.
+pub(crate) fn passwd() -> Result<String, Error> {
+    const PASSWD: &str = "/etc/passwd";
+    match fs::read_to_string(PASSWD) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) => Err(Error::new(format!("reading {PASSWD}"), error)),
+    }
+}
+
+fn all(passwd: &str) -> impl Iterator<Item = Account> {
+    passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        Some(Account {
+            name: fields.next()?.to_owned(),
+            uid: fields.nth(1)?.parse().ok()?,
+            gid: fields.next()?.parse().ok()?,
+        })
+    })
 }
 
 #[cfg(test)]
