@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
 use crate::{catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
+use crate::{backup, catalog, mirror, pod, registry, serve, status, terminal, versions};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
@@ -20,6 +21,10 @@ struct Arguments {
 enum Verb {
     /// Run everything on this machine, with a private Postgres, until Ctrl-C
     Up(UpArguments),
+    /// Save an installation, which may run meanwhile, in one file with checksums
+    Backup(backup::BackupArguments),
+    /// Bring back an installation that `backup` saved, here or on another host
+    Restore(backup::RestoreArguments),
     /// Run one service; `settings`, `health` and `--check-config` as well
     Serve {
         #[command(subcommand)]
@@ -66,6 +71,8 @@ pub fn main() -> ExitCode {
     let result = match Arguments::parse().verb {
         Verb::Serve { service } => return serve::run(service),
         Verb::Up(arguments) => up::run(&arguments),
+        Verb::Backup(arguments) => backup::save(&arguments),
+        Verb::Restore(arguments) => backup::restore(&arguments),
         Verb::Pod { verb } => pod::run(&verb),
         Verb::Registry { verb } => registry::run(&verb),
         Verb::Catalog { verb } => catalog::run(&verb),

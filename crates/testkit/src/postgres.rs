@@ -61,8 +61,59 @@ impl TestDatabase {
 ///
 /// Errors: no server binaries, a server that does not start, a schema that cannot be made.
 pub async fn database() -> Result<TestDatabase> {
+    shared().await?.database().await
+}
+
+/// The process's server.
+async fn shared() -> Result<&'static Server> {
     static SERVER: OnceCell<Server> = OnceCell::const_new();
-    SERVER.get_or_try_init(Server::open).await?.database().await
+    SERVER.get_or_try_init(Server::open).await
+}
+
+/// A database on the process's server, filled with what `pg_dump` wrote as plain SQL, and nothing else.
+///
+/// Errors: no psql, a dump that cannot be loaded.
+pub async fn restored(dump: &Path) -> Result<TestDatabase> {
+    let database = shared().await?.database_of("template1").await?;
+    let mut psql = tokio::process::Command::new(binary("psql")?);
+    psql.args(["--no-psqlrc", "--quiet", "--single-transaction"])
+        .args(["--set=ON_ERROR_STOP=1", "--host", &database.host])
+        .args(["--port", &database.port.to_string()])
+        .args(["--username", &database.user, "--dbname", &database.name])
+        .arg("--file")
+        .arg(dump)
+        .env("PGPASSWORD", &database.password);
+    let output = psql.output().await?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        bail!("loading {}: {told}", dump.display());
+    }
+    Ok(database)
+}
+
+/// The content of a database as plain SQL, without owners, for [`restored`].
+///
+/// Errors: no pg_dump, those of the database.
+pub async fn dump(database: &TestDatabase) -> Result<Vec<u8>> {
+    let mut command = tokio::process::Command::new(binary("pg_dump")?);
+    command
+        .args(["--no-owner", "--no-privileges", "--host", &database.host])
+        .args(["--port", &database.port.to_string()])
+        .args(["--username", &database.user, &database.name])
+        .env("PGPASSWORD", &database.password);
+    let output = command.output().await?;
+    if !output.status.success() {
+        bail!("pg_dump: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    // Newer programs fence their output in with commands that older ones do not know.
+    let text = String::from_utf8(output.stdout)?;
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"));
+    Ok(lines
+        .flat_map(|line| [line, "\n"])
+        .collect::<String>()
+        .into())
 }
 
 /// A Postgres server.
@@ -159,6 +210,10 @@ impl Server {
 
     /// A database of its own.
     pub async fn database(&self) -> Result<TestDatabase> {
+        self.database_of(&self.template).await
+    }
+
+    async fn database_of(&self, template: &str) -> Result<TestDatabase> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "{PREFIX}{}_{}",
@@ -166,7 +221,7 @@ impl Server {
             NUMBER.fetch_add(1, Ordering::Relaxed)
         );
         let mut connection = self.connect().await?;
-        create(&mut connection, &name, &self.template).await?;
+        create(&mut connection, &name, template).await?;
         Ok(TestDatabase {
             name,
             ..self.admin.clone()

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod backup;
 mod catalog;
 #[path = "../../../mirror/tests/it/content.rs"]
 mod content;
@@ -22,5 +23,6 @@ mod registry;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/server.rs"]
 mod server;
+mod state;
 mod terminal;
 mod up;

@@ -1,0 +1,284 @@
+//! The pod: its folder, and the volumes of its containers, which are read where podman keeps them.
+//!
+//! `podman volume export` would give a volume in the order of its folders, while the registry's links have to be read
+//! before its blobs (see [`super::content`]).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use service::Error;
+use service::settings::{env_lines, not_a_line};
+
+use super::index::{DATABASE, Heading, Kind};
+use super::reader::Verified;
+use super::swap::{Beside, is_vacant};
+use super::writer::{Owner, Writer, private, rewound, temporary};
+use super::{content, podman, walk};
+use crate::terminal;
+
+/// What is saved of the folder. Boot images are not: they come from outside, and are large.
+const OF_FOLDER: [&str; 6] = [
+    ".env",
+    "compose.yaml",
+    "pod.yml",
+    "catalog.yml",
+    "secrets",
+    "catalogs",
+];
+/// Volumes that are saved, by the name of their members' folder.
+const REGISTRY: (&str, &str) = ("registry", "atoll_registry");
+const CLUSTERS: (&str, &str) = ("api-server", "atoll_api");
+const DATABASE_VOLUME: &str = "atoll_db";
+/// Where members of the pod's folder are.
+const FOLDER: &str = "folder";
+/// The container that loads a database, and its volume.
+const LOADER: &str = "atoll-restore-db";
+/// Until a new database takes connections.
+const START_LIMIT: Duration = Duration::from_mins(2);
+const POLL: Duration = Duration::from_millis(200);
+
+/// Saves the pod of `folder` in `file`; length and number of members.
+///
+/// Errors: the database does not run, podman's own.
+pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
+    let settings = Settings::read(folder)?;
+    let mut writer = Writer::create(file, Heading::new(Kind::Pod))?;
+    save_database(&mut writer, &settings, file)?;
+    if let Some(root) = podman::mountpoint(CLUSTERS.1)? {
+        content::clusters(&mut writer, &root, CLUSTERS.0)?;
+    }
+    let keeps = |path: &str| OF_FOLDER.contains(&path.split('/').next().unwrap_or_default());
+    walk::files(folder, &keeps, &mut |path, file| {
+        writer.add_file(&format!("{FOLDER}/{path}"), file)
+    })?;
+    let dangling = match podman::mountpoint(REGISTRY.1)? {
+        Some(root) => content::registry(&mut writer, &root, REGISTRY.0)?,
+        None => std::collections::BTreeSet::new(),
+    };
+    let members = writer.members();
+    Ok((writer.finish(&dangling)?, members))
+}
+
+fn save_database(writer: &mut Writer, settings: &Settings, file: &Path) -> Result<(), Error> {
+    let doing = "saving the database of the pod";
+    let containers = podman::users(DATABASE_VOLUME, false)?;
+    let container = containers
+        .first()
+        .ok_or_else(|| Error::new(doing, "its container does not run: podman-compose up -d db"))?;
+    let path = temporary(file, "database");
+    let dump = private(&path).map_err(|e| Error::new(doing, e))?;
+    // Nobody else needs its name, and so it goes with this process.
+    fs::remove_file(&path).map_err(|e| Error::new(doing, e))?;
+    let output = dump.try_clone().map_err(|e| Error::new(doing, e))?;
+    let mut arguments = vec![
+        "pg_dump",
+        "--format=custom",
+        "--no-owner",
+        "--no-privileges",
+    ];
+    arguments.extend(settings.login());
+    arguments.push(&settings.database);
+    podman::exec(container, &arguments, None, Some(output))?;
+    let dump = rewound(dump).map_err(|e| Error::new(doing, e))?;
+    let size = dump.metadata().map_err(|e| Error::new(doing, e))?.len();
+    writer.add(DATABASE, Owner::PRIVATE, size, dump)
+}
+
+/// What `.env` says about the database.
+struct Settings {
+    database: String,
+    user: String,
+    /// Another image than ours.
+    image: Option<String>,
+}
+
+impl Settings {
+    fn read(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(".env");
+        let doing = || format!("reading {}", path.display());
+        let text = fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
+        let lines =
+            env_lines(&text).map_err(|number| Error::new(doing(), not_a_line(&path, number)))?;
+        let lines: BTreeMap<&str, &str> = lines.into_iter().collect();
+        let text = |name: &str, default: &str| {
+            let found = lines.get(name).filter(|value| !value.is_empty());
+            found.map_or(default, |value| value).to_owned()
+        };
+        Ok(Self {
+            database: text("POSTGRESQL_DATABASE", "installer"),
+            user: text("POSTGRESQL_USER", "admin"),
+            image: lines.get("POSTGRES_IMAGE").map(|image| (*image).to_owned()),
+        })
+    }
+
+    /// In our image the server's own user is the superuser; in others it is the one that was set.
+    fn login(&self) -> Vec<&str> {
+        match self.image {
+            Some(_) => vec!["--username", &self.user],
+            None => Vec::new(),
+        }
+    }
+}
+
+/// Makes folder and volumes those of `backup`.
+///
+/// Errors: something is there, or runs.
+pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result<(), Error> {
+    let folder = std::path::absolute(folder)
+        .map_err(|e| Error::new(format!("restoring to {}", folder.display()), e))?;
+    let volumes = [REGISTRY.1, CLUSTERS.1, DATABASE_VOLUME];
+    refuse_running(&volumes)?;
+    let mut places = Vec::new();
+    for volume in volumes {
+        places.push((volume, podman::ensure_volume(volume)?));
+    }
+    let taken: Vec<String> = places
+        .iter()
+        .filter(|(_, place)| !is_vacant(place))
+        .map(|(volume, _)| format!("volume {volume}"))
+        .chain((!is_vacant(&folder)).then(|| folder.display().to_string()))
+        .collect();
+    if !taken.is_empty() && !replace {
+        return Err(Error::new(
+            format!("restoring to {}", folder.display()),
+            format!(
+                "something is in {}: remove it, or --replace it",
+                taken.join(", ")
+            ),
+        ));
+    }
+    let new_folder = Beside::new(&folder)?;
+    let new: Vec<Beside> = places
+        .iter()
+        .map(|(_, place)| Beside::new(place))
+        .collect::<Result<_, _>>()?;
+    for (beside, (_, place)) in new.iter().zip(&places) {
+        keep_owner(place, beside.path())?;
+    }
+    let dump = new_folder.path().join(DATABASE);
+    backup.extract(true, |path| match path.split_once('/') {
+        None => Some(dump.clone()),
+        Some((FOLDER, rest)) => Some(new_folder.path().join(rest)),
+        Some((name, rest)) if name == REGISTRY.0 => Some(new[0].path().join(rest)),
+        Some((name, rest)) if name == CLUSTERS.0 => Some(new[1].path().join(rest)),
+        Some(_) => None,
+    })?;
+    let settings = Settings::read(new_folder.path())?;
+    load(&settings, new_folder.path(), &dump, new[2].path())?;
+    fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))?;
+    // Each is whole; the folder comes last, since it says that there is an installation.
+    for beside in new {
+        tell_kept(beside.take_place()?);
+    }
+    tell_kept(new_folder.take_place()?);
+    terminal::say(&format!(
+        "Restored. Next, in {}: put the boot images into images/, then `podman-compose up -d`. \
+         `atoll pod init --host NAME` writes compose.yaml for this version.",
+        folder.display()
+    ));
+    Ok(())
+}
+
+fn tell_kept(kept: Option<PathBuf>) {
+    if let Some(kept) = kept {
+        terminal::say(&format!(
+            "What was there is now {}: remove it when it is not needed.",
+            kept.display()
+        ));
+    }
+}
+
+fn refuse_running(volumes: &[&str]) -> Result<(), Error> {
+    for volume in volumes {
+        let running = podman::users(volume, false)?;
+        if !running.is_empty() {
+            return Err(Error::new(
+                format!("restoring volume {volume}"),
+                format!("{} use it: podman-compose down", running.join(", ")),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A volume's folder belongs to the user of the container that was first to mount it.
+fn keep_owner(from: &Path, to: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let doing = || format!("making {}", to.display());
+    let old = fs::metadata(from).map_err(|e| Error::new(doing(), e))?;
+    crate::file::set_mode(to, old.mode() & 0o7777)?;
+    chown(to, Some(old.uid()), Some(old.gid())).map_err(|e| Error::new(doing(), e))
+}
+
+/// A container of the database's image, which makes and loads the database; goes with this value.
+struct Loader;
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        podman::run(&["rm", "--force", "--time", "30", LOADER]).ok();
+    }
+}
+
+fn load(settings: &Settings, folder: &Path, dump: &Path, volume: &Path) -> Result<(), Error> {
+    let doing = "loading the database";
+    let own = concat!("localhost/", "atoll/db:", env!("CARGO_PKG_VERSION"));
+    let image = settings.image.as_deref().unwrap_or(own);
+    let password = folder.join("secrets/database-password");
+    let mounts = [
+        format!("{}:/var/lib/postgresql/data", volume.display()),
+        format!("{}:/run/secrets/db-password:ro", password.display()),
+    ];
+    let variables = [
+        format!("POSTGRESQL_DATABASE={}", settings.database),
+        format!("POSTGRESQL_USER={}", settings.user),
+        "POSTGRESQL_PASSWORD_FILE=/run/secrets/db-password".to_owned(),
+        format!("POSTGRES_DB={}", settings.database),
+        format!("POSTGRES_USER={}", settings.user),
+        "POSTGRES_PASSWORD_FILE=/run/secrets/db-password".to_owned(),
+        "PGDATA=/var/lib/postgresql/data/pgdata".to_owned(),
+    ];
+    own_as_database(volume)?;
+    let mut arguments = vec!["run", "--detach", "--name", LOADER, "--network", "none"];
+    arguments.extend(["--cap-drop", "all", "--pull", "never", "--tmpfs", "/tmp"]);
+    arguments.extend(mounts.iter().flat_map(|mount| ["--volume", mount]));
+    arguments.extend(variables.iter().flat_map(|variable| ["--env", variable]));
+    arguments.push(image);
+    podman::run(&["rm", "--force", "--ignore", LOADER])?;
+    let loader = Loader;
+    podman::run(&arguments)?;
+    let deadline = Instant::now() + START_LIMIT;
+    while podman::exec(LOADER, &["pg_isready", "-q", "-h", "127.0.0.1"], None, None).is_err() {
+        if Instant::now() >= deadline {
+            let log = podman::run(&["logs", LOADER]).unwrap_or_default();
+            return Err(Error::new(
+                doing,
+                format!("it does not start: {}", log.trim()),
+            ));
+        }
+        std::thread::sleep(POLL);
+    }
+    let mut arguments = vec![
+        "pg_restore",
+        "--no-owner",
+        "--no-privileges",
+        "--exit-on-error",
+    ];
+    arguments.extend(["--single-transaction", "--role", &settings.user]);
+    arguments.extend(["--dbname", &settings.database]);
+    arguments.extend(settings.login());
+    let file = File::open(dump).map_err(|e| Error::new(doing, e))?;
+    podman::exec(LOADER, &arguments, Some(file), None)?;
+    // In order: its shutdown writes everything out.
+    podman::run(&["stop", "--time", "60", LOADER])?;
+    drop(loader);
+    Ok(())
+}
+
+/// The user that our image of the database has, and that compose sets for others.
+fn own_as_database(volume: &Path) -> Result<(), Error> {
+    const USER: u32 = 999;
+    std::os::unix::fs::chown(volume, Some(USER), Some(USER))
+        .map_err(|e| Error::new(format!("making {}", volume.display()), e))
+}

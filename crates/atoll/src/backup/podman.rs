@@ -1,0 +1,121 @@
+//! The program `podman`: containers and volumes of the pod.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use service::Error;
+
+use crate::up::layout::is_root;
+
+const PROGRAM: &str = "podman";
+
+/// Runs this very command once more where rootless volumes can be read; whether it did.
+///
+/// The files of a rootless container belong to users of its own name space. `podman unshare` enters that, and there this
+/// process is root. The path of the pod's folder says nothing; it only names what is being done.
+///
+/// Errors: the command fails there, with the exit code as its text.
+pub(super) fn enter(folder: &Path) -> Result<bool, Error> {
+    if is_root()? {
+        return Ok(false);
+    }
+    let doing = || format!("entering podman's name space for {}", folder.display());
+    let status = Command::new(PROGRAM)
+        .arg("unshare")
+        .arg("/proc/self/exe")
+        .args(std::env::args_os().skip(1))
+        .status()
+        .map_err(|e| Error::new(doing(), e))?;
+    if status.success() {
+        Ok(true)
+    } else {
+        Err(Error::new(doing(), status.to_string()))
+    }
+}
+
+/// Names of the containers that use `volume`; those that do not run, too, with `is_any`.
+///
+/// Errors: podman's own.
+pub(super) fn users(volume: &str, is_any: bool) -> Result<Vec<String>, Error> {
+    let filter = format!("volume={volume}");
+    let mut arguments = vec!["ps", "--format", "{{.Names}}", "--filter", &filter];
+    if is_any {
+        arguments.push("--all");
+    }
+    let text = run(&arguments)?;
+    Ok(text.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Where the files of `volume` are; none when there is no such volume.
+///
+/// Errors: podman's own.
+pub(super) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
+    let names = run(&["volume", "ls", "--quiet"])?;
+    if names.lines().all(|name| name != volume) {
+        return Ok(None);
+    }
+    let text = run(&["volume", "inspect", "--format", "{{.Mountpoint}}", volume])?;
+    Ok(Some(PathBuf::from(text.trim())))
+}
+
+/// The place of `volume`, which is made when it is not there.
+///
+/// Errors: podman's own.
+pub(super) fn ensure_volume(volume: &str) -> Result<PathBuf, Error> {
+    if let Some(place) = mountpoint(volume)? {
+        return Ok(place);
+    }
+    run(&["volume", "create", volume])?;
+    mountpoint(volume)?
+        .ok_or_else(|| Error::new(format!("making volume {volume}"), "it is not there"))
+}
+
+/// What `podman` prints with `arguments`.
+///
+/// Errors: it is not there, or fails, with its last words.
+pub(super) fn run(arguments: &[&str]) -> Result<String, Error> {
+    let output = Command::new(PROGRAM)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| Error::new(doing(arguments), e))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let told = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(doing(arguments), told.trim().to_owned()))
+}
+
+/// Runs a program in a container, with files as its input and output.
+///
+/// Errors: as [`run`].
+pub(super) fn exec(
+    container: &str,
+    arguments: &[&str],
+    input: Option<File>,
+    output: Option<File>,
+) -> Result<(), Error> {
+    let all = [&["exec", "--interactive", container], arguments].concat();
+    let output = Command::new(PROGRAM)
+        .args(&all)
+        .stdin(input.map_or_else(Stdio::null, Stdio::from))
+        .stdout(output.map_or_else(Stdio::null, Stdio::from))
+        .stderr(Stdio::piped())
+        // A Ctrl-C at the terminal ends this program, which cleans up.
+        .process_group(0)
+        .spawn()
+        .and_then(std::process::Child::wait_with_output)
+        .map_err(|e| Error::new(doing(&all), e))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let told = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(doing(&all), told.trim().to_owned()))
+}
+
+fn doing(arguments: &[&str]) -> String {
+    let verb: Vec<&str> = arguments.iter().copied().take(2).collect();
+    format!("running {PROGRAM} {}", verb.join(" "))
+}

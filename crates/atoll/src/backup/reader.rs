@@ -1,0 +1,210 @@
+//! The file of a backup while it is read: verified as a whole, then extracted.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufReader, Read, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+use service::Error;
+use sha2::{Digest as _, Sha256};
+
+use super::index::{FORMAT, HEADING, Heading, INDEX, INDEX_SUM, Index, Member, is_safe};
+use super::writer::Hashed;
+
+/// Units: bytes. An index has some 200 bytes a member, and members are at least 512 bytes.
+const INDEX_LIMIT: u64 = 1 << 30;
+const BUFFER: usize = 1 << 20;
+
+/// A backup whose bytes are those that were written.
+#[derive(Debug)]
+pub(super) struct Verified {
+    file: PathBuf,
+    /// What is in it.
+    pub(super) index: Index,
+}
+
+impl Verified {
+    /// Reads all of `file` and compares it with its checksums.
+    ///
+    /// Errors: it is no backup, of a later version, or damaged, with the member concerned.
+    pub(super) fn new(file: &Path) -> Result<Self, Error> {
+        let doing = || format!("verifying {}", file.display());
+        let damaged = |text: String| Error::new(doing(), text);
+        let mut found: Vec<(String, u64, String)> = Vec::new();
+        let mut heading = None;
+        let mut index = None;
+        let mut sum = None;
+        each(file, |path, size, content| {
+            match path {
+                HEADING if found.is_empty() && heading.is_none() => {
+                    heading = Some(text(size, content)?)
+                }
+                INDEX if index.is_none() => index = Some(text(size, content)?),
+                INDEX_SUM if sum.is_none() => sum = Some(text(size, content)?),
+                _ if index.is_none() => found.push((path.to_owned(), size, hash(content)?)),
+                _ => return Err(io::Error::other(format!("{path} comes after the index"))),
+            }
+            Ok(())
+        })
+        .map_err(|e| Error::new(doing(), e))?;
+        let heading =
+            heading.ok_or_else(|| damaged("this is no backup of `atoll backup`".into()))?;
+        let heading: Heading =
+            serde_json::from_slice(&heading).map_err(|e| Error::new(doing(), e))?;
+        if heading.format != FORMAT {
+            return Err(damaged(format!(
+                "it has format {}, this program reads {FORMAT}: use version {} of atoll",
+                heading.format, heading.program
+            )));
+        }
+        let cut_off = || damaged("it ends before its index: it was cut off".into());
+        let (index, sum) = index.zip(sum).ok_or_else(cut_off)?;
+        let own = format!("{}  {INDEX}\n", hex::encode(Sha256::digest(&index)));
+        if sum != own.as_bytes() {
+            return Err(damaged("the index does not have its checksum".into()));
+        }
+        let index: Index = serde_json::from_slice(&index).map_err(|e| Error::new(doing(), e))?;
+        if index.heading != heading {
+            return Err(damaged("heading and index do not belong together".into()));
+        }
+        compare(&index.members, &found).map_err(damaged)?;
+        Ok(Self {
+            file: file.to_owned(),
+            index,
+        })
+    }
+
+    /// Writes every member below `to`, which decides where each belongs: nowhere with none. Owners are kept where
+    /// `is_owned`.
+    ///
+    /// Errors: no space; a member that is no longer what was verified.
+    pub(super) fn extract(
+        &self,
+        is_owned: bool,
+        to: impl Fn(&str) -> Option<PathBuf>,
+    ) -> Result<(), Error> {
+        let mut members = self.index.members.iter();
+        each(&self.file, |path, _, content| {
+            if path == HEADING || path == INDEX || path == INDEX_SUM {
+                return Ok(());
+            }
+            let changed = || io::Error::other(format!("{path} changed after it was verified"));
+            let member = members.next().filter(|member| member.path == path);
+            let member = member.ok_or_else(changed)?;
+            let target = to(path).filter(|_| !member.is_dangling);
+            let found = match target {
+                None => hash(content)?,
+                Some(target) => write(&target, member, is_owned, content)?,
+            };
+            if found == member.sha256 {
+                Ok(())
+            } else {
+                Err(changed())
+            }
+        })
+        .map_err(|e| Error::new(format!("extracting {}", self.file.display()), e))
+    }
+}
+
+fn compare(members: &[Member], found: &[(String, u64, String)]) -> Result<(), String> {
+    for (member, (path, size, sha256)) in members.iter().zip(found) {
+        if member.path != *path || member.size != *size || member.sha256 != *sha256 {
+            return Err(format!("{path} is damaged"));
+        }
+    }
+    if members.len() == found.len() {
+        Ok(())
+    } else {
+        Err(format!(
+            "the index has {} members, the file {}",
+            members.len(),
+            found.len()
+        ))
+    }
+}
+
+/// Calls `visit` with path, length and content of each member.
+fn each(
+    file: &Path,
+    mut visit: impl FnMut(&str, u64, &mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = BufReader::with_capacity(BUFFER, File::open(file)?);
+    let mut archive = tar::Archive::new(file);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        let path = entry.path()?.to_str().unwrap_or_default().to_owned();
+        if !is_safe(&path) || !entry.header().entry_type().is_file() {
+            return Err(io::Error::other(format!(
+                "{path:?} does not belong into a backup"
+            )));
+        }
+        let size = entry.size();
+        visit(&path, size, &mut entry)?;
+    }
+    Ok(())
+}
+
+fn text(size: u64, content: &mut dyn Read) -> io::Result<Vec<u8>> {
+    if size > INDEX_LIMIT {
+        return Err(io::Error::other(format!(
+            "an index of {size} bytes is no index"
+        )));
+    }
+    let mut text = Vec::new();
+    content.take(INDEX_LIMIT).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn hash(content: &mut dyn Read) -> io::Result<String> {
+    let mut hashed = hashing(content);
+    io::copy(&mut hashed, &mut io::sink())?;
+    Ok(hex::encode(hashed.sha256.finalize()))
+}
+
+fn hashing(content: &mut dyn Read) -> Hashed<&mut dyn Read> {
+    Hashed {
+        inner: content,
+        sha256: Sha256::new(),
+        size: 0,
+    }
+}
+
+/// Writes a new file; the checksum of what was written.
+fn write(
+    target: &Path,
+    member: &Member,
+    is_owned: bool,
+    content: &mut dyn Read,
+) -> io::Result<String> {
+    let folder = target.parent().unwrap_or(Path::new("/"));
+    make_folders(folder, member, is_owned)?;
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(target)?;
+    let mut hashed = hashing(content);
+    io::copy(&mut hashed, &mut file)?;
+    file.flush()?;
+    if is_owned {
+        fchown(&file, Some(member.uid), Some(member.gid))?;
+    }
+    file.set_permissions(Permissions::from_mode(member.mode & 0o777))?;
+    Ok(hex::encode(hashed.sha256.finalize()))
+}
+
+/// Folders that are missing, of the owner of what is first put into them.
+fn make_folders(folder: &Path, member: &Member, is_owned: bool) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent() {
+        make_folders(parent, member, is_owned)?;
+    }
+    fs::create_dir(folder)?;
+    fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+    if is_owned {
+        std::os::unix::fs::chown(folder, Some(member.uid), Some(member.gid))?;
+    }
+    Ok(())
+}

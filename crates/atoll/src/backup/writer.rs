@@ -1,0 +1,252 @@
+//! The file of a backup while it is written: a tar with checksums, which gets its name when it is whole.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufWriter, Read, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use service::Error;
+use sha2::{Digest as _, Sha256};
+
+use super::index::{HEADING, Heading, INDEX, INDEX_SUM, Index, Member};
+
+/// Secrets are in it.
+const MODE: u32 = 0o600;
+/// Units: bytes. Few large writes.
+const BUFFER: usize = 1 << 20;
+
+/// A backup that is being written. Without [`Writer::finish`] nothing of it stays.
+pub(super) struct Writer {
+    tar: tar::Builder<BufWriter<File>>,
+    part: Part,
+    target: PathBuf,
+    index: Index,
+}
+
+/// The file under its temporary name.
+struct Part(PathBuf);
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
+    }
+}
+
+/// Owner and permissions of a member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Owner {
+    mode: u32,
+    uid: u32,
+    gid: u32,
+}
+
+impl Owner {
+    /// For what is no file yet.
+    pub(super) const PRIVATE: Self = Self {
+        mode: MODE,
+        uid: 0,
+        gid: 0,
+    };
+}
+
+impl From<&Metadata> for Owner {
+    fn from(metadata: &Metadata) -> Self {
+        Self {
+            mode: metadata.mode() & 0o777,
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+        }
+    }
+}
+
+impl Writer {
+    /// Begins the file `target`.
+    ///
+    /// Errors: it is there already; its folder cannot be written.
+    pub(super) fn create(target: &Path, heading: Heading) -> Result<Self, Error> {
+        let doing = || format!("writing {}", target.display());
+        if target.exists() {
+            return Err(Error::new(
+                doing(),
+                "it is there already: remove it, or choose another name",
+            ));
+        }
+        let part = temporary(target, "part");
+        let file = private(&part).map_err(|e| Error::new(doing(), e))?;
+        let mut writer = Self {
+            tar: tar::Builder::new(BufWriter::with_capacity(BUFFER, file)),
+            part: Part(part),
+            target: target.to_owned(),
+            index: Index {
+                heading,
+                members: Vec::new(),
+            },
+        };
+        let heading = json(&writer.index.heading)?;
+        writer.append(HEADING, &heading)?;
+        Ok(writer)
+    }
+
+    /// Adds the next `size` bytes of `content` under `path`.
+    ///
+    /// Errors: there are fewer bytes; no space.
+    pub(super) fn add(
+        &mut self,
+        path: &str,
+        owner: Owner,
+        size: u64,
+        content: impl Read,
+    ) -> Result<(), Error> {
+        let doing = || format!("saving {path}");
+        let mut hashed = Hashed {
+            inner: content.take(size),
+            sha256: Sha256::new(),
+            size: 0,
+        };
+        self.tar
+            .append_data(&mut header(owner, size), path, &mut hashed)
+            .map_err(|e| Error::new(doing(), e))?;
+        if hashed.size != size {
+            return Err(Error::new(
+                doing(),
+                "it became shorter while it was read: begin again",
+            ));
+        }
+        self.index.members.push(Member {
+            path: path.to_owned(),
+            size,
+            sha256: hex::encode(hashed.sha256.finalize()),
+            mode: owner.mode,
+            uid: owner.uid,
+            gid: owner.gid,
+            is_dangling: false,
+        });
+        Ok(())
+    }
+
+    /// Adds an open file.
+    ///
+    /// Errors: as [`Writer::add`].
+    pub(super) fn add_file(&mut self, path: &str, file: &File) -> Result<(), Error> {
+        let metadata = file
+            .metadata()
+            .map_err(|e| Error::new(format!("saving {path}"), e))?;
+        self.add(path, Owner::from(&metadata), metadata.len(), file)
+    }
+
+    /// How many members there are.
+    pub(super) fn members(&self) -> usize {
+        self.index.members.len()
+    }
+
+    /// Ends the file and gives it its name; its length. Members in `dangling` are not restored.
+    ///
+    /// Errors: no space.
+    pub(super) fn finish(mut self, dangling: &BTreeSet<String>) -> Result<u64, Error> {
+        for member in &mut self.index.members {
+            member.is_dangling = dangling.contains(&member.path);
+        }
+        let index = json(&self.index)?;
+        let sum = format!("{}  {INDEX}\n", hex::encode(Sha256::digest(&index)));
+        self.append(INDEX, &index)?;
+        self.append(INDEX_SUM, sum.as_bytes())?;
+        let doing = || format!("writing {}", self.target.display());
+        let finished = self
+            .tar
+            .into_inner()
+            .and_then(|buffer| Ok(buffer.into_inner()?))
+            .and_then(|file| {
+                // Before the name: a power cut must not leave a name for half a file.
+                file.sync_all()?;
+                fs::rename(&self.part.0, &self.target)?;
+                let folder = self
+                    .target
+                    .parent()
+                    .filter(|folder| *folder != Path::new(""));
+                File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+                Ok(file.metadata()?.len())
+            });
+        finished.map_err(|e| Error::new(doing(), e))
+    }
+
+    fn append(&mut self, path: &str, content: &[u8]) -> Result<(), Error> {
+        let mut header = header(Owner::PRIVATE, content.len() as u64);
+        self.tar
+            .append_data(&mut header, path, content)
+            .map_err(|e| Error::new(format!("saving {path}"), e))
+    }
+}
+
+/// A new file that only this user reads.
+///
+/// Errors: a folder that cannot be written.
+pub(super) fn private(path: &Path) -> io::Result<File> {
+    // What a killed run left under this name is of no use.
+    fs::remove_file(path).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    })?;
+    OpenOptions::new()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .mode(MODE)
+        .open(path)
+}
+
+/// A name beside `target` while it is made.
+pub(super) fn temporary(target: &Path, extension: &str) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(".");
+    name.push(extension);
+    name.into()
+}
+
+fn header(owner: Owner, size: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(owner.mode);
+    header.set_uid(owner.uid.into());
+    header.set_gid(owner.gid.into());
+    header
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec_pretty(value).map_err(|e| Error::new("writing the index", e))
+}
+
+/// Hashes and counts what passes.
+pub(super) struct Hashed<R> {
+    pub(super) inner: R,
+    pub(super) sha256: Sha256,
+    pub(super) size: u64,
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.sha256.update(&buffer[..count]);
+        self.size += count as u64;
+        Ok(count)
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer")
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Flushes what a program wrote and rewinds it, so that it can be added.
+///
+/// Errors: those of the file.
+pub(super) fn rewound(mut file: File) -> io::Result<File> {
+    use std::io::Seek as _;
+    file.flush()?;
+    file.rewind()?;
+    Ok(file)
+}
