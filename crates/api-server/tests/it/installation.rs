@@ -117,8 +117,12 @@ async fn progress(server: &Server, host: &str, stages: &[&str]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_node_is_installed() {
-    let server = Server::start().await;
-    let (id, host) = ready(&server).await;
+    install_single_node(&Server::start().await).await;
+}
+
+/// From nothing to an installed cluster of one host.
+pub(crate) async fn install_single_node(server: &Server) {
+    let (id, host) = ready(server).await;
     let path = format!("/v2/clusters/{id}");
     let ordered = server
         .post(&format!("{path}/actions/install"), &json!({}))
@@ -130,8 +134,8 @@ async fn a_single_node_is_installed() {
         .post(&format!("{path}/actions/install"), &json!({}))
         .await
         .expect(409);
-    answer_until(&server, &host, "installing").await;
-    let cluster = wait_status(&server, &path, "installing").await;
+    answer_until(server, &host, "installing").await;
+    let cluster = wait_status(server, &path, "installing").await;
     assert!(cluster["openshift_cluster_id"].is_string(), "{cluster}");
 
     let steps = server
@@ -179,7 +183,7 @@ async fn a_single_node_is_installed() {
         "Waiting for bootkube",
         "Writing image to disk",
     ];
-    progress(&server, &host, &first).await;
+    progress(server, &host, &first).await;
     server
         .put(
             &format!("{host}/progress"),
@@ -187,14 +191,14 @@ async fn a_single_node_is_installed() {
         )
         .await
         .expect(409);
-    progress(&server, &host, &["Rebooting", "Joined", "Done"]).await;
-    let cluster = wait_status(&server, &path, "finalizing").await;
+    progress(server, &host, &["Rebooting", "Joined", "Done"]).await;
+    let cluster = wait_status(server, &path, "finalizing").await;
     assert_eq!(
         cluster["progress"]["installing_stage_percentage"], 100,
         "{}",
         cluster["progress"]
     );
-    finish(&server, &path).await;
+    finish(server, &path).await;
 }
 
 /// What the controller does.

@@ -13,4 +13,5 @@ mod installation;
 mod limits;
 mod manifests;
 mod scale;
+mod state;
 mod versions;

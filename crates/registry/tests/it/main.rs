@@ -25,6 +25,7 @@ mod s3;
 mod schema1;
 mod scrub;
 mod server;
+mod state;
 mod tls;
 mod torture;
 mod upstream;
