@@ -173,7 +173,7 @@ impl Server {
     }
 
     async fn start_as(tls: Option<(String, String)>) -> Result<Self> {
-        let process = tokio::task::spawn_blocking(move || Process::start(tls)).await??;
+        let process = tokio::task::spawn_blocking(move || Process::start(tls.as_ref())).await??;
         let admin = TestDatabase {
             host: Ipv4Addr::LOCALHOST.to_string(),
             port: process.port,
@@ -317,7 +317,7 @@ fn offer_tls(data: &Path, (certificate, key): &(String, String)) -> Result<()> {
 }
 
 impl Process {
-    fn start(tls: Option<(String, String)>) -> Result<Self> {
+    fn start(tls: Option<&(String, String)>) -> Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("atoll-postgres-")
             .permissions(fs::Permissions::from_mode(0o755))
@@ -345,7 +345,7 @@ impl Process {
         if !output.status.success() {
             bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
         }
-        if let Some(tls) = &tls {
+        if let Some(tls) = tls {
             offer_tls(&data, tls)?;
         }
         let mut process = Self {

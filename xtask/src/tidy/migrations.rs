@@ -46,7 +46,8 @@ fn compare(found: &BTreeMap<String, String>, committed: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (index, (name, checksum)) in found.iter().enumerate() {
         let number = format!("{:04}_", index + 1);
-        if !name.starts_with(&number) || !name.ends_with(".sql") {
+        let is_sql = Path::new(name).extension() == Some("sql".as_ref());
+        if !name.starts_with(&number) || !is_sql {
             let remedy =
                 format!("migrations are numbered without gaps: this one is {number}WHAT.sql");
             findings.push(finding(name, remedy));

@@ -37,7 +37,7 @@ impl Verified {
         each(file, |path, size, content| {
             match path {
                 HEADING if found.is_empty() && heading.is_none() => {
-                    heading = Some(text(size, content)?)
+                    heading = Some(text(size, content)?);
                 }
                 INDEX if index.is_none() => index = Some(text(size, content)?),
                 INDEX_SUM if sum.is_none() => sum = Some(text(size, content)?),
