@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::up::{self, UpArguments};
-use crate::{catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
-use crate::{backup, catalog, mirror, pod, registry, serve, status, terminal, versions};
+use crate::{backup, catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
