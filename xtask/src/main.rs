@@ -19,6 +19,7 @@ mod command;
 mod db;
 mod demo;
 mod http;
+mod ignition_corpus;
 mod images;
 mod installation;
 mod libtest;

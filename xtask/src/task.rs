@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 
-use crate::{advisories, api_coverage, bench, bundle, codegen, db, images, test, tidy, up};
+use crate::{
+    advisories, api_coverage, bench, bundle, codegen, db, ignition_corpus, images, test, tidy, up,
+};
 
 /// The tasks of this workspace.
 #[derive(Debug, Parser)]
@@ -19,6 +21,8 @@ pub(crate) enum Task {
     Tidy,
     /// Writes the generated files that are checked in: messages and descriptors of `proto/`, `docs/limits.md`
     Codegen,
+    /// Asks Ignition's validator about the recorded configurations, and records its verdicts
+    IgnitionCorpus,
     /// Which operations of the API are there
     ApiCoverage,
     /// Which dependencies have known vulnerabilities, by a committed snapshot of the RustSec database
@@ -43,6 +47,7 @@ impl Task {
             Self::Test(arguments) => Ok(test::run(&arguments)),
             Self::Tidy => tidy::run(),
             Self::Codegen => codegen::run(),
+            Self::IgnitionCorpus => ignition_corpus::run(),
             Self::ApiCoverage => api_coverage::run(),
             Self::Advisories(arguments) => advisories::run(&arguments),
             Self::Images(arguments) => images::run(&arguments),
