@@ -13,6 +13,9 @@ use crate::images;
 /// Prepares the host: `atoll pod init`.
 const PROGRAM: &str = "atoll";
 
+/// The bill of materials of each image, as CycloneDX.
+const BILLS: &str = "sbom";
+
 /// Where it goes.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -21,14 +24,18 @@ pub(crate) struct Arguments {
     dir: PathBuf,
 }
 
-/// Writes the images, and the program that prepares the host.
+/// Writes the images, their bills of materials, and the program that prepares the host.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let dir = std::path::absolute(&arguments.dir)?;
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let code = images::run(&images::Arguments::saving(dir.join("images.tar")))?;
     let programs = images::programs::build(&[PROGRAM], Profile::Dist)?;
     replace(&programs.join(PROGRAM), &dir.join(PROGRAM))?;
-    println!("{} is ready: images.tar and {PROGRAM}", dir.display());
+    images::copy_bills(&dir.join(BILLS))?;
+    println!(
+        "{} is ready: images.tar, {BILLS} and {PROGRAM}",
+        dir.display()
+    );
     Ok(code)
 }
 

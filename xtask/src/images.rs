@@ -13,9 +13,11 @@ mod list;
 pub(crate) mod programs;
 mod record;
 mod report;
+mod sbom;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,6 +92,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             let layout = folder.join(image.name);
             layout::write(engine, &image.reference(), &row.digest, &layout)?;
         }
+        let bill = sbom::of(image, &row.digest, triple(&programs))?;
+        let path = bill_path(&folder, image);
+        fs::write(&path, bill).with_context(|| format!("writing {}", path.display()))?;
         report.rows.push(row);
     }
     if let Some(path) = &arguments.save {
@@ -102,6 +107,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     // The images are there and work: a budget concerns those who develop them, and `test --full` shows it to them.
     Ok(ExitCode::SUCCESS)
+}
+
+fn bill_path(folder: &Path, image: &Image) -> PathBuf {
+    folder.join(format!("{}.{}", image.name, sbom::EXTENSION))
+}
+
+/// What `programs` was built for: the folder above names it.
+fn triple(programs: &Path) -> &str {
+    let folder = programs.parent().and_then(Path::file_name);
+    folder.and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// Copies the bills of materials of all images to the new folder `target`.
+pub(crate) fn copy_bills(target: &Path) -> Result<()> {
+    let folder = target_directory()?.join("images");
+    fs::create_dir_all(target).with_context(|| format!("making {}", target.display()))?;
+    for image in IMAGES {
+        let (from, to) = (bill_path(&folder, image), bill_path(target, image));
+        fs::copy(&from, &to).with_context(|| format!("copying {}", from.display()))?;
+    }
+    Ok(())
+}
+
+/// The digests of the images that were last built with the target directory `target`, by name.
+pub(crate) fn digests(target: &Path) -> BTreeMap<&'static str, String> {
+    let folder = target.join("images");
+    let digest = |image: &Image| {
+        let path = folder.join(image.name).with_extension("json");
+        Some((image.name, record::read::<Record>(&path)?.digest))
+    };
+    IMAGES.iter().filter_map(digest).collect()
 }
 
 /// The size of the images that were last built to be shipped; none before the first time.

@@ -22,7 +22,7 @@ use crate::command::run as run_command;
 use crate::demo::{self, Break};
 use crate::libtest::{Outcome, Reader, Tally};
 use crate::scratch::Scratch;
-use crate::{advisories, images, postgres, tidy};
+use crate::{advisories, ignition_corpus, images, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
@@ -75,6 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     report.add_tests("tests", || unit_and_integration(arguments.full));
     if arguments.full {
         second_reader(&mut report);
+        validator(&mut report);
         dependencies(&mut report);
     }
     report.demo(None);
@@ -102,7 +103,7 @@ fn pod(report: &mut Report, full: bool) {
         Ok(own) => own,
         Err(error) => return report.skip("pod", &format!("the path of xtask is unknown: {error}")),
     };
-    let mut build = Command::new(own);
+    let mut build = Command::new(&own);
     build.current_dir(root());
     if !full {
         build.args(["images", "--quick"]);
@@ -119,12 +120,36 @@ fn pod(report: &mut Report, full: bool) {
         if report.check("load", load.arg(bundle.join("images.tar"))) {
             report.add_tests("pod", || pod_tests(&engine, Some(&bundle)));
         }
+        report.add("images again", || reproduced(&own));
         match images::figure() {
             Ok(Some(figure)) => report.note(format!("images without db: {figure}")),
             Ok(None) => report.note("images without db: size unknown".to_owned()),
             Err(error) => report.note(format!("images without db: {error:#}")),
         }
     }
+}
+
+/// Builds the images once more, from nothing in another folder: the same source gives the same digests.
+fn reproduced(own: &Path) -> Result<Tally> {
+    let first = target_directory()?;
+    let again = first.join("again");
+    if again.exists() {
+        fs::remove_dir_all(&again).with_context(|| format!("removing {}", again.display()))?;
+    }
+    let mut build = Command::new(own);
+    build.current_dir(root()).arg("images");
+    run_command(build.env("CARGO_TARGET_DIR", &again))?;
+    let (one, other) = (images::digests(&first), images::digests(&again));
+    fs::remove_dir_all(&again).with_context(|| format!("removing {}", again.display()))?;
+    let mut tally = Tally::default();
+    for (name, digest) in &one {
+        let is_same = other.get(name) == Some(digest);
+        if !is_same {
+            println!("{name}: {digest}, then {:?}", other.get(name));
+        }
+        tally.add(Tally::one(is_same));
+    }
+    Ok(tally)
 }
 
 /// The pod's tests; those that take long, too, where there is a bundle to start from.
@@ -228,6 +253,17 @@ fn second_reader(report: &mut Report) {
     if let Err(error) = coreos_installer::ensure() {
         let why = format!("coreos-installer cannot be built here: {error:#}");
         report.skip("demo, read by coreos-installer", &why);
+    }
+}
+
+/// Ignition's own validator on the recorded configurations.
+fn validator(report: &mut Report) {
+    match ignition_corpus::ensure() {
+        Ok(program) => report.add("ignition validate", || ignition_corpus::check(&program)),
+        Err(error) => {
+            let why = format!("Ignition's validator cannot be built here: {error:#}");
+            report.skip("ignition validate", &why);
+        }
     }
 }
 

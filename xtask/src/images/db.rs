@@ -64,6 +64,22 @@ pub(crate) fn inputs() -> Result<String> {
     Ok(text)
 }
 
+/// The distribution's packages that the image has files of, with their versions.
+pub(super) fn packages() -> Result<Vec<(String, String)>> {
+    let names = licences::owners(plan()?.values().filter_map(Entry::source));
+    let mut command = Command::new("dpkg-query");
+    command.args(["--show", "--showformat", "${Package}\\t${Version}\\n"]);
+    let text = answer(command.args(names))?;
+    let mut packages: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .map(|(name, version)| (name.to_owned(), version.to_owned()))
+        .collect();
+    packages.sort();
+    packages.dedup();
+    Ok(packages)
+}
+
 type Plan = BTreeMap<PathBuf, Entry>;
 
 /// Everything in the image, by its path there.

@@ -7,22 +7,29 @@ use std::process::Command;
 
 /// The files with the licences of the packages that `files` are from, as far as the distribution is one of Debian's.
 pub(super) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
-    let paths: BTreeSet<_> = files.flat_map(spellings).collect();
-    // Its status tells that some spelling is not known, which is so for most files.
-    let Ok(output) = Command::new("dpkg-query")
-        .arg("--search")
-        .args(paths)
-        .env("LC_ALL", "C")
-        .output()
-    else {
-        return Vec::new();
-    };
-    packages(&String::from_utf8_lossy(&output.stdout))
+    owners(files)
         .into_iter()
         .map(|name| Path::new("/usr/share/doc").join(name).join("copyright"))
         .filter(|path| path.exists())
         .chain(whole_texts())
         .collect()
+}
+
+/// The packages that `files` are from, as far as the distribution is one of Debian's.
+pub(super) fn owners<'a>(files: impl Iterator<Item = &'a Path>) -> BTreeSet<String> {
+    let paths: BTreeSet<_> = files.flat_map(spellings).collect();
+    // Its status tells that some spelling is not known, which is so for most files.
+    let output = Command::new("dpkg-query")
+        .arg("--search")
+        .args(paths)
+        .env("LC_ALL", "C")
+        .output();
+    output
+        .map(|output| {
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            packages(&text).into_iter().map(str::to_owned).collect()
+        })
+        .unwrap_or_default()
 }
 
 /// What the packages' own files refer to instead of repeating it.

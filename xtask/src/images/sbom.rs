@@ -1,0 +1,229 @@
+//! What an image is made of, as CycloneDX: the crates of its program, or the packages of the distribution.
+//!
+//! Nothing here depends on when or where it is written: the same source gives the same bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+
+use super::db;
+use super::list::{Content, Image, VERSION};
+use crate::cargo::{cargo, root};
+use crate::command::output;
+
+/// Behind the image's name.
+pub(super) const EXTENSION: &str = "cdx.json";
+/// The version of the format. Source: CycloneDX 1.6.
+const SPECIFICATION: &str = "1.6";
+/// Between the fields of a line of `cargo tree`.
+const SEPARATOR: char = '\t';
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bom {
+    bom_format: &'static str,
+    spec_version: &'static str,
+    version: u32,
+    metadata: Metadata,
+    components: Vec<Component>,
+}
+
+#[derive(Debug, Serialize)]
+struct Metadata {
+    component: Component,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(super) struct Component {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: String,
+    version: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    licenses: Vec<License>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purl: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hashes: Vec<Hash>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct License {
+    expression: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Hash {
+    alg: &'static str,
+    content: String,
+}
+
+/// The bill of materials of an image with this digest, whose program was built for `triple`.
+///
+/// Errors: cargo's, those of the package database.
+pub(super) fn of(image: &Image, digest: &str, triple: &str) -> Result<Vec<u8>> {
+    let components = match image.content {
+        Content::Program => crates(image.name, triple)?,
+        Content::Database => db::packages()?
+            .into_iter()
+            .map(|(name, version)| debian(name, version))
+            .collect(),
+    };
+    let bom = Bom {
+        bom_format: "CycloneDX",
+        spec_version: SPECIFICATION,
+        version: 1,
+        metadata: Metadata {
+            component: Component {
+                kind: "container",
+                name: format!("atoll/{}", image.name),
+                version: VERSION.to_owned(),
+                licenses: Vec::new(),
+                purl: Some(format!("pkg:oci/{}@{digest}", image.name)),
+                hashes: Vec::new(),
+            },
+        },
+        components,
+    };
+    let mut text = serde_json::to_vec_pretty(&bom)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// The crates that are linked into a program: not those of builds, tests and other systems.
+fn crates(package: &str, triple: &str) -> Result<Vec<Component>> {
+    let format = format!("{{p}}{SEPARATOR}{{l}}");
+    let answer = output(&mut cargo(&[
+        "tree",
+        "--locked",
+        "--package",
+        package,
+        "--edges",
+        "normal",
+        "--target",
+        triple,
+        "--prefix",
+        "none",
+        "--format",
+        &format,
+    ]))?;
+    let lock = fs::read_to_string(root().join("Cargo.lock")).context("reading Cargo.lock")?;
+    let tree = String::from_utf8(answer).context("cargo's answer is no text")?;
+    parse(&tree, &checksums(&lock)?)
+}
+
+fn parse(tree: &str, checksums: &BTreeMap<(String, String), String>) -> Result<Vec<Component>> {
+    let mut components = Vec::new();
+    for line in tree.lines().filter(|line| !line.is_empty()) {
+        // A crate that was shown before ends in `(*)`.
+        let line = line.trim_end_matches(" (*)");
+        let (package, license) = line.split_once(SEPARATOR).unwrap_or((line, ""));
+        let mut words = package.split_whitespace();
+        let (name, version) = words
+            .next()
+            .zip(words.next().and_then(|word| word.strip_prefix('v')))
+            .with_context(|| format!("cargo tree says {line:?}"))?;
+        let key = (name.to_owned(), version.to_owned());
+        // Members of the workspace have no checksum and are in no registry.
+        let checksum = checksums.get(&key);
+        components.push(Component {
+            kind: "library",
+            purl: checksum.map(|_| format!("pkg:cargo/{name}@{version}")),
+            licenses: expression(license),
+            hashes: checksum
+                .map(|content| Hash {
+                    alg: "SHA-256",
+                    content: content.clone(),
+                })
+                .into_iter()
+                .collect(),
+            name: key.0,
+            version: key.1,
+        });
+    }
+    components.sort();
+    components.dedup();
+    Ok(components)
+}
+
+/// As SPDX wants it: older crates write a slash between alternatives.
+fn expression(license: &str) -> Vec<License> {
+    let license = license.trim();
+    if license.is_empty() {
+        return Vec::new();
+    }
+    let alternatives: Vec<&str> = license.split('/').map(str::trim).collect();
+    vec![License {
+        expression: alternatives.join(" OR "),
+    }]
+}
+
+/// The checksums of Cargo.lock by name and version.
+fn checksums(lock: &str) -> Result<BTreeMap<(String, String), String>> {
+    let lock: toml::Table = toml::from_str(lock).context("reading Cargo.lock")?;
+    let packages = lock.get("package").and_then(toml::Value::as_array);
+    let field = |package: &toml::Value, name: &str| Some(package.get(name)?.as_str()?.to_owned());
+    let entry = |package| {
+        let key = (field(package, "name")?, field(package, "version")?);
+        Some((key, field(package, "checksum")?))
+    };
+    Ok(packages.into_iter().flatten().filter_map(entry).collect())
+}
+
+fn debian(name: String, version: String) -> Component {
+    Component {
+        kind: "library",
+        purl: Some(format!("pkg:deb/debian/{name}@{version}")),
+        licenses: Vec::new(),
+        hashes: Vec::new(),
+        name,
+        version,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: &str = "[[package]]\nname = \"acme\"\nversion = \"1.2.3\"\nchecksum = \"1f\"\n\
+                        [[package]]\nname = \"own\"\nversion = \"0.1.0\"\n";
+
+    #[test]
+    fn crates_are_sorted_and_listed_once() {
+        let tree = "own v0.1.0 (/somewhere)\tApache-2.0\nacme v1.2.3\tMIT/Apache-2.0\n\nacme v1.2.3\tMIT/Apache-2.0 (*)\n";
+        let found = parse(tree, &checksums(LOCK).unwrap()).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].purl.as_deref(), Some("pkg:cargo/acme@1.2.3"));
+        assert_eq!(found[0].licenses[0].expression, "MIT OR Apache-2.0");
+        assert_eq!(found[0].hashes[0].content, "1f");
+        assert_eq!((found[1].name.as_str(), &found[1].purl), ("own", &None));
+        assert!(parse("nonsense", &BTreeMap::new()).is_err());
+    }
+
+    #[test]
+    fn the_bill_of_an_image_is_the_same_each_time() {
+        let image = super::super::list::IMAGES
+            .iter()
+            .find(|image| image.name == "proxy")
+            .unwrap();
+        // What is built here anyway: nothing has to be fetched.
+        let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        let text = of(image, "sha256:1f", &triple).unwrap();
+        assert_eq!(text, of(image, "sha256:1f", &triple).unwrap());
+        let bom: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(bom["bomFormat"], "CycloneDX");
+        let has = |name: &str| {
+            let components = bom["components"].as_array().unwrap();
+            components.iter().any(|component| component["name"] == name)
+        };
+        assert!(has("hyper") && has("service") && !has("sqlx"));
+        // No place of this machine.
+        assert!(
+            !String::from_utf8(text)
+                .unwrap()
+                .contains(root().to_str().unwrap())
+        );
+    }
+}
