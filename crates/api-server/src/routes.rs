@@ -125,6 +125,7 @@ pub(crate) fn router(app: App, health: Health) -> Router {
     for operation in OPERATIONS {
         paths.entry(operation.path).or_default().push(operation);
     }
+    let serves_metrics = app.settings.http.metrics_on_public_port;
     let mut api = Router::new();
     for (path, operations) in paths {
         api = api.route(&format!("{BASE}{path}"), path_router(&operations));
@@ -138,7 +139,7 @@ pub(crate) fn router(app: App, health: Health) -> Router {
         .quality(CompressionLevel::Fastest)
         .compress_when(IsLongJson);
     let all = api
-        .merge(service::health::routes(health))
+        .merge(service::health::routes(health, serves_metrics))
         .layer(compression);
     let observed = service::layers::apply(all, "api-server");
     // Slashes are straightened before a route is looked for.

@@ -9,7 +9,7 @@ use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
 use rules::Policy;
 use service::limits::Limit;
 use service::program::ServerSettings;
-use service::server::Listen;
+use service::server::{HttpSettings, Listen};
 use service::settings::{CommaList, JsonVar, Problem, Secret, Setting};
 use url::Url;
 
@@ -362,6 +362,9 @@ service::settings! {
         max_manifests_per_cluster: usize = "1000",
         /// Unused clusters are deleted after this; shown to users.
         deleted_inactive_after: Duration = "480h",
+    } with {
+        /// Bounds of clients, trusted proxies, and where the metrics are.
+        http: HttpSettings,
     }
 }
 
@@ -507,10 +510,13 @@ impl ServerSettings for Settings {
             }
             _ => None,
         };
-        vec![Listen::new(
-            SocketAddr::new(self.api_listen_address, self.api_listen_port),
-            tls,
-        )]
+        vec![
+            Listen::new(
+                SocketAddr::new(self.api_listen_address, self.api_listen_port),
+                tls,
+            )
+            .with(&self.http),
+        ]
     }
 
     fn limits(&self) -> Vec<Limit> {

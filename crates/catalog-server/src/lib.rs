@@ -104,7 +104,7 @@ async fn serve(
     let shelves = keepers.iter().map(Keeper::shelf).collect();
     let http = Router::new()
         .merge(http::router(App::new(shelves, health.clone())))
-        .merge(health::routes(health));
+        .merge(health::routes(health, settings.http.metrics_on_public_port));
     let http = service::layers::apply(http, "catalog-server");
     let mut shared = Vec::new();
     let mut own = Vec::new();

@@ -54,7 +54,10 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         admission: Admission::new(settings.max_concurrent_requests),
         packing: Packing::new(),
     };
-    let router = service::layers::apply(http::router(app, health.clone()), "image-service");
+    let router = service::layers::apply(
+        http::router(app, health.clone(), settings.http.metrics_on_public_port),
+        "image-service",
+    );
     let mut running = server::start(settings.listen(), router, shutdown.clone()).await?;
     running.also(async move {
         populate::run(catalog, &settings, download_client, health, shutdown).await;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use service::limits::{Bound, Limit};
 use service::program::ServerSettings;
-use service::server::Listen;
+use service::server::{HttpSettings, Listen};
 use service::settings::{JsonVar, Problem};
 use service::tls;
 
@@ -53,6 +53,9 @@ service::settings! {
         image_service_base_url: Option<String> = "",
         /// Images streamed at the same time; as many more requests may wait for a place.
         max_concurrent_requests: usize = "400",
+    } with {
+        /// Bounds of clients, trusted proxies, and where the metrics are.
+        http: HttpSettings,
     }
 }
 
@@ -114,7 +117,7 @@ impl ServerSettings for Settings {
         let address = SocketAddr::new(self.listen_address, self.listen_port);
         vec![Listen {
             unsent_bytes: Some(UNSENT_BYTES),
-            ..Listen::new(address, self.tls())
+            ..Listen::new(address, self.tls()).with(&self.http)
         }]
     }
 

@@ -64,14 +64,11 @@ pub async fn start_with(
 ) -> Result<Proxy, Error> {
     let health = Health::new();
     health.starting(UPSTREAMS);
-    let router = service::layers::apply(health::routes(health.clone()), "proxy-status");
+    let router = service::layers::apply(health::routes(health.clone(), true), "proxy-status");
     let mut running = server::start(vec![settings.status()], router, shutdown.clone()).await?;
     let (ports, upstreams) = ports::start(&settings, &names, &shutdown).await?;
-    let mut forwards = Vec::with_capacity(ports.len());
-    for port in ports {
-        forwards.push(port.address());
-        running.also(port.wait());
-    }
+    let forwards = ports.addresses()[..settings.forwards.len()].to_vec();
+    running.also(ports.wait());
     tokio::spawn(shutdown.run_until_cancelled_owned(forward::keep(health, UPSTREAMS, upstreams)));
     Ok(Proxy { forwards, running })
 }

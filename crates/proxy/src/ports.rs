@@ -8,27 +8,29 @@ use service::{CancellationToken, Error};
 
 use crate::settings::Settings;
 
-/// Listens on every forwarded port; the upstreams are each there once, however many ports they have.
+/// Listens on every forwarded port; the upstreams are each there once, however many ports they have. The bounds of
+/// clients are for all ports together.
 pub(crate) async fn start(
     settings: &Settings,
     names: &Resolver,
     shutdown: &CancellationToken,
-) -> Result<(Vec<Running>, Vec<Forward>), Error> {
-    let mut ports = Vec::new();
+) -> Result<(Running, Vec<Forward>), Error> {
+    let mut listens = Vec::new();
     let mut upstreams: Vec<Forward> = Vec::new();
     for entry in settings.forwards.iter() {
         let known = upstreams
             .iter()
             .find(|forward| *forward.upstream() == entry.upstream);
         let forward = known.cloned().unwrap_or_else(|| {
-            let started = Forward::start(entry.upstream.clone(), names.clone(), shutdown);
+            let (upstream, max) = (entry.upstream.clone(), settings.max_forwarded_requests);
+            let started = Forward::start(upstream, names.clone(), max, shutdown);
             upstreams.push(started.clone());
             started
         });
         let router = Router::new().fallback(forward::pass).with_state(forward);
         let router = service::layers::apply(router, "proxy");
-        let listen = vec![settings.listen_on(entry.port)];
-        ports.push(server::start(listen, router, shutdown.clone()).await?);
+        listens.push((settings.listen_on(entry.port), router));
     }
-    Ok((ports, upstreams))
+    let running = server::start_each(listens, shutdown.clone()).await?;
+    Ok((running, upstreams))
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use service::limits::Limit;
 use service::program::ServerSettings;
-use service::server::Listen;
+use service::server::{HttpSettings, Listen};
 use service::settings::Problem;
 
 use crate::forwards::Forwards;
@@ -16,27 +16,34 @@ service::settings! {
         listen_address: IpAddr = "0.0.0.0",
         /// Which port goes to all replicas of which service; `ready=/PATH` behind a blank when they do not tell on `/ready` whether they are.
         forwards: Forwards = "8080=http://webui:8080,8989=http://webui:8989,8090=http://api-server:8090,8888=http://image-service:8888",
+        /// Requests and tunnels to one service at a time, over all clients; one more gets 503. 0: no limit.
+        max_forwarded_requests: usize = "4000",
         /// Address of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_address: IpAddr = "127.0.0.1",
         /// Port of the proxy's own `/health`, `/ready` and `/metrics`.
         proxy_status_port: u16 = "8404",
+    } with {
+        /// Bounds of clients, trusted proxies, and where the metrics are.
+        http: HttpSettings,
     }
 }
 
 impl Settings {
     /// Where the proxy itself is asked how it is.
     pub(crate) fn status(&self) -> Listen {
-        plain(self.proxy_status_address, self.proxy_status_port)
+        let address = SocketAddr::new(self.proxy_status_address, self.proxy_status_port);
+        // The forwarded ports start the listener of the metrics.
+        let http = HttpSettings {
+            metrics_address: None,
+            ..self.http.clone()
+        };
+        Listen::new(address, None).with(&http)
     }
 
     /// Where a forwarded port is.
     pub(crate) fn listen_on(&self, port: u16) -> Listen {
-        plain(self.listen_address, port)
+        Listen::new(SocketAddr::new(self.listen_address, port), None).with(&self.http)
     }
-}
-
-fn plain(address: IpAddr, port: u16) -> Listen {
-    Listen::new(SocketAddr::new(address, port), None)
 }
 
 impl ServerSettings for Settings {
@@ -47,7 +54,7 @@ impl ServerSettings for Settings {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        service::forward::limits()
+        service::forward::limits(self.max_forwarded_requests)
     }
 
     fn problems(&self) -> Vec<Problem> {

@@ -71,7 +71,10 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     app.pulls.load(&app.store).await;
     let health = Health::new();
     let router = http::router(&app, gate)
-        .merge(health::routes(health.clone()))
+        .merge(health::routes(
+            health.clone(),
+            settings.http.metrics_on_public_port,
+        ))
         .merge(health::debug_route(health.clone()));
     let observer =
         Observer::new(&settings).map_err(|e| Error::new("starting the access log", e))?;

@@ -1,5 +1,5 @@
-//! `/health` (the process works), `/ready` (it can do its job) and `/metrics`; the first two also as `/livez` and
-//! `/readyz`, as orchestrators call them.
+//! `/health` (the process works) and `/ready` (it can do its job), also as `/livez` and `/readyz`, as orchestrators
+//! call them; and `/metrics`, by default on a listener of its own.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -69,14 +69,19 @@ impl Health {
     }
 }
 
-/// The routes every server has.
-pub fn routes(health: Health) -> axum::Router {
+/// The routes every server has; `/metrics` answers 404 unless `serves_metrics`.
+pub fn routes(health: Health, serves_metrics: bool) -> axum::Router {
+    let metrics = if serves_metrics {
+        get(metrics)
+    } else {
+        get(metrics_elsewhere)
+    };
     axum::Router::new()
         .route("/health", get(alive))
         .route("/livez", get(alive))
         .route("/ready", get(ready))
         .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+        .route("/metrics", metrics)
         .with_state(health)
 }
 
@@ -127,15 +132,21 @@ async fn ready(State(health): State<Health>) -> Response {
 }
 
 async fn metrics() -> Response {
-    let text = crate::metrics::recorder().render();
-    (
-        [(
-            header::CONTENT_TYPE,
-            "text/plain; version=0.0.4; charset=utf-8",
-        )],
-        text,
-    )
-        .into_response()
+    match crate::metrics::render().await {
+        Ok(text) => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
+        }
+        Err(error) => {
+            tracing::error!(%error, "metrics not rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+async fn metrics_elsewhere() -> Response {
+    let text = "metrics are not served on this port: set METRICS_ADDRESS, or METRICS_ON_PUBLIC_PORT=true\n";
+    (StatusCode::NOT_FOUND, text).into_response()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
@@ -14,6 +14,23 @@ use crate::metrics::{HTTP_REQUEST_DURATION, HTTP_REQUESTS_IN_FLIGHT};
 
 /// Header that carries a request id between services.
 pub const REQUEST_ID: &str = "x-request-id";
+
+/// The method as a label or a field of the log: clients may send any text as a method, of the length of a request
+/// head.
+pub fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        Method::CONNECT => "CONNECT",
+        Method::TRACE => "TRACE",
+        _ => "OTHER",
+    }
+}
 
 /// The id of the request being answered; an extension of every request.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +54,7 @@ pub fn trace(router: Router, name: &'static str) -> Router {
 }
 
 async fn measure(name: &'static str, request: Request, next: Next) -> Response {
-    let (method, route) = (request.method().clone(), route(&request));
+    let (method, route) = (method_label(request.method()), route(&request));
     let started = Instant::now();
     let in_flight = metrics::gauge!(HTTP_REQUESTS_IN_FLIGHT, "server" => name);
     in_flight.increment(1.0);
@@ -46,7 +63,7 @@ async fn measure(name: &'static str, request: Request, next: Next) -> Response {
     let code = response.status().as_u16();
     metrics::histogram!(
         HTTP_REQUEST_DURATION,
-        "server" => name, "route" => route, "method" => method.to_string(), "code" => code.to_string()
+        "server" => name, "route" => route, "method" => method, "code" => code.to_string()
     )
     .record(started.elapsed().as_secs_f64());
     response
@@ -68,9 +85,9 @@ async fn span(name: &'static str, mut request: Request, next: Next) -> Response 
     }
     request.extensions_mut().insert(RequestId(id));
 
-    let method = request.method().clone();
+    let method = method_label(request.method());
     let route = route(&request);
-    let span = tracing::info_span!("request", server = name, %method, route, request_id = %id);
+    let span = tracing::info_span!("request", server = name, method, route, request_id = %id);
     let started = Instant::now();
     let response = next.run(request).instrument(span.clone()).await;
     let code = response.status().as_u16();

@@ -107,7 +107,10 @@ fn write_time(f: &mut fmt::Formatter<'_>, time: Duration) -> fmt::Result {
 
 /// Every limit of a server: those that all servers share, then its own.
 pub fn all<S: ServerSettings>(settings: &S) -> Vec<Limit> {
-    let mut limits = crate::server::limits();
+    // The listeners of a server have the same bounds.
+    let listen = settings.listen().into_iter().next();
+    let shared = listen.map(|listen| listen.http.limits());
+    let mut limits = shared.unwrap_or_default();
     limits.extend(settings.limits());
     limits
 }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio_util::sync::CancellationToken;
 
 use crate::http_client::own_client;
@@ -16,6 +17,8 @@ use crate::{Error, logs, shutdown};
 
 /// Exit code for settings that cannot be used.
 const EXIT_SETTINGS: u8 = 2;
+/// Units: open files. More is of no use, and some programs that a server starts close every number up to the limit.
+const MAX_FILES: u64 = 65_536;
 /// How long work on files may take to finish when all else has ended. What takes longer, as a catalog's cache that is
 /// being made, is written so that it may end at any time.
 const FILES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -242,11 +245,25 @@ fn parse<S: ServerSettings>(arguments: &Arguments) -> Result<(Loaded<S>, Problem
     Ok((loaded, problems))
 }
 
+/// Connections are files, and many systems begin with a limit of 1024: as many as the administrator allows.
+fn raise_file_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.unwrap_or(MAX_FILES).min(MAX_FILES);
+    if current.is_none_or(|current| current >= wanted) {
+        return;
+    }
+    let current = Some(wanted);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current, maximum }) {
+        tracing::warn!(%error, "the limit of open files was not raised");
+    }
+}
+
 async fn serve<S, F, Fut>(supervised: bool, settings: S, run: F) -> Result<(), Error>
 where
     F: FnOnce(S, CancellationToken) -> Fut,
     Fut: Future<Output = Result<(), Error>>,
 {
+    raise_file_limit();
     let token = shutdown::on_signals()?;
     if supervised {
         shutdown::on_stdin_end(token.clone());

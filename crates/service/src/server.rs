@@ -1,6 +1,17 @@
-//! Listening and ending: plain or TLS, with bounds for slow clients, drained on shutdown.
+//! Listening and ending: plain or TLS, with bounds for slow and greedy clients, drained on shutdown.
+
+mod body;
+mod clients;
+mod connection;
+mod gate;
+mod host;
+mod patience;
+mod quota;
+mod refusals;
+mod settings;
 
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,18 +22,22 @@ use socket2::SockRef;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::{Bound, Limit};
 use crate::prompt::PromptAcceptor;
 use crate::sendfile::{self, WireAcceptor};
 use crate::tls::TlsOnlyAcceptor;
-use crate::{Error, tls};
+use crate::{Error, health, tls};
 
-/// A client that has not sent its request head by then is cut off; how often one with HTTP/2 is asked whether it is
-/// still there.
-#[cfg(not(test))]
-const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-#[cfg(test)]
-const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
+use body::BodyLimits;
+pub(crate) use clients::X_FORWARDED_FOR;
+pub use clients::{ClientAddress, Networks};
+use connection::{Admission, AdmittingAcceptor};
+use gate::{Gate, Rules};
+use host::HostRule;
+pub(crate) use quota::{ClientQuota, Permit};
+pub use settings::HttpSettings;
+
+/// How often a silent client with HTTP/2 is asked whether it is still there.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a client with HTTP/2 may take to say that it is still there.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Units: bytes. What is kept for a client that reads slowly, and the longest request head: hyper's own 400 KiB
@@ -30,28 +45,12 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_BUFFER: usize = 64 * 1024;
 /// How long open requests may take to finish: longer ones are resumable downloads.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
-
-/// The limits of every server.
-pub(crate) fn limits() -> Vec<Limit> {
-    let closed = "connection closed";
-    vec![
-        Limit::fixed(
-            "time for a request head",
-            Bound::Time(HEADER_TIMEOUT),
-            "request",
-            closed,
-        ),
-        Limit::fixed(
-            "request head",
-            Bound::Bytes(MAX_BUFFER as u64),
-            "request",
-            "431, or connection closed",
-        ),
-    ]
-}
+/// Units: connections that wait to be accepted; the kernel's own bound may be lower. A burst beyond std's 128 would
+/// wait for a second until its packets are sent again.
+const BACKLOG: i32 = 1024;
 
 /// An address to listen on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Listen {
     /// Port 0 lets the system choose.
     pub address: SocketAddr,
@@ -66,6 +65,8 @@ pub struct Listen {
     /// Units: bytes. What the kernel keeps for a client beyond what is on its way to it; nothing for the system's own
     /// bound, which is some megabytes for each client that reads slowly.
     pub unsent_bytes: Option<u32>,
+    /// Bounds of its clients, and where the metrics of the server are.
+    pub http: HttpSettings,
 }
 
 /// Bounds of a connection that speaks HTTP/2.
@@ -83,7 +84,7 @@ impl Default for Http2 {
     fn default() -> Self {
         Self {
             max_streams: None,
-            keep_alive_interval: Some(HEADER_TIMEOUT),
+            keep_alive_interval: Some(KEEP_ALIVE_INTERVAL),
             keep_alive_timeout: KEEP_ALIVE_TIMEOUT,
         }
     }
@@ -99,7 +100,15 @@ impl Listen {
             http2: Http2::default(),
             drain: DRAIN_TIMEOUT,
             unsent_bytes: None,
+            http: HttpSettings::default(),
         }
+    }
+
+    /// The same address with the bounds that the server's settings give.
+    #[must_use]
+    pub fn with(mut self, http: &HttpSettings) -> Self {
+        self.http = http.clone();
+        self
     }
 }
 
@@ -155,21 +164,30 @@ pub async fn start(
     start_each(listens.collect(), shutdown).await
 }
 
-/// [`start`] with a router for each address.
+/// [`start`] with a router for each address. The bounds of clients are those of the first, for all together. After
+/// the addresses there is that of the metrics, if the settings name one.
 ///
 /// Errors: as [`start`].
 pub async fn start_each(
-    listens: Vec<(Listen, Router)>,
+    mut listens: Vec<(Listen, Router)>,
     shutdown: CancellationToken,
 ) -> Result<Running, Error> {
-    if listens.is_empty() {
+    let Some((first, _)) = listens.first() else {
         return Err(Error::new("starting to listen", "no address is configured"));
+    };
+    let http = first.http.clone();
+    if let Some(address) = http.metrics_address {
+        let listen = Listen::new(address, None).with(&http);
+        listens.push((listen, health::metrics_route("/metrics")));
     }
+    refusals::describe();
+    let bounds = Bounds::new(&http);
     let mut addresses = Vec::with_capacity(listens.len());
     let mut tasks = JoinSet::new();
     for (listen, router) in listens {
         let doing = || format!("listening on {}", listen.address);
         let listener = TcpListener::bind(listen.address).map_err(|e| Error::new(doing(), e))?;
+        rustix::net::listen(&listener, BACKLOG).map_err(|e| Error::new(doing(), e))?;
         listener
             .set_nonblocking(true)
             .map_err(|e| Error::new(doing(), e))?;
@@ -182,19 +200,24 @@ pub async fn start_each(
         addresses.push(listener.local_addr().map_err(|e| Error::new(doing(), e))?);
         let handle = Handle::new();
         tokio::spawn(drain(handle.clone(), shutdown.clone(), listen.drain));
+        let gate = bounds.gate(&listen);
+        let router = router.layer(axum::middleware::from_fn_with_state(gate, gate::pass));
         let router = match listen.tls {
             None => sendfile::allow(router),
             Some(_) => router,
         };
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let doing = doing();
+        let admission = bounds.admission.clone();
+        let header_timeout = http.header_timeout;
         match listen.tls {
             None => {
+                let acceptor = AdmittingAcceptor::new(WireAcceptor, admission);
                 let mut server = axum_server::from_tcp(listener)
                     .map_err(|e| Error::new(doing.clone(), e))?
-                    .acceptor(PromptAcceptor::new(WireAcceptor, HEADER_TIMEOUT))
+                    .acceptor(PromptAcceptor::new(acceptor, header_timeout))
                     .handle(handle);
-                bound(server.http_builder(), listen.http2);
+                bound(server.http_builder(), listen.http2, header_timeout);
                 if !listen.speaks_http2 {
                     server = server.http1_only();
                 }
@@ -210,9 +233,11 @@ pub async fn start_each(
                 let mut server = axum_server::from_tcp_rustls(listener, config)
                     .map_err(|e| Error::new(doing.clone(), e))?
                     .map(|acceptor| acceptor.acceptor(TlsOnlyAcceptor))
-                    .map(|acceptor| PromptAcceptor::new(acceptor, HEADER_TIMEOUT))
+                    // Outside of TLS: a refused client is not worth a handshake.
+                    .map(|acceptor| AdmittingAcceptor::new(acceptor, admission))
+                    .map(|acceptor| PromptAcceptor::new(acceptor, header_timeout))
                     .handle(handle);
-                bound(server.http_builder(), listen.http2);
+                bound(server.http_builder(), listen.http2, header_timeout);
                 if !listen.speaks_http2 {
                     server = server.http1_only();
                 }
@@ -228,11 +253,48 @@ pub async fn start_each(
     Ok(Running { addresses, tasks })
 }
 
-fn bound(builder: &mut Builder<TokioExecutor>, http2: Http2) {
+/// The bounds of a server's clients, shared by its listeners.
+struct Bounds {
+    admission: Admission,
+    requests: ClientQuota,
+    body: BodyLimits,
+    http: HttpSettings,
+}
+
+impl Bounds {
+    fn new(http: &HttpSettings) -> Self {
+        Self {
+            admission: Admission {
+                quota: ClientQuota::new(http.max_connections, http.max_connections_per_client),
+                trusted: http.trusted_proxies.clone(),
+                write_timeout: http.write_timeout,
+            },
+            requests: ClientQuota::new(0, http.max_requests_per_client),
+            body: BodyLimits {
+                idle: http.body_idle_timeout,
+                min_rate: http.body_min_rate,
+                total: http.body_timeout,
+            },
+            http: http.clone(),
+        }
+    }
+
+    fn gate(&self, listen: &Listen) -> Gate {
+        let (address, has_tls) = (listen.address.ip(), listen.tls.is_some());
+        Gate(Arc::new(Rules {
+            hosts: HostRule::new(address, has_tls, &self.http.allowed_hosts),
+            trusted: self.http.trusted_proxies.clone(),
+            requests: self.requests.clone(),
+            body: self.body,
+        }))
+    }
+}
+
+fn bound(builder: &mut Builder<TokioExecutor>, http2: Http2, header_timeout: Duration) {
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIMEOUT)
+        .header_read_timeout(header_timeout)
         .max_buf_size(MAX_BUFFER)
         .http2()
         .timer(TokioTimer::new())
@@ -268,7 +330,11 @@ mod tests {
     async fn running() -> (Running, CancellationToken) {
         let shutdown = CancellationToken::new();
         let router = Router::new().route("/", get(async || "here"));
-        let listen = Listen::new("127.0.0.1:0".parse().unwrap(), None);
+        let http = HttpSettings {
+            header_timeout: Duration::from_secs(1),
+            ..HttpSettings::default()
+        };
+        let listen = Listen::new("127.0.0.1:0".parse().unwrap(), None).with(&http);
         let running = start(vec![listen], router, shutdown.clone()).await;
         (running.unwrap(), shutdown)
     }
@@ -294,7 +360,7 @@ mod tests {
 
     async fn asks(address: SocketAddr) -> String {
         let mut stream = TcpStream::connect(address).await.unwrap();
-        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         stream.write_all(request).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -318,7 +384,7 @@ mod tests {
             "",
             "P",
             "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r",
-            "GET / HTTP/1.1\r\nHost: x\r\nX: ",
+            "GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
         ] {
             for _ in 0..CLIENTS {
                 // One after the other, so that the queue of the kernel is never full.

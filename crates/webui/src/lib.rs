@@ -41,8 +41,9 @@ pub async fn start_with(
         .map_err(|problem| Error::new(format!("reading {}", problem.variable), problem.reason))?;
     let health = Health::new();
     health.starting(API);
-    let api = Forward::start(upstream, names, &shutdown);
-    let router = router(&settings, api.clone()).merge(health::routes(health.clone()));
+    let api = Forward::start(upstream, names, settings.max_forwarded_requests, &shutdown);
+    let own = health::routes(health.clone(), settings.http.metrics_on_public_port);
+    let router = router(&settings, api.clone()).merge(own);
     let router = service::layers::apply(router, "webui");
     let running = server::start(settings.listen(), router, shutdown.clone()).await?;
     tokio::spawn(shutdown.run_until_cancelled_owned(forward::keep(health, API, vec![api])));

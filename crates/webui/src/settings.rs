@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use service::forward::Upstream;
 use service::limits::Limit;
 use service::program::ServerSettings;
-use service::server::Listen;
+use service::server::{HttpSettings, Listen};
 use service::settings::{Problem, shown};
 
 service::settings! {
@@ -26,8 +26,13 @@ service::settings! {
         assisted_service_scheme: String = "http",
         /// Host and port of the installer API.
         assisted_service_host: String = "127.0.0.1:8090",
+        /// Requests to the installer API at a time, over all clients; one more gets 503. 0: no limit.
+        max_forwarded_requests: usize = "4000",
         /// Content-Security-Policy of the UI's files.
         content_security_policy: String = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'",
+    } with {
+        /// Bounds of clients, trusted proxies, and where the metrics are.
+        http: HttpSettings,
     }
 }
 
@@ -55,12 +60,15 @@ impl Settings {
 impl ServerSettings for Settings {
     fn listen(&self) -> Vec<Listen> {
         [self.webui_port, self.webui_static_port]
-            .map(|port| Listen::new(SocketAddr::new(self.listen_address, port), None))
+            .map(|port| {
+                let address = SocketAddr::new(self.listen_address, port);
+                Listen::new(address, None).with(&self.http)
+            })
             .into()
     }
 
     fn limits(&self) -> Vec<Limit> {
-        service::forward::limits()
+        service::forward::limits(self.max_forwarded_requests)
     }
 
     fn problems(&self) -> Vec<Problem> {

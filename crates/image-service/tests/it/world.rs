@@ -184,6 +184,7 @@ impl World {
             assisted_service_host: api.start().await.to_string(),
             ..Settings::default()
         };
+        settings.http.metrics_on_public_port = true;
         change(&mut settings);
         let shutdown = CancellationToken::new();
         let running = image_service::start(settings, shutdown.clone())

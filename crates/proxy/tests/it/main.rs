@@ -4,7 +4,9 @@
 
 mod balance;
 mod faults;
+mod half_sent;
 mod raw;
+mod slots;
 mod status;
 mod streams;
 mod wire;

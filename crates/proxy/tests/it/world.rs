@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use service::CancellationToken;
 use service::forward::Upstream;
 use service::resolve::{Options, Resolver};
-use service::server::{Listen, Running};
+use service::server::{HttpSettings, Listen, Running};
+use service::settings::CommaList;
 use tempfile::TempDir;
 use tokio::net::UdpSocket;
 use tokio::runtime::Runtime;
@@ -140,6 +141,14 @@ impl Drop for Replica {
     }
 }
 
+/// Tests ask for names that stand for no loopback address.
+fn any_host() -> HttpSettings {
+    HttpSettings {
+        allowed_hosts: CommaList(vec!["*".to_owned()]),
+        ..HttpSettings::default()
+    }
+}
+
 /// The proxy, the name, and what its replicas have in common.
 pub(crate) struct World {
     pub(crate) names: Names,
@@ -166,6 +175,11 @@ impl Drop for World {
 impl World {
     /// A proxy whose upstream has no replicas yet.
     pub(crate) async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    /// [`Self::start`] with other settings.
+    pub(crate) async fn start_with(change: impl FnOnce(&mut Settings)) -> Self {
         static NETWORKS: AtomicU8 = AtomicU8::new(1);
         let network = NETWORKS.fetch_add(1, Ordering::Relaxed);
         // The replicas share a port, as those of one service do.
@@ -176,15 +190,17 @@ impl World {
         let upstream = format!("{name}:{port}");
         let names = Names::new(name);
         let shutdown = CancellationToken::new();
-        let settings = Settings {
+        let mut settings = Settings {
             listen_address: Ipv4Addr::LOCALHOST.into(),
             forwards: Forwards(vec![Entry {
                 port: 0,
                 upstream: Upstream::parse(&format!("http://{upstream}")).unwrap(),
             }]),
             proxy_status_port: 0,
+            http: any_host(),
             ..Settings::default()
         };
+        change(&mut settings);
         let started = proxy::start_with(settings, names.resolver(), shutdown.clone())
             .await
             .unwrap();
@@ -229,7 +245,7 @@ impl World {
         let router = routes
             .route("/ready", ready)
             .fallback(async move |request: Request| mirror(ip, request).await);
-        let listen = Listen::new(self.address(ip), None);
+        let listen = Listen::new(self.address(ip), None).with(&any_host());
         let shutdown = CancellationToken::new();
         let starting = service::server::start(vec![listen], router, shutdown.clone());
         let running = runtime.spawn(starting).await.unwrap().unwrap();

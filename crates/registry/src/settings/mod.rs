@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use service::limits::Limit;
 use service::program::ServerSettings;
-use service::server::Listen;
+use service::server::{HttpSettings, Listen};
 use service::settings::{CommaList, Problem, Problems, Secret, Values};
 use service::{logs, tls};
 
@@ -212,6 +212,9 @@ service::settings! {
         registry_log_accesslog_disabled: bool = "false",
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
+    } with {
+        /// Bounds of clients, trusted proxies, and where the metrics are.
+        http: HttpSettings,
     }
 }
 
@@ -280,7 +283,7 @@ impl ServerSettings for Settings {
         vec![Listen {
             speaks_http2,
             drain: self.registry_http_draintimeout,
-            ..Listen::new(self.registry_http_addr.0, tls)
+            ..Listen::new(self.registry_http_addr.0, tls).with(&self.http)
         }]
     }
 

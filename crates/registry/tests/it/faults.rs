@@ -14,8 +14,9 @@ use crate::server::{Server, eventually, header, is, manifest, refusal};
 /// Sends the head of a request and only a part of its body, then goes away.
 async fn cut_off(server: &Server, method: &str, location: &str, announced: usize, body: &[u8]) {
     let path = location.strip_prefix(&server.base).unwrap();
-    let head =
-        format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {announced}\r\n\r\n");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {announced}\r\n\r\n"
+    );
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     stream.write_all(head.as_bytes()).await.unwrap();
     stream.write_all(body).await.unwrap();

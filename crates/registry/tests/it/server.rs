@@ -8,6 +8,7 @@ use registry::{HttpAddr, Settings};
 use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use service::CancellationToken;
+use service::server::HttpSettings;
 use service::server::Running;
 use tempfile::TempDir;
 
@@ -219,7 +220,12 @@ impl Server {
 }
 
 fn settings(dir: &TempDir) -> Settings {
+    let http = HttpSettings {
+        metrics_on_public_port: true,
+        ..HttpSettings::default()
+    };
     Settings {
+        http,
         registry_http_addr: HttpAddr("127.0.0.1:0".parse().unwrap()),
         registry_storage_filesystem_rootdirectory: dir.path().join("data"),
         // Else between the lines about the tests.

@@ -1,6 +1,5 @@
 //! What happens to one request: headers, the way to a replica, the answer's way back.
 
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -13,38 +12,42 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version, header};
 use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::body::Source;
-use super::headers;
+use super::headers::{self, Origin};
 use super::inner::{Forward, Inner};
 use super::pool::Connection;
 use super::replica::Replica;
 use super::send::{Failure, Sending};
+use super::slots::Slot;
 
 /// Units: seconds. When a client should ask again while replicas start.
 const RETRY_AFTER: &str = "2";
 
 impl Forward {
     /// Passes one request of `client` on and gives the answer, or an error in JSON when there is none.
-    pub(super) async fn answer(&self, client: IpAddr, mut request: Request) -> Response {
+    pub(super) async fn answer(&self, from: Origin, mut request: Request) -> Response {
         let inner = &self.inner;
         inner.metrics.requests.increment(1);
         if request.method() == Method::CONNECT {
             let text = "this forwards to one service, it opens no tunnels";
             return failure(StatusCode::METHOD_NOT_ALLOWED, text);
         }
-        let Ok(permit) = inner.in_flight.clone().try_acquire_owned() else {
+        let upgrade = headers::upgrade_of(request.version(), request.headers());
+        let from_client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
+        let (mut parts, body) = request.into_parts();
+        let source = Source::new(body);
+        let Some(permit) = self.admit(from.client.ip, &parts, &source).await else {
             inner.metrics.failures.increment(1);
             let text = format!("{} has too many requests at a time", inner.upstream.name());
             return failure(StatusCode::SERVICE_UNAVAILABLE, &text);
         };
-        let upgrade = headers::upgrade_of(request.version(), request.headers());
-        let from_client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
-        let (mut parts, body) = request.into_parts();
-        prepare(inner, client, upgrade, &mut parts);
+        if source.has_failed() {
+            return failed(inner, &Failure::Client);
+        }
+        prepare(inner, from, upgrade, &mut parts);
         let is_head = parts.method == Method::HEAD;
-        match Sending::new(inner, parts, Source::new(body)).run().await {
+        match Sending::new(inner, parts, source).run().await {
             Ok((response, lease)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 lease.become_tunnel();
                 switched(inner, response.map(Body::new), from_client, permit)
@@ -55,7 +58,7 @@ impl Forward {
     }
 }
 
-fn prepare(inner: &Inner, client: IpAddr, upgrade: Option<HeaderValue>, parts: &mut Parts) {
+fn prepare(inner: &Inner, from: Origin, upgrade: Option<HeaderValue>, parts: &mut Parts) {
     let authority = parts.uri.authority().map(|authority| {
         let text = authority.as_str();
         text.rsplit_once('@')
@@ -81,7 +84,7 @@ fn prepare(inner: &Inner, client: IpAddr, upgrade: Option<HeaderValue>, parts: &
     if let Some(host) = host.and_then(|host| HeaderValue::from_str(&host).ok()) {
         parts.headers.insert(header::HOST, host);
     }
-    headers::add(&mut parts.headers, client);
+    headers::add(&mut parts.headers, from);
     if let Some(protocol) = upgrade {
         set_upgrade(&mut parts.headers, protocol);
     }
@@ -91,7 +94,7 @@ fn returned(
     response: http::Response<Incoming>,
     is_head: bool,
     lease: Lease,
-    permit: OwnedSemaphorePermit,
+    permit: Slot,
 ) -> Response {
     let (mut parts, body) = response.into_parts();
     parts.version = Version::HTTP_11;
@@ -109,7 +112,7 @@ fn switched(
     inner: &Inner,
     mut response: Response,
     from_client: Option<OnUpgrade>,
-    permit: OwnedSemaphorePermit,
+    permit: Slot,
 ) -> Response {
     let protocol = response.headers().get(header::UPGRADE).cloned();
     let (Some(from_client), Some(protocol)) = (from_client, protocol) else {
@@ -133,7 +136,7 @@ fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Carries bytes both ways until both sides have ended or one has failed.
-async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: OwnedSemaphorePermit) {
+async fn tunnel(from_client: OnUpgrade, from_replica: OnUpgrade, _permit: Slot) {
     match tokio::try_join!(from_client, from_replica) {
         Ok((client, replica)) => {
             let (mut client, mut replica) = (TokioIo::new(client), TokioIo::new(replica));
@@ -225,7 +228,7 @@ struct Answer {
     body: Incoming,
     lease: Option<Lease>,
     is_head: bool,
-    _permit: OwnedSemaphorePermit,
+    _permit: Slot,
 }
 
 impl Answer {

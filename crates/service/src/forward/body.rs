@@ -10,7 +10,7 @@ use hyper::body::{Body as _, Bytes, Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
 /// Units: bytes. Requests that are repeated are small documents; uploads are not held in memory for that.
-const REPEATABLE_BYTES: usize = 64 * 1024;
+pub(super) const REPEATABLE_BYTES: usize = 64 * 1024;
 /// How long the body of a request that expects `100 Continue` waits for it. Source: RFC 9110 §10.1.1, which
 /// forbids to wait for ever.
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -60,6 +60,25 @@ impl Source {
                 .map(|token| Box::pin(gate(token)) as _),
             source: Some(self.clone()),
         }
+    }
+
+    /// Reads a body that is small enough to be repeated, so that a slow client keeps no place at the upstream. It ends
+    /// early when the client breaks off.
+    pub(super) async fn read_ahead(&self) {
+        std::future::poll_fn(|cx| {
+            let mut state = self.lock();
+            while !state.has_ended && !state.has_failed && state.is_repeatable {
+                ready!(state.poll_next(cx));
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Whether the whole body is known and has at most `bytes`.
+    pub(super) fn is_within(&self, bytes: usize) -> bool {
+        let state = self.lock();
+        (state.has_ended || state.body.is_end_stream()) && state.sent_bytes <= bytes
     }
 
     /// Whether the body can still be sent from its beginning.
@@ -227,6 +246,19 @@ mod tests {
         assert_eq!(whole(&mut source.attempt(None)), content);
         assert!(!source.is_repeatable());
         assert!(source.lock().sent.is_empty(), "nothing is held for nothing");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_was_read_ahead_is_sent_whole() {
+        let content = vec![7; REPEATABLE_BYTES];
+        let source = Source::new(Body::from(content.clone()));
+        source.read_ahead().await;
+        assert!(source.is_repeatable() && source.has_ended());
+        assert!(source.is_within(REPEATABLE_BYTES));
+        assert!(!source.is_within(REPEATABLE_BYTES - 1));
+        for _ in 0..2 {
+            assert_eq!(whole(&mut source.attempt(None)), content);
+        }
     }
 
     #[test]

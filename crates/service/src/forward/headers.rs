@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 
+use crate::server::{ClientAddress, X_FORWARDED_FOR};
+
 /// Headers of one connection. Source: RFC 9110 §7.6.1, and two that old clients send.
 const HOP_BY_HOP: [HeaderName; 8] = [
     header::CONNECTION,
@@ -16,7 +18,6 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 
-const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
@@ -39,15 +40,22 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Adds who asked. A proxy in front has already said by which scheme and host; its words stay.
-pub(super) fn add(headers: &mut HeaderMap, client: IpAddr) {
-    let mut chain: Vec<&str> = headers
-        .get_all(X_FORWARDED_FOR)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect();
-    let client = client.to_canonical().to_string();
-    chain.push(&client);
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    /// The other end of the connection.
+    pub(super) peer: IpAddr,
+    pub(super) client: ClientAddress,
+}
+
+/// Adds the peer to the chain of a trusted proxy; what others say of the chain is dropped. A proxy in front has already
+/// said by which scheme and host; its words stay.
+pub(super) fn add(headers: &mut HeaderMap, from: Origin) {
+    let reported = headers.get_all(X_FORWARDED_FOR);
+    let reported = reported.iter().filter(|_| from.client.is_forwarded);
+    let mut chain: Vec<&str> = reported.filter_map(|value| value.to_str().ok()).collect();
+    let peer = from.peer.to_canonical().to_string();
+    chain.push(&peer);
     if let Ok(value) = HeaderValue::from_str(&chain.join(", ")) {
         headers.insert(X_FORWARDED_FOR, value);
     }
@@ -111,15 +119,22 @@ mod tests {
     }
 
     #[test]
-    fn the_client_joins_the_chain_and_the_scheme_of_the_front_stays() {
-        let mut map = headers(&[
-            ("host", "ui:8080"),
-            ("x-forwarded-for", "10.0.0.9"),
-            ("x-forwarded-proto", "https"),
-        ]);
-        add(&mut map, "::ffff:10.0.0.1".parse().unwrap());
-        assert_eq!(map["x-forwarded-for"], "10.0.0.9, 10.0.0.1");
-        assert_eq!(map["x-forwarded-proto"], "https");
-        assert_eq!(map["x-forwarded-host"], "ui:8080");
+    fn the_peer_joins_the_chain_of_a_trusted_proxy_and_the_scheme_of_the_front_stays() {
+        let peer = "::ffff:10.0.0.1".parse().unwrap();
+        for (is_forwarded, chain) in [(true, "10.0.0.9, 10.0.0.1"), (false, "10.0.0.1")] {
+            let mut map = headers(&[
+                ("host", "ui:8080"),
+                ("x-forwarded-for", "10.0.0.9"),
+                ("x-forwarded-proto", "https"),
+            ]);
+            let client = ClientAddress {
+                ip: peer,
+                is_forwarded,
+            };
+            add(&mut map, Origin { peer, client });
+            assert_eq!(map["x-forwarded-for"], chain);
+            assert_eq!(map["x-forwarded-proto"], "https");
+            assert_eq!(map["x-forwarded-host"], "ui:8080");
+        }
     }
 }

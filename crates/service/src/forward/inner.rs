@@ -5,29 +5,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use oci::resolve::Resolver;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::check;
 use super::metrics::Metrics;
 use super::replica::{Condition, Rank, Replica};
+use super::slots::Slots;
 use super::upstream::Upstream;
-use crate::limits::{Bound, Limit};
 
-/// Units: requests and tunnels at a time per upstream, each a connection or two. More are refused with 503.
-const MAX_IN_FLIGHT: usize = 4000;
 /// How long the first requests wait until the name has been looked up once.
 const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
-
-/// The limits of servers that forward.
-pub fn limits() -> Vec<Limit> {
-    vec![Limit::fixed(
-        "forwarded requests and tunnels at a time",
-        Bound::Count(MAX_IN_FLIGHT as u64, "requests"),
-        "upstream",
-        "503 with Retry-After",
-    )]
-}
 
 /// Forwards requests to the replicas of one upstream.
 #[derive(Clone)]
@@ -39,7 +27,7 @@ pub(super) struct Inner {
     pub(super) upstream: Upstream,
     pub(super) shutdown: CancellationToken,
     pub(super) turn: AtomicUsize,
-    pub(super) in_flight: Arc<Semaphore>,
+    pub(super) slots: Slots,
     pub(super) metrics: Metrics,
     /// Cancelled when the first look-up has ended, with or without addresses.
     first_lookup: CancellationToken,
@@ -50,16 +38,22 @@ pub(super) struct Inner {
 
 impl Forward {
     /// Begins to follow the addresses of `upstream` and whether they are ready, until `shutdown`. Requests are
-    /// forwarded also after it, to the replicas that were known.
+    /// forwarded also after it, to the replicas that were known. At most `max_requests` and tunnels at a time, each a
+    /// connection or two; 0: no limit.
     ///
     /// Panics: outside a runtime.
-    pub fn start(upstream: Upstream, names: Resolver, shutdown: &CancellationToken) -> Self {
+    pub fn start(
+        upstream: Upstream,
+        names: Resolver,
+        max_requests: usize,
+        shutdown: &CancellationToken,
+    ) -> Self {
         let inner = Arc::new(Inner {
             metrics: Metrics::of(&upstream),
             upstream,
             shutdown: shutdown.clone(),
             turn: AtomicUsize::new(0),
-            in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+            slots: Slots::new(max_requests),
             first_lookup: CancellationToken::new(),
             replicas: RwLock::new(Arc::new([])),
             unready: watch::Sender::new(Some("has not been looked up yet".to_owned())),

@@ -14,9 +14,11 @@ mod pool;
 mod replica;
 mod send;
 mod serve;
+mod slots;
 mod socket;
 mod upstream;
 
-pub use inner::{Forward, limits};
+pub use inner::Forward;
 pub use serve::{keep, pass};
+pub use slots::limits;
 pub use upstream::{NotAnOrigin, Upstream};

@@ -227,5 +227,5 @@ fn is_small(parts: &Parts, body: &Source) -> bool {
     let length = length
         .map(HeaderValue::to_str)
         .and_then(|text| text.ok()?.parse().ok());
-    body.has_ended() || length.is_some_and(|bytes: usize| bytes <= SMALL_BODY_BYTES)
+    body.is_within(SMALL_BODY_BYTES) || length.is_some_and(|bytes: usize| bytes <= SMALL_BODY_BYTES)
 }

@@ -2,21 +2,26 @@
 
 use std::net::SocketAddr;
 
+use axum::Extension;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::response::Response;
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 
+use super::headers::Origin;
 use super::inner::Forward;
 use crate::health::Health;
+use crate::server::ClientAddress;
 
 /// Passes every request on; a handler for the routes of an upstream.
 pub async fn pass(
     State(forward): State<Forward>,
-    ConnectInfo(client): ConnectInfo<SocketAddr>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    Extension(client): Extension<ClientAddress>,
     request: Request,
 ) -> Response {
-    forward.answer(client.ip(), request).await
+    let peer = peer.ip();
+    forward.answer(Origin { peer, client }, request).await
 }
 
 /// Keeps `component` of `health` true to which of `upstreams` have a ready replica.

@@ -56,7 +56,7 @@ impl Content {
 
 async fn ask(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     stream
 }
@@ -106,7 +106,7 @@ async fn several_answers_on_one_connection_stay_apart() {
     let (_running, address) = content.serve().await;
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = |n: usize, connection: &str| {
-        format!("GET /{n}/100000 HTTP/1.1\r\nhost: a\r\nconnection: {connection}\r\n\r\n")
+        format!("GET /{n}/100000 HTTP/1.1\r\nhost: localhost\r\nconnection: {connection}\r\n\r\n")
     };
     let requests: Vec<_> = (0..49).map(|n| request(n, "keep-alive")).collect();
     let requests = requests.concat() + &request(49, "close");

@@ -30,8 +30,10 @@ pub struct Variable {
 
 /// What [`settings!`](crate::settings!) implements.
 pub trait FromValues: Sized {
-    /// Every variable, in the order of declaration.
+    /// Every variable of its own, in the order of declaration.
     const VARIABLES: &'static [Variable];
+    /// The variables of its groups, group by group.
+    const GROUPS: &'static [&'static [Variable]] = &[];
 
     /// Parses every variable. Those that do not parse are added to `problems` and have their defaults, so that the
     /// others can be checked as well.
@@ -49,7 +51,8 @@ pub trait FromValues: Sized {
 /// The reference table of `S` in Markdown.
 pub fn reference<S: FromValues>() -> String {
     let mut table = String::from("| Variable | Value | Default | Meaning |\n|---|---|---|---|\n");
-    for variable in S::VARIABLES {
+    let groups = S::GROUPS.iter().copied().flatten();
+    for variable in S::VARIABLES.iter().chain(groups) {
         let default = match variable.default {
             "" => String::new(),
             text => format!("`{text}`"),
@@ -74,7 +77,7 @@ pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
 }
 
 /// Declares a server's settings: a struct with public fields, each read from the variable of its upper-case
-/// name. Defaults are text and go through the same parser.
+/// name. Defaults are text and go through the same parser. Groups are settings that several servers share.
 ///
 /// ```
 /// service::settings! {
@@ -84,6 +87,9 @@ pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
 ///         port: u16 = "8080",
 ///         /// Seconds between looks.
 ///         interval: std::time::Duration = "10s",
+///     } with {
+///         /// What all servers read.
+///         http: service::server::HttpSettings,
 ///     }
 /// }
 /// assert_eq!(Settings::default().port, 8080);
@@ -92,11 +98,14 @@ pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
 macro_rules! settings {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[doc = $doc:literal])* $field:ident : $kind:ty = $default:literal),* $(,)?
-    }) => {
+    } $(with {
+        $($(#[doc = $group_doc:literal])* $group:ident : $group_kind:ty),* $(,)?
+    })?) => {
         $(#[$meta])*
         #[derive(Debug, Clone)]
         pub struct $name {
             $($(#[doc = $doc])* pub $field: $kind,)*
+            $($($(#[doc = $group_doc])* pub $group: $group_kind,)*)?
         }
 
         impl $name {
@@ -120,6 +129,9 @@ macro_rules! settings {
                     is_secret: <$kind as $crate::settings::Setting>::SECRET,
                 },)*
             ];
+            const GROUPS: &'static [&'static [$crate::settings::Variable]] = &[
+                $($(<$group_kind as $crate::settings::FromValues>::VARIABLES,)*)?
+            ];
 
             fn read(
                 values: &$crate::settings::Values,
@@ -127,6 +139,7 @@ macro_rules! settings {
             ) -> Self {
                 Self {
                     $($field: values.parse::<$kind>(stringify!($field), $default, problems),)*
+                    $($($group: <$group_kind as $crate::settings::FromValues>::read(values, problems),)*)?
                 }
             }
         }

@@ -13,7 +13,7 @@ use service::resolve::{Options, Resolver};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::server;
+use crate::{half_sent, server};
 
 /// Long enough for a busy machine; a test that reaches it has failed.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -81,6 +81,22 @@ async fn raw(address: SocketAddr, path: &str) -> serde_json::Value {
     stream.read_to_string(&mut text).await.unwrap();
     let (_, body) = text.split_once("\r\n\r\n").unwrap();
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn half_sent_bodies_keep_nobody_from_the_api() {
+    let api = server::api(Router::new().fallback(mirror)).await;
+    let webui = server::webui(api.address).await;
+    let slow = half_sent::half_sent(webui.address, "/api/reply").await;
+    for _ in 0..20 {
+        let from = Ipv4Addr::new(127, 0, 3, 1).into();
+        let posting = half_sent::post(from, webui.address, "/api/reply");
+        let answer = tokio::time::timeout(DEADLINE, posting).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert!(answer.contains("\"length\":5"), "{answer}");
+        let response = client().get(webui.url("/api/who")).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{} slow", slow.len());
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use axum::Router;
 use service::CancellationToken;
 use service::resolve::Resolver;
-use service::server::{Listen, Running};
+use service::server::{HttpSettings, Listen, Running};
+use service::settings::CommaList;
 
 /// A running server; ends with the test.
 pub(crate) struct Server {
@@ -28,6 +29,14 @@ impl Server {
     }
 }
 
+/// Tests ask for names that stand for no loopback address.
+fn any_host() -> HttpSettings {
+    HttpSettings {
+        allowed_hosts: CommaList(vec!["*".to_owned()]),
+        ..HttpSettings::default()
+    }
+}
+
 /// An API that answers with `router`, and its address.
 pub(crate) async fn api(router: Router) -> Server {
     api_on(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0), router).await
@@ -36,7 +45,7 @@ pub(crate) async fn api(router: Router) -> Server {
 /// An API at that address.
 pub(crate) async fn api_on(address: SocketAddr, router: Router) -> Server {
     let shutdown = CancellationToken::new();
-    let listen = Listen::new(address, None);
+    let listen = Listen::new(address, None).with(&any_host());
     let running = service::server::start(vec![listen], router, shutdown.clone())
         .await
         .unwrap();
@@ -70,6 +79,7 @@ async fn started(api: &str, static_root: PathBuf, names: Resolver) -> Server {
         webui_static_port: 0,
         static_root,
         api_url: Some(format!("http://{api}")),
+        http: any_host(),
         ..webui::Settings::default()
     };
     let running = webui::start_with(settings, names, shutdown.clone())

@@ -1,0 +1,94 @@
+//! What every request of a listener passes before its router: host, client, requests in flight, body.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
+
+use super::body::BodyLimits;
+use super::clients::{ClientAddress, Networks};
+use super::host::{HostRule, Refused};
+use super::quota::{ClientQuota, Permit};
+use super::refusals;
+
+/// The rules of a listener.
+#[derive(Debug, Clone)]
+pub(super) struct Gate(pub(super) Arc<Rules>);
+
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub(super) hosts: HostRule,
+    pub(super) trusted: Networks,
+    pub(super) requests: ClientQuota,
+    pub(super) body: BodyLimits,
+}
+
+/// Passes a request on that keeps the rules.
+pub(super) async fn pass(
+    State(Gate(rules)): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    if let Err(Refused { status, text }) = rules.hosts.check(&request) {
+        return refusals::host(status, text);
+    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map_or(IpAddr::from(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    let client = ClientAddress::of(peer, request.headers(), &rules.trusted);
+    request.extensions_mut().insert(client);
+    let Ok(permit) = rules.requests.acquire(Some(client.ip.into())) else {
+        return refusals::too_many_requests();
+    };
+    let (request, is_late) = rules.body.bound(request);
+    let response = next.run(request).await;
+    if is_late.is_some_and(|is_late| is_late.load(Ordering::Relaxed)) {
+        return refusals::slow_body();
+    }
+    held(response, permit)
+}
+
+/// An answer whose request is in flight until its body has ended.
+fn held(response: Response, permit: Permit) -> Response {
+    if response.body().is_end_stream() {
+        return response;
+    }
+    let permit = Some(permit);
+    response.map(|body| Body::new(Held { body, permit }))
+}
+
+struct Held {
+    body: Body,
+    permit: Option<Permit>,
+}
+
+impl HttpBody for Held {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if frame.is_none() {
+            self.permit = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

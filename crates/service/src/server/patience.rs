@@ -1,0 +1,29 @@
+//! A timer for waits whose deadlines mostly move on before they are reached.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Wakes a task that waits, at the latest at its deadline. A later deadline costs nothing until the timer fires.
+#[derive(Debug, Default)]
+pub(super) struct Patience(Option<Pin<Box<Sleep>>>);
+
+impl Patience {
+    /// Ready at `deadline`.
+    pub(super) fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let timer = self
+            .0
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(deadline);
+        }
+    }
+}

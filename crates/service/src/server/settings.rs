@@ -1,0 +1,140 @@
+//! Settings that every server reads: bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::MAX_BUFFER;
+use super::clients::Networks;
+use crate::limits::{Bound, Limit};
+use crate::metrics::MAX_SERIES;
+use crate::settings::CommaList;
+
+crate::settings! {
+    /// Bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.
+    pub struct HttpSettings {
+        /// Connections that are open at a time, of all clients; one more is closed at once. 0: no limit.
+        max_connections: usize = "4096",
+        /// Connections that one client address (IPv6: /64) has open at a time; one more is closed at once. Trusted proxies are exempt. 0: no limit.
+        max_connections_per_client: usize = "1024",
+        /// Requests of one client address (IPv6: /64) in flight; one more gets 429. Behind a trusted proxy, the address that it reports counts. 0: no limit.
+        max_requests_per_client: usize = "1024",
+        /// How long a client may take to send the head of a request, and how long a connection may be idle.
+        header_timeout: Duration = "30s",
+        /// How long a client may send nothing of a request body; beyond it: 408.
+        body_idle_timeout: Duration = "30s",
+        /// Bytes per second that a request body brings on average, after a first BODY_IDLE_TIMEOUT; slower ones get 408. Time in which the server does not read is not counted. 0: any rate.
+        body_min_rate: u64 = "1024",
+        /// How long the server waits for a client in the course of one request body; beyond it: 408. 0: no limit.
+        body_timeout: Duration = "6h",
+        /// How long a client may take none of the bytes of an answer; beyond it, the connection is closed.
+        write_timeout: Duration = "2m",
+        /// Networks, as in `10.0.0.0/8,fd00::/8`, of proxies whose X-Forwarded-For is believed.
+        trusted_proxies: Networks = "",
+        /// Host names that requests may name. Listeners on a loopback address accept loopback names and addresses, and these; other listeners accept every name if this is empty, else IP addresses and these.
+        allowed_hosts: CommaList = "",
+        /// Address and port of a listener for the metrics, as in `127.0.0.1:9464`. Empty: none.
+        metrics_address: Option<SocketAddr> = "",
+        /// Serve `/metrics` on the public port as well.
+        metrics_on_public_port: bool = "false",
+    }
+}
+
+impl HttpSettings {
+    /// Limits of every server.
+    pub(crate) fn limits(&self) -> Vec<Limit> {
+        let closed = "connection closed";
+        let mut limits = vec![
+            Limit::fixed(
+                "connections",
+                count(self.max_connections, "connections"),
+                "server",
+                closed,
+            )
+            .set_by("MAX_CONNECTIONS"),
+            Limit::fixed(
+                "connections of a client",
+                count(self.max_connections_per_client, "connections"),
+                "client address",
+                closed,
+            )
+            .set_by("MAX_CONNECTIONS_PER_CLIENT"),
+            Limit::fixed(
+                "requests of a client in flight",
+                count(self.max_requests_per_client, "requests"),
+                "client address",
+                "429 with Retry-After",
+            )
+            .set_by("MAX_REQUESTS_PER_CLIENT"),
+        ];
+        limits.extend(self.request_limits());
+        limits.push(Limit::fixed(
+            "metric series",
+            Bound::Count(MAX_SERIES as u64, "series"),
+            "server",
+            "not recorded",
+        ));
+        limits
+    }
+
+    fn request_limits(&self) -> [Limit; 6] {
+        let closed = "connection closed";
+        let timeout = "408, connection closed";
+        let rate = match self.body_min_rate {
+            0 => Bound::Unlimited,
+            rate => Bound::MinimumRate(rate),
+        };
+        [
+            Limit::fixed(
+                "request head",
+                Bound::Bytes(MAX_BUFFER as u64),
+                "request",
+                "431, or connection closed",
+            ),
+            Limit::fixed(
+                "time for a request head",
+                Bound::Time(self.header_timeout),
+                "request",
+                closed,
+            )
+            .set_by("HEADER_TIMEOUT"),
+            Limit::fixed(
+                "silence within a request body",
+                Bound::Time(self.body_idle_timeout),
+                "request",
+                timeout,
+            )
+            .set_by("BODY_IDLE_TIMEOUT"),
+            Limit::fixed("rate of a request body", rate, "request", timeout)
+                .set_by("BODY_MIN_RATE"),
+            Limit::fixed(
+                "time for a request body",
+                time(self.body_timeout),
+                "request",
+                timeout,
+            )
+            .set_by("BODY_TIMEOUT"),
+            Limit::fixed(
+                "stalled reading of an answer",
+                Bound::Time(self.write_timeout),
+                "connection",
+                closed,
+            )
+            .set_by("WRITE_TIMEOUT"),
+        ]
+    }
+}
+
+fn count(count: usize, unit: &'static str) -> Bound {
+    match count {
+        0 => Bound::Unlimited,
+        count => Bound::Count(count as u64, unit),
+    }
+}
+
+fn time(time: Duration) -> Bound {
+    if time.is_zero() {
+        Bound::Unlimited
+    } else {
+        Bound::Time(time)
+    }
+}
