@@ -63,6 +63,7 @@ pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Cleaned, StoreErr
     }
     let collected = collected?;
     let Collected {
+        manifests,
         links,
         blobs,
         bytes,
@@ -70,6 +71,7 @@ pub(crate) async fn collect(app: &App, is_dry: bool) -> Result<Cleaned, StoreErr
     } = collected;
     tracing::info!(
         is_dry,
+        manifests,
         links,
         blobs,
         bytes,

@@ -25,6 +25,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Deserialize)]
 struct Collected {
     retention: Option<Expired>,
+    #[serde(default)]
+    manifests: u64,
     links: u64,
     blobs: u64,
     bytes: u64,
@@ -71,6 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         ));
     }
     let Collected {
+        manifests,
         links,
         blobs,
         bytes,
@@ -78,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         ..
     } = collected;
     terminal::say(&format!(
-        "{links} blobs of repositories that no manifest needs, {blobs} contents that no repository has ({}) and \
+        "{manifests} manifests of deleted indexes, {links} blobs of repositories that no manifest needs, {blobs} contents that no repository has ({}) and \
          {repositories} empty repositories {}.",
         terminal::mib(bytes),
         verb(arguments.dry_run)

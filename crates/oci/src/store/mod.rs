@@ -36,6 +36,9 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 /// What was garbage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Collected {
+    /// Manifests that only a deleted index, or what they refer to and is deleted, had named.
+    #[serde(default)]
+    pub manifests: u64,
     /// Blobs that a repository had and none of its manifests needed.
     pub links: u64,
     /// Contents that no repository had.

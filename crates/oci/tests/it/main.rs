@@ -12,6 +12,7 @@ mod campaign;
 mod client;
 mod disk;
 mod dns;
+mod freed;
 mod helpers;
 mod index;
 mod logins;

@@ -5,6 +5,7 @@
     reason = "a test ends where it fails, also in the functions beside the tests"
 )]
 
+mod adoption;
 mod auth;
 mod blobs;
 mod client;

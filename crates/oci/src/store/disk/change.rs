@@ -46,6 +46,9 @@ pub(super) enum Change {
         /// Not when anything needs it, or when it was pushed later than this. Units: nanoseconds since 1970.
         #[serde(default)]
         unless_since: Option<u64>,
+        /// What nothing but it names becomes garbage: the manifests of an index, and those that refer to it.
+        #[serde(default)]
+        frees: bool,
     },
     RemoveTag {
         repository: Repository,

@@ -1,8 +1,8 @@
 //! Garbage, found while requests are answered and taken away by the thread that makes all changes: what is looked
 //! at there cannot be in a push.
 //!
-//! Three rounds, each over what the one before has let go: blobs of a repository that no manifest of it needs,
-//! content that no repository has, repositories without content. What is younger than the grace period stays: its
+//! Four rounds, each over what the one before has let go: manifests that only a deleted index or subject named, blobs
+//! of a repository that no manifest of it needs, content that no repository has, repositories without content. What is younger than the grace period stays: its
 //! manifest may be on its way.
 //!
 //! The index proposes, the folder decides: before anything goes, the links that might name it are compared with the
@@ -19,6 +19,7 @@ use std::time::SystemTime;
 use super::adoption;
 use super::change::{Change, Name, Order};
 use super::committer::{nanos, now};
+use super::freed::Freed;
 use super::inner::Inner;
 use super::{adopt, durable};
 use crate::store::{Collected, Result, StoreError};
@@ -40,6 +41,7 @@ pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result
         found: Collected::default(),
     };
     collection.check()?;
+    collection.freed_manifests()?;
     collection.unneeded_blobs()?;
     collection.check()?;
     collection.unused_content()?;
@@ -73,6 +75,63 @@ impl Collection<'_> {
             }
         }
         Ok(false)
+    }
+
+    fn freed_manifests(&mut self) -> Result<()> {
+        let mut after: Option<Freed> = None;
+        let mut compared: Option<Repository> = None;
+        let before = nanos(self.before);
+        loop {
+            let snapshot = self.inner.shared.index.snapshot()?;
+            let page = snapshot.freed(after.as_ref(), BATCH)?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = Some(last.clone());
+            for freed in page.into_iter().filter(|freed| freed.at < before) {
+                if compared.as_ref() != Some(&freed.repository) {
+                    self.inner.committer.refresh(&freed.repository)?;
+                    compared = Some(freed.repository.clone());
+                }
+                self.remove_manifest(freed)?;
+            }
+        }
+    }
+
+    /// Removes a manifest unless a tag, an index or what it refers to keeps it, in the folder as in the index.
+    fn remove_manifest(&mut self, freed: Freed) -> Result<()> {
+        let Freed {
+            repository,
+            canonical,
+            ..
+        } = freed;
+        let index = &self.inner.shared.index;
+        if index.snapshot()?.adopted_at(&repository)? >= nanos(self.before) {
+            return Ok(());
+        }
+        let mut order = Order {
+            change: Change::RemoveManifest {
+                repository,
+                manifest: Name::new(canonical.clone(), &canonical),
+                tags: Vec::new(),
+                unless_since: Some(nanos(self.before)),
+                frees: true,
+            },
+            content: None,
+        };
+        let removed = if self.is_dry {
+            index.update()?.tables()?.check(&mut order)
+        } else {
+            let mut removed = self.inner.committer.commit_all(std::iter::once(order))?;
+            removed.pop().unwrap_or(Ok(()))
+        };
+        match removed {
+            Ok(()) => self.found.manifests += 1,
+            // Something keeps it, or somebody was quicker.
+            Err(StoreError::InUse(_) | StoreError::Renewed | StoreError::UnknownManifest(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 
     fn unneeded_blobs(&mut self) -> Result<()> {

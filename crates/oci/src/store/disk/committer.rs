@@ -295,6 +295,11 @@ impl Work {
         let Some(journal) = self.journal.take() else {
             return;
         };
+        // Else the next start reads again what changed last, and does not know what was freed.
+        if let Err(error) = self.shared.index.sync() {
+            let error = model::error::chain(&error);
+            tracing::warn!(error, "the index is not synced; the next start compares it");
+        }
         if !self.is_behind
             && !self.is_doubtful
             && let Err(error) = journal.end()

@@ -39,7 +39,8 @@ pub(super) const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinitio
 /// Repository, digest: size, and the canonical digest where the one of the key is another one.
 pub(super) const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
 /// Repository, subject, digest: see [`Referrer`], as JSON.
-const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> = TableDefinition::new("referrers");
+pub(super) const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> =
+    TableDefinition::new("referrers");
 /// Repository, digest, manifest: what a manifest or an index needs, by the digest that stands in it.
 pub(super) const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
 /// Another digest of a blob, and the canonical one: what was true once stays true.
@@ -52,6 +53,10 @@ const ADOPTED: TableDefinition<&str, u64> = TableDefinition::new("adopted");
 /// Canonical digest of content without a link: when it was found so; 0 when the last link went by a change that was
 /// made here. Units: nanoseconds since 1970.
 pub(super) const UNUSED: TableDefinition<&Row, u64> = TableDefinition::new("unused");
+
+/// Repository, manifest: when the index that had it, or what it refers to, was deleted here. Units: nanoseconds since
+/// 1970.
+pub(super) const FREED: TableDefinition<(&str, &Row), u64> = TableDefinition::new("freed");
 
 /// The index in its file.
 #[derive(Debug)]
@@ -141,6 +146,7 @@ impl Index {
         transaction.delete_table(USES).map_err(failed)?;
         transaction.delete_table(ADOPTED).map_err(failed)?;
         transaction.delete_table(UNUSED).map_err(failed)?;
+        transaction.delete_table(FREED).map_err(failed)?;
         drop(update.tables()?);
         transaction.open_table(META).map(drop).map_err(failed)?;
         update.commit()
@@ -442,6 +448,7 @@ impl Update {
             uses: self.0.open_table(USES).map_err(failed)?,
             adopted: self.0.open_table(ADOPTED).map_err(failed)?,
             unused: self.0.open_table(UNUSED).map_err(failed)?,
+            freed: self.0.open_table(FREED).map_err(failed)?,
         })
     }
 

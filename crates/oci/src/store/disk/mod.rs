@@ -14,6 +14,7 @@ mod compare;
 mod contents;
 mod durable;
 mod files;
+mod freed;
 mod index;
 mod index_file;
 mod inner;
@@ -389,6 +390,7 @@ impl BlobStore for DiskStore {
             manifest: Name::new(digest.clone(), digest),
             tags: Vec::new(),
             unless_since: None,
+            frees: true,
         };
         self.commit(change, None).await
     }
@@ -546,6 +548,8 @@ impl BlobStore for DiskStore {
                 manifest: Name::new(digest.clone(), &digest),
                 tags: Vec::new(),
                 unless_since,
+                // A policy judges each manifest by itself.
+                frees: false,
             },
         };
         match self.commit(change, None).await {

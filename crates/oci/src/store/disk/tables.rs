@@ -4,6 +4,7 @@ use bytes::Bytes;
 use redb::{ReadableTable as _, Table};
 
 use super::change::{Change, Name, Order};
+use super::committer::now;
 use super::index::{
     Row, blob_in, damaged, failed, is_needed, linked_blob, linked_manifest, manifest_in, tags_in,
 };
@@ -27,6 +28,7 @@ pub(super) struct Tables<'u> {
     pub(super) uses: Table<'u, (&'static Row, &'static str, u8), ()>,
     pub(super) adopted: Table<'u, &'static str, u64>,
     pub(super) unused: Table<'u, &'static Row, u64>,
+    pub(super) freed: Table<'u, (&'static str, &'static Row), u64>,
 }
 
 impl Tables<'_> {
@@ -62,6 +64,7 @@ impl Tables<'_> {
                 manifest,
                 tags,
                 unless_since,
+                ..
             } => {
                 let asked = manifest.canonical.clone();
                 let found = linked_manifest(&self.manifests, repository, &asked)?
@@ -186,6 +189,8 @@ impl Tables<'_> {
                 ..
             } => {
                 let manifest = parsed(order.content.as_ref())?;
+                // Whoever pushes it again wants it for itself.
+                self.keep(repository, &name.canonical)?;
                 self.add_manifest(repository, name, &manifest)?;
                 tags.iter()
                     .try_for_each(|tag| self.point(repository, tag, name.told()))
@@ -194,10 +199,15 @@ impl Tables<'_> {
                 repository,
                 manifest,
                 tags,
+                frees,
                 ..
             } => {
                 tags.iter()
                     .try_for_each(|tag| self.remove_tag(repository, tag))?;
+                if *frees {
+                    self.free(repository, &manifest.canonical, now())?;
+                }
+                self.keep(repository, &manifest.canonical)?;
                 self.remove_manifest(repository, manifest)
             }
             Change::RemoveTag {
