@@ -296,7 +296,7 @@ impl Work {
             return;
         };
         // Else the next start reads again what changed last, and does not know what was freed.
-        if let Err(error) = self.shared.index.sync() {
+        if let Err(error) = self.shared.sync_index() {
             let error = model::error::chain(&error);
             tracing::warn!(error, "the index is not synced; the next start compares it");
         }
