@@ -15,7 +15,7 @@ const SERVERS: &[&str] = &[
 /// Crates below the servers.
 const LOW: &[&str] = &["model", "rules", "ignition", "oci", "catalog", "sandbox"];
 /// Crates that only tests and tools use.
-const TOOLS: &[&str] = &["testkit", "host-sim", "system-tests", "xtask"];
+const TOOLS: &[&str] = &["testkit", "faults", "host-sim", "system-tests", "xtask"];
 
 /// `from` (all of these) must not depend on `on` (any of these), except `but`.
 struct Deny {

@@ -23,6 +23,7 @@ impl File {
             || path.ends_with("/tests.rs")
             || path.starts_with("tests/")
             || path.starts_with("crates/testkit/")
+            || path.starts_with("crates/faults/")
     }
 
     /// How many lines come before the module of unit tests.

@@ -19,6 +19,7 @@ const LONG_FILES: &[(&str, &str)] = &[(
 /// Who may read the environment: the settings, and tools that are no service.
 const READS_ENVIRONMENT: &[&str] = &[
     "crates/service/src/settings/",
+    "crates/faults/",
     "crates/testkit/",
     "crates/host-sim/",
     "xtask/",
