@@ -1,6 +1,7 @@
 //! Every fault, each in a run of its own, compared with an undisturbed run.
 
 use std::io;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -141,7 +142,11 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
                 run.output
             ));
         }
-        let found = (self.state)(&folder(&run.dir));
+        // A folder that cannot be read is a finding, and the other faults are tried all the same.
+        let state = AssertUnwindSafe(|| (self.state)(&folder(&run.dir)));
+        let Ok(found) = std::panic::catch_unwind(state) else {
+            return Some(format!("{call}: the folder cannot be read"));
+        };
         (found != expected).then(|| {
             format!(
                 "{call}: found\n{found}\n  instead of\n{expected}\n  after {}",
