@@ -51,10 +51,8 @@ mod tests {
                     "properties": [{"type": "olm.package", "value": {"packageName": name, "version": version}}],
                 }));
             }
-            documents
-                .iter()
-                .map(|it| format!("{it}\n"))
-                .collect::<String>()
+            let lines: Vec<_> = documents.iter().map(ToString::to_string).collect();
+            lines.join("\n") + "\n"
         };
         [
             entries("sound", serde_json::json!([{"name": "sound.v1"}])),
