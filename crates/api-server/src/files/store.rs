@@ -75,7 +75,7 @@ impl Store {
         blocking(
             format!("preparing the work folder {}", root.display()),
             move || {
-                make_folder(&root)?;
+                make_durable_folder(&root)?;
                 sweep(&root, now)?;
                 let probe = temporary_in(&root);
                 write_whole(&probe, b"probe")?;
@@ -149,7 +149,7 @@ impl Store {
         let path = temporary.0.clone();
         let file = blocking(doing(), move || {
             insistently(|| {
-                make_folder(&folder)?;
+                make_durable_folder(&folder)?;
                 create(&path)
             })
         })
@@ -285,11 +285,30 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// [`make_folder`], each folder durable in its parent: the sync of a file says nothing of the folders that lead to it.
+fn make_durable_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = match parent(folder) {
+        above if above == Path::new("") => Path::new("."),
+        above => above,
+    };
+    make_durable_folder(above)?;
+    match DirBuilder::new().mode(0o700).create(folder) {
+        // Another replica was quicker, and may not have synced it yet.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+        made => made?,
+    }
+    // A folder that is there counts as durable from the next call on.
+    sync_folder(above).inspect_err(|_| drop(fs::remove_dir(folder)))
+}
+
 /// Writes `content` beside `target` and renames it into place; a crash leaves the old object or the new one.
 pub(crate) fn put_file(target: &Path, content: &[u8]) -> io::Result<()> {
     let folder = parent(target);
     insistently(|| {
-        make_folder(folder)?;
+        make_durable_folder(folder)?;
         let temporary = Temporary(temporary_in(folder));
         write_whole(&temporary.0, content)?;
         fs::rename(&temporary.0, target)?;

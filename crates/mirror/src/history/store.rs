@@ -152,9 +152,29 @@ fn read_file(path: &Path) -> Result<Option<Metadata>, Error> {
     metadata_of(&bytes).map(Some).map_err(wrong)
 }
 
+/// Makes `folder` and what is above it, each durable in its parent: the sync of a file says nothing of the folders that
+/// lead to it.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let above = match folder.parent() {
+        Some(above) if above != Path::new("") => above,
+        _ => Path::new("."),
+    };
+    make_folder(above)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => made?,
+    }
+    let synced = File::open(above).and_then(|above| above.sync_all());
+    // A folder that is there counts as durable from the next call on.
+    synced.inspect_err(|_| drop(fs::remove_dir(folder)))
+}
+
 fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    make_folder(folder)?;
     let mut part = tempfile::Builder::new()
         .prefix(".metadata-")
         .permissions(Permissions::from_mode(FILE_MODE))
