@@ -227,6 +227,8 @@ service::settings! {
         db_connections_max_lifetime: Duration = "30m",
         /// Release images that can be installed.
         release_images: ReleaseImages = "",
+        /// Registry hosts, with ports, that release images named by callers may come from. Empty: those of RELEASE_IMAGES.
+        release_image_registries: CommaList = "",
         /// OS images that discovery images are made from.
         os_images: OsImages = "",
         /// Versions shown in the listing beside those of RELEASE_IMAGES.
@@ -446,6 +448,7 @@ impl Settings {
         }
         rules::Offer {
             releases: self.release_images.0.clone(),
+            release_registries: self.release_image_registries.0.clone(),
             os_images: self.os_images.0.clone(),
             platform_versions,
             ignored_versions: self.ignored_openshift_versions.0.clone(),

@@ -1,15 +1,20 @@
 //! What this service offers, and what it fills in when a user says nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use model::Error;
 use model::infra_env::ImageType;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
+
+use crate::input::registry_of;
 
 /// Built once from the settings, read by everything that creates or changes records.
 #[derive(Debug, Clone)]
 pub struct Offer {
     /// `RELEASE_IMAGES`.
     pub releases: Vec<ReleaseImage>,
+    /// `RELEASE_IMAGE_REGISTRIES`: hosts that release images named by callers may come from; empty for those of `releases`.
+    pub release_registries: Vec<String>,
     /// `OS_IMAGES`.
     pub os_images: Vec<OsImage>,
     /// `PLATFORM_VERSIONS`.
@@ -38,6 +43,7 @@ impl Default for Offer {
     fn default() -> Self {
         Self {
             releases: Vec::new(),
+            release_registries: Vec::new(),
             os_images: Vec::new(),
             platform_versions: BTreeMap::new(),
             ignored_versions: Vec::new(),
@@ -54,6 +60,43 @@ impl Default for Offer {
 }
 
 impl Offer {
+    /// Whether the operator lists the release image `image`.
+    pub fn lists(&self, image: &str) -> bool {
+        self.releases.iter().any(|release| release.url == image)
+    }
+
+    /// Whether the release image `image` may be installed: its installer runs on this service's machine.
+    ///
+    /// Errors: `Invalid` on `ocp_release_image` – neither listed nor from a registry that release images may come from.
+    pub fn check_release_image(&self, image: &str) -> Result<(), Error> {
+        if self.lists(image) {
+            return Ok(());
+        }
+        let registries: BTreeSet<&str> = if self.release_registries.is_empty() {
+            let urls = self.releases.iter().map(|release| release.url.as_str());
+            urls.map(registry_of).collect()
+        } else {
+            let hosts = self.release_registries.iter();
+            hosts.map(String::as_str).collect()
+        };
+        let registry = registry_of(image);
+        if registries
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(registry))
+        {
+            return Ok(());
+        }
+        let registries: Vec<&str> = registries.into_iter().collect();
+        Err(Error::invalid(
+            "ocp_release_image",
+            format!(
+                "release images come from [{}], not from {registry:?}: name an image there, or have the operator add \
+                 that registry to RELEASE_IMAGE_REGISTRIES",
+                registries.join(", ")
+            ),
+        ))
+    }
+
     /// Whether clusters of two control plane machines are allowed in some form.
     pub fn two_nodes(&self) -> bool {
         self.two_nodes_with_arbiter || self.two_nodes_with_fencing

@@ -119,12 +119,18 @@ impl App {
         }
         let started = stored.snapshot.cluster.install_started_at;
         tracing::info!(cluster.id = %id, "preparing the installation");
+        let image = &stored.snapshot.cluster.ocp_release_image;
         let input = install::Input {
             snapshot: stored.snapshot.clone(),
             pull_secret: self.pull_secret(id).await?,
+            is_listed: self.offer.lists(image),
             infra_envs: self.infra_envs_of(&stored).await?,
         };
-        let outcome = Box::pin(install::prepare(&self.install, input)).await;
+        // Clusters may be older than the setting.
+        let outcome = match self.offer.check_release_image(image) {
+            Ok(()) => Box::pin(install::prepare(&self.install, input)).await,
+            Err(error) => Err(error.into()),
+        };
         match &outcome {
             Ok(_) => tracing::info!(cluster.id = %id, "the installation is prepared"),
             Err(failure) => {

@@ -144,6 +144,8 @@ pub struct Input {
     pub snapshot: rules::Snapshot,
     /// The cluster's pull secret, as the user gave it.
     pub pull_secret: SecretString,
+    /// Whether the operator lists the release image. One that a caller names has to be of the cluster's version.
+    pub is_listed: bool,
     /// The infra-envs that the hosts came from, each once.
     pub infra_envs: Vec<InfraEnv>,
 }

@@ -54,10 +54,26 @@ async fn make(
     }
     let cluster = &input.snapshot.cluster;
     let release = release::read(ctx, &cluster.ocp_release_image, &input.pull_secret).await?;
+    // Before anything of it is extracted, and so can run.
+    if !input.is_listed {
+        check_version(&release, &cluster.openshift_version)?;
+    }
     let program = extract::installer(ctx, &release, &install_config, &input.pull_secret).await?;
     let _turn = ctx.turn().await;
     let outputs = run(ctx, input, program, install_config, &release, deadline).await?;
     Ok((outputs, release))
+}
+
+/// What validations and manifests were made for has to be what is installed.
+fn check_version(release: &ReleaseInfo, wanted: &str) -> Result<(), Failure> {
+    let (found, image) = (&release.version, &release.release_image);
+    if found.trim_end_matches("-multi") == wanted {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "release image {image} is of version {found}, and the cluster of {wanted}: create the cluster with \
+         openshift_version {found}, or with a release image of {wanted}"
+    )))
 }
 
 async fn run(

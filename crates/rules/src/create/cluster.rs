@@ -101,6 +101,7 @@ fn find_release(params: &ClusterCreateParams, offer: &Offer) -> Result<Release, 
     )?;
     // The caller names an image of that version, for instance by digest on another mirror.
     if !params.ocp_release_image.is_empty() {
+        offer.check_release_image(&params.ocp_release_image)?;
         found.image.clone_from(&params.ocp_release_image);
     }
     Ok(found)

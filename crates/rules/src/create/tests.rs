@@ -111,6 +111,30 @@ fn bad_texts_name_their_field() {
 }
 
 #[test]
+fn release_images_come_from_known_registries() {
+    let asked = |image: &str| asking(&json!({ "ocp_release_image": image }));
+    let image = "registry.example.com:5000/other/release@sha256:1";
+    assert_eq!(asked(image).unwrap().ocp_release_image, image);
+    for image in [
+        "evil.example.com/openshift/release:4.16.3",
+        "registry.example.com/openshift/release:4.16.3",
+        "registry.example.com:5000@evil.example.com/release:4.16.3",
+        "release:4.16.3",
+    ] {
+        let error = asked(image).unwrap_err().to_string();
+        assert!(error.starts_with("ocp_release_image: "), "{error}");
+        assert!(error.contains("RELEASE_IMAGE_REGISTRIES"), "{error}");
+    }
+    let mut offer = samples::offer();
+    offer.release_registries = vec!["trusted.example.com".to_owned()];
+    let check = |image: &str| offer.check_release_image(image);
+    assert!(check("trusted.example.com/a:1").is_ok());
+    assert!(check("registry.example.com:5000/other/release:1").is_err());
+    // What the operator lists needs no other permission.
+    assert!(check(&offer.releases[0].url).is_ok());
+}
+
+#[test]
 fn bad_topologies_name_their_field() {
     check_refusals(&[
         ("control_plane_count", json!({ "control_plane_count": 4 })),

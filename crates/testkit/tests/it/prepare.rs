@@ -90,6 +90,7 @@ impl World {
         Input {
             snapshot: snapshot(&self.published.release),
             pull_secret: SecretString::from(self.registry.pull_secret()),
+            is_listed: true,
             infra_envs: Vec::new(),
         }
     }
@@ -407,6 +408,19 @@ async fn a_silent_registry_has_a_deadline_of_its_own() {
         "{failure}"
     );
     assert_eq!(world.leftovers(), 0);
+}
+
+#[tokio::test]
+async fn a_named_release_image_is_of_the_clusters_version() {
+    let world = World::new().await;
+    let mut input = world.input();
+    input.is_listed = false;
+    input.snapshot.cluster.openshift_version = "4.18.6".to_owned();
+    let failure = world.prepare(input).await.unwrap_err();
+    for expected in ["4.18.6", "4.18.7", &world.published.release] {
+        assert!(failure.reason.contains(expected), "{failure}");
+    }
+    assert!(!world.root().join("installercache").exists());
 }
 
 #[tokio::test]
