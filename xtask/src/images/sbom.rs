@@ -23,7 +23,8 @@ const SEPARATOR: char = '\t';
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Bom {
-    bom_format: &'static str,
+    #[serde(rename = "bomFormat")]
+    format: &'static str,
     spec_version: &'static str,
     version: u32,
     metadata: Metadata,
@@ -72,7 +73,7 @@ pub(super) fn of(image: &Image, digest: &str, triple: &str) -> Result<Vec<u8>> {
             .collect(),
     };
     let bom = Bom {
-        bom_format: "CycloneDX",
+        format: "CycloneDX",
         spec_version: SPECIFICATION,
         version: 1,
         metadata: Metadata {

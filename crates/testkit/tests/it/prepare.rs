@@ -179,7 +179,7 @@ fn snapshot(release: &str) -> Snapshot {
         .into_iter()
         .chain([HostRole::Worker; 2]);
     let hosts = (1..).zip(roles).map(|(index, role)| host(index, role));
-    Snapshot::new(cluster, hosts.collect())
+    Snapshot::new(cluster, hosts.collect::<Vec<_>>())
 }
 
 #[tokio::test]
