@@ -1,16 +1,17 @@
 //! Where the gate stands: before everything below `/v2/`, and at the place where passwords become tokens.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use oci::Repository;
 use serde_json::json;
+use service::server::ClientAddress;
 
 use super::location::Origin;
 use super::route::Route;
@@ -202,10 +203,11 @@ fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
     response
 }
 
-/// Not what a proxy says: whoever guesses could say anything.
+/// The address that failed logins count for: the peer, or what a trusted proxy (`TRUSTED_PROXIES`) reports. Of anybody
+/// else, `X-Forwarded-For` would be a way around the throttle.
 fn address(head: &Parts) -> IpAddr {
-    let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
-    peer.map_or(Ipv6Addr::UNSPECIFIED.into(), |peer| peer.0.ip())
+    let client = head.extensions.get::<ClientAddress>();
+    client.map_or(Ipv6Addr::UNSPECIFIED.into(), |client| client.ip)
 }
 
 #[cfg(test)]
