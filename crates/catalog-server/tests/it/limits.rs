@@ -126,7 +126,7 @@ async fn only_compressed_requests_have_compressed_answers() {
 async fn ten_thousand_streams_are_answered() {
     const CONNECTIONS: usize = 10;
     const STREAMS: usize = 1000;
-    let server = Server::start().await;
+    let server = Server::for_requests(CONNECTIONS * STREAMS).await;
     let mut calls = JoinSet::new();
     for _ in 0..CONNECTIONS {
         let client = server.client().await;

@@ -73,13 +73,25 @@ impl Server {
         server
     }
 
+    /// Serves [`CATALOG`] to clients that may have this many requests in flight, each.
+    pub(crate) async fn for_requests(per_client: usize) -> Self {
+        let mut listen = loopback();
+        listen.http.max_requests_per_client = per_client;
+        let server = Self::on(listen, grpc::Options::default()).await;
+        server.serve(CATALOG);
+        server
+    }
+
     /// Serves nothing yet.
     pub(crate) async fn empty(options: grpc::Options) -> Self {
+        Self::on(loopback(), options).await
+    }
+
+    async fn on(listen: Listen, options: grpc::Options) -> Self {
         let shutdown = options.shutdown.clone();
         let catalog = Catalog::new();
         let router = grpc::router(&catalog, &options);
-        let listen = vec![Listen::new("127.0.0.1:0".parse().unwrap(), None)];
-        let running = server::start(listen, router, shutdown.clone()).await;
+        let running = server::start(vec![listen], router, shutdown.clone()).await;
         Self {
             folder: TempDir::new().unwrap(),
             catalog,
@@ -113,6 +125,10 @@ impl Server {
     pub(crate) async fn wait(self) {
         self.running.wait().await.unwrap();
     }
+}
+
+fn loopback() -> Listen {
+    Listen::new("127.0.0.1:0".parse().unwrap(), None)
 }
 
 /// The cache of a folder.
