@@ -3,6 +3,7 @@
 mod body;
 mod clients;
 mod connection;
+mod connections;
 mod gate;
 mod host;
 mod patience;
@@ -31,6 +32,7 @@ use body::BodyLimits;
 pub(crate) use clients::X_FORWARDED_FOR;
 pub use clients::{ClientAddress, Networks};
 use connection::{Admission, AdmittingAcceptor};
+use connections::Connections;
 use gate::{Gate, Rules};
 use host::HostRule;
 pub(crate) use quota::{ClientQuota, Permit};
@@ -265,7 +267,10 @@ impl Bounds {
     fn new(http: &HttpSettings) -> Self {
         Self {
             admission: Admission {
-                quota: ClientQuota::new(http.max_connections, http.max_connections_per_client),
+                connections: Connections::new(
+                    http.max_connections,
+                    http.max_connections_per_client,
+                ),
                 trusted: http.trusted_proxies.clone(),
                 write_timeout: http.write_timeout,
             },

@@ -1,4 +1,5 @@
-//! Connections as the server admits them: counted, and closed when their clients take no bytes of an answer.
+//! Connections as the server admits them: counted, and closed when their clients take no bytes of an answer, or when
+//! others need their place.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -12,8 +13,8 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::clients::Networks;
+use super::connections::{Connection, Connections};
 use super::patience::Patience;
-use super::quota::{ClientQuota, Permit};
 use super::refusals;
 
 /// Admits connections within their quota, before anything is read or negotiated.
@@ -26,7 +27,7 @@ pub(super) struct AdmittingAcceptor<A> {
 /// Who is admitted, and for how long a client may stall.
 #[derive(Debug, Clone)]
 pub(super) struct Admission {
-    pub(super) quota: ClientQuota,
+    pub(super) connections: Connections,
     /// Exempt from the bound of a client: the clients of many connect through them.
     pub(super) trusted: Networks,
     pub(super) write_timeout: Duration,
@@ -40,7 +41,7 @@ pub(super) struct Admitted<I> {
     patience: Patience,
     /// Since when the client has taken no byte, while there are some for it.
     stalled_since: Option<Instant>,
-    _permit: Permit,
+    connection: Connection,
 }
 
 impl<A> AdmittingAcceptor<A> {
@@ -50,10 +51,10 @@ impl<A> AdmittingAcceptor<A> {
 }
 
 impl Admission {
-    fn admit(&self, peer: SocketAddr) -> io::Result<Permit> {
+    fn admit(&self, peer: SocketAddr) -> io::Result<Connection> {
         let peer = peer.ip();
         let client = (!self.trusted.contain(peer)).then(|| peer.into());
-        self.quota.acquire(client).map_err(|exceeded| {
+        self.connections.open(client).map_err(|exceeded| {
             refusals::connection(exceeded);
             io::Error::other("too many connections")
         })
@@ -71,24 +72,35 @@ where
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let peer = stream.peer_addr();
-        let permit = match peer.and_then(|peer| self.admission.admit(peer)) {
-            Ok(permit) => permit,
+        let connection = match peer.and_then(|peer| self.admission.admit(peer)) {
+            Ok(connection) => connection,
             Err(error) => return Box::pin(async { Err(error) }),
         };
         let write_timeout = self.admission.write_timeout;
         let accepting = self.inner.accept(stream, service);
         Box::pin(async move {
-            let (stream, service) = accepting.await?;
+            // A handshake that takes its time holds a place, too.
+            let evicted = std::future::poll_fn(|cx| connection.poll_evicted(cx));
+            let (stream, service) = tokio::select! {
+                accepted = accepting => accepted?,
+                () = evicted => return Err(gave_way()),
+            };
             let admitted = Admitted {
                 stream,
                 write_timeout,
                 patience: Patience::default(),
                 stalled_since: None,
-                _permit: permit,
+                connection,
             };
             Ok((admitted, service))
         })
     }
+}
+
+/// The error of a connection whose place another client has taken.
+fn gave_way() -> io::Error {
+    refusals::evicted();
+    io::ErrorKind::ConnectionAborted.into()
 }
 
 impl<I> Admitted<I> {
@@ -100,7 +112,11 @@ impl<I> Admitted<I> {
     ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
             self.stalled_since = None;
+            self.connection.is_active();
             return polled;
+        }
+        if self.connection.poll_evicted(cx).is_ready() {
+            return Poll::Ready(Err(gave_way()));
         }
         let since = *self.stalled_since.get_or_insert_with(Instant::now);
         let deadline = since + self.write_timeout;
@@ -118,7 +134,15 @@ impl<I: AsyncRead + Unpin> AsyncRead for Admitted<I> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if polled.is_ready() {
+            self.connection.is_active();
+            return polled;
+        }
+        match self.connection.poll_evicted(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(gave_way())),
+            Poll::Pending => Poll::Pending,
+        }
     }
 }
 
@@ -174,7 +198,7 @@ mod tests {
                 write_timeout: TIMEOUT,
                 patience: Patience::default(),
                 stalled_since: None,
-                _permit: ClientQuota::new(0, 0).acquire(None).unwrap(),
+                connection: Connections::new(0, 0).open(None).unwrap(),
             };
             let reading = tokio::spawn(async move {
                 let mut buffer = [0; 8];

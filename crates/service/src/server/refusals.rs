@@ -27,6 +27,11 @@ pub(super) fn connection(exceeded: Exceeded) {
     });
 }
 
+/// A connection is closed because a client with fewer needs its place.
+pub(super) fn evicted() {
+    count("evicted");
+}
+
 /// The connection of a client that takes no bytes is closed.
 pub(super) fn stalled() {
     count("stalled");

@@ -12,7 +12,7 @@ use crate::settings::CommaList;
 crate::settings! {
     /// Bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.
     pub struct HttpSettings {
-        /// Connections that are open at a time, of all clients; one more is closed at once. 0: no limit.
+        /// Connections that are open at a time, of all clients. One more takes the place of the quietest connection of the client that has the most; a client that has no fewer than any other is closed at once. 0: no limit.
         max_connections: usize = "4096",
         /// Connections that one client address (IPv6: /64) has open at a time; one more is closed at once. Trusted proxies are exempt. 0: no limit.
         max_connections_per_client: usize = "1024",
@@ -48,7 +48,7 @@ impl HttpSettings {
                 "connections",
                 count(self.max_connections, "connections"),
                 "server",
-                closed,
+                "the quietest of the client with the most is closed, or the new one",
             )
             .set_by("MAX_CONNECTIONS"),
             Limit::fixed(

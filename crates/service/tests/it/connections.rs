@@ -53,13 +53,21 @@ async fn all_clients_get_so_many_connections_and_no_more() {
         ..HttpSettings::default()
     })
     .await;
-    let mut all = Vec::new();
-    for last in 1..=4 {
-        all.push(kept(&server, client(last)).await.unwrap());
+    let mut heavy = Vec::new();
+    for _ in 0..3 {
+        heavy.push(kept(&server, client(1)).await.unwrap());
     }
-    assert!(kept(&server, client(5)).await.is_none());
-    all.pop();
-    eventually(async || kept(&server, client(5)).await.is_some()).await;
+    let mut light = kept(&server, client(2)).await.unwrap();
+    assert!(kept(&server, client(1)).await.is_none());
+    // A client with fewer takes the place of the one that has been quiet for the longest.
+    let _newcomer = kept(&server, client(3)).await.unwrap();
+    let evicted = soon(heavy.remove(0).read(&mut [0])).await;
+    assert!(matches!(evicted, Ok(0) | Err(_)), "{evicted:?}");
+    for stream in heavy.iter_mut().chain([&mut light]) {
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        assert_eq!(soon(stream.read_u8()).await.unwrap(), b'H');
+    }
 }
 
 #[tokio::test]

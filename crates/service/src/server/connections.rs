@@ -1,0 +1,220 @@
+//! Open connections of a server, bounded per client and in all.
+//!
+//! A newcomer beyond the bound of all takes the place of the connection that has been quiet for the longest, of the client
+//! that has the most: slow clients from many addresses cannot keep the others out.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use futures_util::task::AtomicWaker;
+
+use super::clients::ClientKey;
+use super::quota::Exceeded;
+
+/// The connections of a server; shared by its clones.
+#[derive(Debug, Clone)]
+pub(super) struct Connections(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// 0: no limit.
+    max: usize,
+    /// 0: no limit.
+    max_per_client: usize,
+    since: Instant,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    total: usize,
+    /// Only clients that have a connection: the table is never longer than the total.
+    by_client: HashMap<ClientKey, Vec<Arc<Activity>>>,
+}
+
+/// What is known of one connection.
+#[derive(Debug)]
+struct Activity {
+    /// Units: milliseconds since the server's start. When bytes were last read or written.
+    last_ms: AtomicU64,
+    is_evicted: AtomicBool,
+    waker: AtomicWaker,
+}
+
+/// An open connection; its place is free when this is dropped.
+#[derive(Debug)]
+pub(super) struct Connection {
+    connections: Connections,
+    /// None for a trusted proxy, which counts in the total only and is never evicted.
+    client: Option<ClientKey>,
+    activity: Arc<Activity>,
+}
+
+impl Connections {
+    /// At most `max` connections in all and `max_per_client` of each client; 0: no limit.
+    pub(super) fn new(max: usize, max_per_client: usize) -> Self {
+        Self(Arc::new(Inner {
+            max,
+            max_per_client,
+            since: Instant::now(),
+            open: Mutex::default(),
+        }))
+    }
+
+    /// One more for `client`.
+    ///
+    /// Errors: the bound that is reached. That of all is an error only for a client that has no fewer connections than
+    /// any other.
+    pub(super) fn open(&self, client: Option<ClientKey>) -> Result<Connection, Exceeded> {
+        let is_reached = |count: usize, max: usize| max > 0 && count >= max;
+        let mut open = self.lock();
+        let own = client.and_then(|client| open.by_client.get(&client));
+        let own = own.map_or(0, Vec::len);
+        if client.is_some() && is_reached(own, self.0.max_per_client) {
+            return Err(Exceeded::Client);
+        }
+        if is_reached(open.total, self.0.max) && !open.evict(own) {
+            return Err(Exceeded::Total);
+        }
+        let activity = Arc::new(Activity {
+            last_ms: AtomicU64::new(self.now_ms()),
+            is_evicted: AtomicBool::new(false),
+            waker: AtomicWaker::new(),
+        });
+        open.total += 1;
+        if let Some(client) = client {
+            let own = open.by_client.entry(client).or_default();
+            own.push(Arc::clone(&activity));
+        }
+        Ok(Connection {
+            connections: self.clone(),
+            client,
+            activity,
+        })
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.0.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// Frees a place for a client with `own` connections; whether another client has more.
+    fn evict(&mut self, own: usize) -> bool {
+        let most = self.by_client.values().map(Vec::len).max().unwrap_or(0);
+        if most <= own {
+            return false;
+        }
+        let heaviest = self.by_client.iter().filter(|(_, its)| its.len() == most);
+        let quietest = heaviest
+            .flat_map(|(client, its)| its.iter().map(move |one| (*client, one)))
+            .min_by_key(|(_, one)| one.last_ms.load(Ordering::Relaxed));
+        let Some((client, activity)) = quietest else {
+            return false;
+        };
+        let activity = Arc::clone(activity);
+        // Its place is free at once; the connection ends as soon as its task runs.
+        self.close(client, &activity);
+        activity.is_evicted.store(true, Ordering::Release);
+        activity.waker.wake();
+        true
+    }
+
+    fn close(&mut self, client: ClientKey, activity: &Arc<Activity>) {
+        let Some(its) = self.by_client.get_mut(&client) else {
+            return;
+        };
+        let Some(place) = its.iter().position(|one| Arc::ptr_eq(one, activity)) else {
+            return;
+        };
+        its.swap_remove(place);
+        if its.is_empty() {
+            self.by_client.remove(&client);
+        }
+        self.total -= 1;
+    }
+}
+
+impl Connection {
+    /// Bytes were read or written.
+    pub(super) fn is_active(&self) {
+        let now = self.connections.now_ms();
+        self.activity.last_ms.store(now, Ordering::Relaxed);
+    }
+
+    /// Ready once another client has taken its place; wakes the task then.
+    pub(super) fn poll_evicted(&self, cx: &mut Context<'_>) -> Poll<()> {
+        // Before the look: an eviction in between wakes the new waker.
+        self.activity.waker.register(cx.waker());
+        if self.activity.is_evicted.load(Ordering::Acquire) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let mut open = self.connections.lock();
+        match self.client {
+            Some(client) => open.close(client, &self.activity),
+            None => open.total -= 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use futures_util::task::noop_waker;
+
+    use super::*;
+
+    fn client(last: u8) -> ClientKey {
+        IpAddr::from(Ipv4Addr::new(192, 0, 2, last)).into()
+    }
+
+    fn is_evicted(connection: &Connection) -> bool {
+        let waker = noop_waker();
+        connection
+            .poll_evicted(&mut Context::from_waker(&waker))
+            .is_ready()
+    }
+
+    #[test]
+    fn the_client_with_the_most_loses_its_quietest() {
+        let connections = Connections::new(4, 3);
+        let heavy = [(); 3].map(|()| connections.open(Some(client(1))).unwrap());
+        assert_eq!(
+            connections.open(Some(client(1))).unwrap_err(),
+            Exceeded::Client,
+            "one above the bound of a client"
+        );
+        let light = connections.open(Some(client(2))).unwrap();
+        for (connection, at) in heavy.iter().zip([7, 5, 9]) {
+            connection.activity.last_ms.store(at, Ordering::Relaxed);
+        }
+        let _newcomer = connections.open(Some(client(3))).unwrap();
+        assert_eq!(heavy.each_ref().map(is_evicted), [false, true, false]);
+        assert!(!is_evicted(&light));
+        // Now two, one and one: whoever has as many as the heaviest is refused.
+        assert_eq!(
+            connections.open(Some(client(1))).unwrap_err(),
+            Exceeded::Total
+        );
+        let proxy = connections.open(None).unwrap();
+        assert_eq!(heavy.each_ref().map(is_evicted), [true, true, false]);
+        drop(heavy);
+        drop(proxy);
+        let open = connections.lock();
+        assert_eq!((open.total, open.by_client.len()), (2, 2));
+    }
+}
