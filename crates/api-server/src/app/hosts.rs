@@ -115,7 +115,7 @@ impl App {
         let (cluster, _) = self
             .change("deregister host", Scope::Host(infra_env, id), decide)
             .await?;
-        // Nobody can ask for its logs any more, and they count for the cluster's quota.
+        // Its logs cannot be downloaded any more, and they count towards the quota of the cluster.
         if let Some(cluster) = cluster {
             let logs = Source::Host(id).object();
             self.store.delete(cluster, &logs).await?;

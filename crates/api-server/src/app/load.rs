@@ -53,7 +53,7 @@ impl App {
             .as_ref()
             .is_some_and(|known| known.revision > head.revision)
         {
-            // Memory is ahead of the database: somebody restored an older state of it.
+            // The cache is ahead of the database: an older state of it was restored.
             self.cache.remove(id);
         }
         let stored = match known.filter(|known| known.revision <= head.revision) {

@@ -1,4 +1,4 @@
-//! Programs out of images run confined: nobody vouches for what an image holds.
+//! Programs out of images run confined: the content of an image is not trusted.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How many states are told apart; more count as one.
+/// Distinct states whose log lines are rate limited separately; further ones share one limit.
 const STATES: usize = 16;
 
 /// Which states were logged, and when.

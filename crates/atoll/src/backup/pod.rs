@@ -69,7 +69,7 @@ fn save_database(writer: &mut Writer, settings: &Settings, file: &Path) -> Resul
         .ok_or_else(|| Error::new(doing, "its container does not run: podman-compose up -d db"))?;
     let path = temporary(file, "database");
     let dump = private(&path).map_err(|e| Error::new(doing, e))?;
-    // Nobody else needs its name, and so it goes with this process.
+    // Its name is not needed elsewhere: it is removed with this process.
     fs::remove_file(&path).map_err(|e| Error::new(doing, e))?;
     let output = dump.try_clone().map_err(|e| Error::new(doing, e))?;
     let mut arguments = vec![

@@ -47,7 +47,7 @@ impl IndexFile {
         let writable = if may_write {
             let opened = options.clone().write(true).create(true).open(path);
             opened
-                .inspect_err(|error| tracing::warn!(%error, "the index is kept in memory for now"))
+                .inspect_err(|error| tracing::warn!(%error, "index writes stay in memory until the storage takes them"))
                 .ok()
         } else {
             None
@@ -182,7 +182,7 @@ impl State {
     /// From now on the medium is left as it is.
     fn freeze(&mut self, doing: &str, error: &io::Error) {
         if self.overlay.is_none() {
-            tracing::warn!(%error, doing, "the index is kept in memory for now");
+            tracing::warn!(%error, doing, "index writes stay in memory until the storage takes them");
             self.overlay = Some(HashMap::new());
         }
     }
