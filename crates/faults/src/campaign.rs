@@ -1,5 +1,6 @@
 //! Every fault, each in a run of its own, compared with an undisturbed run.
 
+use std::fmt;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -10,12 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tempfile::TempDir;
 
-use crate::shim::{Fault, Shim, counts, failed};
+use crate::shim::{Fault, Shim, counts, failed, unsynced};
 
 /// The variable that tells a driver its folder.
 pub const FOLDER: &str = "FAULTS_FOLDER";
 /// Source: Linux. No room, and a medium that fails.
 const ERRORS: [i32; 2] = [28, 5];
+/// Drivers at a time, for each processor.
+const WORKERS: usize = 4;
 /// Lines of a driver's output that are shown when it fails.
 const LINES: usize = 12;
 
@@ -35,6 +38,22 @@ pub struct Campaign<S> {
     pub ends_by_abort: bool,
 }
 
+/// Why a campaign does not hold.
+pub struct Findings(String);
+
+// Tests unwrap it: lines have to stay lines.
+impl fmt::Debug for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<io::Error> for Findings {
+    fn from(error: io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
 struct Run {
     dir: TempDir,
     log: String,
@@ -46,11 +65,11 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
     /// Runs them; how many faults hit.
     ///
     /// Errors: the driver cannot be run, or a list of the faults after which the store was not as it should be.
-    pub fn run(&self) -> io::Result<usize> {
+    pub fn run(&self) -> Result<usize, Findings> {
         let shim = Shim::build()?;
         let calm = self.drive(&shim, None)?;
         if !calm.is_success {
-            return Err(io::Error::other(format!("undisturbed: {}", calm.output)));
+            return Err(Findings(format!("undisturbed: {}", calm.output)));
         }
         let expected = (self.state)(&folder(&calm.dir));
         let faults = self.faults(&calm.log);
@@ -72,7 +91,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
             }
         };
         // Drivers wait for the medium and for their own retries most of the time.
-        let workers = 2 * std::thread::available_parallelism().map_or(2, usize::from);
+        let workers = WORKERS * std::thread::available_parallelism().map_or(2, usize::from);
         std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
         let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
         if wrong.is_empty() {
@@ -80,9 +99,21 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         }
         let (count, all) = (wrong.len(), faults.len());
         let list = wrong.join("\n");
-        Err(io::Error::other(format!(
-            "{count} of {all} faults:\n{list}"
-        )))
+        Err(Findings(format!("{count} of {all} faults:\n{list}")))
+    }
+
+    /// Folders that an undisturbed run has made and left to the next power failure: no parent was synced since.
+    ///
+    /// Errors: the driver cannot be run, or fails.
+    pub fn unsynced_folders(&self) -> Result<Vec<PathBuf>, Findings> {
+        let run = self.drive(&Shim::build()?, None)?;
+        if !run.is_success {
+            return Err(Findings(run.output));
+        }
+        let root = folder(&run.dir);
+        let unsynced = unsynced(&run.log).into_iter();
+        let unsynced = unsynced.map(|it| it.strip_prefix(&root).map(Path::to_owned).unwrap_or(it));
+        Ok(unsynced.collect())
     }
 
     fn faults(&self, log: &str) -> Vec<Fault> {

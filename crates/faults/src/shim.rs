@@ -1,6 +1,6 @@
 //! The library that makes calls fail.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const SOURCE: &str = include_str!("shim.c");
 /// One call that fails once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Of which kind: write, fsync, rename, link, mkdir, unlink, ftruncate or create.
+    /// Of which kind: write, fsync, syncfs, rename, link, mkdir, unlink, ftruncate, fallocate or create.
     pub call: String,
     /// The error that it ends in.
     pub errno: i32,
@@ -44,9 +44,8 @@ impl Shim {
         let (source, library) = (dir.path().join("shim.c"), dir.path().join("shim.so"));
         std::fs::write(&source, SOURCE)?;
         let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-w", "-o"])
+            .args(["-shared", "-fPIC", "-O1", "-o"])
             .args([&library, &source])
-            .arg("-ldl")
             .status()?;
         if !built.success() {
             return Err(io::Error::other(format!("cc: {built}")));
@@ -78,6 +77,22 @@ pub(crate) fn counts(log: &str) -> BTreeMap<String, usize> {
         }
     }
     counts
+}
+
+/// Folders that a power failure can take with all that is in them: they are there, and their parent was not synced since it
+/// has them.
+pub(crate) fn unsynced(log: &str) -> Vec<PathBuf> {
+    let mut unsynced = BTreeSet::new();
+    for (call, path) in log.lines().filter_map(|line| line.split_once(' ')) {
+        let path = Path::new(path);
+        match call {
+            "mkdir" | "rename" if path.is_dir() => drop(unsynced.insert(path.to_owned())),
+            "fsync" => unsynced.retain(|made: &PathBuf| made.parent() != Some(path)),
+            "syncfs" => unsynced.clear(),
+            _ => {}
+        }
+    }
+    unsynced.into_iter().collect()
 }
 
 /// The call that failed, with its path.

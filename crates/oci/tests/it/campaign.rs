@@ -238,24 +238,49 @@ async fn seen(store: &DiskStore) -> String {
     lines.join("\n")
 }
 
-fn campaign(sample: Option<usize>) -> usize {
-    let campaign = Campaign {
+fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
+    Campaign {
         driver: "campaign::driver",
         state,
         sample,
         ends_by_abort: true,
-    };
-    campaign.run().unwrap_or_else(|error| panic!("{error}"))
+    }
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_whatever_fails_once() {
-    assert!(campaign(Some(3)) > 0);
+    assert!(campaign(Some(3)).run().unwrap() > 0);
 }
 
 /// All of them take minutes.
 #[test]
 #[ignore = "every fault of the disk store: minutes; the sample runs always"]
 fn nothing_acknowledged_is_lost_whichever_call_fails_once() {
-    assert!(campaign(None) > 100);
+    let hits = campaign(None).run().unwrap();
+    println!("{hits} faults");
+    assert!(hits > 100);
+}
+
+/// Ends when nothing is left to the journal. The store is in a folder that is made, too.
+#[tokio::test]
+async fn calm_driver() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
+    let folder = folder.join("deep/registry");
+    let store = open(&folder).await;
+    change(&store).await;
+    calm(&folder).await;
+    println!("{DONE}");
+    std::process::abort();
+}
+
+#[test]
+fn folders_are_durable_in_their_parents() {
+    let campaign = Campaign {
+        driver: "campaign::calm_driver",
+        ..campaign(None)
+    };
+    let none: [PathBuf; 0] = [];
+    assert_eq!(campaign.unsynced_folders().unwrap(), none);
 }

@@ -1,0 +1,90 @@
+//! The campaign of a store of a few lines: whichever library makes its calls, each of them fails once.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::{Campaign, DONE, FOLDER};
+
+/// Its file gets its name by a system call that the C library does not see.
+fn put(folder: &Path, keeps: bool) -> io::Result<()> {
+    let place = folder.join("place");
+    if let Err(error) = fs::create_dir(&place)
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(error);
+    }
+    let mut file = NamedTempFile::new_in(&place)?;
+    if keeps {
+        file.disable_cleanup(true);
+    }
+    file.write_all(b"content")?;
+    file.as_file().sync_all()?;
+    file.persist(place.join("name"))?;
+    File::open(&place)?.sync_all()
+}
+
+fn run(keeps: bool) {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
+    // The second one succeeds.
+    if put(&folder, keeps).is_err() {
+        put(&folder, keeps).unwrap();
+    }
+    println!("{DONE}");
+    std::process::abort();
+}
+
+#[test]
+fn driver() {
+    run(false);
+}
+
+#[test]
+fn leaking_driver() {
+    run(true);
+}
+
+fn state(folder: &Path) -> String {
+    let names = fs::read_dir(folder.join("place")).unwrap();
+    let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
+    format!(
+        "{names:?} {}",
+        fs::read_to_string(folder.join("place/name")).unwrap()
+    )
+}
+
+fn campaign(driver: &'static str) -> Campaign<impl Fn(&Path) -> String> {
+    Campaign {
+        driver,
+        state,
+        sample: None,
+        ends_by_abort: true,
+    }
+}
+
+#[test]
+fn folders_that_nobody_synced_are_named() {
+    let campaign = campaign("tests::driver");
+    // Its content is synced, and it is not.
+    assert_eq!(campaign.unsynced_folders().unwrap(), [Path::new("place")]);
+}
+
+#[test]
+fn each_call_fails_once_with_each_error() {
+    // One each of mkdir, create, write and rename, and two of fsync.
+    assert_eq!(campaign("tests::driver").run().unwrap(), 12);
+}
+
+#[test]
+fn what_is_left_behind_is_found() {
+    let error = campaign("tests::leaking_driver").run().unwrap_err();
+    let error = format!("{error:?}");
+    for fault in ["write 1", "fsync 1", "rename 1"] {
+        assert!(error.contains(fault), "{error}");
+    }
+    assert!(error.contains("6 of 12"), "{error}");
+}
