@@ -1,0 +1,8 @@
+//! Catalogs on a real disk.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where it fails, also in the functions beside the tests"
+)]
+
+mod campaign;
