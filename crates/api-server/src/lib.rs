@@ -25,7 +25,7 @@ use service::server::Running;
 use service::{CancellationToken, Error};
 
 use app::App;
-use install::{Confinement, Mirrors, RegistryAccess};
+use install::{Confinement, Mirrors, RegistryAccess, Signers};
 pub use settings::Settings;
 
 /// Listens and answers; the database may come later.
@@ -85,6 +85,13 @@ async fn build(settings: Settings) -> Result<App, Error> {
     if !settings.dummy_ignition {
         check_sandbox(&confinement, &settings.work_dir).await?;
     }
+    let signers = settings.release_keyring.as_deref().map(|keyring| {
+        let stores = settings.release_signature_stores.stores();
+        Signers::load(keyring, stores, mirror_ca.as_deref())
+    });
+    let signers = signers
+        .transpose()
+        .map_err(|error| Error::new("reading RELEASE_KEYRING", error))?;
     let install = install::Context::new(install::Options {
         store: store.clone(),
         dummy_ignition: settings.dummy_ignition,
@@ -101,6 +108,7 @@ async fn build(settings: Settings) -> Result<App, Error> {
         cache_capacity_bytes: settings.installer_cache_capacity,
         time_limit: settings.prepare_for_installation_timeout,
         release_timeout: settings.release_image_timeout,
+        signers,
     });
     Ok(App::new(
         settings,

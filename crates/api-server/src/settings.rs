@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
+use oci::signature::Store;
 use rules::Policy;
 use service::limits::Limit;
 use service::program::ServerSettings;
 use service::server::{HttpSettings, Listen};
-use service::settings::{CommaList, JsonVar, Problem, Secret, Setting};
+use service::settings::{CommaList, JsonVar, Problem, Secret, Setting, Shape};
 use url::Url;
 
 /// Where a live boot image may be mounted.
@@ -60,6 +61,32 @@ checked_list!(
     "JSON object of platform versions",
     rules::versions::load_platform_versions
 );
+
+/// Where signatures of release images are; those of the public platform where none is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignatureStores(Vec<Store>);
+
+impl SignatureStores {
+    /// In the order in which they are asked.
+    pub(crate) fn stores(&self) -> Vec<Store> {
+        if self.0.is_empty() {
+            return Store::public();
+        }
+        self.0.clone()
+    }
+}
+
+impl Setting for SignatureStores {
+    const EXPECTED: &'static str = "URLs and folders separated by commas";
+    const SHAPE: Shape = Shape::List;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let stores = CommaList::parse(text)?;
+        let stores = stores.iter().map(|store| Store::parse(store));
+        let stores: Result<_, _> = stores.collect();
+        stores.map(Self).map_err(|error| error.to_string())
+    }
+}
 
 /// A base URL with scheme `http` or `https`, kept as it was written, without a slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -229,6 +256,12 @@ service::settings! {
         release_images: ReleaseImages = "",
         /// Registry hosts, with ports, that release images named by callers may come from. Empty: those of RELEASE_IMAGES.
         release_image_registries: CommaList = "",
+        /// File of public keys, as gpg --export writes them: release images that callers name by digest may come from
+        /// anywhere when one of these keys has signed them. Empty: signatures are not looked for.
+        release_keyring: Option<PathBuf> = "",
+        /// Where the signatures of release images are: URLs, or folders of this machine. Empty: those of the public
+        /// platform.
+        release_signature_stores: SignatureStores = "",
         /// OS images that discovery images are made from.
         os_images: OsImages = "",
         /// Versions shown in the listing beside those of RELEASE_IMAGES.
@@ -320,7 +353,8 @@ service::settings! {
         host_max_disconnection_time: Duration = "3m",
         /// How long the preparation of a cluster may take.
         prepare_for_installation_timeout: Duration = "10m",
-        /// How long one registry may take to deliver what a release image says about itself.
+        /// How long one registry may take to deliver what a release image says about itself, and the stores together to
+        /// deliver its signature.
         release_image_timeout: Duration = "2m",
         /// How long the preparation of a host may take.
         prepare_for_installation_host_timeout: Duration = "8m",
@@ -580,6 +614,11 @@ impl ServerSettings for Settings {
                 "OS_IMAGES",
                 "is empty, so no discovery image can be made for RELEASE_IMAGES".to_owned(),
             );
+        }
+        if let Some(path) = &self.release_keyring
+            && let Err(error) = crate::install::keyring(path)
+        {
+            report("RELEASE_KEYRING", error.chain());
         }
         if let Some(path) = &self.db_ca_file {
             readable(path).unwrap_or_else(|text| report("DB_CA_FILE", text));

@@ -6,6 +6,7 @@ use std::path::Path;
 use model::Error;
 use model::image_set::{Mirror, Operator};
 use oci::Reference;
+use oci::web;
 
 use crate::content::Wanted;
 use crate::gather::{self, Gathered, gather};
@@ -13,7 +14,6 @@ use crate::names;
 use crate::platform::{Present, graph_image_name};
 use crate::publish::Target;
 use crate::run::Setup;
-use crate::web;
 
 /// The images of a set, and the catalogs of the target that name them. `releases` has those of its releases.
 ///

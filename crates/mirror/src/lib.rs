@@ -30,7 +30,6 @@ pub mod section;
 mod single;
 pub mod survey;
 pub mod updates;
-pub mod web;
 pub mod workspace;
 
 pub use model::Error;

@@ -1,5 +1,6 @@
 //! Images as registries keep them: names, digests, manifests with their original bytes, the client, credentials,
-//! layers, and the blob store under a registry; besides, how the hosts of registries and neighbours are found.
+//! layers, signatures, and the blob store under a registry; besides, how the hosts of registries and neighbours are
+//! found, and how files of web servers are fetched.
 //!
 //! Nothing here serves requests. The one invariant: what is handed out under a digest had that digest when the
 //! last byte was read.
@@ -20,8 +21,10 @@ mod name;
 mod reference;
 pub mod resolve;
 mod schema1;
+pub mod signature;
 pub mod store;
 pub mod trust;
+pub mod web;
 
 pub use client::{Client, ClientOptions};
 pub use credentials::{Credentials, Login};

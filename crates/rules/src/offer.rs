@@ -65,7 +65,8 @@ impl Offer {
         self.releases.iter().any(|release| release.url == image)
     }
 
-    /// Whether the release image `image` may be installed: its installer runs on this service's machine.
+    /// Whether the release image `image` may be installed without a signature: its installer runs on this service's
+    /// machine.
     ///
     /// Errors: `Invalid` on `ocp_release_image` – neither listed nor from a registry that release images may come from.
     pub fn check_release_image(&self, image: &str) -> Result<(), Error> {
@@ -90,8 +91,9 @@ impl Offer {
         Err(Error::invalid(
             "ocp_release_image",
             format!(
-                "release images come from [{}], not from {registry:?}: name an image there, or have the operator add \
-                 that registry to RELEASE_IMAGE_REGISTRIES",
+                "unsigned release images come from [{}], not from {registry:?}: name an image there, or one by its \
+                 digest that a key of RELEASE_KEYRING has signed; or have the operator add that registry to \
+                 RELEASE_IMAGE_REGISTRIES, or the signer's key to RELEASE_KEYRING",
                 registries.join(", ")
             ),
         ))

@@ -8,6 +8,8 @@ pub mod installer;
 pub mod iso;
 pub mod postgres;
 pub mod release;
+pub mod signer;
 mod skip;
+pub mod wire;
 
 pub use skip::skipped;

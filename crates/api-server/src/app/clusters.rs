@@ -33,7 +33,7 @@ pub(crate) struct Listing {
 impl App {
     /// Creates a cluster.
     ///
-    /// Errors: Invalid; Conflict – there are too many.
+    /// Errors: Invalid; Conflict – there are too many; Unavailable – where its release image's signature may be.
     pub(crate) async fn register_cluster(
         &self,
         params: ClusterCreateParams,
@@ -47,6 +47,7 @@ impl App {
             cluster: None,
         };
         let cluster = rules::create::cluster(params, &ctx, now)?;
+        self.check_release_image(&cluster.ocp_release_image).await?;
         let kind = cluster.kind;
         let mut snapshot = Snapshot {
             cluster,

@@ -126,8 +126,8 @@ impl App {
             is_listed: self.offer.lists(image),
             infra_envs: self.infra_envs_of(&stored).await?,
         };
-        // Clusters may be older than the setting.
-        let outcome = match self.offer.check_release_image(image) {
+        // Clusters may be older than the settings.
+        let outcome = match self.check_release_image(image).await {
             Ok(()) => Box::pin(install::prepare(&self.install, input)).await,
             Err(error) => Err(error.into()),
         };
@@ -138,6 +138,22 @@ impl App {
             }
         }
         self.finish_preparation(id, started, &outcome).await
+    }
+
+    /// Whether a release image may be installed: from where it comes, or by who has signed it.
+    ///
+    /// Errors: Invalid – neither; Unavailable – where its signature may be.
+    pub(super) async fn check_release_image(&self, image: &str) -> Result<(), Error> {
+        let Err(refused) = self.offer.check_release_image(image) else {
+            return Ok(());
+        };
+        match (refused, self.install.check_signed(image).await) {
+            (_, Ok(())) => Ok(()),
+            (Error::Invalid { field, reason }, Err(Error::Invalid { reason: why, .. })) => {
+                Err(Error::invalid(field, format!("{reason} ({why})")))
+            }
+            (_, Err(error)) => Err(error),
+        }
     }
 
     /// Where the cluster's hosts came from.

@@ -15,6 +15,7 @@ use super::admission::{Admission, Admitted};
 use super::confined::Confinement;
 use super::mirrors::Mirrors;
 use super::release::ReleaseInfo;
+use super::signed::Signers;
 use super::work_folder::Claim;
 use crate::files::Store;
 use crate::keyed_mutex::KeyedMutex;
@@ -42,8 +43,11 @@ pub struct Options {
     pub cache_capacity_bytes: u64,
     /// What one preparation may take, waiting for its turn included. `PREPARE_FOR_INSTALLATION_TIMEOUT`.
     pub time_limit: Duration,
-    /// `RELEASE_IMAGE_TIMEOUT`: how long one registry may take to deliver what a release image says about itself.
+    /// `RELEASE_IMAGE_TIMEOUT`: how long one registry may take to deliver what a release image says about itself, and the
+    /// stores together to deliver its signature.
     pub release_timeout: Duration,
+    /// Who may sign release images; nobody without `RELEASE_KEYRING`.
+    pub signers: Option<Signers>,
 }
 
 /// How registries are reached.

@@ -26,10 +26,12 @@ mod prepare;
 mod program;
 mod registry;
 mod release;
+mod signed;
 mod userland;
 mod work_folder;
 
 pub(crate) use manifests::check_patch;
+pub(crate) use signed::keyring;
 
 pub use confined::Confinement;
 pub use context::{Context, Failure, Input, Options, Outcome, RegistryAccess};
@@ -37,6 +39,7 @@ pub use mirrors::{CA_BUNDLES, Mirrors, REGISTRIES_CONF, Source};
 pub use nodes::file_name;
 pub use prepare::prepare;
 pub use release::ReleaseInfo;
+pub use signed::Signers;
 
 /// Runs file work on the blocking pool.
 async fn blocking<T: Send + 'static>(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Server, host_id, inventory};
+use crate::harness::{Answer, Server, host_id, inventory, merged};
 
 const CERTIFICATE_KIND: &str = "-----BEGIN CERTIFICATE-----";
 
@@ -13,9 +13,13 @@ async fn ready(server: &Server) -> (String, String) {
 
 /// The same, its host being the one of that number.
 async fn ready_with(server: &Server, number: u32) -> (String, String) {
-    let cluster = server
-        .cluster(json!({ "control_plane_count": 1, "high_availability_mode": "None" }))
-        .await;
+    ready_as(server, number, json!({})).await
+}
+
+/// The same, created with more.
+pub(crate) async fn ready_as(server: &Server, number: u32, more: Value) -> (String, String) {
+    let params = json!({ "control_plane_count": 1, "high_availability_mode": "None" });
+    let cluster = server.cluster(merged(params, more)).await;
     let infra_env = server.infra_env(Some(&cluster)).await;
     let host = server.host(&infra_env, number).await;
     server

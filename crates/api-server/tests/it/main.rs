@@ -13,5 +13,6 @@ mod installation;
 mod limits;
 mod manifests;
 mod scale;
+mod signatures;
 mod state;
 mod versions;

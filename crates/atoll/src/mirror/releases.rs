@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use ::mirror::config;
-use ::mirror::platform::{
-    Keyring, Sources, public_graph_data, public_signature_stores, usual_graph_base,
-};
-use ::mirror::web::Web;
+use ::mirror::platform::{Sources, public_graph_data, usual_graph_base};
 use clap::Args;
 use oci::Reference;
+use oci::signature::{Keyring, Store};
+use oci::web::Web;
 use url::Url;
 
 /// Where releases are asked for, and which ones are trusted.
@@ -17,8 +16,8 @@ use url::Url;
 pub(super) struct Arguments {
     #[command(flatten)]
     updates: Updates,
-    /// Where signatures of releases are, instead of the public stores
-    #[arg(long, value_name = "URL", env = "OCP_SIGNATURE_URL")]
+    /// Where signatures of releases are, instead of the public stores: a URL, or the path of a folder
+    #[arg(long, value_name = "STORE", env = "OCP_SIGNATURE_URL")]
     signature_url: Option<String>,
     /// Public keys of whoever may sign releases, as `gpg --export` writes them
     #[arg(long, value_name = "FILE", env = "OCP_SIGNATURE_VERIFICATION_PK")]
@@ -57,7 +56,7 @@ impl Updates {
             web: Web::new(ca_pem)?,
             updates: url("UPDATE_URL_OVERRIDE", self.update_url.as_deref())?,
             version_filter: filter.map_err(|e| model::Error::invalid("VERSION_FILTER", e))?,
-            signature_stores: public_signature_stores(),
+            signature_stores: Store::public(),
             keyring: None,
             ignores_signatures: false,
             graph_data: public_graph_data(),
@@ -72,8 +71,9 @@ impl Arguments {
     /// Errors: as [`Updates::sources`]; Invalid – a keyring without keys.
     pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
         let mut sources = self.updates.sources(ca_pem)?;
-        if let Some(own) = url("OCP_SIGNATURE_URL", self.signature_url.as_deref())? {
-            sources.signature_stores = vec![own];
+        let own = self.signature_url.as_deref().filter(|it| !it.is_empty());
+        if let Some(own) = own {
+            sources.signature_stores = vec![Store::parse(own)?];
         }
         if let Some(own) = url("GRAPH_DATA_URL", self.graph_data_url.as_deref())? {
             sources.graph_data = own;

@@ -16,7 +16,7 @@ use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
-use oci::{Digest, Reference, Repository};
+use oci::{Digest, Reference, Repository, web};
 
 use self::forget::forget;
 use self::kept::{Kept, Meant};
@@ -28,7 +28,6 @@ use crate::inside;
 use crate::platform::{Present, Sources};
 use crate::publish::Target;
 use crate::run::Setup;
-use crate::web;
 
 /// What no list can take into account.
 const UNKNOWN_SETS: &str = "what sets without storageConfig need besides is not known: the target remembers nothing of them";

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use model::Error;
 use model::image_set::{self, Helm};
+use oci::web::{Web, shown};
 use url::Url;
 
 use self::images::images;
@@ -17,7 +18,6 @@ use self::render::render;
 use self::repository::Repository;
 use crate::content::{Wanted, Why};
 use crate::single::single;
-use crate::web::{Web, shown};
 
 pub use json_path::JsonPath;
 

@@ -7,12 +7,12 @@ use catalog::yaml_to_json;
 use model::Error;
 use model::image_set::{Chart, ChartRepository};
 use oci::Digest;
+use oci::web::{Web, shown};
 use semver::{Version, VersionReq};
 use serde::Deserialize;
 use url::Url;
 
 use crate::archive::Extra;
-use crate::web::{Web, shown};
 
 /// The largest public index has a third of it. Units: bytes.
 const INDEX_LIMIT: u64 = 64 << 20;

@@ -11,13 +11,13 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use model::Error;
 use model::image_set;
+use oci::signature::Signatures;
+use oci::web::shown;
 use oci::{Reference, Repository, Tag};
 use serde_json::{Map, Value, json};
 
 use super::settings::Sources;
-use super::signature::Signatures;
 use crate::derive::{Base, Derived, Layer, Tar, add_file, add_folder, derive, run_config};
-use crate::web::shown;
 
 /// Where the data lies in an archive.
 pub(crate) const ARCHIVED: &str = "cincinnati/cincinnati-graph-data.tar.gz";

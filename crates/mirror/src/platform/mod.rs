@@ -3,12 +3,10 @@
 mod across;
 mod data;
 mod graph;
-mod keyring;
 mod payload;
 mod present;
 mod select;
 mod settings;
-mod signature;
 mod span;
 mod updates;
 mod wanted;
@@ -18,10 +16,8 @@ pub(crate) use data::{
     ARCHIVED as GRAPH_DATA, ARCHIVED_BASE as GRAPH_BASE, image_name as graph_image_name,
 };
 pub use graph::{Graph, Release};
-pub use keyring::Keyring;
 pub(crate) use present::Present;
 pub(crate) use select::{architectures, named};
-pub use settings::{Sources, public_graph_data, public_signature_stores, usual_graph_base};
-pub use signature::Signatures;
+pub use settings::{Sources, public_graph_data, usual_graph_base};
 pub use updates::Updates;
 pub use wanted::{Releases, releases};

@@ -2,21 +2,14 @@
 
 use model::image_set::ReleaseKind;
 use oci::Reference;
+use oci::signature::{Keyring, Store};
+use oci::web::Web;
 use regex::Regex;
 use url::Url;
-
-use super::keyring::Keyring;
-use crate::web::Web;
 
 /// Update services of the public platforms. Source: the peer.
 const OCP_UPDATES: &str = "https://api.openshift.com/api/upgrades_info/v1/graph";
 const OKD_UPDATES: &str = "https://origin-release.ci.openshift.org/graph";
-
-/// Where the signatures of the public platform are. Source: the peer.
-const SIGNATURES: [&str; 2] = [
-    "https://storage.googleapis.com/openshift-release/official/signatures/openshift/release",
-    "https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release",
-];
 
 /// Where releases are asked for.
 #[derive(Debug, Clone)]
@@ -27,7 +20,7 @@ pub struct Sources {
     /// Which versions may be the ends of a channel.
     pub version_filter: Option<Regex>,
     /// Where signatures of releases are, in the order in which they are asked.
-    pub signature_stores: Vec<Url>,
+    pub signature_stores: Vec<Store>,
     /// Whose signatures count.
     pub keyring: Option<Keyring>,
     /// Whether releases are carried that nobody has signed.
@@ -50,11 +43,6 @@ pub fn public_graph_data() -> Url {
 /// The image that the data is put into where no other is named.
 pub fn usual_graph_base() -> Reference {
     GRAPH_BASE.parse().expect("the usual base is a reference")
-}
-
-/// Where the signatures of the public platform are.
-pub fn public_signature_stores() -> Vec<Url> {
-    SIGNATURES.map(public).into()
 }
 
 fn public(address: &str) -> Url {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use model::Error;
 use model::image_set::ReleaseKind;
+use oci::web::shown;
 use uuid::Uuid;
 
 use super::across::Name;
 use super::graph::{Graph, Release};
 use super::settings::Sources;
 use super::span::of_channel;
-use crate::web::shown;
 
 const MEDIA_TYPE: &str = "application/json";
 /// Units: bytes. The whole graph of a platform takes a few.

@@ -8,13 +8,13 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::{ChannelStart, ImageType};
+use oci::signature::{self, Signatures};
 use oci::{Client, Reference, Repository};
 
 use super::data::GraphData;
 use super::payload::{self, Payload};
 use super::select::{Chosen, Selection, select};
 use super::settings::Sources;
-use super::signature::{self, Signatures};
 use crate::content::{Wanted, Why};
 use crate::single::platforms;
 
@@ -97,8 +97,9 @@ async fn signatures(
             with --release-keyring, or carry what nobody has signed with --ignore-release-signature";
         return Err(Error::invalid("release signature", reason));
     };
+    let (stores, web) = (&sources.signature_stores, &sources.web);
     for (_, payload) in payloads {
-        match signature::find(&payload.digest, keyring, sources).await {
+        match signature::find(&payload.digest, keyring, stores, web).await {
             Ok(signatures) => found.push(signatures),
             Err(error) if sources.ignores_signatures => notes.push(model::error::chain(&error)),
             Err(error) => return Err(error),

@@ -3,6 +3,7 @@
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::CatalogStart;
+use oci::web;
 use url::Url;
 use uuid::Uuid;
 
@@ -10,7 +11,6 @@ use super::Setup;
 use super::prepare::{Prepared, PreparedCatalog};
 use crate::history::{Former, Next, Run};
 use crate::publish::Target;
-use crate::web;
 
 /// What is remembered after the run that was prepared; `target` is where it goes, nothing for an archive.
 pub(super) fn next(

@@ -2,7 +2,7 @@
 
 use mirror::platform::{Sources, public_graph_data, usual_graph_base};
 use mirror::publish::Target;
-use mirror::web::Web;
+use oci::web::Web;
 use oci::{Client, ClientOptions};
 use registry::{HttpAddr, Settings};
 use service::CancellationToken;

@@ -2,76 +2,23 @@
 
 use mirror::archive::Set;
 use mirror::history::Former;
-use mirror::platform::Keyring;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run;
 use oci::Digest;
-use pgp::composed::{
-    ArmorOptions, KeyType, MessageBuilder, SecretKeyParamsBuilder, SignedPublicKey,
-    SignedSecretKey, SubkeyParamsBuilder,
-};
-use pgp::crypto::hash::HashAlgorithm;
-use pgp::types::{CompressionAlgorithm, Password, SigningKey};
+use oci::signature::{Keyring, Store};
+use pgp::composed::MessageBuilder;
+use pgp::types::Password;
 use rand08::rngs::OsRng;
 use serde_json::{Value, json};
+use testkit::signer::{HashAlgorithm, Signer, claim, signed};
 
 use crate::graph;
 use crate::platform::{Platform, image_set};
 use crate::server::Server;
 
-/// Somebody with a key, and another one below it.
-struct Signer(SignedSecretKey);
-
-impl Signer {
-    fn new() -> Self {
-        let subkey = SubkeyParamsBuilder::default()
-            .key_type(KeyType::Ed25519Legacy)
-            .can_sign(true)
-            .build()
-            .unwrap();
-        let key = SecretKeyParamsBuilder::default()
-            .key_type(KeyType::Ed25519Legacy)
-            .can_certify(true)
-            .can_sign(true)
-            .primary_user_id("maker <maker@example.org>".into())
-            .subkey(subkey)
-            .build()
-            .unwrap();
-        Self(key.generate(OsRng).unwrap())
-    }
-
-    fn public(&self) -> Vec<u8> {
-        let public = SignedPublicKey::from(self.0.clone());
-        public.to_armored_bytes(ArmorOptions::default()).unwrap()
-    }
-
-    fn keyring(&self) -> Keyring {
-        Keyring::parse(&self.public()).unwrap()
-    }
-
-    fn sign(&self, digest: &Digest) -> Vec<u8> {
-        signed(&self.0.primary_key, HashAlgorithm::Sha256, &claim(digest))
-    }
-}
-
-fn claim(digest: &Digest) -> Value {
-    json!({
-        "critical": {
-            "type": "atomic container signature",
-            "image": {"docker-manifest-digest": digest},
-            "identity": {"docker-reference": "up.example/release:1"},
-        },
-        "optional": {"creator": "test"},
-    })
-}
-
-fn signed(key: &impl SigningKey, hash: HashAlgorithm, claim: &Value) -> Vec<u8> {
-    let mut message = MessageBuilder::from_bytes("", claim.to_string().into_bytes());
-    // As gpg does.
-    message.compression(CompressionAlgorithm::ZIP);
-    message.sign(key, Password::empty(), hash);
-    message.to_vec(OsRng).unwrap()
+fn keyring(signer: &Signer) -> Keyring {
+    Keyring::parse(&signer.public().unwrap()).unwrap()
 }
 
 /// Where the signature of an image is at the store.
@@ -82,8 +29,9 @@ fn place(digest: &Digest, number: usize) -> String {
 async fn platform(signer: &Signer) -> Platform {
     let mut platform = Platform::start().await;
     let sources = &mut platform.sources;
-    sources.signature_stores = vec![platform.site.url("/gone"), platform.site.url("/store/")];
-    sources.keyring = Some(signer.keyring());
+    let store = |path: &str| Store::Web(platform.site.url(path));
+    sources.signature_stores = vec![store("/gone"), store("/store/")];
+    sources.keyring = Some(keyring(signer));
     sources.ignores_signatures = false;
     platform
 }
@@ -92,12 +40,12 @@ const NEWEST: &str = "{channels: [{name: stable-4.14}]}";
 
 #[tokio::test]
 async fn signatures_are_carried_to_the_cluster() {
-    let (signer, target) = (Signer::new(), Server::start().await);
+    let (signer, target) = (Signer::new().unwrap(), Server::start().await);
     let mut platform = platform(&signer).await;
     graph::add_graph(&mut platform).await;
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
-    let (digest, signature) = (&release.image, signer.sign(&release.image));
+    let (digest, signature) = (&release.image, signer.sign(&release.image).unwrap());
     platform.site.put(&place(digest, 1), "no signature");
     platform.site.put(&place(digest, 2), signature.clone());
     let one = platform.folder.path().join("1");
@@ -128,7 +76,7 @@ async fn signatures_are_carried_to_the_cluster() {
 
 #[tokio::test]
 async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
-    let signer = Signer::new();
+    let signer = Signer::new().unwrap();
     let mut platform = platform(&signer).await;
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
@@ -137,11 +85,12 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
         &signer.0.secret_subkeys[0].key,
         HashAlgorithm::Sha512,
         &claim(&release.image),
-    );
-    let mut both = Signer::new().public();
-    both.extend(signer.public());
+    )
+    .unwrap();
+    let mut both = Signer::new().unwrap().public().unwrap();
+    both.extend(signer.public().unwrap());
     platform.sources.keyring = Some(Keyring::parse(&both).unwrap());
-    for signature in [signer.sign(&release.image), by_subkey] {
+    for signature in [signer.sign(&release.image).unwrap(), by_subkey] {
         platform.site.put(&place(&release.image, 1), signature);
         let prepared =
             run::prepare(platform.setup(&set, &progress), &Former::default(), None).await;
@@ -154,10 +103,13 @@ async fn keys_sign_themselves_and_by_keys_that_they_have_made_their_own() {
 
 #[tokio::test]
 async fn what_nobody_trusted_has_signed_is_not_carried() {
-    let (signer, other) = (Signer::new(), Signer::new());
+    let (signer, other) = (Signer::new().unwrap(), Signer::new().unwrap());
     let mut platform = platform(&signer).await;
     for store in &mut platform.sources.signature_stores {
-        store.set_password(Some("hunter2")).unwrap();
+        let Store::Web(url) = store else {
+            panic!("{store}");
+        };
+        url.set_password(Some("hunter2")).unwrap();
     }
     let release = platform.release("4.14.1").await;
     platform.channel("stable-4.14", &[&release]);
@@ -176,19 +128,25 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
     let creator = changed.windows(4).position(|it| it == b"test").unwrap();
     changed[creator] = b'b';
     for (signature, reason) in [
-        (other.sign(digest), "no key of the keyring has signed it"),
-        (signer.sign(&Digest::sha256(b"other")), "it signs sha256:"),
         (
-            signed(key, HashAlgorithm::Sha256, &foreign),
+            other.sign(digest).unwrap(),
+            "no key of the keyring has signed it",
+        ),
+        (
+            signer.sign(&Digest::sha256(b"other")).unwrap(),
+            "it signs sha256:",
+        ),
+        (
+            signed(key, HashAlgorithm::Sha256, &foreign).unwrap(),
             "\"something else\"",
         ),
         (
-            signed(key, HashAlgorithm::Sha256, &json!(7)),
+            signed(key, HashAlgorithm::Sha256, &json!(7)).unwrap(),
             "it does not sign an image",
         ),
         (b"text".to_vec(), "it is no signed message"),
         (changed, "no key of the keyring has signed it"),
-        (signer.public(), "it is no signed message"),
+        (signer.public().unwrap(), "it is no signed message"),
     ] {
         platform.site.put(&place(digest, 1), signature);
         let told = platform.refused(NEWEST).await;
@@ -204,7 +162,7 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
         told.contains("--release-keyring") && told.contains("--ignore-release-signature"),
         "{told}"
     );
-    platform.sources.keyring = Some(signer.keyring());
+    platform.sources.keyring = Some(keyring(&signer));
     platform.sources.ignores_signatures = true;
     let (set, progress) = (image_set(NEWEST), Progress::default());
     let prepared = run::prepare(platform.setup(&set, &progress), &Former::default(), None)

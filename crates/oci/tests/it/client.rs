@@ -4,8 +4,7 @@ use oci::client::BlobSource;
 use oci::{
     Client, ClientOptions, Credentials, Descriptor, Digest, Error, Login, Mirrors, Reference,
 };
-
-use crate::wire::Wire;
+use testkit::wire::{Wire, answer};
 
 pub(crate) fn client() -> Client {
     let login = Login {
@@ -35,13 +34,6 @@ pub(crate) fn client_for(wire: &Wire) -> Client {
 
 pub(crate) fn reference(wire: &Wire, rest: &str) -> Reference {
     format!("{}/a/b{rest}", wire.address).parse().unwrap()
-}
-
-pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
-    format!(
-        "HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )
 }
 
 fn blob(content: &str) -> Descriptor {

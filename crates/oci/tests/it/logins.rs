@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use oci::{Client, ClientOptions, Credentials, Error, Login};
+use testkit::wire::{Wire, answer};
 use tokio_rustls::rustls::version;
 
-use crate::client::{MANIFEST, answer, client, client_for, reference};
+use crate::client::{MANIFEST, client, client_for, reference};
 use crate::trust::{self, LONG};
-use crate::wire::Wire;
 
 #[tokio::test]
 async fn tokens_are_fetched_once_and_used_again() {

@@ -19,4 +19,3 @@ mod logins;
 mod redirects;
 mod resolve;
 mod trust;
-mod wire;

@@ -1,9 +1,9 @@
 //! Redirects: logins stay at the origin that asked for them.
 
 use oci::{Client, ClientOptions, Credentials, Error, Login};
+use testkit::wire::{Wire, answer, has_login};
 
-use crate::client::{MANIFEST, answer, reference};
-use crate::wire::Wire;
+use crate::client::{MANIFEST, reference};
 
 /// A server that demands a login, with a token from `realm`.
 async fn demanding(realm: String) -> Wire {
@@ -49,10 +49,6 @@ fn client(wires: &[&Wire]) -> Client {
         ..ClientOptions::default()
     })
     .unwrap()
-}
-
-fn has_login(request: &str) -> bool {
-    request.to_ascii_lowercase().contains("authorization:")
 }
 
 #[tokio::test]

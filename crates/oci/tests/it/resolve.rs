@@ -10,11 +10,11 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
 use oci::resolve::{Error, Options, Resolver};
 use tempfile::TempDir;
+use testkit::wire;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 
 use crate::dns::{NameServer, Over, Question, Reaction, addresses};
-use crate::wire;
 
 const UNKNOWN: Reaction = Reaction::Code(ResponseCode::NXDomain);
 const BROKEN: Reaction = Reaction::Code(ResponseCode::ServFail);

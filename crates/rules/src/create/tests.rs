@@ -112,20 +112,23 @@ fn bad_texts_name_their_field() {
 
 #[test]
 fn release_images_come_from_known_registries() {
-    let asked = |image: &str| asking(&json!({ "ocp_release_image": image }));
     let image = "registry.example.com:5000/other/release@sha256:1";
-    assert_eq!(asked(image).unwrap().ocp_release_image, image);
+    let named = asking(&json!({ "ocp_release_image": image })).unwrap();
+    assert_eq!(named.ocp_release_image, image);
+    let mut offer = samples::offer();
+    assert!(offer.check_release_image(image).is_ok());
     for image in [
         "evil.example.com/openshift/release:4.16.3",
         "registry.example.com/openshift/release:4.16.3",
         "registry.example.com:5000@evil.example.com/release:4.16.3",
         "release:4.16.3",
     ] {
-        let error = asked(image).unwrap_err().to_string();
+        let error = offer.check_release_image(image).unwrap_err().to_string();
         assert!(error.starts_with("ocp_release_image: "), "{error}");
-        assert!(error.contains("RELEASE_IMAGE_REGISTRIES"), "{error}");
+        for remedy in ["RELEASE_IMAGE_REGISTRIES", "RELEASE_KEYRING"] {
+            assert!(error.contains(remedy), "{error}");
+        }
     }
-    let mut offer = samples::offer();
     offer.release_registries = vec!["trusted.example.com".to_owned()];
     let check = |image: &str| offer.check_release_image(image);
     assert!(check("trusted.example.com/a:1").is_ok());

@@ -79,6 +79,7 @@ impl World {
             cache_capacity_bytes: 0,
             time_limit: Duration::from_mins(10),
             release_timeout: Duration::from_mins(2),
+            signers: None,
         })
     }
 

@@ -5,14 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::Error;
-use oci::resolve::Resolver;
-use oci::trust;
 use reqwest::header::{ACCEPT, HeaderValue};
-use reqwest::{Response, StatusCode};
+use reqwest::{Response, StatusCode, Url};
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
-use url::Url;
+
+use crate::resolve::Resolver;
+use crate::{Error, trust};
 
 /// Long enough for a busy server, short enough to notice a dead one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,7 +22,7 @@ const ATTEMPTS: u32 = 4;
 /// Pause after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The role of the other side in messages.
-pub(crate) const SERVER: &str = "the web server";
+pub const SERVER: &str = "the web server";
 
 /// A client of any number of web servers, by the proxies of the environment. Clones share connections.
 #[derive(Debug, Clone)]

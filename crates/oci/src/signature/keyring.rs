@@ -2,13 +2,14 @@
 
 use std::io::Read as _;
 
-use model::Error;
 use pgp::composed::{
     Deserializable as _, Message, SignedPublicKey, SignedPublicSubKey, VerificationResult,
 };
 use pgp::crypto::hash::HashAlgorithm;
 use pgp::packet::{Signature, SignatureType};
 use pgp::types::VerifyingKey;
+
+use crate::Error;
 
 /// Units: bytes. What releases are signed with takes a thousandth of it.
 const CONTENT_LIMIT_BYTES: u64 = 1 << 20;

@@ -1,26 +1,26 @@
-//! Signatures of releases: as stores have them, and as clusters take them.
+//! Signatures of release images, by OpenPGP: whose count, as stores have them, and as clusters take them.
 //!
 //! Source: `openshift/library-go`, `pkg/verify`.
+
+mod keyring;
+mod store;
 
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use model::Error;
-use oci::Digest;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use url::Url;
 
-use super::keyring::Keyring;
-use super::settings::Sources;
-use crate::web::shown;
+pub use keyring::Keyring;
+pub use store::Store;
+
+use crate::web::Web;
+use crate::{Digest, Error};
 
 /// How many signatures of a release a store is asked for.
 const SEARCH_LIMIT: usize = 10;
-/// Units: bytes. A signature takes a few thousand.
-const SIGNATURE_LIMIT_BYTES: u64 = 1 << 20;
 /// How a signature of an image calls itself. Source: containers/image.
 const KIND: &str = "atomic container signature";
 /// How many hexadecimal digits of its digest are in a file's name. Source: the peer.
@@ -63,21 +63,23 @@ struct Identity {
 
 /// Looks for a signature of an image by a key that is trusted; the stores are asked one after the other.
 ///
-/// Errors: Invalid – there is none, with everything that was looked at.
-pub(super) async fn find(
+/// Errors: Invalid – there is none, with everything that was looked at; Unavailable – the same, and not all stores could
+/// be asked.
+pub async fn find(
     digest: &Digest,
     keyring: &Keyring,
-    sources: &Sources,
+    stores: &[Store],
+    web: &Web,
 ) -> Result<Signatures, Error> {
-    let mut reasons = Vec::new();
-    for store in &sources.signature_stores {
+    let (mut reasons, mut is_one_away) = (Vec::new(), false);
+    for store in stores {
         for number in 1..=SEARCH_LIMIT {
-            let url = address(store, digest, number)?;
-            let signature = match sources.web.get(&url, "*/*", SIGNATURE_LIMIT_BYTES).await {
+            let signature = match store.signature(digest, number, web).await {
                 Ok(signature) => signature,
                 Err(Error::NotFound { .. }) if number > 1 => break,
                 Err(error) => {
-                    reasons.push(model::error::chain(&error));
+                    is_one_away |= matches!(error, Error::Unavailable { .. });
+                    reasons.push(error.chain());
                     break;
                 }
             };
@@ -86,15 +88,17 @@ pub(super) async fn find(
                     let (digest, signatures) = (digest.clone(), vec![signature]);
                     return Ok(Signatures { digest, signatures });
                 }
-                Err(reason) => reasons.push(format!("{}: {reason}", shown(&url))),
+                Err(reason) => reasons.push(format!("signature {number} of {store}: {reason}")),
             }
         }
     }
-    let reason = format!(
-        "{digest} has no signature that counts: {}",
-        reasons.join("; ")
-    );
-    Err(Error::invalid("release signature", reason))
+    let reasons = reasons.join("; ");
+    let reason = format!("{digest} has no signature that counts: {reasons}");
+    Err(if is_one_away {
+        Error::unavailable(store::ROLE, reason)
+    } else {
+        Error::invalid("release signature", reason)
+    })
 }
 
 /// Whether it says, signed by a key that is trusted, that the image is a release.
@@ -119,29 +123,17 @@ fn check(digest: &Digest, keyring: &Keyring, signature: &[u8]) -> Result<(), Str
     Ok(())
 }
 
-fn address(store: &Url, digest: &Digest, number: usize) -> Result<Url, Error> {
-    let mut url = store.clone();
-    let algorithm = digest.algorithm().as_str();
-    let name = format!("{algorithm}={}", digest.hex());
-    let wrong = |()| {
-        Error::invalid(
-            "signature store",
-            format!("{} cannot have files", shown(store)),
-        )
-    };
-    let mut path = url.path_segments_mut().map_err(wrong)?;
-    path.pop_if_empty().push(&name);
-    path.push(&format!("signature-{number}"));
-    drop(path);
-    Ok(url)
+/// The file of a `ConfigMap` with the signatures of an image.
+fn file_name(digest: &Digest) -> String {
+    let hex = digest.hex();
+    let hex = hex.get(..NAME_DIGITS).unwrap_or(hex);
+    format!("signature-{}-{hex}.json", digest.algorithm().as_str())
 }
 
 impl Signatures {
     /// The name of the file that has them.
     pub fn file_name(&self) -> String {
-        let hex = self.digest.hex();
-        let hex = hex.get(..NAME_DIGITS).unwrap_or(hex);
-        format!("signature-{}-{hex}.json", self.digest.algorithm().as_str())
+        file_name(&self.digest)
     }
 
     /// As a cluster takes them: a ConfigMap, as JSON.
@@ -168,7 +160,7 @@ impl Signatures {
     }
 
     /// Reads a ConfigMap; nothing where it has no signatures of an image.
-    pub(super) fn parse(config_map: &[u8]) -> Option<Self> {
+    pub fn parse(config_map: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct ConfigMap {
@@ -233,16 +225,6 @@ mod tests {
             let _ = Signatures::parse(text.as_bytes());
             let config_map = json!({"binaryData": {key: value}});
             let _ = Signatures::parse(config_map.to_string().as_bytes());
-        }
-    }
-
-    #[test]
-    fn signatures_lie_below_their_store() {
-        let digest = Digest::sha256(b"");
-        for store in ["http://a.example/s", "http://a.example/s/"] {
-            let url = address(&store.parse().unwrap(), &digest, 2).unwrap();
-            let expected = format!("http://a.example/s/sha256={}/signature-2", digest.hex());
-            assert_eq!(url.as_str(), expected);
         }
     }
 }
