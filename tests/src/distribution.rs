@@ -32,11 +32,11 @@ impl Distribution {
         named.into_iter().chain(in_path).find(|it| it.is_file())
     }
 
-    /// Starts it with its content and configuration in a new folder.
+    /// Starts it with its content and configuration in `folder`, which may have been another's before.
     ///
     /// Errors: it does not begin to answer, with what it wrote.
     pub async fn start(program: &Path, folder: &Path) -> Result<Self> {
-        fs::create_dir(folder).with_context(|| format!("making {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
         let address = format!("{}:{}", Ipv4Addr::LOCALHOST, free_ports(1)?);
         let config = folder.join("config.yml");
         let root = folder.join("content");

@@ -3,6 +3,7 @@
 mod faults;
 mod mirroring;
 mod registry_clients;
+mod registry_folder;
 mod settings;
 mod shutdown;
 mod start;

@@ -1,15 +1,22 @@
 //! A registry whose folder others changed between two runs, or during one.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use oci::Digest;
 use oci::media_type::OCI_INDEX;
+use oci::store::disk::AdoptionProgress;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::server::{Server, eventually};
+use crate::process::{Process, free_port, http};
+use crate::server::{OCI_MANIFEST, Server, eventually, manifest};
+
+/// Repositories of a folder that is adopted and killed meanwhile.
+const MANY: usize = 150;
+/// Of these, how many are compared before each kill; the first comes before anything answers.
+const KILLS: [u64; 5] = [0, 1, 40, 100, 149];
 
 async fn without_grace() -> Server {
     Server::with(|settings| {
@@ -122,4 +129,123 @@ async fn a_deleted_index_takes_its_images_along() {
         (&collected["manifests"], &collected["blobs"]),
         (&json!(1), &json!(4))
     );
+}
+
+/// A folder as docker-registry writes it: [`MANY`] repositories, each with a tag of an image of its own.
+fn write_many(root: &Path) {
+    let content = root.join("docker/registry/v2");
+    let put = |path: &str, bytes: &[u8]| {
+        let path = content.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let blob = |bytes: &[u8]| {
+        let digest = Digest::sha256(bytes);
+        let hex = digest.hex();
+        put(&format!("blobs/sha256/{}/{hex}/data", &hex[..2]), bytes);
+        digest
+    };
+    let config = blob(b"{}");
+    for number in 0..MANY {
+        let layer = layer_of(number);
+        let digest = blob(layer.as_bytes());
+        let image = blob(manifest(&config, &[(&digest, layer.len())]).as_bytes());
+        let link = |below: &str, digest: &Digest| {
+            let path = format!("repositories/many/r{number}/{below}/link");
+            put(&path, digest.to_string().as_bytes());
+        };
+        for digest in [&config, &digest] {
+            link(&format!("_layers/sha256/{}", digest.hex()), digest);
+        }
+        let revisions = format!("_manifests/revisions/sha256/{}", image.hex());
+        link(&revisions, &image);
+        link("_manifests/tags/t/current", &image);
+        let history = format!("_manifests/tags/t/index/sha256/{}", image.hex());
+        link(&history, &image);
+    }
+}
+
+fn layer_of(number: usize) -> String {
+    format!("layer {number}")
+}
+
+/// Every file of the layout, sorted.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[tokio::test]
+async fn an_adoption_that_is_killed_loses_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    write_many(root.path());
+    let content = root.path().join("docker/registry/v2");
+    let written = files(&content);
+    let http = http();
+    let settings = [("REGISTRY_STORAGE_MAINTENANCE_GC_GRACE", "0s")];
+    let adopted = async |base: &str| -> Option<AdoptionProgress> {
+        let answer = http.get(format!("{base}/v2/_atoll/reindex")).send().await;
+        answer.ok()?.json().await.ok()
+    };
+    for compared in KILLS {
+        let process = Process::spawn(root.path(), free_port(), &settings);
+        if compared > 0 {
+            let base = &process.base;
+            eventually(async || adopted(base).await.is_some()).await;
+            // Garbage that is asked for in the middle waits for the end of the adoption, and dies with it.
+            let collect = http.post(format!("{base}/v2/_atoll/gc")).send();
+            let collect = tokio::spawn(collect);
+            eventually(async || {
+                let progress = adopted(base).await.unwrap();
+                progress.is_finished || progress.compared >= compared
+            })
+            .await;
+            collect.abort();
+        } else {
+            let index = root.path().join(".atoll/index.redb");
+            eventually(async || index.exists()).await;
+        }
+        drop(process);
+        assert!(files(&content) == written, "killed after {compared}");
+    }
+    let process = Process::start(root.path(), &settings).await;
+    let base = &process.base;
+    eventually(async || adopted(base).await.is_some_and(|now| now.is_finished)).await;
+    let progress = adopted(base).await.unwrap();
+    assert_eq!((progress.repositories, progress.failed), (MANY as u64, 0));
+    for is_collected in [false, true] {
+        if is_collected {
+            let answer = http.post(format!("{base}/v2/_atoll/gc")).send().await;
+            let collected: Value = answer.unwrap().json().await.unwrap();
+            let nothing = (&json!(0), &json!(0));
+            assert_eq!((&collected["blobs"], &collected["links"]), nothing);
+            assert!(files(&content) == written, "something was collected");
+        }
+        let config = Digest::sha256(b"{}");
+        for number in 0..MANY {
+            let url = |below: &str| format!("{base}/v2/many/r{number}/{below}");
+            let layer = layer_of(number);
+            let digest = Digest::sha256(layer.as_bytes());
+            let get = http
+                .get(url("manifests/t"))
+                .header("accept", OCI_MANIFEST)
+                .send();
+            let found = get.await.unwrap().text().await.unwrap();
+            assert_eq!(found, manifest(&config, &[(&digest, layer.len())]));
+            let blob = http.get(url(&format!("blobs/{digest}"))).send().await;
+            assert_eq!(blob.unwrap().text().await.unwrap(), layer);
+        }
+    }
 }
