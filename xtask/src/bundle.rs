@@ -10,8 +10,8 @@ use clap::Args;
 use crate::cargo::Profile;
 use crate::images;
 
-/// Prepares the host: `atoll pod init`.
-const PROGRAM: &str = "atoll";
+/// Prepares the host (`atoll pod init`), or runs everything by itself (`atoll up`).
+pub(crate) const PROGRAM: &str = "atoll";
 
 /// The bill of materials of each image, as CycloneDX.
 const BILLS: &str = "sbom";

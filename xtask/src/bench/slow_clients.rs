@@ -6,6 +6,7 @@ mod probe;
 
 use std::fs;
 use std::net::Ipv4Addr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
@@ -18,8 +19,8 @@ use super::table::Table;
 use crate::cargo::{Profile, build};
 use crate::demo::PACKAGES;
 use crate::installation::Installation;
-use crate::postgres;
 use crate::scratch::{Scratch, free_ports};
+use crate::{bundle, images, postgres};
 
 /// Units: ms. Budget of a fresh client's 99th percentile while the attack runs.
 const BUDGET_P99_MS: f64 = 50.0;
@@ -40,22 +41,24 @@ pub(crate) struct Plan {
     /// Requests of fresh clients, each on a connection of its own
     #[arg(long, default_value_t = 300, value_parser = value_parser!(u32).range(100..=10_000))]
     requests: u32,
-    /// Build of the services: `dist` is the shipped one
-    #[arg(long, value_enum, default_value_t = Build::Dist)]
+    /// Build of the services
+    #[arg(long, value_enum, default_value_t = Build::Shipped)]
     build: Build,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Build {
     Dev,
-    Dist,
+    /// Static, with its own allocator: what memory costs differs from a program of the machine's libraries
+    Shipped,
 }
 
 impl Build {
-    fn profile(self) -> Profile {
+    /// The folder with the program that runs all services.
+    fn programs(self) -> Result<PathBuf> {
         match self {
-            Self::Dev => Profile::Dev,
-            Self::Dist => Profile::Dist,
+            Self::Dev => build(&PACKAGES, Profile::Dev),
+            Self::Shipped => images::programs::build(&[bundle::PROGRAM], Profile::Dist),
         }
     }
 }
@@ -104,7 +107,7 @@ const TARGETS: &[Target] = &[
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     postgres::ensure_binaries()?;
     probe::ensure_curl()?;
-    let programs = build(&PACKAGES, plan.build.profile())?;
+    let programs = plan.build.programs()?;
     let scratch = Scratch::new()?;
     let settings = scratch.path().join("settings.env");
     fs::write(&settings, "")?;
