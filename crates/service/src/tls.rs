@@ -42,7 +42,12 @@ pub struct Config {
     pub minimum: Version,
     /// IANA names of the suites of TLS 1.2 that are spoken; all that are safe when there is none.
     pub suites: Vec<String>,
+    /// How often the files are looked at. Polling works on every kind of mount, inotify does not.
+    pub reload_interval: Duration,
 }
+
+/// Soon enough for a renewed certificate, and next to nothing to read.
+const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 
 impl From<Files> for Config {
     fn from(files: Files) -> Self {
@@ -51,6 +56,7 @@ impl From<Files> for Config {
             clients: None,
             minimum: Version::default(),
             suites: Vec::new(),
+            reload_interval: RELOAD_INTERVAL,
         }
     }
 }

@@ -227,13 +227,13 @@ impl Settings {
             .registry_http_tls_clientauth
             .or_else(|| (!authorities.is_empty()).then(tls::Demand::default));
         Some(tls::Config {
-            files: tls::Files { cert, key },
             clients: demand.map(|demand| tls::Clients {
                 authorities: authorities.iter().map(PathBuf::from).collect(),
                 demand,
             }),
             minimum: self.registry_http_tls_minimumtls,
             suites: self.registry_http_tls_ciphersuites.to_vec(),
+            ..tls::Config::from(tls::Files { cert, key })
         })
     }
 

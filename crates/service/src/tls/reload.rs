@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum_server::tls_rustls::RustlsConfig;
 use rustls::crypto::{CryptoProvider, ring};
@@ -16,12 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::clients::Verifier;
 use super::{Config, Files, Version, suites};
 use crate::Error;
-
-/// How often the files are looked at. Polling works on every kind of mount, inotify does not.
-#[cfg(not(test))]
-const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
-#[cfg(test)]
-const RELOAD_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Loads what `config` names and keeps what is served equal to it until `shutdown`.
 pub(crate) async fn reloading(
@@ -46,7 +39,7 @@ pub(crate) async fn reloading(
     let serving = served.clone();
     tokio::spawn(async move {
         while shutdown
-            .run_until_cancelled(tokio::time::sleep(RELOAD_INTERVAL))
+            .run_until_cancelled(tokio::time::sleep(config.reload_interval))
             .await
             .is_some()
         {
@@ -191,7 +184,7 @@ mod tests {
     use std::io::Write;
     use std::net::SocketAddr;
     use std::sync::{Mutex, PoisonError};
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use tracing_subscriber::fmt::MakeWriter;
 
@@ -242,10 +235,14 @@ mod tests {
     }
 
     fn config(dir: &Path) -> Config {
-        Config::from(Files {
+        let files = Files {
             cert: dir.join("cert"),
             key: dir.join("key"),
-        })
+        };
+        Config {
+            reload_interval: Duration::from_millis(20),
+            ..Config::from(files)
+        }
     }
 
     fn write(dir: &Path, pem: &Pem) {
