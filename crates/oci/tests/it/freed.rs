@@ -1,14 +1,12 @@
 //! Images of several platforms: what goes with a deleted index, and what stays.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::stream;
 use model::time::Timestamp;
-use oci::store::{BlobStore, DiskStore, StoreError};
+use oci::store::{BlobStore, StoreError};
 use oci::{Digest, Manifest, Repository, media_type};
-use tempfile::TempDir;
 
 fn repository() -> Repository {
     "team/app".parse().unwrap()
@@ -18,13 +16,39 @@ fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-async fn open(dir: &Path) -> DiskStore {
-    let store = DiskStore::open(dir).await.unwrap();
-    store.adopted().await;
-    store
+/// A scenario with each kind of store.
+macro_rules! in_every_store {
+    ($($scenario:ident),+ $(,)?) => {
+        mod folder {
+            $(#[tokio::test]
+            async fn $scenario() {
+                let dir = tempfile::TempDir::new().unwrap();
+                let open = async || {
+                    let store = oci::store::DiskStore::open(dir.path()).await.unwrap();
+                    store.adopted().await;
+                    store
+                };
+                super::$scenario(open).await;
+            })+
+        }
+
+        mod bucket {
+            $(#[tokio::test]
+            async fn $scenario() {
+                let memory = crate::bucket::Memory::new(1000);
+                super::$scenario(async || crate::bucket::open(&memory).await).await;
+            })+
+        }
+    };
 }
 
-async fn blob(store: &DiskStore, bytes: &[u8]) -> Digest {
+in_every_store!(
+    what_only_a_deleted_index_named_goes_after_the_grace,
+    what_anything_else_names_stays,
+    what_a_policy_expires_frees_nothing,
+);
+
+async fn blob(store: &impl BlobStore, bytes: &[u8]) -> Digest {
     let digest = Digest::sha256(bytes);
     let upload = store
         .start_upload(&repository(), Timestamp::UNIX_EPOCH)
@@ -42,7 +66,7 @@ async fn blob(store: &DiskStore, bytes: &[u8]) -> Digest {
     digest
 }
 
-async fn put(store: &DiskStore, body: String, tag: Option<&str>) -> Digest {
+async fn put(store: &impl BlobStore, body: String, tag: Option<&str>) -> Digest {
     let manifest = Manifest::parse(body.into(), None).unwrap();
     let tags: Vec<_> = tag.iter().map(|tag| tag.parse().unwrap()).collect();
     let name = repository();
@@ -53,7 +77,7 @@ async fn put(store: &DiskStore, body: String, tag: Option<&str>) -> Digest {
 
 /// The image of one platform, as clients push it: by its digest.
 async fn image(
-    store: &DiskStore,
+    store: &impl BlobStore,
     note: &str,
     subject: Option<&Digest>,
     tag: Option<&str>,
@@ -69,7 +93,7 @@ async fn image(
     put(store, body, tag).await
 }
 
-async fn index(store: &DiskStore, children: &[&Digest], tag: &str) -> Digest {
+async fn index(store: &impl BlobStore, children: &[&Digest], tag: &str) -> Digest {
     let kind = media_type::OCI_MANIFEST;
     let children = children
         .iter()
@@ -80,11 +104,11 @@ async fn index(store: &DiskStore, children: &[&Digest], tag: &str) -> Digest {
     put(store, body, Some(tag)).await
 }
 
-async fn delete(store: &DiskStore, digest: &Digest) {
+async fn delete(store: &impl BlobStore, digest: &Digest) {
     store.delete_manifest(&repository(), digest).await.unwrap();
 }
 
-async fn has(store: &DiskStore, digest: &Digest) -> bool {
+async fn has(store: &impl BlobStore, digest: &Digest) -> bool {
     match store.manifest(&repository(), digest).await {
         Ok(_) => true,
         Err(StoreError::UnknownManifest(_)) => false,
@@ -92,10 +116,10 @@ async fn has(store: &DiskStore, digest: &Digest) -> bool {
     }
 }
 
-#[tokio::test]
-async fn what_only_a_deleted_index_named_goes_after_the_grace() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path()).await;
+async fn what_only_a_deleted_index_named_goes_after_the_grace<S: BlobStore>(
+    open: impl AsyncFn() -> S,
+) {
+    let store = open().await;
     let (one, two) = (
         image(&store, "1", None, None).await,
         image(&store, "2", None, None).await,
@@ -109,7 +133,7 @@ async fn what_only_a_deleted_index_named_goes_after_the_grace() {
     assert_eq!(collected.manifests, 0, "the grace has just begun");
     // What was freed is remembered.
     drop(store);
-    let store = open(dir.path()).await;
+    let store = open().await;
     let counted = store.collect(now(), true).await.unwrap();
     assert_eq!(counted.manifests, 3);
     assert!(has(&store, &one).await);
@@ -125,10 +149,8 @@ async fn what_only_a_deleted_index_named_goes_after_the_grace() {
     assert_eq!(store.contents(None, 9).await.unwrap(), []);
 }
 
-#[tokio::test]
-async fn what_anything_else_names_stays() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path()).await;
+async fn what_anything_else_names_stays<S: BlobStore>(open: impl AsyncFn() -> S) {
+    let store = open().await;
     let tagged = image(&store, "tagged", None, Some("kept")).await;
     let shared = image(&store, "of two indexes", None, None).await;
     let again = image(&store, "pushed again", None, None).await;
@@ -157,10 +179,8 @@ async fn what_anything_else_names_stays() {
     }
 }
 
-#[tokio::test]
-async fn what_a_policy_expires_frees_nothing() {
-    let dir = TempDir::new().unwrap();
-    let store = open(dir.path()).await;
+async fn what_a_policy_expires_frees_nothing<S: BlobStore>(open: impl AsyncFn() -> S) {
+    let store = open().await;
     let child = image(&store, "1", None, None).await;
     let whole = index(&store, &[&child], "t").await;
     let tag = oci::Target::Tag("t".parse().unwrap());

@@ -1,5 +1,6 @@
-//! Garbage of repositories: blobs that no manifest needs, and what is left of a repository without content. On the
-//! way, manifests that others pushed are entered where what they refer to is listed.
+//! Garbage of repositories: manifests that only a deleted index named, blobs that no manifest needs, and what is left
+//! of a repository without content. On the way, manifests that others pushed are entered where what they refer to is
+//! listed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -181,6 +182,7 @@ impl Run {
     }
 
     async fn repository(&self, repository: &Repository, found: &mut Collected) -> Result<()> {
+        self.freed_manifests(repository, found).await?;
         let mut needs = Needs::default();
         needs.learn(&self.inner, repository).await?;
         if !self.is_dry {
@@ -237,6 +239,7 @@ impl Run {
         for prefix in [
             layout.manifests(repository),
             layout.all_referrers(repository),
+            layout.all_freed(repository),
         ] {
             let entries: Vec<_> = self.inner.bucket.list(prefix.clone()).try_collect().await?;
             if !entries.iter().all(|entry| self.is_old(&entry.meta)) {

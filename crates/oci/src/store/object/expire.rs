@@ -44,7 +44,7 @@ impl Inner {
         }
     }
 
-    async fn is_expired(
+    pub(super) async fn is_expired(
         &self,
         repository: &Repository,
         target: &Target,

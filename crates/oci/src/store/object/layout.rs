@@ -195,6 +195,15 @@ impl Layout {
         ))
     }
 
+    pub(super) fn all_freed(&self, repository: &Repository) -> String {
+        format!("{}_freed/", self.repository(repository))
+    }
+
+    /// Says since when something is gone that named a manifest.
+    pub(super) fn freed(&self, repository: &Repository, digest: &Digest) -> Path {
+        Path::from(format!("{}{}", self.all_freed(repository), link(digest)))
+    }
+
     pub(super) fn uploads(&self, repository: &Repository) -> String {
         format!("{}_uploads/", self.repository(repository))
     }

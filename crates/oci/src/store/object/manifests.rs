@@ -16,7 +16,11 @@ use crate::{Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
 impl Inner {
     /// What a manifest's digest stands for.
-    async fn revision(&self, repository: &Repository, digest: &Digest) -> Result<Option<Digest>> {
+    pub(super) async fn revision(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Option<Digest>> {
         let key = |digest: &Digest| self.layout.revision_link(repository, digest);
         self.linked(digest, key).await
     }

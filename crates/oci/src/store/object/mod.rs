@@ -11,6 +11,7 @@ mod collect;
 mod connect;
 mod contents;
 mod expire;
+mod freed;
 mod layout;
 mod manifests;
 mod names;
@@ -375,6 +376,8 @@ impl BlobStore for BucketStore {
     }
 
     async fn delete_manifest(&self, repository: &Repository, digest: &Digest) -> Result<()> {
+        let named = self.0.named_by(repository, digest).await?;
+        self.0.free(repository, &named).await?;
         self.0.delete_manifest(repository, digest).await
     }
 

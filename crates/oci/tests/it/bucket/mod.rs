@@ -16,12 +16,12 @@ use oci::store::{BlobStore, BucketStore, Referrer, StoreError, conformance};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 use uuid::Uuid;
 
-use memory::Memory;
+pub(crate) use memory::Memory;
 
 /// So small that a kilobyte goes in parts.
 const PART_BYTES: u64 = 100;
 
-async fn open(memory: &Arc<Memory>) -> BucketStore {
+pub(crate) async fn open(memory: &Arc<Memory>) -> BucketStore {
     let objects = Arc::clone(memory);
     BucketStore::open(objects, "", PART_BYTES).await.unwrap()
 }
