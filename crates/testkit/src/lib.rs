@@ -7,6 +7,7 @@ pub mod demo;
 pub mod installer;
 pub mod iso;
 pub mod postgres;
+pub mod redirecting;
 pub mod release;
 pub mod signer;
 mod skip;

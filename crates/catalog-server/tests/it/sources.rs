@@ -8,6 +8,7 @@ use oci::Digest;
 use serde_json::{Value, json};
 use tar::EntryType;
 use tempfile::TempDir;
+use testkit::redirecting::Redirecting;
 
 use crate::content::{Mood, Registry, configs, layer, package, write};
 use crate::operation::{World, folder_with, is_tidy};
@@ -111,6 +112,18 @@ async fn a_login_that_comes_later_is_taken() {
     let logins = json!({ "auths": { registry.address.to_string(): { "auth": "dTpw" } } });
     fs::write(world.path("auth.json"), logins.to_string()).unwrap();
     world.until_head("catalog", "a.v1.0.0").await;
+}
+
+#[tokio::test]
+async fn a_catalog_behind_a_redirect_gets_no_login() {
+    let redirecting = Redirecting::start().await;
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("logins.json"), redirecting.logins()).unwrap();
+    let logins = [("registry_auth_file", "FOLDER/logins.json")];
+    let world = World::start_with(folder, &redirecting.image(), &logins).await;
+    let told = |text: &str| text.contains("redirects to");
+    world.until("/readyz", told).await;
+    redirecting.check(&world.text("/readyz").await).unwrap();
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use registry::{Settings, UpstreamConfig, UpstreamList};
 use reqwest::header::{RANGE, RETRY_AFTER, WARNING};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::json;
+use testkit::redirecting::{self, Redirecting};
 
 use crate::auth::{guarded, request_as};
 use crate::server::{PASSWORD, Server, USER, eventually, header, is, manifest, named, refusal};
@@ -137,6 +138,27 @@ async fn what_was_fetched_is_there_when_the_upstream_is_not() {
     }
     let other = server.get("/v2/copy/team/app/manifests/v2").await;
     assert_eq!(refusal(other).await, is(503, "UNAVAILABLE"));
+}
+
+#[tokio::test]
+async fn a_blob_behind_a_redirect_gets_no_login() {
+    let redirecting = Redirecting::start().await;
+    let config = UpstreamConfig {
+        username: Some(redirecting::USER.to_owned()),
+        password: Some(redirecting::PASSWORD.into()),
+        ..below("copy", format!("http://{}", redirecting.registry.address))
+    };
+    let server = Server::with(|settings| {
+        settings.registry_proxy_upstreams = UpstreamList(vec![config]);
+    })
+    .await;
+    let below = format!("/v2/copy/{}", redirecting::REPOSITORY);
+    let manifest = server.get(&format!("{below}/manifests/v1")).await;
+    assert_eq!(manifest.status(), StatusCode::OK);
+    let blob = format!("{below}/blobs/{}", redirecting.layer);
+    // Why it does not give that out is in the log.
+    assert_eq!(refusal(server.get(&blob).await).await, is(403, "DENIED"));
+    redirecting.check_requests().unwrap();
 }
 
 #[tokio::test]

@@ -20,6 +20,7 @@ use rules::{HostState, Policy, Snapshot};
 use sandbox::{Launcher, Limits};
 use secrecy::SecretString;
 use serde_json::json;
+use testkit::redirecting::Redirecting;
 use testkit::release::{Installer, Published, Userland, publish, publish_with};
 use uuid::Uuid;
 
@@ -280,6 +281,19 @@ async fn wrong_credentials_are_told_apart() {
         "{failure}"
     );
     assert!(!failure.reason.contains(PASSWORD), "{failure}");
+}
+
+#[tokio::test]
+async fn a_release_behind_a_redirect_gets_no_login() {
+    let world = World::new().await;
+    let redirecting = Redirecting::start().await;
+    let mut options = world.context().await.options().clone();
+    options.registry.insecure = true;
+    let mut input = world.input();
+    input.snapshot.cluster.ocp_release_image = redirecting.image();
+    input.pull_secret = SecretString::from(redirecting.logins());
+    let failure = prepare(&Context::new(options), input).await.unwrap_err();
+    redirecting.check(&failure.reason).unwrap();
 }
 
 #[tokio::test]
