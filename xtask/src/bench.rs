@@ -2,6 +2,7 @@
 
 mod api;
 mod blob;
+mod build;
 mod catalog;
 mod client;
 mod mirror;

@@ -10,12 +10,11 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::build::{self, Build};
 use super::process::{TICKS_PER_SECOND, cpu_ticks, machine, resident_kib};
-use crate::cargo::{Profile, build};
-use crate::demo::{self, PACKAGES};
 use crate::installation::{Installation, State};
 use crate::scratch::{Scratch, free_ports};
-use crate::{http, postgres};
+use crate::{demo, http, postgres};
 
 const API_SERVER: &str = "api-server";
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,9 +43,9 @@ pub(crate) struct Load {
     /// Hosts that register to one cluster one after the other; 0 leaves that out
     #[arg(long, default_value_t = 5000)]
     registrations: u32,
-    /// Measure a quick build in place of the shipped one
-    #[arg(long)]
-    quick: bool,
+    /// Build of the services
+    #[arg(long, value_enum, default_value_t = Build::Shipped)]
+    build: Build,
 }
 
 /// What one number of hosts cost.
@@ -64,21 +63,17 @@ struct Cost {
 pub(crate) fn run(load: &Load) -> Result<ExitCode> {
     ensure!(load.per_cluster > 0, "--per-cluster has to be above 0");
     postgres::ensure_binaries()?;
-    let profile = if load.quick {
-        Profile::Quick
-    } else {
-        Profile::Dist
-    };
-    let programs = build(&PACKAGES, profile)?;
+    let (services, tools) = (load.build.services()?, build::tools()?);
     let scratch = Scratch::new()?;
     println!("{}", machine());
     // An infra-env needs an OS image to be of a version of.
     ensure!(
-        demo::content(&programs, scratch.path())? == 0,
+        demo::content(&tools, scratch.path())? == 0,
         "the content could not be made"
     );
     let bench = Bench {
-        programs: &programs,
+        services: &services,
+        tools: &tools,
         folder: scratch.path(),
         settings: scratch.path().join("demo").join("settings.env"),
         load,
@@ -102,7 +97,10 @@ pub(crate) fn run(load: &Load) -> Result<ExitCode> {
 
 /// What every measurement needs.
 struct Bench<'a> {
-    programs: &'a Path,
+    /// Folder of the program that is measured.
+    services: &'a Path,
+    /// Folder of what loads it.
+    tools: &'a Path,
     folder: &'a Path,
     settings: PathBuf,
     load: &'a Load,
@@ -113,7 +111,7 @@ impl Bench<'_> {
         let data = self.folder.join(name);
         fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
         let ports = Some(free_ports(6)?);
-        let installation = Installation::start(self.programs, &data, ports, Some(&self.settings))?;
+        let installation = Installation::start(self.services, &data, ports, Some(&self.settings))?;
         let state = installation.state()?;
         let pid = state.pids.get(API_SERVER).copied();
         Ok((
@@ -158,7 +156,7 @@ impl Bench<'_> {
         infra_envs: &[String],
         hosts: u32,
     ) -> Result<Vec<(Instant, u64)>> {
-        let mut command = Command::new(self.programs.join("host-sim"));
+        let mut command = Command::new(self.tools.join("host-sim"));
         command.args(["load", "--api", &state.api_url]);
         for infra_env in infra_envs {
             command.args(["--infra-env", infra_env]);

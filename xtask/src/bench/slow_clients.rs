@@ -6,21 +6,19 @@ mod probe;
 
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, value_parser};
 
 use self::crowd::{Attack, Crowd};
 use self::probe::Probe;
+use super::build::Build;
 use super::process::{forget_peak, machine, peak_kib, resident_kib};
 use super::table::Table;
-use crate::cargo::{Profile, build};
-use crate::demo::PACKAGES;
 use crate::installation::Installation;
+use crate::postgres;
 use crate::scratch::{Scratch, free_ports};
-use crate::{bundle, images, postgres};
 
 /// Units: ms. Budget of a fresh client's 99th percentile while the attack runs.
 const BUDGET_P99_MS: f64 = 50.0;
@@ -44,23 +42,6 @@ pub(crate) struct Plan {
     /// Build of the services
     #[arg(long, value_enum, default_value_t = Build::Shipped)]
     build: Build,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Build {
-    Dev,
-    /// Static, with its own allocator: what memory costs differs from a program of the machine's libraries
-    Shipped,
-}
-
-impl Build {
-    /// The folder with the program that runs all services.
-    fn programs(self) -> Result<PathBuf> {
-        match self {
-            Self::Dev => build(&PACKAGES, Profile::Dev),
-            Self::Shipped => images::programs::build(&[bundle::PROGRAM], Profile::Dist),
-        }
-    }
 }
 
 /// A port that the public reaches, and how it is attacked.
@@ -107,7 +88,7 @@ const TARGETS: &[Target] = &[
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     postgres::ensure_binaries()?;
     probe::ensure_curl()?;
-    let programs = plan.build.programs()?;
+    let programs = plan.build.services()?;
     let scratch = Scratch::new()?;
     let settings = scratch.path().join("settings.env");
     fs::write(&settings, "")?;

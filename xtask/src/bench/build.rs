@@ -1,0 +1,32 @@
+//! Which build of the services is measured.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::cargo::{self, Profile};
+use crate::{bundle, demo, images};
+
+/// A build of the program that runs all services.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Build {
+    Dev,
+    /// Static, with its own allocator: what memory costs differs from a program of the machine's libraries
+    Shipped,
+}
+
+impl Build {
+    /// The folder with the program.
+    pub(super) fn services(self) -> Result<PathBuf> {
+        match self {
+            Self::Dev => tools(),
+            Self::Shipped => images::programs::build(&[bundle::PROGRAM], Profile::Dist),
+        }
+    }
+}
+
+/// The folder with what makes content and load, which is not measured.
+pub(super) fn tools() -> Result<PathBuf> {
+    cargo::build(&demo::PACKAGES, Profile::Dev)
+}
