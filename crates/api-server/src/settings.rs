@@ -713,9 +713,20 @@ mod tests {
             serve_https: true,
             service_fqdn: "http://x".to_owned(),
             disabled_steps: CommaList(vec!["dance".to_owned()]),
+            release_keyring: Some("/nowhere/keys".into()),
             ..Settings::default()
         };
-        assert_eq!(settings.problems().len(), 4, "{:?}", settings.problems());
+        assert_eq!(settings.problems().len(), 5, "{:?}", settings.problems());
+    }
+
+    #[test]
+    fn signatures_are_at_the_public_stores_or_where_it_is_said() {
+        let stores = |text: &str| SignatureStores::parse(text).map(|it| it.stores());
+        assert_eq!(stores(""), Ok(Store::public()));
+        let own = stores("/srv/signatures, https://a.example/s").unwrap();
+        let own: Vec<String> = own.iter().map(ToString::to_string).collect();
+        assert_eq!(own, ["/srv/signatures", "https://a.example/s"]);
+        assert!(stores("signatures").is_err());
     }
 
     #[test]
