@@ -27,7 +27,8 @@ use crate::{advisories, ignition_corpus, images, postgres, tidy};
 /// Arguments of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Also what takes long: images as they are shipped, the demo's breakages, the real coreos-installer, dependency checks.
+    /// Also what takes long: images and the sandbox as they are shipped, the demo's breakages, the real coreos-installer,
+    /// dependency checks.
     /// Skipped tests fail the run
     #[arg(long)]
     full: bool,
@@ -74,6 +75,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     });
     report.add_tests("tests", || unit_and_integration(arguments.full));
     if arguments.full {
+        // Another C library makes other system calls, which a filter has to know.
+        report.add_tests("sandbox, as shipped", || {
+            counted(&mut images::programs::test("sandbox"))
+        });
         second_reader(&mut report);
         validator(&mut report);
         dependencies(&mut report);

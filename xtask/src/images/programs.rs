@@ -62,6 +62,14 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// The command that tests `package` as programs are shipped: static, with their C library.
+pub(crate) fn test(package: &str) -> Command {
+    let Target { triple, flags } = target();
+    let mut command = cargo::cargo(&["test", "--package", package, "--target", &triple]);
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
+    command
+}
+
 /// musl; glibc where musl cannot be had.
 fn target() -> Target {
     let musl = Target::musl();
