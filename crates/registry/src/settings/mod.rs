@@ -213,8 +213,9 @@ service::settings! {
         /// Whether manifests, tags and blobs can be deleted.
         registry_storage_delete_enabled: bool = "true",
     } with {
-        /// Bounds of clients, trusted proxies, and where the metrics are.
-        http: HttpSettings,
+        /// Bounds of clients, trusted proxies, and where the metrics are. Clients that compress a layer while they push it
+        /// pause for as long as that takes.
+        http: HttpSettings { body_idle_timeout = "5m" },
     }
 }
 

@@ -1,11 +1,13 @@
 //! Crashes, cut connections, full disks, and many clients at once.
 
 use std::os::unix::fs::symlink;
+use std::time::Duration;
 
 use oci::Digest;
+use registry::Settings;
 use reqwest::header::{LOCATION, RANGE};
 use reqwest::{Method, StatusCode};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::process::Process;
@@ -62,6 +64,33 @@ async fn a_cut_upload_goes_on_where_it_ended() {
             .unwrap(),
         content
     );
+}
+
+// limit: silence within a request body
+#[tokio::test]
+async fn a_push_may_pause_as_long_as_the_setting_says() {
+    let idle = |settings: &Settings| settings.http.body_idle_timeout;
+    assert_eq!(idle(&Settings::default()), Duration::from_mins(5));
+    let limit = Duration::from_secs(1);
+    let server = Server::with(|settings| settings.http.body_idle_timeout = limit).await;
+    // A client that compresses while it pushes sends nothing meanwhile.
+    for (pause, expected) in [(limit / 5, "202"), (limit * 5, "408")] {
+        let location = server.upload("a").await;
+        let path = location.strip_prefix(&server.base).unwrap();
+        let head = format!(
+            "PATCH {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\n\r\n"
+        );
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(b"ha").await.unwrap();
+        tokio::time::sleep(pause).await;
+        // Beyond the limit, the connection is closed already.
+        stream.write_all(b"lf").await.ok();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok();
+        let status = answer.split(' ').nth(1);
+        assert_eq!(status, Some(expected), "{answer}");
+    }
 }
 
 #[tokio::test]

@@ -34,6 +34,8 @@ pub trait FromValues: Sized {
     const VARIABLES: &'static [Variable];
     /// The variables of its groups, group by group.
     const GROUPS: &'static [&'static [Variable]] = &[];
+    /// Defaults of this server for variables of its groups: field and text.
+    const GROUP_DEFAULTS: &'static [(&'static str, &'static str)] = &[];
 
     /// Parses every variable. Those that do not parse are added to `problems` and have their defaults, so that the
     /// others can be checked as well.
@@ -52,8 +54,12 @@ pub trait FromValues: Sized {
 pub fn reference<S: FromValues>() -> String {
     let mut table = String::from("| Variable | Value | Default | Meaning |\n|---|---|---|---|\n");
     let groups = S::GROUPS.iter().copied().flatten();
+    let own_default = |field: &str| {
+        let mut defaults = S::GROUP_DEFAULTS.iter();
+        defaults.find_map(|(name, text)| (*name == field).then_some(*text))
+    };
     for variable in S::VARIABLES.iter().chain(groups) {
-        let default = match variable.default {
+        let default = match own_default(variable.field).unwrap_or(variable.default) {
             "" => String::new(),
             text => format!("`{text}`"),
         };
@@ -77,7 +83,8 @@ pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
 }
 
 /// Declares a server's settings: a struct with public fields, each read from the variable of its upper-case
-/// name. Defaults are text and go through the same parser. Groups are settings that several servers share.
+/// name. Defaults are text and go through the same parser. Groups are settings that several servers share;
+/// a server may give their variables defaults of its own.
 ///
 /// ```
 /// service::settings! {
@@ -89,17 +96,19 @@ pub(crate) fn markdown_row<const N: usize>(cells: [String; N]) -> String {
 ///         interval: std::time::Duration = "10s",
 ///     } with {
 ///         /// What all servers read.
-///         http: service::server::HttpSettings,
+///         http: service::server::HttpSettings { header_timeout = "5s" },
 ///     }
 /// }
 /// assert_eq!(Settings::default().port, 8080);
+/// assert_eq!(Settings::default().http.header_timeout.as_secs(), 5);
 /// ```
 #[macro_export]
 macro_rules! settings {
     ($(#[$meta:meta])* pub struct $name:ident {
         $($(#[doc = $doc:literal])* $field:ident : $kind:ty = $default:literal),* $(,)?
     } $(with {
-        $($(#[doc = $group_doc:literal])* $group:ident : $group_kind:ty),* $(,)?
+        $($(#[doc = $group_doc:literal])* $group:ident : $group_kind:ty
+            $({ $($member:ident = $member_default:literal),* $(,)? })?),* $(,)?
     })?) => {
         $(#[$meta])*
         #[derive(Debug, Clone)]
@@ -132,6 +141,9 @@ macro_rules! settings {
             const GROUPS: &'static [&'static [$crate::settings::Variable]] = &[
                 $($(<$group_kind as $crate::settings::FromValues>::VARIABLES,)*)?
             ];
+            const GROUP_DEFAULTS: &'static [(&'static str, &'static str)] = &[
+                $($($($((stringify!($member), $member_default),)*)?)*)?
+            ];
 
             fn read(
                 values: &$crate::settings::Values,
@@ -139,7 +151,10 @@ macro_rules! settings {
             ) -> Self {
                 Self {
                     $($field: values.parse::<$kind>(stringify!($field), $default, problems),)*
-                    $($($group: <$group_kind as $crate::settings::FromValues>::read(values, problems),)*)?
+                    $($($group: <$group_kind as $crate::settings::FromValues>::read(
+                        &values.with_defaults(Self::GROUP_DEFAULTS),
+                        problems,
+                    ),)*)?
                 }
             }
         }
@@ -183,6 +198,32 @@ mod tests {
             /// How long.
             wait: std::time::Duration = "1m",
         }
+    }
+
+    crate::settings! {
+        /// A server that shares the settings above, with another default.
+        pub struct Sharing {
+            /// Its own.
+            name: String = "a",
+        } with {
+            /// Those above.
+            sample: Sample { wait = "5m" },
+        }
+    }
+
+    #[test]
+    fn a_server_gives_a_shared_variable_its_own_default() {
+        let wait = |sharing: Sharing| sharing.sample.wait.as_secs();
+        assert_eq!(wait(Sharing::default()), 300);
+        for (text, seconds) in [("", 300), ("7s", 7)] {
+            let values = Values::from_pairs([("wait", text), ("port", "1")]);
+            let sharing = Sharing::from_values(&values).unwrap();
+            assert_eq!(sharing.sample.port, 1);
+            assert_eq!(wait(sharing), seconds);
+        }
+        let table = reference::<Sharing>();
+        assert!(table.contains("| `5m` | How long. |"), "{table}");
+        assert!(table.contains("| `8090` | A port. |"), "{table}");
     }
 
     #[test]

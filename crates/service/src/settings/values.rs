@@ -1,5 +1,6 @@
 //! Texts of variables: environment over file.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,16 @@ impl Values {
             text: text.to_owned(),
             place: Some(place.to_owned()),
         });
+    }
+
+    /// The same texts, and `defaults` for names that have none.
+    pub fn with_defaults(&self, defaults: &[(&str, &str)]) -> Cow<'_, Self> {
+        let is_unset = |name: &str| self.text(name).is_none_or(str::is_empty);
+        let mut values = Cow::Borrowed(self);
+        for (name, text) in defaults.iter().filter(|(name, _)| is_unset(name)) {
+            values.to_mut().set(name, text);
+        }
+        values
     }
 
     /// Gives `name` a text that wins over what it had.
