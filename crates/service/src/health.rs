@@ -101,16 +101,20 @@ pub fn metrics_route(path: &str) -> axum::Router {
 
 async fn debug(State(health): State<Health>) -> Response {
     let waiting = health.waiting();
-    let status = if waiting.is_empty() {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
-    (status, Json(waiting)).into_response()
+    if waiting.is_empty() {
+        return Json(waiting).into_response();
+    }
+    unavailable(Json(waiting))
 }
 
 /// Units: seconds. How soon a client should look again.
 const RETRY_AFTER: &str = "2";
+
+/// 503 with Retry-After.
+pub fn unavailable(body: impl IntoResponse) -> Response {
+    let retry = [(header::RETRY_AFTER, RETRY_AFTER)];
+    (StatusCode::SERVICE_UNAVAILABLE, retry, body).into_response()
+}
 
 async fn ready(State(health): State<Health>) -> Response {
     let waiting = health.waiting();
@@ -123,12 +127,7 @@ async fn ready(State(health): State<Health>) -> Response {
     if waiting.is_empty() {
         return body.into_response();
     }
-    (
-        StatusCode::SERVICE_UNAVAILABLE,
-        [(header::RETRY_AFTER, RETRY_AFTER)],
-        body,
-    )
-        .into_response()
+    unavailable(body)
 }
 
 async fn metrics() -> Response {
@@ -165,9 +164,12 @@ mod tests {
         health.ails("catalog", None);
         assert!(health.ailing().is_empty());
         health.unready("catalog", "not there");
-        assert_eq!(
-            ready(State(health)).await.status(),
-            StatusCode::SERVICE_UNAVAILABLE
-        );
+        for answer in [
+            ready(State(health.clone())).await,
+            debug(State(health)).await,
+        ] {
+            assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+            assert!(answer.headers().contains_key(header::RETRY_AFTER));
+        }
     }
 }

@@ -205,12 +205,7 @@ fn version(cache: &Cache) -> Version {
 fn refuse(refusal: &Refusal) -> Response {
     let status = refusal.status();
     let text = format!("{status}\n{refusal}\n");
-    let mut response = (status, text).into_response();
-    if *refusal == Refusal::NotYet {
-        let soon = HeaderValue::from_static("2");
-        response.headers_mut().insert(header::RETRY_AFTER, soon);
-    }
-    response
+    (status, refusal.retry_after(), text).into_response()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{HeaderName, StatusCode, header};
 use catalog::cache::{Cache, Damaged};
 use service::health::Health;
 
@@ -72,6 +72,11 @@ impl Refusal {
             Self::NotYet => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
         }
+    }
+
+    /// When to ask again, where that may change the answer.
+    fn retry_after(&self) -> Option<[(HeaderName, &'static str); 1]> {
+        (*self == Self::NotYet).then_some([(header::RETRY_AFTER, "2")])
     }
 }
 

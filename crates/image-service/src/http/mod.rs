@@ -11,6 +11,7 @@ mod range;
 
 use axum::Router;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use service::health::{self, Health};
 
@@ -46,10 +47,10 @@ pub(crate) fn router(app: App, health: Health, serves_metrics: bool) -> Router {
 }
 
 /// Says without a body whether images can be had, as probes of existing deployments ask it.
-fn ready(health: &Health) -> StatusCode {
+fn ready(health: &Health) -> Response {
     if health.is_ready() {
-        StatusCode::OK
+        StatusCode::OK.into_response()
     } else {
-        StatusCode::SERVICE_UNAVAILABLE
+        health::unavailable(())
     }
 }

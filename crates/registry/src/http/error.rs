@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::policy::Exceeded;
 
-/// Units: seconds. How soon a client should try again when the storage does not answer.
+/// Units: seconds. Retry-After of each 503 without a delay of its own.
 const RETRY_AFTER: u64 = 5;
 
 /// An error as clients see it: a status and a list of codes.
@@ -258,8 +258,10 @@ impl RegistryError {
     /// The body with its status.
     pub(crate) fn answer(self) -> Response {
         let body = self.body();
+        let is_unavailable = self.status == StatusCode::SERVICE_UNAVAILABLE;
         let retry_after = self
             .retry_after
+            .or(is_unavailable.then_some(RETRY_AFTER))
             .map(|seconds| [(header::RETRY_AFTER, HeaderValue::from(seconds))]);
         (self.status, retry_after, Json(body)).into_response()
     }
@@ -344,7 +346,6 @@ impl From<StoreError> for RegistryError {
                 let message = "the registry's storage does not answer; try again";
                 Self {
                     cause: Some(format!("{doing}: {}", model::error::chain(source.as_ref()))),
-                    retry_after: Some(RETRY_AFTER),
                     ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE", message, &Value::Null)
                 }
             }
@@ -375,7 +376,10 @@ mod tests {
                 "{shown}"
             );
             assert!(!shown.contains("/secret"), "{shown}");
-            assert_eq!(error.answer().status().as_u16(), status, "{shown}");
+            let answer = error.answer();
+            assert_eq!(answer.status().as_u16(), status, "{shown}");
+            let has_delay = answer.headers().contains_key(header::RETRY_AFTER);
+            assert_eq!(has_delay, [429, 503].contains(&status), "{shown}");
         }
     }
 

@@ -150,7 +150,8 @@ fn answer(request: &HeaderMap, shown: Page) -> Response {
             p { a href=(View::Catalogs.path()) { "All catalogs" } }
         },
     );
-    let mut response = (refusal.status(), text.into_string()).into_response();
+    let retry_after = refusal.retry_after();
+    let mut response = (refusal.status(), retry_after, text.into_string()).into_response();
     page::describe(&mut response, "text/html; charset=utf-8");
     response
 }
