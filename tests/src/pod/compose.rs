@@ -331,6 +331,48 @@ mod tests {
         assert_eq!(service.grace_s().unwrap(), 10);
     }
 
+    /// The variables that a file of Kubernetes gives to its containers.
+    fn of_kube(file: &str) -> BTreeMap<String, Variables> {
+        let path = format!("{}/../deploy/{file}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let pod: serde_json::Value = serde_yaml::from_str(&text).unwrap();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        let containers = pod["spec"]["containers"].as_array().unwrap().iter();
+        let variables = containers.map(|container| {
+            let given = container["env"].as_array().unwrap().iter();
+            let given = given.map(|variable| (text(&variable["name"]), text(&variable["value"])));
+            (text(&container["name"]), given.collect())
+        });
+        variables.collect()
+    }
+
+    #[test]
+    fn both_kinds_of_pod_have_the_same_bounds() {
+        let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"));
+        let compose = Compose::read(path, &Variables::new()).unwrap();
+        let bounds = |given: &Variables| -> Variables {
+            let bounds = given.iter().filter(|(name, _)| name.starts_with("MAX_"));
+            bounds
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
+        };
+        let mut kube = of_kube("pod.yml");
+        kube.extend(of_kube("catalog.yml"));
+        for (name, given) in &kube {
+            let service = compose.service(name).unwrap();
+            assert_eq!(bounds(given), bounds(&service.environment), "{name}");
+        }
+        // Where the page's server is the only proxy, and a neighbour on loopback.
+        assert!(
+            compose
+                .service("api-server")
+                .unwrap()
+                .environment
+                .contains_key("TRUSTED_PROXIES")
+        );
+        assert_eq!(kube["api-server"]["TRUSTED_PROXIES"], "127.0.0.1/32");
+    }
+
     #[test]
     fn the_file_that_users_run_is_understood() {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"));
