@@ -142,6 +142,12 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         std::fs::create_dir(&folder)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--exact", self.driver, "--nocapture", "--include-ignored"]);
+        // The last lines are the reason.
+        command.env("RUST_BACKTRACE", "0");
+        // A driver that aborts removes nothing.
+        let temporary = dir.path().join("tmp");
+        std::fs::create_dir(&temporary)?;
+        command.env("TMPDIR", &temporary);
         shim.load(&mut command, &folder, &log, fault);
         let output = command.output()?;
         let text =
