@@ -28,6 +28,19 @@ pub(crate) struct Memory {
     /// How often somebody looked for marks of collections.
     pub(crate) looks: AtomicUsize,
     hold: Mutex<Option<Arc<Hold>>>,
+    requests: AtomicUsize,
+    fault: Mutex<Option<Fault>>,
+    /// Which request met the fault.
+    pub(crate) met: Mutex<Option<String>>,
+}
+
+/// A request that fails, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// Counted from nought.
+    pub(crate) request: usize,
+    /// Whether it was done, and only its answer is lost.
+    pub(crate) is_done: bool,
 }
 
 /// The next removal of an object whose key has `part` waits.
@@ -46,6 +59,61 @@ impl Memory {
             is_down: AtomicBool::new(false),
             looks: AtomicUsize::new(0),
             hold: Mutex::default(),
+            requests: AtomicUsize::new(0),
+            fault: Mutex::default(),
+            met: Mutex::default(),
+        })
+    }
+
+    /// One that fails once, or never.
+    pub(crate) fn with_fault(fault: Option<Fault>) -> Arc<Self> {
+        let memory = Self::new(1000);
+        *memory.fault.lock().unwrap() = fault;
+        memory
+    }
+
+    /// Nothing fails any more.
+    pub(crate) fn heal(&self) {
+        *self.fault.lock().unwrap() = None;
+    }
+
+    /// How many requests came.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The request has its number.
+    fn begin(&self, what: &str, key: &str) -> Result<usize> {
+        let request = self.requests.fetch_add(1, Ordering::Relaxed);
+        let fault = *self.fault.lock().unwrap();
+        let is_met = fault.is_some_and(|it| it.request == request);
+        if is_met {
+            *self.met.lock().unwrap() = Some(format!("{what} {key}"));
+        }
+        let fault = Fault {
+            request,
+            is_done: false,
+        };
+        self.unless(fault).map(|()| request)
+    }
+
+    /// The answer is on its way back.
+    fn end<T>(&self, request: usize, answer: Result<T>) -> Result<T> {
+        let answer = answer.map_err(as_s3);
+        let fault = Fault {
+            request,
+            is_done: true,
+        };
+        self.unless(fault).and(answer)
+    }
+
+    fn unless(&self, fault: Fault) -> Result<()> {
+        if *self.fault.lock().unwrap() != Some(fault) {
+            return Ok(());
+        }
+        Err(Error::Generic {
+            store: "memory",
+            source: format!("{fault:?}").into(),
         })
     }
 
@@ -80,6 +148,18 @@ impl Memory {
     }
 }
 
+/// Parts that are ended or dropped are not there. Source: S3, NoSuchUpload.
+fn as_s3(error: Error) -> Error {
+    if !error.to_string().contains("MultipartUpload not found") {
+        return error;
+    }
+    let path = String::new();
+    Error::NotFound {
+        path,
+        source: error.to_string().into(),
+    }
+}
+
 impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("memory")
@@ -94,9 +174,10 @@ impl ObjectStore for Memory {
         put: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
+        let request = self.begin("put", key.as_ref())?;
         self.pass().await?;
         let result = self.objects.put_opts(key, put, options).await;
-        self.pass().await.and(result)
+        self.pass().await.and(self.end(request, result))
     }
 
     async fn put_multipart_opts(
@@ -108,8 +189,10 @@ impl ObjectStore for Memory {
     }
 
     async fn get_opts(&self, key: &Path, options: GetOptions) -> Result<GetResult> {
+        let request = self.begin("get", key.as_ref())?;
         self.pass().await?;
-        self.objects.get_opts(key, options).await
+        let answer = self.objects.get_opts(key, options).await;
+        self.end(request, answer)
     }
 
     async fn get_ranges(&self, key: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
@@ -128,6 +211,12 @@ impl ObjectStore for Memory {
             };
             return futures_util::stream::iter([Err(error)]).boxed();
         }
+        let failed = |error| futures_util::stream::iter([Err(error)]).boxed();
+        let request = match self.begin("delete", "") {
+            Ok(request) => request,
+            Err(error) => return failed(error),
+        };
+        let lost = self.end(request, Ok(())).err();
         let objects = Arc::clone(&self.objects);
         let hold = self.hold.lock().unwrap().clone();
         let removal = async move {
@@ -140,7 +229,14 @@ impl ObjectStore for Memory {
                 hold.reached.notify_one();
                 hold.go.notified().await;
             }
-            objects.delete_stream(futures_util::stream::iter(keys).boxed())
+            let removed = objects.delete_stream(futures_util::stream::iter(keys).boxed());
+            match lost {
+                None => removed,
+                Some(error) => {
+                    let _: Vec<_> = removed.collect().await;
+                    futures_util::stream::iter([Err(error)]).boxed()
+                }
+            }
         };
         futures_util::stream::once(removal).flatten().boxed()
     }
@@ -154,16 +250,20 @@ impl ObjectStore for Memory {
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        let request = self.begin("copy", to.as_ref())?;
         self.pass().await?;
-        self.objects.copy_opts(from, to, options).await
+        let answer = self.objects.copy_opts(from, to, options).await;
+        self.end(request, answer)
     }
 }
 
 #[async_trait::async_trait]
 impl MultipartStore for Memory {
     async fn create_multipart(&self, key: &Path) -> Result<MultipartId> {
+        let request = self.begin("create parts", key.as_ref())?;
         self.pass().await?;
-        self.objects.create_multipart(key).await
+        let answer = self.objects.create_multipart(key).await;
+        self.end(request, answer)
     }
 
     async fn put_part(
@@ -173,8 +273,10 @@ impl MultipartStore for Memory {
         index: usize,
         part: PutPayload,
     ) -> Result<PartId> {
+        let request = self.begin("put part", key.as_ref())?;
         self.pass().await?;
-        self.objects.put_part(key, id, index, part).await
+        let answer = self.objects.put_part(key, id, index, part).await;
+        self.end(request, answer)
     }
 
     async fn complete_multipart(
@@ -183,13 +285,17 @@ impl MultipartStore for Memory {
         id: &MultipartId,
         parts: Vec<PartId>,
     ) -> Result<PutResult> {
+        let request = self.begin("complete parts", key.as_ref())?;
         self.pass().await?;
-        self.objects.complete_multipart(key, id, parts).await
+        let answer = self.objects.complete_multipart(key, id, parts).await;
+        self.end(request, answer)
     }
 
     async fn abort_multipart(&self, key: &Path, id: &MultipartId) -> Result<()> {
+        let request = self.begin("abort parts", key.as_ref())?;
         self.pass().await?;
-        self.objects.abort_multipart(key, id).await
+        let answer = self.objects.abort_multipart(key, id).await;
+        self.end(request, answer)
     }
 }
 
@@ -201,8 +307,9 @@ impl PaginatedListStore for Memory {
         prefix: Option<&str>,
         options: PaginatedListOptions,
     ) -> Result<PaginatedListResult> {
-        self.pass().await?;
         let prefix = prefix.unwrap_or_default();
+        let request = self.begin("list", prefix)?;
+        self.pass().await?;
         if prefix.ends_with("collections/") {
             self.looks.fetch_add(1, Ordering::Relaxed);
         }
@@ -241,9 +348,10 @@ impl PaginatedListStore for Memory {
             }
             last = name;
         }
-        Ok(PaginatedListResult {
+        let answer = PaginatedListResult {
             result,
             page_token: token,
-        })
+        };
+        self.end(request, Ok(answer))
     }
 }

@@ -1,6 +1,7 @@
 //! What the store in a bucket keeps besides the rules of every store: several replicas, foreign buckets, buckets
 //! that are out of reach.
 
+mod campaign;
 mod memory;
 
 use std::sync::Arc;
