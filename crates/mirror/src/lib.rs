@@ -11,6 +11,7 @@ pub mod content;
 pub mod deletion;
 pub mod derive;
 pub mod fetch;
+mod folder;
 pub mod gather;
 pub mod helm;
 pub mod history;

@@ -23,6 +23,7 @@ mod walk;
 mod writer;
 
 pub use name::{METADATA, SIGNATURES, file_name};
+pub use parts::forget_finished;
 pub use plan::{Contents, Extra, File, Kind, Member, Plan, size_limit};
 pub use read::Place;
 pub(crate) use read::{METADATA_LIMIT_BYTES, metadata_of};

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use model::Error;
 
-use super::journal::Spot;
+use super::journal::{self, Spot};
 use super::plan::Plan;
 use super::space;
+use crate::folder::{make_folder, sync_folder};
 
 /// The folder in the target.
 const FOLDER: &str = ".mirror.part";
@@ -36,7 +37,9 @@ impl Parts {
     pub(super) fn open(target: &Path, plan: &Plan) -> Result<Self, Error> {
         let all = target.join(FOLDER);
         let own = all.join(plan.layout().hex());
-        let lock = fs::create_dir_all(&all).and_then(|()| locked(&all.join(LOCK)));
+        let lock = make_folder(target)
+            .and_then(|()| fs::create_dir_all(&all))
+            .and_then(|()| locked(&all.join(LOCK)));
         let lock = lock
             .map_err(|e| space::failed(target, 0, e))?
             .ok_or_else(|| {
@@ -128,11 +131,11 @@ impl Parts {
         for (number, path) in named.iter().enumerate().rev() {
             if number == 0 {
                 // The others are there for good before anybody takes the set for whole.
-                sync(&self.target)?;
+                sync_folder(&self.target)?;
             }
             fs::rename(self.path(number), path)?;
         }
-        sync(&self.target)?;
+        sync_folder(&self.target)?;
         Ok(named)
     }
 
@@ -156,6 +159,43 @@ impl Parts {
         found.sort();
         Ok(found)
     }
+}
+
+/// Removes what a run has left in `target` that ended between the names of its files and the removal: nothing else.
+///
+/// Blocking. Errors: Internal – it cannot be removed.
+pub fn forget_finished(target: &Path) -> Result<(), Error> {
+    let all = target.join(FOLDER);
+    let forgotten = || {
+        if !all.is_dir() {
+            return Ok(());
+        }
+        // Another run knows best what it still needs.
+        let Some(_lock) = locked(&all.join(LOCK))? else {
+            return Ok(());
+        };
+        if has_parts(&all)? {
+            return Ok(());
+        }
+        fs::remove_dir_all(&all)
+    };
+    forgotten().map_err(|e| space::failed(&all, 0, e))
+}
+
+/// Whether there are unfinished files.
+fn has_parts(all: &Path) -> io::Result<bool> {
+    for layout in fs::read_dir(all)? {
+        let layout = layout?;
+        if !layout.file_type()?.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(layout.path())? {
+            if file?.file_name() != journal::NAME {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// An unfinished file in the folder of its layout.
@@ -198,8 +238,4 @@ fn locked(path: &Path) -> io::Result<Option<File>> {
             return Ok(Some(file));
         }
     }
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }

@@ -1,6 +1,5 @@
 //! Layers that are made: the same content always makes the same one.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
@@ -9,6 +8,8 @@ use flate2::write::GzEncoder;
 use model::Error;
 use oci::client::BlobSource;
 use oci::{Algorithm, Descriptor, Digest, Hasher};
+
+use crate::folder::NamedFile;
 
 /// A layer that was made.
 #[derive(Debug, Clone)]
@@ -21,7 +22,7 @@ pub(crate) struct Layer {
 }
 
 /// What a layer is written into.
-pub(crate) type Tar = tar::Builder<Hashed<GzEncoder<Hashed<BufWriter<File>>>>>;
+pub(crate) type Tar = tar::Builder<Hashed<GzEncoder<Hashed<BufWriter<NamedFile>>>>>;
 
 impl Layer {
     /// Writes what `add` adds into the new file `path`.
@@ -33,7 +34,7 @@ impl Layer {
     ) -> Result<Self, Error> {
         let failed = |e: io::Error| Error::internal("writing a layer", e);
         let work = move || {
-            let file = File::create(&path).map_err(failed)?;
+            let file = NamedFile::create(&path).map_err(failed)?;
             let file = Hashed::new(BufWriter::new(file));
             let plain = Hashed::new(GzEncoder::new(file, Compression::default()));
             let mut tar = tar::Builder::new(plain);

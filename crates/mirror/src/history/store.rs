@@ -16,6 +16,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::archive::{METADATA, METADATA_LIMIT_BYTES, metadata_of};
+use crate::folder::{make_folder, sync_folder};
 use crate::names;
 use crate::publish::Target;
 
@@ -152,26 +153,6 @@ fn read_file(path: &Path) -> Result<Option<Metadata>, Error> {
     metadata_of(&bytes).map(Some).map_err(wrong)
 }
 
-/// Makes `folder` and what is above it, each durable in its parent: the sync of a file says nothing of the folders that
-/// lead to it.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let above = match folder.parent() {
-        Some(above) if above != Path::new("") => above,
-        _ => Path::new("."),
-    };
-    make_folder(above)?;
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made?,
-    }
-    let synced = File::open(above).and_then(|above| above.sync_all());
-    // A folder that is there counts as durable from the next call on.
-    synced.inspect_err(|_| drop(fs::remove_dir(folder)))
-}
-
 fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
@@ -182,7 +163,7 @@ fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
     part.write_all(metadata)?;
     part.as_file().sync_all()?;
     part.persist(path)?;
-    File::open(folder)?.sync_all()
+    sync_folder(folder)
 }
 
 async fn read_image(client: &Client, reference: &Reference) -> Result<Option<Metadata>, Error> {

@@ -42,8 +42,8 @@ impl Opened {
         let make = |name: &str| {
             let path = temporary.path().join(name);
             std::fs::create_dir(&path)
-                .map(|()| path)
-                .map_err(|e| Error::internal("making a folder for a catalog", e))
+                .map_err(|e| Error::internal(format!("making {}", path.display()), e))?;
+            Ok::<_, Error>(path)
         };
         let (unnamed, files) = (make("unnamed")?, make("files")?);
         let limits = FolderLimits {

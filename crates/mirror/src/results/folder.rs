@@ -9,6 +9,7 @@ use model::Error;
 use tempfile::TempDir;
 
 use super::{Copied, File};
+use crate::folder::{make_folder, sync_folder, sync_folders};
 
 /// Everybody may read results.
 const FOLDER_MODE: u32 = 0o755;
@@ -69,7 +70,7 @@ fn write_as(
 }
 
 fn begin(workspace: &Path) -> io::Result<TempDir> {
-    fs::create_dir_all(workspace)?;
+    make_folder(workspace)?;
     tempfile::Builder::new()
         .prefix(".results-")
         .permissions(Permissions::from_mode(FOLDER_MODE))
@@ -87,10 +88,11 @@ fn put(folder: &Path, path: &str, content: &mut impl io::Read) -> io::Result<()>
 }
 
 fn finish(part: TempDir, workspace: &Path, name: &str, time: u64) -> io::Result<PathBuf> {
+    sync_folders(part.path())?;
     let folder = named(part.path(), workspace, name, time)?;
     // It has another name now, and stays.
     let _ = part.keep();
-    fs::File::open(workspace)?.sync_all()?;
+    sync_folder(workspace)?;
     Ok(folder)
 }
 

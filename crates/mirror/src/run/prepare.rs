@@ -1,7 +1,6 @@
 //! Everything that is known before bytes move.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use super::catalogs::apart;
 use super::{CatalogForm, Setup};
 use crate::attached::attach;
 use crate::content::{Content, Image, Wanted};
+use crate::folder::NamedFile;
 use crate::gather::{self, Catalog, gather};
 use crate::helm::Fetched;
 use crate::history::Former;
@@ -250,7 +250,7 @@ pub(super) async fn write_index(
     let (pins, path) = (pins.clone(), path.to_owned());
     let work = move || {
         let failed = |e| Error::internal(format!("writing {}", path.display()), e);
-        let mut file = BufWriter::new(File::create(&path).map_err(failed)?);
+        let mut file = BufWriter::new(NamedFile::create(&path).map_err(failed)?);
         operators::write_index(&cache, &choice, &pins, &mut file)?;
         file.flush().map_err(failed)
     };

@@ -7,6 +7,7 @@
 
 mod attached;
 mod breaches;
+mod campaign;
 mod charts;
 mod content;
 mod deletion;

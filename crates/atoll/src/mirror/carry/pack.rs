@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::mirror::archive::Signer;
+use ::mirror::archive::{self, Signer};
 use ::mirror::progress::Amount;
 use ::mirror::results;
 use ::mirror::run::{self, Archives, Planned, Prepared, Setup};
@@ -21,6 +21,8 @@ impl Arguments {
         let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
             Planned::Nothing(reason) => {
                 terminal::say(reason);
+                // The run before may have ended after its last archive had its name.
+                archive::forget_finished(folder)?;
                 return not_carried(&prepared.failed, &prepared.unread);
             }
             Planned::Archives(archives) => *archives,
