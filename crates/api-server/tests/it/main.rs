@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+mod campaign;
 mod clusters;
 mod database;
 mod errors;
 mod events;
+mod full_disk;
 mod harness;
 mod hosts;
 mod infra_envs;
