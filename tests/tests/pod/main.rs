@@ -2,6 +2,7 @@
 //!
 //! Its own `main`: the tests are ignored where no container engine is named.
 
+mod backup;
 mod database;
 mod journey;
 mod lifecycle;
@@ -49,6 +50,7 @@ fn main() -> Result<ExitCode> {
     replicas::add(&mut trials);
     database::add(&mut trials);
     podman_compose::add(&mut trials);
+    backup::add(&mut trials);
     if is_there && !arguments.list {
         trials.runtime.block_on(async {
             let engine = Engine::connect().await?;

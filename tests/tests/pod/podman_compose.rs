@@ -129,17 +129,21 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
 }
 
 /// A folder of a pod with its ports, and a name that nobody else has.
-struct Place {
-    name: String,
-    folder: Folder,
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) folder: Folder,
     first_port: u16,
+    /// Where commands run: in the folder, or in what was restored from a backup of it.
+    current: PathBuf,
 }
 
 impl Place {
     fn new(kind: &str) -> Result<Self> {
+        let folder = Folder::new("127.0.0.1")?;
         let place = Self {
             name: format!("atoll-test-{kind}-{}", std::process::id()),
-            folder: Folder::new("127.0.0.1")?,
+            current: folder.path(),
+            folder,
             first_port: free_ports(PORTS)?,
         };
         let ports = place
@@ -153,36 +157,53 @@ impl Place {
         PUBLISHED.into_iter().zip(self.first_port..)
     }
 
+    /// The port that a variable publishes.
+    pub(crate) fn port(&self, variable: &str) -> Result<u16> {
+        let found = self.ports().find(|((name, _), _)| *name == variable);
+        found
+            .map(|(_, port)| port)
+            .with_context(|| format!("{variable} publishes nothing"))
+    }
+
     fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
-        command.current_dir(self.folder.path()).stdin(Stdio::null());
+        command.current_dir(&self.current).stdin(Stdio::null());
         command
     }
 
     async fn is_ready(&self) -> Result<()> {
-        let client = system_tests::client(None)?;
         for port in self.first_port..self.first_port + ASKED {
-            let url = format!("http://127.0.0.1:{port}/ready");
-            until(&url, READY_LIMIT, async || {
-                let answer = client.get(&url).send().await;
-                Ok(answer
-                    .is_ok_and(|answer| answer.status().is_success())
-                    .then_some(()))
-            })
-            .await?;
+            port_is_ready(port).await?;
         }
         Ok(())
     }
+
+    /// Waits for the API alone: without boot images, the image service is never ready.
+    pub(crate) async fn api_is_ready(&self) -> Result<()> {
+        port_is_ready(self.port("PUBLISH_API")?).await
+    }
+}
+
+async fn port_is_ready(port: u16) -> Result<()> {
+    let client = system_tests::client(None)?;
+    let url = format!("http://127.0.0.1:{port}/ready");
+    until(&url, READY_LIMIT, async || {
+        let answer = client.get(&url).send().await;
+        Ok(answer
+            .is_ok_and(|answer| answer.status().is_success())
+            .then_some(()))
+    })
+    .await
 }
 
 /// A project of podman-compose; it goes with this value.
-struct Project {
+pub(crate) struct Project {
     program: PathBuf,
-    place: Place,
+    pub(crate) place: Place,
 }
 
 impl Project {
-    fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         let program = std::env::var_os(PROGRAM);
         let project = Self {
             program: program
@@ -204,7 +225,12 @@ impl Project {
         self.compose(&["up", "-d", "--force-recreate", "--remove-orphans"])
     }
 
-    fn compose(&self, arguments: &[&str]) -> Result<()> {
+    /// From now on, commands run in the folder that a backup was restored to.
+    pub(crate) fn moved_to(&mut self, folder: &Path) {
+        folder.clone_into(&mut self.place.current);
+    }
+
+    pub(crate) fn compose(&self, arguments: &[&str]) -> Result<()> {
         let mut command = self.place.command(&self.program);
         command.args(["-p", &self.place.name]).args(arguments);
         succeed(&mut command).map(drop)
@@ -301,7 +327,7 @@ fn podman(arguments: &[&str]) -> Result<String> {
 }
 
 /// What a command prints that has to succeed.
-fn succeed(command: &mut Command) -> Result<String> {
+pub(crate) fn succeed(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     ensure!(
         output.status.success(),

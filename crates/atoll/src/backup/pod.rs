@@ -18,19 +18,23 @@ use super::writer::{Owner, Writer, private, rewound, temporary};
 use super::{content, podman, walk};
 use crate::terminal;
 
+const SETTINGS: &str = ".env";
 /// What is saved of the folder. Boot images are not: they come from outside, and are large.
 const OF_FOLDER: [&str; 6] = [
-    ".env",
+    SETTINGS,
     "compose.yaml",
     "pod.yml",
     "catalog.yml",
     "secrets",
     "catalogs",
 ];
-/// Volumes that are saved, by the name of their members' folder.
-const REGISTRY: (&str, &str) = ("registry", "atoll_registry");
-const CLUSTERS: (&str, &str) = ("api-server", "atoll_api");
-const DATABASE_VOLUME: &str = "atoll_db";
+/// Folders in it that containers mount.
+const MOUNTED: [&str; 2] = ["catalogs", "images"];
+/// Members' folders of the volumes that are saved.
+const REGISTRY: &str = "registry";
+const CLUSTERS: &str = "api-server";
+/// Name in compose.yaml, unless COMPOSE_PROJECT_NAME is set in .env.
+const PROJECT: &str = "atoll";
 /// Where members of the pod's folder are.
 const FOLDER: &str = "folder";
 /// The container that loads a database, and its volume.
@@ -45,16 +49,17 @@ const POLL: Duration = Duration::from_millis(200);
 pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
     let settings = Settings::read(folder)?;
     let mut writer = Writer::create(file, Heading::new(Kind::Pod))?;
+    let volumes = Volumes::of(&settings.project);
     save_database(&mut writer, &settings, file)?;
-    if let Some(root) = podman::mountpoint(CLUSTERS.1)? {
-        content::clusters(&mut writer, &root, CLUSTERS.0)?;
+    if let Some(root) = podman::mountpoint(&volumes.clusters)? {
+        content::clusters(&mut writer, &root, CLUSTERS)?;
     }
     let keeps = |path: &str| OF_FOLDER.contains(&path.split('/').next().unwrap_or_default());
     walk::files(folder, &keeps, &mut |path, file| {
         writer.add_file(&format!("{FOLDER}/{path}"), file)
     })?;
-    let dangling = match podman::mountpoint(REGISTRY.1)? {
-        Some(root) => content::registry(&mut writer, &root, REGISTRY.0)?,
+    let dangling = match podman::mountpoint(&volumes.registry)? {
+        Some(root) => content::registry(&mut writer, &root, REGISTRY)?,
         None => std::collections::BTreeSet::new(),
     };
     let members = writer.members();
@@ -63,7 +68,7 @@ pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
 
 fn save_database(writer: &mut Writer, settings: &Settings, file: &Path) -> Result<(), Error> {
     let doing = "saving the database of the pod";
-    let containers = podman::users(DATABASE_VOLUME, false)?;
+    let containers = podman::users(&Volumes::of(&settings.project).database, false)?;
     let container = containers
         .first()
         .ok_or_else(|| Error::new(doing, "its container does not run: podman-compose up -d db"))?;
@@ -86,21 +91,49 @@ fn save_database(writer: &mut Writer, settings: &Settings, file: &Path) -> Resul
     writer.add(DATABASE, Owner::PRIVATE, size, dump)
 }
 
-/// What `.env` says about the database.
+/// What `.env` says about the database and the project.
 struct Settings {
     database: String,
     user: String,
     /// Another image than ours.
     image: Option<String>,
+    /// Of podman-compose: its name begins those of the volumes.
+    project: String,
+}
+
+/// Names of the volumes that are saved.
+struct Volumes {
+    registry: String,
+    clusters: String,
+    database: String,
+}
+
+impl Volumes {
+    /// Those of a project of podman-compose.
+    fn of(project: &str) -> Self {
+        Self {
+            registry: format!("{project}_registry"),
+            clusters: format!("{project}_api"),
+            database: format!("{project}_db"),
+        }
+    }
 }
 
 impl Settings {
     fn read(folder: &Path) -> Result<Self, Error> {
-        let path = folder.join(".env");
-        let doing = || format!("reading {}", path.display());
-        let text = fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
-        let lines =
-            env_lines(&text).map_err(|number| Error::new(doing(), not_a_line(&path, number)))?;
+        let path = folder.join(SETTINGS);
+        let text = fs::read_to_string(&path)
+            .map_err(|e| Error::new(format!("reading {}", path.display()), e))?;
+        Self::parse(&text, &path)
+    }
+
+    fn parse(text: &str, path: &Path) -> Result<Self, Error> {
+        let lines = env_lines(text).map_err(|number| {
+            Error::new(
+                format!("reading {}", path.display()),
+                not_a_line(path, number),
+            )
+        })?;
         let lines: BTreeMap<&str, &str> = lines.into_iter().collect();
         let text = |name: &str, default: &str| {
             let found = lines.get(name).filter(|value| !value.is_empty());
@@ -110,6 +143,7 @@ impl Settings {
             database: text("POSTGRESQL_DATABASE", "installer"),
             user: text("POSTGRESQL_USER", "admin"),
             image: lines.get("POSTGRES_IMAGE").map(|image| (*image).to_owned()),
+            project: text("COMPOSE_PROJECT_NAME", PROJECT),
         })
     }
 
@@ -128,11 +162,15 @@ impl Settings {
 pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result<(), Error> {
     let folder = std::path::absolute(folder)
         .map_err(|e| Error::new(format!("restoring to {}", folder.display()), e))?;
-    let volumes = [REGISTRY.1, CLUSTERS.1, DATABASE_VOLUME];
+    let member = format!("{FOLDER}/{SETTINGS}");
+    let text = backup.member(&member)?;
+    let settings = Settings::parse(&String::from_utf8_lossy(&text), Path::new(&member))?;
+    let names = Volumes::of(&settings.project);
+    let volumes = [&*names.registry, &names.clusters, &names.database];
     refuse_running(&volumes)?;
     let mut places = Vec::new();
     for volume in volumes {
-        places.push((volume, podman::ensure_volume(volume)?));
+        places.push((volume, podman::ensure_volume(&settings.project, volume)?));
     }
     let taken: Vec<String> = places
         .iter()
@@ -161,11 +199,14 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
     backup.extract(true, |path| match path.split_once('/') {
         None => Some(dump.clone()),
         Some((FOLDER, rest)) => Some(new_folder.path().join(rest)),
-        Some((name, rest)) if name == REGISTRY.0 => Some(new[0].path().join(rest)),
-        Some((name, rest)) if name == CLUSTERS.0 => Some(new[1].path().join(rest)),
+        Some((REGISTRY, rest)) => Some(new[0].path().join(rest)),
+        Some((CLUSTERS, rest)) => Some(new[1].path().join(rest)),
         Some(_) => None,
     })?;
-    let settings = Settings::read(new_folder.path())?;
+    // Containers mount them, and they may have been empty.
+    for name in MOUNTED {
+        crate::file::folder(&new_folder.path().join(name), 0o755)?;
+    }
     load(&settings, new_folder.path(), &dump, new[2].path())?;
     fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))?;
     // Each is whole; the folder comes last, since it says that there is an installation.

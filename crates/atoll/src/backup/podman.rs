@@ -60,14 +60,19 @@ pub(super) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
     Ok(Some(PathBuf::from(text.trim())))
 }
 
-/// The place of `volume`, which is made when it is not there.
+/// The place of `volume`, which is made when it is not there: as a part of a project of podman-compose, whose
+/// `down --volumes` looks for the labels.
 ///
 /// Errors: podman's own.
-pub(super) fn ensure_volume(volume: &str) -> Result<PathBuf, Error> {
+pub(super) fn ensure_volume(project: &str, volume: &str) -> Result<PathBuf, Error> {
     if let Some(place) = mountpoint(volume)? {
         return Ok(place);
     }
-    run(&["volume", "create", volume])?;
+    let labels = ["io.podman", "com.docker"].map(|of| format!("{of}.compose.project={project}"));
+    let [podman, docker] = &labels;
+    run(&[
+        "volume", "create", "--label", podman, "--label", docker, volume,
+    ])?;
     mountpoint(volume)?
         .ok_or_else(|| Error::new(format!("making volume {volume}"), "it is not there"))
 }

@@ -74,6 +74,30 @@ impl Verified {
         })
     }
 
+    /// The content of one small member, without reading the others.
+    ///
+    /// Errors: it is not there, or no longer what was verified.
+    pub(super) fn member(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let find = || -> io::Result<Vec<u8>> {
+            let mut archive = tar::Archive::new(File::open(&self.file)?);
+            for entry in archive.entries_with_seek()? {
+                let mut entry = entry?;
+                if entry.path()?.to_str() == Some(name) {
+                    return text(entry.size(), &mut entry);
+                }
+            }
+            Err(io::ErrorKind::NotFound.into())
+        };
+        let doing = || format!("reading {name} of {}", self.file.display());
+        let content = find().map_err(|e| Error::new(doing(), e))?;
+        let sum = hex::encode(Sha256::digest(&content));
+        let mut members = self.index.members.iter();
+        if members.any(|member| member.path == name && member.sha256 == sum) {
+            return Ok(content);
+        }
+        Err(Error::new(doing(), "it changed after it was verified"))
+    }
+
     /// Writes every member below `to`, which decides where each belongs: nowhere with none. Owners are kept where
     /// `is_owned`.
     ///
@@ -207,4 +231,91 @@ fn make_folders(folder: &Path, member: &Member, is_owned: bool) -> io::Result<()
         std::os::unix::fs::chown(folder, Some(member.uid), Some(member.gid))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::index::Kind;
+    use super::super::writer::{Owner, Writer};
+    use super::*;
+
+    const MEMBERS: [(&str, &str); 3] = [
+        ("database", "a dump"),
+        ("folder/.env", "NAME=value\n"),
+        ("registry/docker/link", "sha256:0"),
+    ];
+
+    /// The bytes of a small backup.
+    fn whole(folder: &Path) -> Vec<u8> {
+        let file = folder.join("whole");
+        let mut writer = Writer::create(&file, Heading::new(Kind::Pod)).unwrap();
+        for (path, content) in MEMBERS {
+            let (size, content) = (content.len() as u64, content.as_bytes());
+            writer.add(path, Owner::PRIVATE, size, content).unwrap();
+        }
+        writer.finish(&BTreeSet::new()).unwrap();
+        fs::read(file).unwrap()
+    }
+
+    /// Restores what these bytes are; whether they are a backup, which then has its members as they were saved.
+    fn is_restored(folder: &Path, bytes: &[u8]) -> bool {
+        let (file, target) = (folder.join("file"), folder.join("target"));
+        fs::write(&file, bytes).unwrap();
+        let backup = match Verified::new(&file) {
+            Ok(backup) => backup,
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.starts_with("verifying "), "{text}");
+                return false;
+            }
+        };
+        backup
+            .extract(false, |path| Some(target.join(path)))
+            .unwrap();
+        for (path, content) in MEMBERS {
+            assert_eq!(fs::read_to_string(target.join(path)).unwrap(), content);
+            assert_eq!(backup.member(path).unwrap(), content.as_bytes());
+        }
+        fs::remove_dir_all(target).unwrap();
+        true
+    }
+
+    #[test]
+    fn nothing_damaged_is_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = whole(folder.path());
+        assert!(is_restored(folder.path(), &whole));
+        let mut refused = 0;
+        for place in (0..whole.len()).step_by(29) {
+            let mut flipped = whole.clone();
+            flipped[place] ^= 1 << (place % 8);
+            refused += usize::from(!is_restored(folder.path(), &flipped));
+        }
+        // The rest is padding.
+        assert!(refused > 50, "{refused}");
+        // Without its index, and without the end of what it has.
+        let index = whole.len() - 1024 * 3;
+        for length in (0..index).step_by(61) {
+            assert!(!is_restored(folder.path(), &whole[..length]), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_changed_after_it_was_verified_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = whole(folder.path());
+        let file = folder.path().join("whole");
+        let backup = Verified::new(&file).unwrap();
+        assert!(backup.member("folder/none").is_err());
+        let content = MEMBERS[1].1.as_bytes();
+        let mut places = bytes.windows(content.len());
+        let place = places.position(|part| part == content).unwrap();
+        bytes[place] = b'M';
+        fs::write(&file, bytes).unwrap();
+        let error = backup.member(MEMBERS[1].0).unwrap_err();
+        assert!(error.to_string().contains("changed"), "{error}");
+        assert!(backup.extract(false, |_| None).is_err());
+    }
 }

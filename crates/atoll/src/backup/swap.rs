@@ -47,7 +47,7 @@ impl Beside {
         &self.path
     }
 
-    /// Puts the folder in its place; where what was there is now, if anything was.
+    /// Puts the folder in its place; where what was there is now, unless that was nothing or an empty folder.
     ///
     /// Errors: no space, another file system.
     pub(super) fn take_place(mut self) -> Result<Option<PathBuf>, Error> {
@@ -68,6 +68,10 @@ impl Beside {
         }
         // From here on `path` is what was there before: it is not to be removed, whatever comes.
         self.is_placed = true;
+        if fs::remove_dir(&self.path).is_ok() {
+            // It was empty.
+            return sync_above(&self.place).map(|()| None);
+        }
         let kept = free_name(&self.place);
         fs::rename(&self.path, &kept).map_err(|e| Error::new(doing(), e))?;
         sync_above(&self.place)?;
@@ -116,6 +120,7 @@ mod tests {
     fn a_folder_is_replaced_as_a_whole_and_the_old_one_kept() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("data");
+        fs::create_dir(&place).unwrap();
         for (text, kept) in [
             ("one", None),
             ("two", Some("data.old")),
