@@ -20,6 +20,7 @@ mod mirror_kill;
 mod mirror_list;
 mod mirror_place;
 mod mirror_redirect;
+mod mirror_rules;
 mod registry;
 #[expect(dead_code, reason = "the tests of the mirroring tool need the rest")]
 #[path = "../../../mirror/tests/it/server.rs"]

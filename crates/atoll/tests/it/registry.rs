@@ -470,3 +470,97 @@ async fn health_is_told_although_clients_have_to_show_certificates() {
     assert!(told.status.success(), "{}", refused(&told));
     assert!(!health(None).status.success(), "nobody is asked");
 }
+
+/// Puts a blob and an image without layers into repository `a`.
+async fn push(url: &str) {
+    let http = service::http_client(None, false).unwrap();
+    let config = oci::Digest::sha256(b"{}");
+    let upload = http
+        .post(format!("{url}/v2/a/blobs/uploads/?digest={config}"))
+        .body("{}");
+    assert_eq!(upload.send().await.unwrap().status(), 201);
+    let kind = oci::media_type::OCI_MANIFEST;
+    let config = serde_json::json!({
+        "mediaType": oci::media_type::OCI_CONFIG, "digest": config, "size": 2,
+    });
+    let manifest = serde_json::json!({
+        "schemaVersion": 2, "mediaType": kind, "config": config, "layers": [],
+    });
+    let put = http.put(format!("{url}/v2/a/manifests/v1"));
+    let put = put.header("content-type", kind).body(manifest.to_string());
+    assert_eq!(put.send().await.unwrap().status(), 201);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_index_is_compared_with_the_folder_when_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let running = serve(dir.path(), |_| {}).await;
+    let url = format!("http://127.0.0.1:{}", running.address().port());
+    push(&url).await;
+    let copy = |from: &Path, to: &Path| {
+        fs::create_dir_all(to).unwrap();
+        let from = format!("{}/.", from.display());
+        let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
+        assert!(copied.unwrap().success());
+    };
+    let data = dir.path().join("data");
+    let repositories = data.join("docker/registry/v2/repositories");
+    copy(&repositories.join("a"), &repositories.join("b"));
+    let told = said(&atoll(&["reindex", &url], ""));
+    assert!(
+        told.contains("2 repositories compared, 1 read into the index"),
+        "{told}"
+    );
+    let http = service::http_client(None, false).unwrap();
+    let found = http.head(format!("{url}/v2/b/manifests/v1")).send().await;
+    assert_eq!(found.unwrap().status(), 200);
+    // The folder of a registry that runs is left alone; that of another is read.
+    let told = refused(&atoll(&["reindex", data.to_str().unwrap()], ""));
+    assert!(told.contains("another process has it open"), "{told}");
+    let other = dir.path().join("other");
+    copy(&data.join("docker"), &other.join("docker"));
+    let told = said(&atoll(&["reindex", other.to_str().unwrap()], ""));
+    assert!(
+        told.contains("2 repositories compared, 2 read into the index"),
+        "{told}"
+    );
+    assert!(other.join(".atoll/index.redb").exists());
+    let told = refused(&atoll(&["reindex", "nowhere"], ""));
+    assert!(told.contains("neither a folder nor an address"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_registry_is_not_reached_is_said_with_the_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (cert, key) = certificate(dir.path(), &[]);
+    let running = serve(dir.path(), |settings| {
+        settings.registry_http_tls_certificate = Some(cert.clone());
+        settings.registry_http_tls_key = Some(key);
+    })
+    .await;
+    let plain = serve(&dir.path().join("plain"), |_| {}).await;
+    let url = format!("https://localhost:{}", running.address().port());
+    let no_tls = format!("https://localhost:{}", plain.address().port());
+    let ca = ["--ca", cert.to_str().unwrap()];
+    for verb in ["gc", "verify", "reindex"] {
+        let ask = |more: &[&str]| atoll(&[&[verb], more].concat(), "");
+        for (url, why, remedy) in [
+            (&*url, "its certificate is not trusted", "--ca FILE"),
+            (&no_tls, "it does not speak TLS", "use http://"),
+            (
+                "http://127.0.0.1:1",
+                "the connection is refused",
+                "nothing listens there",
+            ),
+        ] {
+            let told = refused(&ask(&[url]));
+            assert!(told.contains(&format!("asking {url}")), "{told}");
+            assert!(told.contains(why) && told.contains(remedy), "{told}");
+        }
+        said(&ask(&[&[&*url], &ca[..]].concat()));
+    }
+    let told = refused(&atoll(&["gc", "https://registry.invalid"], ""));
+    assert!(told.contains("the name cannot be resolved"), "{told}");
+    let missing = refused(&atoll(&["gc", &url, "--ca", "missing.pem"], ""));
+    assert!(missing.contains("reading missing.pem"), "{missing}");
+}
