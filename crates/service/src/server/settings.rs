@@ -13,7 +13,7 @@ crate::settings! {
     /// Bounds of clients, trusted proxies, allowed hosts, and the place of the metrics.
     pub struct HttpSettings {
         /// Connections that are open at a time, of all clients. One more takes the place of the quietest connection of the client that has the most; a client that has no fewer than any other is closed at once. 0: no limit.
-        max_connections: usize = "4096",
+        max_connections: usize = "1536",
         /// Connections that one client address (IPv6: /64) has open at a time; one more is closed at once. Trusted proxies are exempt. 0: no limit.
         max_connections_per_client: usize = "1024",
         /// Requests of one client address (IPv6: /64) in flight; one more gets 429. Behind a trusted proxy, the address that it reports counts. 0: no limit.
