@@ -32,6 +32,12 @@ impl Hosts {
         self.0.iter_mut().map(Arc::make_mut)
     }
 
+    /// The host with this id, to change: the others stay shared, which [`Self::iter_mut`] would end on its way.
+    pub fn by_id_mut(&mut self, id: HostId) -> Option<&mut HostState> {
+        let own = self.0.iter_mut().find(|host| host.record.id == id)?;
+        Some(Arc::make_mut(own))
+    }
+
     /// The number of hosts.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -144,8 +150,10 @@ mod tests {
         let before = fixtures::snapshot(3, 2).hosts;
         let mut after = before.clone();
         after[1].record.role = None;
+        let id = after[3].record.id;
+        assert_eq!(after.by_id_mut(id).map(|host| host.record.id), Some(id));
         let shared: Vec<bool> = (0..5).map(|at| after.is_shared(at, &before, at)).collect();
-        assert_eq!(shared, [true, false, true, true, true]);
+        assert_eq!(shared, [true, false, true, false, true]);
         after.share(1, &before, 1);
         assert!(after.is_shared(1, &before, 1));
         assert_eq!(after[1].record, before[1].record);

@@ -98,6 +98,6 @@ impl Snapshot {
 
     /// The host of that id, to be changed.
     pub fn host_mut(&mut self, id: HostId) -> Option<&mut HostState> {
-        self.hosts.iter_mut().find(|host| host.record.id == id)
+        self.hosts.by_id_mut(id)
     }
 }

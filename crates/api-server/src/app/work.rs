@@ -111,11 +111,7 @@ impl Work {
     /// Errors: NotFound.
     pub(crate) fn host(&mut self, id: HostId) -> Result<(&mut HostState, Option<&Cluster>), Error> {
         let cluster = self.is_bound.then_some(&self.snapshot.cluster);
-        let host = self
-            .snapshot
-            .hosts
-            .iter_mut()
-            .find(|host| host.record.id == id);
+        let host = self.snapshot.hosts.by_id_mut(id);
         host.map(|host| (host, cluster))
             .ok_or_else(|| Error::not_found("host", id))
     }
