@@ -37,8 +37,9 @@ impl App {
             let mut due =
                 clusters::to_monitor(&mut connection, silent_since, ended_after, ROUND_LIMIT)
                     .await?;
-            // Left behind by a process that ended; those of this one are refreshed already.
+            // Left behind by a process that ended, or by a refresh that failed.
             due.extend(clusters::refresh_due(&mut connection, ROUND_LIMIT).await?);
+            due.retain(|id| !self.refreshes.are_asked_for(*id));
             due.sort_unstable();
             due.dedup();
             let silent = hosts::silent_in_pool(&mut connection, silent_since, ROUND_LIMIT).await?;

@@ -65,6 +65,11 @@ impl Refreshes {
         (one.asked, one.done.subscribe(), !known)
     }
 
+    /// Whether the cluster is refreshed now, or soon: it is left alone for a while after each refresh.
+    pub(super) fn are_asked_for(&self, id: ClusterId) -> bool {
+        self.pending().contains_key(&id)
+    }
+
     /// The newest request.
     fn asked(&self, id: ClusterId) -> u64 {
         self.pending().get(&id).map_or(0, |one| one.asked)
@@ -146,10 +151,12 @@ mod tests {
             "it was asked for after the refresh began"
         );
         assert!(!refreshes.end(id, begun));
+        assert!(refreshes.are_asked_for(id));
         let begun = refreshes.asked(id);
         refreshes.answer(id, begun);
         later.wait_for(|done| *done >= third).await.unwrap();
         assert!(refreshes.end(id, begun));
+        assert!(!refreshes.are_asked_for(id));
         assert!(refreshes.ask(id).2, "nothing is left");
     }
 }
