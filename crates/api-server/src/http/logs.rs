@@ -5,6 +5,7 @@ use axum::extract::multipart::Multipart;
 use axum::http::StatusCode;
 use futures_util::TryStreamExt as _;
 use model::logs::{LogsProgressParams, LogsType};
+use tokio::io::AsyncReadExt as _;
 use tokio_util::io::StreamReader;
 
 use super::answer::Download;
@@ -52,8 +53,16 @@ pub(crate) async fn upload(
         |error: axum::extract::multipart::MultipartError| Refusal::Request(error.body_text());
     while let Some(part) = multipart.next_field().await.map_err(unreadable)? {
         if part.name() == Some(PART) {
-            let bytes = StreamReader::new(part.map_err(std::io::Error::other));
-            app.store_logs(id, source, bytes).await?;
+            let mut bytes = StreamReader::new(part.map_err(std::io::Error::other));
+            let stored = app.store_logs(id, source, &mut bytes).await;
+            if stored.is_err() {
+                // To a client that is still sending, an answer would be a cut connection. None sends more for ever.
+                let mut rest = bytes.take(app.settings.max_log_bytes);
+                tokio::io::copy(&mut rest, &mut tokio::io::sink())
+                    .await
+                    .ok();
+            }
+            stored?;
             return Ok(StatusCode::NO_CONTENT);
         }
     }
