@@ -46,7 +46,7 @@ pub struct Options {
     /// `RELEASE_IMAGE_TIMEOUT`: how long one registry may take to deliver what a release image says about itself, and the
     /// stores together to deliver its signature.
     pub release_timeout: Duration,
-    /// Who may sign release images; nobody without `RELEASE_KEYRING`.
+    /// Who may sign release images; none without `RELEASE_KEYRING`.
     pub signers: Option<Signers>,
 }
 

@@ -46,7 +46,7 @@ impl Context {
     pub(crate) async fn check_signed(&self, image: &str) -> Result<(), Error> {
         let unsigned = |why: &str| Err(Error::invalid("release signature", why));
         let Some(signers) = &self.options().signers else {
-            return unsigned("RELEASE_KEYRING is empty: nobody is trusted to sign release images");
+            return unsigned("RELEASE_KEYRING is empty: no key is trusted to sign release images");
         };
         // The very bytes that are signed are what an image is pulled by.
         let Some(digest) = image.parse::<Reference>()?.digest else {

@@ -26,6 +26,6 @@ async fn an_image_behind_a_redirect_gets_no_login() {
     };
     let output = tokio::task::spawn_blocking(run).await.unwrap();
     assert!(!output.status.success());
-    let told = String::from_utf8_lossy(&output.stderr);
-    redirecting.check(&told).unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr);
+    redirecting.check(&shown).unwrap();
 }

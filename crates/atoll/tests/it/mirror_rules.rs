@@ -67,16 +67,16 @@ async fn rules_that_packages_break_are_named_with_entries_and_remedy() {
 
     // Another package's mistakes stop nothing; the flag names them.
     let done = dry_run(&server, folder.path(), "sound", &[]).await;
-    let told = text(&done.stderr);
-    assert!(done.status.success(), "{told}");
+    let shown = text(&done.stderr);
+    assert!(done.status.success(), "{shown}");
     assert!(
-        told.contains("passed by (--why-refused names the rules): broken"),
-        "{told}"
+        shown.contains("passed by (--why-refused names the rules): broken"),
+        "{shown}"
     );
     assert!(!text(&done.stdout).contains("[channel-head]"));
     let done = dry_run(&server, folder.path(), "sound", &["--why-refused"]).await;
     assert!(done.status.success(), "{}", text(&done.stderr));
-    let told = text(&done.stdout);
+    let shown = text(&done.stdout);
     for part in [
         "package broken cannot be carried",
         "broken.v1, broken.v2 [channel-head]",
@@ -84,19 +84,22 @@ async fn rules_that_packages_break_are_named_with_entries_and_remedy() {
         "stranded bundles: older.v1 [stranded]",
         "remedy: ",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 
     // What an older opm serves is carried with a warning, what none serves ends the run.
     let done = dry_run(&server, folder.path(), "older", &[]).await;
-    let told = text(&done.stderr);
-    assert!(done.status.success(), "{told}");
-    assert!(told.contains("package older is carried as it is"), "{told}");
-    let refused = dry_run(&server, folder.path(), "broken", &["--why-refused"]).await;
-    let told = text(&refused.stderr);
-    assert!(!refused.status.success(), "{told}");
+    let shown = text(&done.stderr);
+    assert!(done.status.success(), "{shown}");
     assert!(
-        told.contains("broken.v1, broken.v2 [channel-head]"),
-        "{told}"
+        shown.contains("package older is carried as it is"),
+        "{shown}"
+    );
+    let refused = dry_run(&server, folder.path(), "broken", &["--why-refused"]).await;
+    let shown = text(&refused.stderr);
+    assert!(!refused.status.success(), "{shown}");
+    assert!(
+        shown.contains("broken.v1, broken.v2 [channel-head]"),
+        "{shown}"
     );
 }
