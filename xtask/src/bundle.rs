@@ -46,3 +46,48 @@ fn replace(source: &Path, target: &Path) -> Result<()> {
         .and_then(|_| fs::rename(&part, target))
         .with_context(|| format!("copying {} to {}", source.display(), target.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::cargo::cargo;
+    use crate::command::output;
+
+    /// The catalog server reads no SQLite, which would make its image larger.
+    const COMPILED_TWICE: &str = "catalog";
+
+    /// The features of each crate that `packages` are compiled with, by name and version.
+    fn features(packages: &[&str]) -> BTreeMap<String, String> {
+        let mut command = cargo(&["tree", "--locked", "--edges", "normal"]);
+        command.args(["--prefix", "none", "--no-dedupe", "--format", "{p}|{f}"]);
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        let tree = String::from_utf8(output(&mut command).unwrap()).unwrap();
+        let crates = tree.lines().filter_map(|line| line.split_once('|'));
+        crates
+            .map(|(package, features)| (package.to_owned(), features.to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn images_and_program_share_compiled_dependencies() {
+        let images = features(&images::program_packages());
+        let program = features(&[PROGRAM]);
+        let shared: Vec<_> = images
+            .iter()
+            .filter_map(|(package, features)| Some((package, features, program.get(package)?)))
+            .collect();
+        assert!(shared.len() > 200, "only {} are shared", shared.len());
+        for (package, features, others) in shared {
+            let is_exception = package.starts_with(COMPILED_TWICE);
+            assert!(
+                is_exception || features == others,
+                "{package} has the features {features} in images and {others} in {PROGRAM}: name them all in the \
+                 root Cargo.toml, or it and all that depends on it are compiled twice"
+            );
+        }
+    }
+}

@@ -154,9 +154,13 @@ fn build(images: &[&Image], profile: Profile) -> Result<PathBuf> {
     }
     // Always all of them: what is built together decides on the features of shared dependencies, and a program alone
     // would not be the one that is made with the others.
+    programs::build(&program_packages(), profile)
+}
+
+/// The packages of all images that carry a program.
+pub(crate) fn program_packages() -> Vec<&'static str> {
     let programs = IMAGES.iter().filter(|image| image.is_program());
-    let packages: Vec<_> = programs.map(|image| image.name).collect();
-    programs::build(&packages, profile)
+    programs.map(|image| image.name).collect()
 }
 
 /// Packs one image, unless the one that the engine has was made from the same input.
