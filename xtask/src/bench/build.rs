@@ -26,6 +26,11 @@ impl Build {
     }
 }
 
+/// The folder with the programs of the images, as they are shipped.
+pub(super) fn of_images() -> Result<PathBuf> {
+    images::programs::build(&images::program_packages(), Profile::Dist)
+}
+
 /// The folder with what makes content and load, which is not measured.
 pub(super) fn tools() -> Result<PathBuf> {
     cargo::build(&demo::PACKAGES, Profile::Dev)

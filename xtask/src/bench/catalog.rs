@@ -11,10 +11,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, value_parser};
 
+use super::build;
 use super::process::machine;
 use super::table::Table;
 use crate::apt;
-use crate::cargo::{Profile, build};
 use crate::scratch::Scratch;
 use content::Sample;
 use load::{CALLS, Call};
@@ -39,7 +39,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     if !apt::is_program(load::TOOL) {
         apt::install(&[load::PACKAGE], "it makes the load")?;
     }
-    let ours = Program::ours(&build(&["catalog-server"], Profile::Dist)?);
+    let ours = Program::ours(&build::of_images()?);
     let scratch = Scratch::new()?;
     let folder = if let Some(folder) = &plan.catalog {
         folder.canonicalize()?

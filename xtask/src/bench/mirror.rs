@@ -13,13 +13,13 @@ use anyhow::{Context as _, Result};
 use clap::{Args, value_parser};
 
 use crate::apt;
-use crate::cargo::{Profile, build};
 use crate::scratch::Scratch;
 use content::Content;
 use registry::Registry;
 use run::Cost;
 use tool::{Step, Tool};
 
+use super::build::{self, Build};
 use super::process::machine;
 use super::table::Table;
 
@@ -54,8 +54,8 @@ struct Place<'a> {
 /// Measures and prints; only a step of ours that does not end well fails.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     ensure_skopeo()?;
-    let programs = build(&["atoll", "registry"], Profile::Dist)?;
-    let server = programs.join("registry");
+    let server = build::of_images()?.join("registry");
+    let programs = Build::Shipped.services()?;
     let scratch = Scratch::new()?;
     let ports = Registry::ports()?;
     let folder = scratch.path().join("source");

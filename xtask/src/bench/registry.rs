@@ -11,12 +11,12 @@ use anyhow::Result;
 use clap::{Args, ValueEnum as _, value_parser};
 
 use crate::apt;
-use crate::cargo::{Profile, build};
 use crate::scratch::Scratch;
 use content::Image;
 use server::{Kind, Program, Secrets};
 use works::{Bench, Contender, Work};
 
+use super::build;
 use super::process::machine;
 use super::table::Table;
 
@@ -55,7 +55,7 @@ impl Plan {
 /// Measures and prints; no number fails, only one that ours does not have.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     ensure_tools()?;
-    let ours = Program::ours(&build(&["registry"], Profile::Dist)?);
+    let ours = Program::ours(&build::of_images()?);
     let scratch = Scratch::new()?;
     let bench = Bench {
         plan,
