@@ -3,12 +3,17 @@
 use std::io;
 use std::path::Path;
 
+use bytes::BytesMut;
 use futures_util::TryStreamExt as _;
 use reqwest::header::{CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, LAST_MODIFIED, RANGE};
 use reqwest::{Client, Response, StatusCode};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::AsyncWriteExt as _;
 use url::Url;
+
+/// Units: bytes. Written at once: the network brings a few kilobytes at a time, and each write is a task of its own on the
+/// blocking pool.
+const PIECE: usize = 1 << 20;
 
 /// Why an image could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -132,20 +137,33 @@ async fn receive(
     found: &mut u64,
 ) -> Result<(), DownloadError> {
     let mut chunks = response.bytes_stream();
+    let mut pending = BytesMut::with_capacity(PIECE);
     let outcome = loop {
         match chunks.try_next().await {
-            Ok(Some(chunk)) => {
-                file.write_all(&chunk)
-                    .await
-                    .map_err(|error| disk(path, error))?;
-                *found += chunk.len() as u64;
-            }
+            Ok(Some(chunk)) => pending.extend_from_slice(&chunk),
             Ok(None) => break Ok(()),
             Err(error) => break Err(connection(error)),
         }
+        while pending.len() >= PIECE {
+            write(path, file, &pending.split_to(PIECE), found).await?;
+        }
     };
+    // After a break, too: the next attempt resumes behind it.
+    write(path, file, &pending, found).await?;
     file.flush().await.map_err(|error| disk(path, error))?;
     outcome
+}
+
+async fn write(
+    path: &Path,
+    file: &mut File,
+    piece: &[u8],
+    found: &mut u64,
+) -> Result<(), DownloadError> {
+    let written = file.write_all(piece).await;
+    written.map_err(|error| disk(path, error))?;
+    *found += piece.len() as u64;
+    Ok(())
 }
 
 /// The URL may hold credentials, so it stays out of errors.
