@@ -1,0 +1,121 @@
+//! Recovery: whatever was promised before is made, and what keeps changes from being made is mended.
+
+use std::io;
+
+use super::errors::DOING;
+use super::shared::Shared;
+use super::work::Work;
+use crate::store::disk::change::Order;
+use crate::store::disk::index::Index;
+use crate::store::disk::journal::{self, Journal};
+use crate::store::disk::layout::Layout;
+use crate::store::disk::tables::Tables;
+use crate::store::disk::writable::Writable;
+use crate::store::disk::{adopt, files, quarantine};
+use crate::store::verified::Verified;
+use crate::store::{Result, StoreError};
+
+impl Work {
+    /// Makes whatever was promised before, and all that keeps changes from being made now, good again.
+    pub(super) fn recover(&mut self) -> Result<()> {
+        if self.journal.is_none() {
+            let writable = Writable::open(&self.shared.layout)?;
+            self.take_over(writable);
+        }
+        if self.shared.index.has_failed() {
+            let Shared { layout, index, .. } = &*self.shared;
+            index.rebuild(|fresh| fill(layout, fresh))?;
+            self.is_behind = true;
+            self.must_recall = true;
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.mend().map_err(StoreError::io(DOING))?;
+        }
+        if self.is_behind {
+            self.replay()
+                .or_else(|error| self.with_reserve(error, Self::replay))?;
+        }
+        if self.must_recall {
+            quarantine::recall(&self.shared)?;
+            self.must_recall = false;
+        }
+        Ok(())
+    }
+
+    /// Does it once more with the room of the reserve, if that is what it failed for.
+    pub(super) fn with_reserve(
+        &mut self,
+        error: StoreError,
+        again: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if error.is_full() && self.shared.reserve.release() {
+            again(self)
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Continues where the last process ended.
+    pub(super) fn take_over(&mut self, writable: Writable) {
+        let (journal, old, may_miss, exclusive) = writable.into_parts();
+        self.exclusive = Some(exclusive);
+        self.old = old;
+        self.journal = Some(journal);
+        if self.shared.reserve.take().is_err() {
+            tracing::warn!(
+                "the disk is nearly full: there is no room for the reserve, so nothing can be added"
+            );
+        }
+        self.is_behind = may_miss;
+        self.must_recall = true;
+    }
+
+    /// Makes everything that the journal promises, perhaps again.
+    pub(super) fn replay(&mut self) -> Result<()> {
+        let failed = || StoreError::io("reading the journal");
+        let own = self.journal.iter().filter(|journal| journal.length() > 0);
+        let own: Vec<_> = own.map(Journal::path).collect();
+        // What nobody has verified is written again if the journal has it.
+        let verified = if self.is_doubtful {
+            &Verified::default()
+        } else {
+            &self.shared.verified
+        };
+        for file in self.old.iter().cloned().chain(own) {
+            let update = self.shared.index.update()?;
+            {
+                let mut tables = update.tables()?;
+                for order in journal::read(&file).map_err(failed())? {
+                    self.remake(&mut tables, verified, &order.map_err(failed())?)?;
+                }
+            }
+            update.commit()?;
+        }
+        self.is_behind = false;
+        self.is_doubtful = false;
+        Ok(())
+    }
+
+    fn remake(&self, tables: &mut Tables<'_>, verified: &Verified, order: &Order) -> Result<()> {
+        let layout = &self.shared.layout;
+        match files::prepare(layout, verified, order) {
+            Ok(prepared) => prepared
+                .place(layout, &self.shared.verified)
+                .map_err(StoreError::io(DOING))?,
+            // Removed by a later change.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(StoreError::io(DOING)(error)),
+        }
+        tables.apply(order)
+    }
+}
+
+/// Reads the whole folder into an empty index.
+fn fill(layout: &Layout, index: &Index) -> Result<()> {
+    for repository in adopt::repositories(layout, || true)? {
+        let update = index.update()?;
+        adopt::repository(layout, &mut update.tables()?, &repository, || true)?;
+        update.commit()?;
+    }
+    Ok(())
+}
