@@ -1,34 +1,12 @@
-//! Folders that outlive a power failure, and files whose failures say which file it was.
+//! Trees of folders that outlive a power failure, and files whose failures say which file it was.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Makes `folder` and what is above it, each durable in its parent: the sync of a file says nothing of the folders that
-/// lead to it.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let above = match folder.parent() {
-        Some(above) if above != Path::new("") => above,
-        _ => Path::new("."),
-    };
-    make_folder(above)?;
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made?,
-    }
-    // A folder that is there counts as durable from the next call on.
-    sync_folder(above).inspect_err(|_| drop(fs::remove_dir(folder)))
-}
+use durable::sync_folder;
 
-/// Makes the names in `folder` durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// As [`sync_folder`], with those of all folders below it.
+/// [`sync_folder`] of `folder` and all folders below it.
 pub(crate) fn sync_folders(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -6,8 +6,6 @@ use std::path::Path;
 
 use model::Error;
 
-use crate::folder::make_folder;
-
 /// Whoever works there holds it.
 const LOCK: &str = ".lock";
 /// What the names of temporary folders begin with: those of runs, of results, and all others.
@@ -23,7 +21,7 @@ impl Workspace {
     /// Blocking. Errors: Conflict – another run works there; Internal – it cannot be made.
     pub fn enter(folder: &Path) -> Result<Self, Error> {
         let failed = |e: io::Error| Error::internal(format!("preparing {}", folder.display()), e);
-        make_folder(folder).map_err(failed)?;
+        durable::create_folder(folder).map_err(failed)?;
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).write(true);
         let lock = options.open(folder.join(LOCK)).map_err(failed)?;

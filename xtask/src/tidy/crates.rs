@@ -13,7 +13,9 @@ const SERVERS: &[&str] = &[
     "catalog-server",
 ];
 /// Crates below the servers.
-const LOW: &[&str] = &["model", "rules", "ignition", "oci", "catalog", "sandbox"];
+const LOW: &[&str] = &[
+    "model", "rules", "ignition", "oci", "catalog", "sandbox", "durable",
+];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "faults", "host-sim", "system-tests", "xtask"];
 
@@ -60,6 +62,12 @@ static DENIED: &[Deny] = &[
         on: &["tokio", "reqwest", "model", "rules", "oci"],
         but: &[],
         why: "sandbox is the kernel and processes: its processes have one thread, and it knows no clusters",
+    },
+    Deny {
+        from: &["durable"],
+        on: &["model", "oci", "catalog", "service", "tokio", "rustix"],
+        but: &[],
+        why: "durable is below every crate that keeps files: the standard library alone",
     },
     Deny {
         from: LOW,

@@ -15,7 +15,7 @@ pub(crate) use left_behind::{is_left_behind, is_same};
 pub use name::Name;
 pub use quota::Limits;
 pub use store::{Object, Store};
-pub(crate) use store::{make_folder, put_file, sync_folder};
+pub(crate) use store::{make_folder, put_file};
 
 /// Prefix of the manifests that users added: `manifests/<folder>/<file>`.
 pub const USER_MANIFESTS: &str = "manifests";

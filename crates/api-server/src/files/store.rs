@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use durable::sync_folder;
 use model::Error;
 use model::ids::ClusterId;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -285,23 +286,9 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// [`make_folder`], each folder durable in its parent: the sync of a file says nothing of the folders that lead to it.
+/// As [`make_folder`], each folder durable in its parent.
 fn make_durable_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let above = match parent(folder) {
-        above if above == Path::new("") => Path::new("."),
-        above => above,
-    };
-    make_durable_folder(above)?;
-    match DirBuilder::new().mode(0o700).create(folder) {
-        // Another replica was quicker, and may not have synced it yet.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
-        made => made?,
-    }
-    // A folder that is there counts as durable from the next call on.
-    sync_folder(above).inspect_err(|_| drop(fs::remove_dir(folder)))
+    durable::create_folder_with(DirBuilder::new().mode(0o700), folder)
 }
 
 /// Writes `content` beside `target` and renames it into place; a crash leaves the old object or the new one.
@@ -330,11 +317,6 @@ fn insistently<T>(work: impl Fn() -> io::Result<T>) -> io::Result<T> {
 /// Making a folder that was there a moment ago, and then was not, tells of the first.
 fn has_vanished(error: &io::Error) -> bool {
     is_absent(error) || error.kind() == io::ErrorKind::AlreadyExists
-}
-
-/// Makes the renames and removals in `folder` durable.
-pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// Runs file work on the blocking pool.

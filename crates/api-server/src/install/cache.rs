@@ -10,12 +10,13 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use durable::sync_folder;
 use uuid::Uuid;
 
 use super::elf::Program;
 use super::launch::Launch;
 use super::registry::Scratch;
-use crate::files::{is_left_behind, is_same, sync_folder};
+use crate::files::{is_left_behind, is_same};
 
 /// What a kept program is called, in a folder of its own.
 pub(super) const KEPT_NAME: &str = "openshift-install";

@@ -105,7 +105,7 @@ fn replace(
 ) -> Result<Option<Arc<Cache>>, BuildError> {
     let around = path.parent().filter(|around| *around != Path::new(""));
     let around = around.unwrap_or(Path::new("."));
-    make_folder(around).map_err(io(WRITING))?;
+    durable::create_folder(around).map_err(io(WRITING))?;
     let around = File::open(around).map_err(io(WRITING))?;
     around.lock().map_err(io(WRITING))?;
     if let Ok(cache) = Cache::open(path, &key) {
@@ -129,26 +129,6 @@ fn replace(
     let opened = Cache::open(path, &key);
     let opened = opened.map_err(|refused| io(WRITING)(std::io::Error::other(refused)))?;
     Ok(Some(Arc::new(opened)))
-}
-
-/// Makes `folder` and what is above it, each durable in its parent: the sync of a file says nothing of the folders that
-/// lead to it.
-fn make_folder(folder: &Path) -> std::io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let above = match folder.parent() {
-        Some(above) if above != Path::new("") => above,
-        _ => Path::new("."),
-    };
-    make_folder(above)?;
-    match fs::create_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        made => made?,
-    }
-    let synced = File::open(above).and_then(|above| above.sync_all());
-    // A folder that is there counts as durable from the next call on.
-    synced.inspect_err(|_| drop(fs::remove_dir(folder)))
 }
 
 /// The key of `folder`; its files are not read where a memo beside the cache knows how they looked.

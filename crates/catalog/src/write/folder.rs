@@ -44,9 +44,7 @@ impl Writer {
                 "this is no name of a folder",
             ));
         };
-        if let Some(parent) = folder.parent() {
-            fs::create_dir_all(parent)?;
-        }
+        durable::create_parent(folder)?;
         Ok(Self {
             folder: folder.to_owned(),
             format,
@@ -84,10 +82,7 @@ impl Writer {
         // A folder replaces an empty one.
         fs::rename(&self.partial, &self.folder)?;
         self.is_finished = true;
-        match self.folder.parent().filter(|it| !it.as_os_str().is_empty()) {
-            Some(parent) => File::open(parent)?.sync_all(),
-            None => Ok(()),
-        }
+        durable::sync_parent(&self.folder)
     }
 }
 

@@ -10,7 +10,6 @@ use model::Error;
 use super::journal::{self, Spot};
 use super::plan::Plan;
 use super::space;
-use crate::folder::{make_folder, sync_folder};
 
 /// The folder in the target.
 const FOLDER: &str = ".mirror.part";
@@ -37,7 +36,7 @@ impl Parts {
     pub(super) fn open(target: &Path, plan: &Plan) -> Result<Self, Error> {
         let all = target.join(FOLDER);
         let own = all.join(plan.layout().hex());
-        let lock = make_folder(target)
+        let lock = durable::create_folder(target)
             .and_then(|()| fs::create_dir_all(&all))
             .and_then(|()| locked(&all.join(LOCK)));
         let lock = lock
@@ -131,11 +130,11 @@ impl Parts {
         for (number, path) in named.iter().enumerate().rev() {
             if number == 0 {
                 // The others are there for good before anybody takes the set for whole.
-                sync_folder(&self.target)?;
+                durable::sync_folder(&self.target)?;
             }
             fs::rename(self.path(number), path)?;
         }
-        sync_folder(&self.target)?;
+        durable::sync_folder(&self.target)?;
         Ok(named)
     }
 

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use durable::{create_folder, sync_folder};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use model::Error;
@@ -16,7 +17,6 @@ use serde_json::json;
 use uuid::Uuid;
 
 use crate::archive::{METADATA, METADATA_LIMIT_BYTES, metadata_of};
-use crate::folder::{make_folder, sync_folder};
 use crate::names;
 use crate::publish::Target;
 
@@ -155,7 +155,7 @@ fn read_file(path: &Path) -> Result<Option<Metadata>, Error> {
 
 fn write_file(path: &Path, metadata: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    make_folder(folder)?;
+    create_folder(folder)?;
     let mut part = tempfile::Builder::new()
         .prefix(".metadata-")
         .permissions(Permissions::from_mode(FILE_MODE))

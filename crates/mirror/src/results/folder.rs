@@ -9,7 +9,7 @@ use model::Error;
 use tempfile::TempDir;
 
 use super::{Copied, File};
-use crate::folder::{make_folder, sync_folder, sync_folders};
+use crate::folder::sync_folders;
 
 /// Everybody may read results.
 const FOLDER_MODE: u32 = 0o755;
@@ -70,7 +70,7 @@ fn write_as(
 }
 
 fn begin(workspace: &Path) -> io::Result<TempDir> {
-    make_folder(workspace)?;
+    durable::create_folder(workspace)?;
     tempfile::Builder::new()
         .prefix(".results-")
         .permissions(Permissions::from_mode(FOLDER_MODE))
@@ -92,7 +92,7 @@ fn finish(part: TempDir, workspace: &Path, name: &str, time: u64) -> io::Result<
     let folder = named(part.path(), workspace, name, time)?;
     // It has another name now, and stays.
     let _ = part.keep();
-    sync_folder(workspace)?;
+    durable::sync_folder(workspace)?;
     Ok(folder)
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use super::change::Name;
 use super::committer::now;
 use super::compare::closing;
-use super::durable;
 use super::layout::Layout;
+use super::staged;
 use super::tables::{BLOB, MANIFEST, Tables};
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
@@ -38,7 +38,7 @@ pub(super) fn repository(
         check()?;
         match fs::metadata(layout.data(&name.canonical)) {
             Ok(found) => tables.add_blob(repository, &name, found.len())?,
-            Err(error) if durable::is_absent(&error) => {
+            Err(error) if staged::is_absent(&error) => {
                 dangling(repository, &name);
                 tables.add_lost(repository, &name, BLOB)?;
             }
@@ -107,7 +107,7 @@ pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Man
     };
     let bytes = match read_bounded(&layout.data(canonical)) {
         Ok(bytes) => bytes,
-        Err(error) if durable::is_absent(&error) => return Ok(None),
+        Err(error) if staged::is_absent(&error) => return Ok(None),
         Err(error) => return Err(StoreError::io("reading a manifest")(error)),
     };
     let manifest = Manifest::parse(bytes.into(), None).map_err(|e| damaged(e.to_string()))?;
@@ -137,7 +137,7 @@ pub(super) fn manifest_of(
                 .or(found))
         }
         // Distribution keeps none.
-        Err(error) if durable::is_absent(&error) => Ok(found),
+        Err(error) if staged::is_absent(&error) => Ok(found),
         Err(error) => Err(StoreError::io("reading a manifest")(error)),
     }
 }
@@ -240,7 +240,7 @@ pub(super) fn link(path: &Path) -> Result<Option<Digest>> {
         File::open(path).and_then(|file| file.take(LINK_LIMIT_BYTES).read_to_string(&mut text));
     match read {
         Ok(_) => {}
-        Err(error) if durable::is_absent(&error) => return Ok(None),
+        Err(error) if staged::is_absent(&error) => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
         Err(error) => return Err(StoreError::io("reading a link")(error)),
     }
@@ -255,7 +255,7 @@ pub(super) fn link(path: &Path) -> Result<Option<Digest>> {
 pub(super) fn folders(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) if durable::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) if staged::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut names = Vec::new();

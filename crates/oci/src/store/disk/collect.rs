@@ -21,7 +21,7 @@ use super::change::{Change, Name, Order};
 use super::committer::{nanos, now};
 use super::freed::Freed;
 use super::inner::Inner;
-use super::{adopt, durable};
+use super::{adopt, staged};
 use crate::store::{Collected, Result, StoreError};
 use crate::{Digest, Repository};
 
@@ -323,7 +323,7 @@ impl Collection<'_> {
 fn size(path: &Path) -> io::Result<u64> {
     match fs::metadata(path) {
         Ok(found) => Ok(found.len()),
-        Err(error) if durable::is_absent(&error) => Ok(0),
+        Err(error) if staged::is_absent(&error) => Ok(0),
         Err(error) => Err(error),
     }
 }
@@ -332,7 +332,7 @@ fn size(path: &Path) -> io::Result<u64> {
 fn is_older(path: &Path, before: SystemTime) -> Result<bool> {
     match fs::metadata(path) {
         Ok(found) => Ok(changed_at(&found).map_err(StoreError::io(DOING))? < nanos(before)),
-        Err(error) if durable::is_absent(&error) => Ok(true),
+        Err(error) if staged::is_absent(&error) => Ok(true),
         Err(error) => Err(StoreError::io(DOING)(error)),
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::committer::Shared;
 use super::index::Snapshot;
 use super::layout::Layout;
-use super::{adopt, durable};
+use super::{adopt, staged};
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Repository, Tag};
 
@@ -144,7 +144,7 @@ pub(super) fn closing() -> StoreError {
 fn is_there(path: &Path) -> io::Result<bool> {
     match fs::metadata(path) {
         Ok(_) => Ok(true),
-        Err(error) if durable::is_absent(&error) => Ok(false),
+        Err(error) if staged::is_absent(&error) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::sync::Arc;
 
 use super::adopt;
-use super::durable;
 use super::inner::Inner;
 use super::send::Pieces;
+use super::staged;
 use crate::store::{Content, Result, StoreError};
 use crate::{Algorithm, Digest};
 
@@ -38,7 +38,7 @@ pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Resul
                     digest,
                     size: Some(data.len()),
                 }),
-                Err(error) if durable::is_absent(&error) => {
+                Err(error) if staged::is_absent(&error) => {
                     // Also an empty folder, which is nothing to anybody.
                     if inner.shared.index.snapshot()?.is_used(&digest)? {
                         found.push(Content { digest, size: None });
@@ -60,7 +60,7 @@ pub(super) fn open(inner: &Arc<Inner>, digest: &Digest) -> Result<Pieces> {
         Pieces::open(file, 0, size, None)
     });
     opened.map_err(|error| {
-        if durable::is_absent(&error) {
+        if staged::is_absent(&error) {
             StoreError::UnknownBlob(canonical)
         } else {
             StoreError::io("reading content")(error)

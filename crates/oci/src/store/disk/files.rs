@@ -10,8 +10,8 @@ use bytes::Bytes;
 
 use super::change::{Change, Name, Order, Source};
 use super::committer::nanos;
-use super::durable::{self, Staged};
 use super::layout::Layout;
+use super::staged::{self, Staged};
 use crate::store::verified::Verified;
 use crate::{Digest, Manifest, Repository, Tag};
 
@@ -200,7 +200,7 @@ impl Prepared {
     /// Gives everything its name, and takes away what goes. May be done again.
     pub(super) fn place(self, layout: &Layout, verified: &Verified) -> io::Result<()> {
         if let Some((from, to)) = self.moved {
-            durable::rename(&from, &to)?;
+            staged::rename(&from, &to)?;
         }
         for (staged, target) in self.staged {
             staged.place(&target)?;
@@ -212,7 +212,7 @@ impl Prepared {
             if path.is_dir() {
                 remove(layout, &path)?;
             } else {
-                durable::remove_file(&path)?;
+                staged::remove_file(&path)?;
             }
         }
         Ok(())

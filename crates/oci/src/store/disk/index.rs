@@ -110,7 +110,7 @@ impl Index {
         tracing::warn!("the index cannot be read and is made anew");
         // What is left of the database that failed must not write into the file that takes its place.
         self.opened().file.freeze();
-        super::durable::remove_file(&self.path).map_err(StoreError::io(DOING))?;
+        super::staged::remove_file(&self.path).map_err(StoreError::io(DOING))?;
         let fresh = Self::open(&self.path, true)?;
         fill(&fresh)?;
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = fresh.opened();
@@ -211,7 +211,7 @@ impl Opened {
             Err(error) => {
                 tracing::warn!(%error, "the index cannot be used and is made anew");
                 file.freeze();
-                let file = match may_write.then(|| super::durable::remove_file(path)) {
+                let file = match may_write.then(|| super::staged::remove_file(path)) {
                     Some(Ok(_)) => IndexFile::open(path, true),
                     _ => IndexFile::in_memory(path),
                 };

@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use redb::StorageBackend;
 
-use super::durable;
+use super::staged;
 
 /// Units: bytes. What the overlay holds is a multiple of it.
 const BLOCK: usize = 4096;
@@ -98,7 +98,7 @@ impl IndexFile {
         }
         let copied = state.copy(temporary);
         let placed = copied.and_then(|copy| {
-            durable::rename(temporary, &state.path)?;
+            staged::rename(temporary, &state.path)?;
             durable::sync_parent(&state.path)?;
             Ok(copy)
         });

@@ -15,11 +15,11 @@ use super::adopt;
 use super::adoption::Adoption;
 use super::change::{Change, Name, Order, Source};
 use super::committer::{self, Committer, Shared};
-use super::durable::{self, Staged};
 use super::index::{Blob, Index};
 use super::layout::Layout;
 use super::reserve::Reserve;
 use super::send::Pieces;
+use super::staged::{self, Staged};
 use super::suspects::Suspects;
 use super::writable::{self, Writable, WriteSide};
 use crate::store::remembered::Wanted;
@@ -129,7 +129,7 @@ impl Inner {
     pub(super) fn record(&self, name: &str) -> Result<Option<Bytes>> {
         match fs::read(self.layout().record(name)) {
             Ok(record) => Ok(Some(record.into())),
-            Err(error) if durable::is_absent(&error) => Ok(None),
+            Err(error) if staged::is_absent(&error) => Ok(None),
             Err(error) => Err(StoreError::io("reading a record")(error)),
         }
     }
@@ -173,7 +173,7 @@ impl Inner {
         }
         let path = self.layout().temporary();
         let written = fs::write(&path, vec![0; PROBE_BYTES]);
-        let removed = durable::remove_file(&path);
+        let removed = staged::remove_file(&path);
         written
             .and(removed.map(drop))
             .map_err(StoreError::io("writing into the storage folder"))
@@ -203,8 +203,8 @@ impl Inner {
         match fs::metadata(dir.join("data")) {
             Ok(metadata) => Ok(metadata.len()),
             // A session of distribution has no data file before its first byte.
-            Err(error) if durable::is_absent(&error) && dir.join("startedat").is_file() => Ok(0),
-            Err(error) if durable::is_absent(&error) => Err(StoreError::UnknownUpload),
+            Err(error) if staged::is_absent(&error) && dir.join("startedat").is_file() => Ok(0),
+            Err(error) if staged::is_absent(&error) => Err(StoreError::UnknownUpload),
             Err(error) => Err(StoreError::io("reading an upload")(error)),
         }
     }
@@ -221,7 +221,7 @@ impl Inner {
         opened
             .and_then(|file| Pieces::open(file, first, length, None))
             .map_err(|error| {
-                if durable::is_absent(&error) {
+                if staged::is_absent(&error) {
                     StoreError::UnknownUpload
                 } else {
                     StoreError::io("reading an upload")(error)
@@ -231,7 +231,7 @@ impl Inner {
 
     pub(super) fn drop_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
         match fs::remove_dir_all(self.layout().upload(repository, upload)) {
-            Err(error) if !durable::is_absent(&error) => {
+            Err(error) if !staged::is_absent(&error) => {
                 Err(StoreError::io("removing an upload")(error))
             }
             _ => Ok(()),
@@ -337,7 +337,7 @@ fn is_older(dir: &Path, before: std::time::SystemTime) -> io::Result<bool> {
         match fs::metadata(path).and_then(|metadata| metadata.modified()) {
             Ok(changed_at) if changed_at >= before => return Ok(false),
             Ok(_) => {}
-            Err(error) if durable::is_absent(&error) => {}
+            Err(error) if staged::is_absent(&error) => {}
             Err(error) => return Err(error),
         }
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::change::Order;
-use super::durable;
+use super::staged;
 
 /// Units: bytes. Length of the text, length of the content, checksum.
 const HEAD_BYTES: usize = 12;
@@ -35,11 +35,11 @@ pub(super) struct Journal {
 impl Journal {
     /// The files in `folder`, oldest first, whether what they hold may be missing, and a new file to go on in.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<PathBuf>, bool)> {
-        durable::create_dirs(folder)?;
+        durable::create_folder(folder)?;
         let marker = folder.join(ENDED);
         let ended = fs::read_to_string(&marker).ok();
         let may_miss = ended.is_none() || ended != boot();
-        durable::remove_file(&marker)?;
+        staged::remove_file(&marker)?;
         let mut numbers = Vec::new();
         for entry in fs::read_dir(folder)? {
             let name = entry?.file_name();
@@ -135,7 +135,7 @@ impl Journal {
 
 /// Removes a file whose changes are on the medium.
 pub(super) fn remove(file: &Path) -> io::Result<()> {
-    durable::remove_file(file)?;
+    staged::remove_file(file)?;
     durable::sync_parent(file)
 }
 

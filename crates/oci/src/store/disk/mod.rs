@@ -12,7 +12,6 @@ mod collect;
 mod committer;
 mod compare;
 mod contents;
-mod durable;
 mod files;
 mod freed;
 mod index;
@@ -27,6 +26,7 @@ mod receive;
 mod reserve;
 mod rows;
 mod send;
+mod staged;
 mod suspects;
 mod tables;
 mod uses;
@@ -515,7 +515,7 @@ impl BlobStore for DiskStore {
         };
         match std::fs::metadata(link).and_then(|found| found.modified()) {
             Ok(time) => Ok(time.into()),
-            Err(error) if durable::is_absent(&error) => {
+            Err(error) if staged::is_absent(&error) => {
                 Err(StoreError::UnknownManifest(target.to_string()))
             }
             Err(error) => Err(StoreError::io("looking for the time of a push")(error)),

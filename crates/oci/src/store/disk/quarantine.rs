@@ -13,9 +13,9 @@ use model::time::Timestamp;
 use serde::Serialize;
 
 use super::committer::Shared;
-use super::durable::{self, Staged};
 use super::inner;
 use super::layout::Layout;
+use super::staged::{self, Staged};
 use crate::store::{Result, StoreError};
 use crate::{Algorithm, Digest, Repository};
 
@@ -59,7 +59,7 @@ impl Stamp {
     fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs::metadata(path) {
             Ok(found) => Ok(Some(Self::of(&found))),
-            Err(error) if durable::is_absent(&error) => Ok(None),
+            Err(error) if staged::is_absent(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -87,7 +87,7 @@ pub(super) fn examine(
     });
     let (file, stamp) = match looked {
         Ok(looked) => looked,
-        Err(error) if durable::is_absent(&error) => {
+        Err(error) if staged::is_absent(&error) => {
             return condemned(None, "the bytes are not there".to_owned());
         }
         Err(error) => return Err(StoreError::io(DOING)(error)),
@@ -142,7 +142,7 @@ fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()
     durable::create_parent(&place)?;
     Staged::write(layout.temporary(), &text)?.place(&layout.quarantine_note(note.digest))?;
     if has_bytes {
-        durable::rename(&data, &place)?;
+        staged::rename(&data, &place)?;
         data.parent().map(fs::remove_dir);
     }
     durable::sync_parent(&place)
@@ -166,7 +166,7 @@ fn noted(layout: &Layout) -> io::Result<Vec<Digest>> {
     let folder = layout.quarantine_dir().join(Algorithm::Sha256.as_str());
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if durable::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) if staged::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(error),
     };
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use super::index::Blob;
 use super::inner::Inner;
 use super::quarantine::{self, Condemned};
 use super::send::{Check, Pieces};
-use super::{adopt, durable};
+use super::{adopt, staged};
 use crate::store::{Result, StoreError};
 use crate::{Digest, Manifest, Repository};
 
@@ -56,7 +56,7 @@ impl Inner {
 
     /// What whoever asked for content is told instead; damage is seen to.
     pub(super) fn unreadable(&self, canonical: &Digest, error: io::Error) -> StoreError {
-        let is_damage = durable::is_absent(&error)
+        let is_damage = staged::is_absent(&error)
             || matches!(
                 error.kind(),
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData

@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::durable;
 use super::layout::Layout;
+use super::staged;
 
 /// A reserve is at most this part of its file system.
 const LARGEST_PART: u64 = 16;
@@ -68,13 +68,13 @@ impl Reserve {
     /// Takes the room. Errors: StorageFull – as much again has to stay free.
     pub(super) fn take(&self) -> io::Result<()> {
         if self.wanted == 0 {
-            durable::remove_file(&self.file)?;
+            staged::remove_file(&self.file)?;
             return Ok(());
         }
         let Room { free, reserve, .. } = self.room()?;
         let length = fs::metadata(&self.file).map_or(0, |found| found.len());
         if length != reserve {
-            durable::remove_file(&self.file)?;
+            staged::remove_file(&self.file)?;
             if free.saturating_add(length) < 2 * reserve {
                 return Err(io::ErrorKind::StorageFull.into());
             }
@@ -108,7 +108,7 @@ impl Reserve {
             return false;
         }
         self.is_held.store(false, Ordering::Release);
-        let was_there = durable::remove_file(&self.file).unwrap_or(false);
+        let was_there = staged::remove_file(&self.file).unwrap_or(false);
         if was_there {
             tracing::warn!("the disk is full: its reserve is released for deletions");
         }
@@ -124,7 +124,7 @@ mod tests {
     fn a_reserve_takes_room_and_gives_it_away_once() {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
-        durable::create_dirs(&layout.temporary_dir()).unwrap();
+        durable::create_folder(&layout.temporary_dir()).unwrap();
         let reserve = Reserve::new(&layout, 1 << 20);
         assert!(reserve.is_released());
         reserve.take().unwrap();

@@ -5,7 +5,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::durable;
 use super::journal::Journal;
 use super::layout::Layout;
 use crate::store::{Result, StoreError};
@@ -84,9 +83,9 @@ fn in_use(layout: &Layout) -> StoreError {
 }
 
 fn prepare(layout: &Layout) -> io::Result<File> {
-    durable::create_dirs(&layout.temporary_dir())?;
-    durable::create_dirs(&layout.repositories())?;
-    durable::create_dirs(&layout.blobs())?;
+    durable::create_folder(&layout.temporary_dir())?;
+    durable::create_folder(&layout.repositories())?;
+    durable::create_folder(&layout.blobs())?;
     File::options()
         .create(true)
         .truncate(false)

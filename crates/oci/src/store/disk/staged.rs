@@ -1,4 +1,4 @@
-//! Files and folders that are whole or absent: temporary file, rename; fsync where nothing else holds them.
+//! Files that are whole or absent: temporary file, rename; durable by the journal.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -41,36 +41,10 @@ impl Drop for Staged {
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && from.exists() => {
-            create_parent(to)?;
+            durable::create_parent(to)?;
             fs::rename(from, to)
         }
         result => result,
-    }
-}
-
-/// Makes the folders above `path`, each durable in its parent.
-pub(super) fn create_parent(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), create_dirs)
-}
-
-/// Makes `path` and the folders above it, each durable in its parent.
-pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    create_parent(path)?;
-    match fs::create_dir(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        // A folder that is there counts as durable from the next call on.
-        _ => sync_parent(path).inspect_err(|_| drop(fs::remove_dir(path))),
-    }
-}
-
-/// Makes the entry of `path` durable.
-pub(super) fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => Ok(()),
     }
 }
 
