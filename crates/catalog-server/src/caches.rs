@@ -167,7 +167,7 @@ impl Caches {
 /// Removes what killed processes left, and what is of no use any more, unless another one works here. A folder that cannot
 /// be written may hold caches all the same.
 fn tidy(folder: &Path, settings: &Settings) -> Option<File> {
-    fs::create_dir_all(folder).ok()?;
+    durable::create_folder(folder).ok()?;
     let options = File::options()
         .create(true)
         .truncate(false)
@@ -213,6 +213,8 @@ async fn blocking<T: Send + 'static>(
 mod tests {
     use super::*;
 
+    use faults::{Campaign, DONE, FOLDER};
+
     #[test]
     fn caches_are_known_by_their_names() {
         for (file, is_one) in [
@@ -228,5 +230,28 @@ mod tests {
         ] {
             assert_eq!(is_cache_of("red", file), is_one, "{file}");
         }
+    }
+
+    /// The process of the next test.
+    #[test]
+    fn driver() {
+        let Some(folder) = std::env::var_os(FOLDER) else {
+            return;
+        };
+        tidy(&Path::new(&folder).join("a/b"), &Settings::default()).unwrap();
+        println!("{DONE}");
+        std::process::abort();
+    }
+
+    #[test]
+    fn the_folders_of_caches_outlive_a_power_failure() {
+        let campaign = Campaign {
+            driver: "caches::tests::driver",
+            state: |_: &Path| String::new(),
+            sample: None,
+            ends_by_abort: true,
+        };
+        let unsynced = campaign.unsynced_folders().unwrap();
+        assert!(unsynced.is_empty(), "{unsynced:?}");
     }
 }

@@ -56,7 +56,7 @@ impl Journal {
     ///
     /// Errors: the folder cannot be used.
     pub(super) fn open(folder: &Path, name: &str) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
+        durable::create_folder(folder)?;
         let path = folder.join(file_name(name)).with_extension(EVENTS);
         let mut options = OpenOptions::new();
         let mut file = options.read(true).append(true).create(true).open(&path)?;
@@ -247,6 +247,8 @@ pub(super) fn keep_only<'a>(folder: &Path, names: impl Iterator<Item = &'a str>)
 mod tests {
     use super::*;
 
+    use faults::{Campaign, DONE, FOLDER};
+
     fn event(n: usize) -> Bytes {
         format!("{{\"n\":{n}}}").into()
     }
@@ -325,5 +327,28 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
         let mut kept = Journal::open(dir.path(), "b").unwrap();
         assert_eq!(drain(&mut kept), [event(2)]);
+    }
+
+    /// The process of the next test.
+    #[test]
+    fn driver() {
+        let Some(folder) = std::env::var_os(FOLDER) else {
+            return;
+        };
+        Journal::open(&Path::new(&folder).join("a/b"), "c").unwrap();
+        println!("{DONE}");
+        std::process::abort();
+    }
+
+    #[test]
+    fn its_folders_outlive_a_power_failure() {
+        let campaign = Campaign {
+            driver: "notifications::journal::tests::driver",
+            state: |_: &Path| String::new(),
+            sample: None,
+            ends_by_abort: true,
+        };
+        let unsynced = campaign.unsynced_folders().unwrap();
+        assert!(unsynced.is_empty(), "{unsynced:?}");
     }
 }

@@ -195,9 +195,7 @@ impl Ages {
 }
 
 fn database(path: &Path) -> Result<Database, redb::Error> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
+    durable::create_parent(path)?;
     let open = || Database::builder().set_cache_size(CACHE_BYTES).create(path);
     match open() {
         // Content is there without it, only for ever.
@@ -213,6 +211,8 @@ fn database(path: &Path) -> Result<Database, redb::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use faults::{Campaign, DONE, FOLDER};
 
     #[tokio::test]
     async fn only_what_was_expected_grows_old() {
@@ -254,5 +254,28 @@ mod tests {
         Ages::remove(dir.path()).await.unwrap();
         assert!(!file.exists());
         Ages::remove(dir.path()).await.unwrap();
+    }
+
+    /// The process of the next test.
+    #[test]
+    fn driver() {
+        let Some(folder) = std::env::var_os(FOLDER) else {
+            return;
+        };
+        database(&Path::new(&folder).join(FILE)).unwrap();
+        println!("{DONE}");
+        std::process::abort();
+    }
+
+    #[test]
+    fn its_folders_outlive_a_power_failure() {
+        let campaign = Campaign {
+            driver: "upstream::ages::tests::driver",
+            state: |_: &Path| String::new(),
+            sample: None,
+            ends_by_abort: true,
+        };
+        let unsynced = campaign.unsynced_folders().unwrap();
+        assert!(unsynced.is_empty(), "{unsynced:?}");
     }
 }
