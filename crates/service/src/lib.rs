@@ -25,10 +25,12 @@ pub mod sendfile;
 pub mod server;
 pub mod settings;
 pub mod shutdown;
+mod state_log;
 pub mod tls;
 
 pub use error::Error;
 pub use http_client::http_client;
 pub use oci::resolve;
 pub use registry_logins::registry_logins;
+pub use state_log::StateLog;
 pub use tokio_util::sync::CancellationToken;

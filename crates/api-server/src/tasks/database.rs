@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use service::CancellationToken;
 use service::health::Health;
+use service::{CancellationToken, StateLog};
 use sqlx::{Connection as _, PgConnection};
 use tokio::time::timeout;
 
 use super::pause;
-use super::state_log::StateLog;
 use crate::app::App;
 use crate::db::Away;
 

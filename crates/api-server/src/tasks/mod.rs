@@ -4,7 +4,6 @@ mod check_ins;
 mod database;
 mod monitor;
 mod preparation;
-mod state_log;
 
 use std::time::Duration;
 

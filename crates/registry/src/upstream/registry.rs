@@ -1,10 +1,10 @@
 //! One upstream: how to reach it, whether it can be reached, what its refusals mean.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use oci::{Client, ClientOptions, Credentials, Login, Repository};
-use service::Error;
+use service::{Error, StateLog};
 use tokio::sync::Semaphore;
 
 use crate::http::RegistryError;
@@ -18,6 +18,10 @@ const BLOBS: usize = 8;
 const LOOKUPS: usize = 16;
 /// How often it is tried whether a registry is back, where nobody waits for it.
 const AWAY_PAUSE: Duration = Duration::from_secs(5);
+/// Between two log lines about the same refusal.
+const REFUSAL_REMINDER: Duration = Duration::from_mins(1);
+/// Units: bytes of a refusal that are logged; the upstream chooses its text.
+const REFUSAL_BYTES: usize = 1 << 10;
 
 #[derive(Debug)]
 pub(super) struct Upstream {
@@ -29,6 +33,7 @@ pub(super) struct Upstream {
     pub(super) lookups: Semaphore,
     /// When it was last tried in vain, since when nothing was heard.
     away: Mutex<Option<Instant>>,
+    refusals: Mutex<StateLog>,
 }
 
 /// Why nothing comes from an upstream.
@@ -80,6 +85,7 @@ impl Upstream {
             blobs: Semaphore::new(BLOBS),
             lookups: Semaphore::new(LOOKUPS),
             away: Mutex::default(),
+            refusals: Mutex::new(StateLog::new(REFUSAL_REMINDER)),
         })
     }
 
@@ -154,6 +160,10 @@ impl Upstream {
         if away.take().is_some() {
             tracing::info!(upstream = self.registry, "the upstream is back");
         }
+        drop(away);
+        if answer.is_ok() {
+            self.refusals().recovered(Instant::now());
+        }
         answer
     }
 
@@ -165,12 +175,28 @@ impl Upstream {
         }
     }
 
+    fn refusals(&self) -> MutexGuard<'_, StateLog> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It does not give something out: the remedy is the operator's (other credentials, more rights), and the client
+    /// learns of neither.
+    fn warn_of_refusal(&self, cause: &str, now: Instant) {
+        let cause = &cause[..cause.floor_char_boundary(REFUSAL_BYTES)];
+        let admitted = self.refusals().admit(cause, now);
+        if let Some(suppressed) = admitted {
+            let upstream = &self.registry;
+            tracing::warn!(upstream, cause, suppressed, "the upstream refuses requests");
+        }
+    }
+
     /// What its refusal means to a client that asked for something; `unknown` when it is not there.
     pub(super) fn refusal(&self, error: &oci::Error, unknown: RegistryError) -> Refusal {
         let cause = format!("{}: {}", self.registry, error.chain());
         let (error, may_be_bridged) = match error {
             oci::Error::NotFound { .. } => (unknown, false),
             oci::Error::Unauthenticated { .. } | oci::Error::Forbidden { .. } => {
+                self.warn_of_refusal(&error.chain(), Instant::now());
                 (RegistryError::upstream_refuses(cause), true)
             }
             oci::Error::Unavailable { .. } => {
@@ -208,7 +234,35 @@ impl From<Refusal> for RegistryError {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use tracing_subscriber::fmt::MakeWriter;
+
     use super::*;
+
+    /// Lines that were logged.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl MakeWriter<'_> for Log {
+        type Writer = Self;
+
+        fn make_writer(&self) -> Self {
+            self.clone()
+        }
+    }
 
     async fn upstream(prefix: Option<&str>) -> Upstream {
         let config = UpstreamConfig {
@@ -252,5 +306,39 @@ mod tests {
         assert!(upstream.is_due() && !upstream.is_due() && upstream.is_away());
         upstream.heard(Ok(())).unwrap();
         assert!(!upstream.is_away());
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_a_warning_once_within_a_minute() {
+        let upstream = upstream(None).await;
+        let log = Log::default();
+        let logged = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log)
+            .with_ansi(false)
+            .finish();
+        let lines = tracing::subscriber::with_default(subscriber, || {
+            let refuse = |reason: &str| {
+                let reason = reason.to_owned();
+                let unknown = RegistryError::upstream_away(String::new());
+                upstream.refusal(&oci::Error::Forbidden { reason }, unknown)
+            };
+            for _ in 0..3 {
+                refuse("403 to manifest a");
+            }
+            refuse(&format!("403 to manifest b{}", "x".repeat(1 << 20)));
+            let later = Instant::now() + REFUSAL_REMINDER;
+            upstream.warn_of_refusal("403 to manifest a", later);
+            String::from_utf8(logged.0.lock().unwrap().clone()).unwrap()
+        });
+        assert!(lines.len() < 4 << 10, "{} bytes", lines.len());
+        let warnings: Vec<_> = lines.lines().filter(|it| it.contains("WARN")).collect();
+        let of_a = |suppressed| {
+            let shown = format!("suppressed={suppressed}");
+            let is_one = |it: &&&str| it.contains("manifest a") && it.contains(&shown);
+            warnings.iter().filter(is_one).count()
+        };
+        assert_eq!((of_a(0), of_a(2), warnings.len()), (1, 1, 3), "{lines}");
+        assert!(warnings[0].contains("registry.example:5000"), "{lines}");
     }
 }

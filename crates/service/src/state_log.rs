@@ -8,7 +8,7 @@ const STATES: usize = 16;
 
 /// Which states were logged, and when.
 #[derive(Debug)]
-pub(super) struct StateLog {
+pub struct StateLog {
     interval: Duration,
     states: BTreeMap<String, Logged>,
 }
@@ -22,7 +22,7 @@ struct Logged {
 
 impl StateLog {
     /// One line for a state within `interval`.
-    pub(super) fn new(interval: Duration) -> Self {
+    pub const fn new(interval: Duration) -> Self {
         Self {
             interval,
             states: BTreeMap::new(),
@@ -30,7 +30,7 @@ impl StateLog {
     }
 
     /// Whether `state` is to be logged at `now`; with the count of the lines that were suppressed before.
-    pub(super) fn admit(&mut self, state: &str, now: Instant) -> Option<u64> {
+    pub fn admit(&mut self, state: &str, now: Instant) -> Option<u64> {
         let is_known = self.states.contains_key(state);
         let key = if is_known || self.states.len() < STATES {
             state
@@ -52,7 +52,7 @@ impl StateLog {
     }
 
     /// Forgets what was logged longer than the interval ago: the next failure is a new one.
-    pub(super) fn recovered(&mut self, now: Instant) {
+    pub fn recovered(&mut self, now: Instant) {
         let interval = self.interval;
         self.states
             .retain(|_, logged| now.saturating_duration_since(logged.at) < interval);
