@@ -14,6 +14,7 @@ mod infra_envs;
 mod installation;
 mod limits;
 mod manifests;
+mod neighbours;
 mod scale;
 mod signatures;
 mod state;
