@@ -8,6 +8,7 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
 use super::bucket::each;
+use super::collect::BATCH;
 use super::layout::linked;
 use super::{Inner, names, settle};
 use crate::store::content_name::Name;
@@ -270,18 +271,22 @@ impl Inner {
         self.remove_tag(repository, tag).await
     }
 
-    /// What it points at first: without that it is no tag.
+    /// What it points at and its history in one request: after a failure the tag is still there for a retry. The rest of a
+    /// longer history comes after it, because a manifest is deleted by the history of its tags.
     pub(super) async fn remove_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
-        let current = self.layout.tag_current(repository, tag);
-        self.bucket.delete(vec![current]).await?;
-        self.remove_all(self.layout.tag(repository, tag)).await
-    }
-
-    async fn remove_all(&self, prefix: String) -> Result<()> {
-        let key = |below: String| Path::from(format!("{prefix}{below}"));
+        let (prefix, current) = (
+            self.layout.tag(repository, tag),
+            self.layout.tag_current(repository, tag),
+        );
         let listed = self.bucket.list(prefix.clone());
-        let keys = listed.map_ok(|entry| key(entry.below)).try_collect();
-        self.bucket.delete(keys.await?).await
+        let history = listed
+            .map_ok(|entry| Path::from(format!("{prefix}{}", entry.below)))
+            .try_filter(|key| std::future::ready(*key != current));
+        let mut first: Vec<Path> = history.try_collect().await?;
+        let rest = first.split_off(first.len().min(BATCH - 1));
+        first.push(current);
+        self.bucket.delete(first).await?;
+        self.bucket.delete(rest).await
     }
 
     /// Errors: UnknownRepository.
