@@ -1,6 +1,6 @@
 //! What a server that speaks S3 has behind it here: one bucket in memory, with clocks that tell seconds, as Amazon's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, SystemTime};
 
@@ -28,6 +28,18 @@ pub(super) struct State {
     /// By id and number.
     pub(super) parts: BTreeMap<(String, i32), Bytes>,
     uploads: u64,
+    /// Ids of uploads in parts that were neither completed nor aborted.
+    open: BTreeSet<String>,
+}
+
+impl State {
+    /// Errors: NoSuchUpload – also for one that was completed or aborted.
+    fn known(&self, upload: &str) -> S3Result<()> {
+        let is_known = self.open.contains(upload);
+        is_known
+            .then_some(())
+            .ok_or_else(|| s3_error!(NoSuchUpload))
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -61,6 +73,12 @@ fn tag(content: &[u8]) -> ETag {
 impl Bucket {
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap()
+    }
+
+    pub(super) fn holds_nothing(&self, prefix: &str) -> bool {
+        let state = self.state();
+        let next = state.objects.range(prefix.to_owned()..).next();
+        next.is_none_or(|(key, _)| !key.starts_with(prefix))
     }
 
     fn there(&self, bucket: &str) -> S3Result<MutexGuard<'_, State>> {
@@ -247,7 +265,9 @@ impl S3 for Bucket {
     ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
         let mut state = self.there(&req.input.bucket)?;
         state.uploads += 1;
-        let upload_id = Some(state.uploads.to_string());
+        let upload = state.uploads.to_string();
+        state.open.insert(upload.clone());
+        let upload_id = Some(upload);
         Ok(S3Response::new(CreateMultipartUploadOutput {
             upload_id,
             ..Default::default()
@@ -261,7 +281,9 @@ impl S3 for Bucket {
         let part = received(req.input.body).await?;
         let e_tag = Some(tag(&part));
         let place = (req.input.upload_id, req.input.part_number);
-        self.there(&req.input.bucket)?.parts.insert(place, part);
+        let mut state = self.there(&req.input.bucket)?;
+        state.known(&place.0)?;
+        state.parts.insert(place, part);
         Ok(S3Response::new(UploadPartOutput {
             e_tag,
             ..Default::default()
@@ -273,6 +295,7 @@ impl S3 for Bucket {
         req: S3Request<CompleteMultipartUploadInput>,
     ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
         let mut state = self.there(&req.input.bucket)?;
+        state.known(&req.input.upload_id)?;
         let parts = req.input.multipart_upload.and_then(|upload| upload.parts);
         let mut content = Vec::new();
         let mut shortest = usize::MAX;
@@ -295,6 +318,7 @@ impl S3 for Bucket {
         let stored = Stored::new(content.into());
         let e_tag = Some(stored.tag());
         state.objects.insert(req.input.key, stored);
+        state.open.remove(&req.input.upload_id);
         Ok(S3Response::new(CompleteMultipartUploadOutput {
             e_tag,
             ..Default::default()
@@ -306,6 +330,8 @@ impl S3 for Bucket {
         req: S3Request<AbortMultipartUploadInput>,
     ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
         let mut state = self.there(&req.input.bucket)?;
+        state.known(&req.input.upload_id)?;
+        state.open.remove(&req.input.upload_id);
         state.parts.retain(|(id, _), _| *id != req.input.upload_id);
         Ok(S3Response::new(AbortMultipartUploadOutput::default()))
     }

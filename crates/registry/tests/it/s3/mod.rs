@@ -1,11 +1,14 @@
 //! The registry on a bucket, behind a server that speaks S3 over HTTP.
 
 mod bucket;
+mod campaign;
+mod wire;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use oci::Digest;
@@ -22,6 +25,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use bucket::Bucket;
+use wire::Wire;
 
 use crate::server::{Server, header, is, manifest, named, refusal};
 
@@ -33,6 +37,7 @@ const ROOT: &str = "some/folder";
 /// A server that speaks S3, until it is dropped.
 struct S3 {
     bucket: Bucket,
+    wire: Wire,
     address: SocketAddr,
     serving: JoinHandle<()>,
 }
@@ -48,11 +53,17 @@ impl S3 {
         let mut service = S3ServiceBuilder::new(bucket.clone());
         service.set_auth(SimpleAuth::from_single(KEY, SECRET));
         let service = service.build();
+        let wire = Wire::default();
+        let behind = (bucket.clone(), wire.clone());
         let serving = tokio::spawn(async move {
             // Connections end with the server.
             let mut open = tokio::task::JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
-                let service = service.clone();
+                let (service, (bucket, wire)) = (service.clone(), behind.clone());
+                let service = service_fn(move |request| {
+                    let (service, bucket, wire) = (service.clone(), bucket.clone(), wire.clone());
+                    async move { wire.answer(&service, &bucket, request).await }
+                });
                 open.spawn(async move {
                     let server = Builder::new(TokioExecutor::new());
                     server
@@ -64,6 +75,7 @@ impl S3 {
         });
         Self {
             bucket,
+            wire,
             address,
             serving,
         }
