@@ -4,15 +4,22 @@
 // library calls the C library, rustix the kernel. The handler of the trap logs a call below the folder as
 // "CALL PATH", or as "FAIL CALL PATH" where it fails, and makes all others itself, through the one page whose calls
 // the filter lets pass. Standard output of the program is untouched.
+//
+// Filters outlive exec and handlers do not, so children are started by a thread without the filter. One that is
+// started with this library sets up its own.
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +33,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-// The same page in each process: filters outlive exec.
+// The same page in each process: children that are forked keep the filter.
 #define GATE 0x6a0000000000ul
 #define PAGE 4096
 
@@ -258,6 +265,60 @@ static void fail(const char *what) {
     _exit(125);
 }
 
+typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+                           char *const[], char *const[]);
+
+static pthread_mutex_t spawning = PTHREAD_MUTEX_INITIALIZER;
+static sem_t spawn_asked, spawn_done;
+static struct {
+    spawn_function *function;
+    pid_t *pid;
+    const char *path;
+    const posix_spawn_file_actions_t *actions;
+    const posix_spawnattr_t *attributes;
+    char *const *arguments, *const *environment;
+    int result;
+} child;
+
+static void *spawner(void *nothing) {
+    for (;;) {
+        while (sem_wait(&spawn_asked))
+            ;
+        child.result = child.function(child.pid, child.path, child.actions, child.attributes, child.arguments,
+                                      child.environment);
+        sem_post(&spawn_done);
+    }
+    return nothing;
+}
+
+static int spawn(const char *function, pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const *arguments, char *const *environment) {
+    pthread_mutex_lock(&spawning);
+    child.function = (spawn_function *)dlsym(RTLD_NEXT, function);
+    child.pid = pid;
+    child.path = path;
+    child.actions = actions;
+    child.attributes = attributes;
+    child.arguments = arguments;
+    child.environment = environment;
+    sem_post(&spawn_asked);
+    while (sem_wait(&spawn_done))
+        ;
+    int result = child.result;
+    pthread_mutex_unlock(&spawning);
+    return result;
+}
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    return spawn("posix_spawn", pid, path, actions, attributes, arguments, environment);
+}
+
+int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
+    return spawn("posix_spawnp", pid, path, actions, attributes, arguments, environment);
+}
+
 __attribute__((constructor)) static void start(void) {
     const char *log = getenv("FAULTS_LOG");
     folder = getenv("FAULTS_FOLDER");
@@ -276,6 +337,9 @@ __attribute__((constructor)) static void start(void) {
     __builtin___clear_cache((char *)page, (char *)page + sizeof code);
     if (log)
         log_fd = (int)gate(SYS_openat, (long)AT_FDCWD, log, (long)(O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC), 0600l, 0l, 0l);
+    pthread_t thread;
+    if (sem_init(&spawn_asked, 0, 0) || sem_init(&spawn_done, 0, 0) || pthread_create(&thread, NULL, spawner, NULL))
+        fail("faults: the spawner");
     struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
     if (sigaction(SIGSYS, &action, NULL))
         fail("faults: SIGSYS");

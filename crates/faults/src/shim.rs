@@ -44,8 +44,9 @@ impl Shim {
         let (source, library) = (dir.path().join("shim.c"), dir.path().join("shim.so"));
         std::fs::write(&source, SOURCE)?;
         let built = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
+            .args(["-shared", "-fPIC", "-O1", "-pthread", "-o"])
             .args([&library, &source])
+            .arg("-ldl")
             .status()?;
         if !built.success() {
             return Err(io::Error::other(format!("cc: {built}")));

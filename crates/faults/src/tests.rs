@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tempfile::NamedTempFile;
 
@@ -48,6 +49,20 @@ fn leaking_driver() {
     run(true);
 }
 
+/// Its child has neither the library nor what the library needs.
+#[test]
+fn spawning_driver() {
+    if std::env::var_os(FOLDER).is_some() {
+        let mut child = Command::new("sh");
+        let child = child
+            .args(["-c", "echo it writes"])
+            .env_remove("LD_PRELOAD");
+        let output = child.output().unwrap();
+        assert_eq!(output.stdout, b"it writes\n", "{}", output.status);
+        run(false);
+    }
+}
+
 fn state(folder: &Path) -> String {
     let names = fs::read_dir(folder.join("place")).unwrap();
     let names: Vec<_> = names.map(|it| it.unwrap().file_name()).collect();
@@ -77,6 +92,11 @@ fn folders_that_nobody_synced_are_named() {
 fn each_call_fails_once_with_each_error() {
     // One each of mkdir, create, write and rename, and two of fsync.
     assert_eq!(campaign("tests::driver").run().unwrap(), 12);
+}
+
+#[test]
+fn children_run_without_the_shim() {
+    assert_eq!(campaign("tests::spawning_driver").run().unwrap(), 12);
 }
 
 #[test]
