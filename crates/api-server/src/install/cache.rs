@@ -14,7 +14,7 @@ use durable::sync_folder;
 use uuid::Uuid;
 
 use super::elf::Program;
-use super::launch::Launch;
+use super::launch::{LIBRARIES, Launch};
 use super::registry::Scratch;
 use crate::files::{is_left_behind, is_same};
 
@@ -85,6 +85,7 @@ fn used(path: PathBuf, mut file: File, now: SystemTime) -> io::Result<Option<Kep
 /// It is in use before it is to be seen, so that it cannot give way at once.
 pub(super) fn keep(scratch: &Scratch, folder: &Path, now: SystemTime) -> io::Result<Kept> {
     let program = scratch.0.join(KEPT_NAME);
+    remove_leftovers(&scratch.0)?;
     make_readable(&scratch.0)?;
     sync_below(&scratch.0, 0)?;
     let file = File::open(&program)?;
@@ -107,6 +108,23 @@ pub(super) fn keep(scratch: &Scratch, folder: &Path, now: SystemTime) -> io::Res
     sync_folder(cache)?;
     let kept = used(folder.join(KEPT_NAME), file, now)?;
     kept.ok_or_else(|| io::Error::other("what was just put there is not whole"))
+}
+
+/// Removes what failed removals left beside the program and its libraries: it would be kept with them.
+fn remove_leftovers(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == KEPT_NAME || name == LIBRARIES {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what is in `folder` unless it is a program that somebody uses.

@@ -141,6 +141,18 @@ fn what_is_of_no_use_is_replaced() {
 }
 
 #[test]
+fn leftovers_of_the_extraction_are_not_kept() {
+    let cache = tempfile::tempdir().unwrap();
+    let cache = cache.path();
+    let scratch = made_dynamic(cache);
+    fs::create_dir(scratch.0.join(".fetch-a")).unwrap();
+    fs::write(scratch.0.join(".fetch-a/0"), "x").unwrap();
+    fs::write(scratch.0.join("1"), "x").unwrap();
+    keep(&scratch, &cache.join("a"), day(1)).unwrap();
+    assert_eq!(names(&cache.join("a")), [LIBRARIES, KEPT_NAME]);
+}
+
+#[test]
 fn libraries_count_once_each() {
     let cache = tempfile::tempdir().unwrap();
     let cache = cache.path();
