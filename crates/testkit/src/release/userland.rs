@@ -23,7 +23,12 @@ impl Userland {
     /// Errors: `Internal` – the machine cannot tell, or lacks one of them.
     pub fn of(program: &Path) -> Result<Self, Error> {
         let doing = || format!("listing the libraries of {}", program.display());
-        let output = match Command::new("ldd").arg(program).output() {
+        // What is preloaded into this process is no library of the program.
+        let listed = Command::new("ldd")
+            .arg(program)
+            .env_remove("LD_PRELOAD")
+            .output();
+        let output = match listed {
             // A machine without it has no C library either; what is there is static.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());

@@ -55,33 +55,8 @@ impl World {
     }
 
     pub(crate) async fn context(&self) -> Context {
-        Context::new(Options {
-            store: Store::open(self.root()).await.unwrap(),
-            dummy_ignition: false,
-            invoker: "tests".to_owned(),
-            policy: Policy::default(),
-            registry: RegistryAccess {
-                ca_pem: Some(self.registry.ca.clone()),
-                insecure: false,
-                mirrors: None,
-            },
-            confinement: Confinement {
-                launcher: Launcher::at(Path::new(env!("CARGO_BIN_EXE_sandbox-launcher"))),
-                limits: Limits {
-                    memory_bytes: 1 << 30,
-                    processes: 256,
-                    disk_bytes: 64 << 20,
-                    time: Duration::from_mins(10),
-                },
-                strict: false,
-            },
-            service_ca: None,
-            concurrency: 2,
-            cache_capacity_bytes: 0,
-            time_limit: Duration::from_mins(10),
-            release_timeout: Duration::from_mins(2),
-            signers: None,
-        })
+        let store = Store::open(self.root()).await.unwrap();
+        Context::new(options(store, &self.registry))
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -89,12 +64,7 @@ impl World {
     }
 
     pub(crate) fn input(&self) -> Input {
-        Input {
-            snapshot: snapshot(&self.published.release),
-            pull_secret: SecretString::from(self.registry.pull_secret()),
-            is_listed: true,
-            infra_envs: Vec::new(),
-        }
+        input(&self.registry, &self.published.release)
     }
 
     async fn prepare(&self, input: Input) -> Result<Outcome, Failure> {
@@ -118,6 +88,47 @@ impl World {
         let count =
             |name: &str| std::fs::read_dir(self.root().join(name)).map_or(0, Iterator::count);
         count("install-config-generate") + count("installercache").saturating_sub(1)
+    }
+}
+
+/// How preparations are made that put files into `store`, with what `registry` has.
+pub(crate) fn options(store: Store, registry: &Registry) -> Options {
+    Options {
+        store,
+        dummy_ignition: false,
+        invoker: "tests".to_owned(),
+        policy: Policy::default(),
+        registry: RegistryAccess {
+            ca_pem: Some(registry.ca.clone()),
+            insecure: false,
+            mirrors: None,
+        },
+        confinement: Confinement {
+            launcher: Launcher::at(Path::new(env!("CARGO_BIN_EXE_sandbox-launcher"))),
+            limits: Limits {
+                memory_bytes: 1 << 30,
+                processes: 256,
+                disk_bytes: 64 << 20,
+                time: Duration::from_mins(10),
+            },
+            strict: false,
+        },
+        service_ca: None,
+        concurrency: 2,
+        cache_capacity_bytes: 0,
+        time_limit: Duration::from_mins(10),
+        release_timeout: Duration::from_mins(2),
+        signers: None,
+    }
+}
+
+/// A cluster that is installed with `release`.
+pub(crate) fn input(registry: &Registry, release: &str) -> Input {
+    Input {
+        snapshot: snapshot(release),
+        pull_secret: SecretString::from(registry.pull_secret()),
+        is_listed: true,
+        infra_envs: Vec::new(),
     }
 }
 
