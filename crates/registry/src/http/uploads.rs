@@ -1,14 +1,9 @@
 //! Blobs on their way in.
 
-use std::io;
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _};
 use oci::store::BlobStore as _;
 use oci::{Algorithm, Digest, Repository};
 use service::range;
@@ -20,9 +15,6 @@ use crate::app::App;
 use crate::auth::{self, Access};
 use crate::notifications::{self, Action};
 use crate::observe;
-
-/// A client that sends nothing for this long has gone; what it sent stays.
-const IDLE_LIMIT: Duration = Duration::from_mins(5);
 
 pub(super) async fn start(
     app: &App,
@@ -175,21 +167,8 @@ async fn receive(
     offset: Option<u64>,
     body: Body,
 ) -> Result<u64, RegistryError> {
-    let bytes = Box::pin(patient(body));
+    let bytes = body.into_data_stream();
     Ok(app.store.append_upload(name, id, offset, bytes).await?)
-}
-
-/// The body, ended by an error when nothing comes for too long.
-fn patient(body: Body) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    futures_util::stream::unfold(Some(body.into_data_stream()), |body| async move {
-        let mut body = body?;
-        match tokio::time::timeout(IDLE_LIMIT, body.next()).await {
-            Ok(None) => None,
-            Ok(Some(Ok(chunk))) => Some((Ok(chunk), Some(body))),
-            Ok(Some(Err(error))) => Some((Err(io::Error::other(error)), None)),
-            Err(_) => Some((Err(io::ErrorKind::TimedOut.into()), None)),
-        }
-    })
 }
 
 /// Where a piece says it begins; its length has to fit its range.
