@@ -1,19 +1,16 @@
 //! Metrics in the Prometheus text format.
 
-mod recorder;
-mod series;
-mod text;
+mod bounded;
 
-use std::sync::{Once, OnceLock};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
-pub use recorder::SeriesRecorder;
-
-use recorder::Bounds;
+use bounded::Bounded;
 
 /// Seconds a request took, by route, method and code.
 pub const HTTP_REQUEST_DURATION: &str = "atoll_http_request_duration_seconds";
@@ -34,19 +31,24 @@ const SIZE_BUCKETS: &[f64] = &[
     1_073_741_824.0,
     17_179_869_184.0,
 ];
-/// Without a change for this long, a counter or a histogram makes room for a new series once the bound is reached.
-const IDLE_SERIES: Duration = Duration::from_hours(1);
+/// How often single values are put into their buckets: until then each takes eight bytes.
+const UPKEEP: Duration = Duration::from_secs(1);
 
 /// The process's recorder; installed at the first call.
-pub fn recorder() -> &'static SeriesRecorder {
-    static RECORDER: OnceLock<SeriesRecorder> = OnceLock::new();
-    static INSTALLED: Once = Once::new();
-    let bounds = Bounds {
-        max: MAX_SERIES,
-        idle: IDLE_SERIES,
-    };
-    let recorder = RECORDER.get_or_init(|| SeriesRecorder::new(bounds, buckets));
-    INSTALLED.call_once(|| {
+pub fn recorder() -> &'static PrometheusHandle {
+    static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
+    HANDLE.get_or_init(|| {
+        // Every histogram of the workspace is of these kinds; without buckets it would be a summary.
+        let duration = Matcher::Suffix("_duration_seconds".to_owned());
+        let size = Matcher::Suffix("_size_bytes".to_owned());
+        let builder = PrometheusBuilder::new()
+            .set_buckets_for_metric(duration, DURATION_BUCKETS)
+            .and_then(|builder| builder.set_buckets_for_metric(size, SIZE_BUCKETS))
+            .expect("the lists of buckets are not empty");
+        let recorder = builder.build_recorder();
+        keep_up(recorder.handle());
+        let handle = recorder.handle();
+        let recorder = Bounded::new(recorder, MAX_SERIES);
         if ::metrics::set_global_recorder(recorder).is_err() {
             tracing::warn!("another metrics recorder is installed: /metrics will be empty");
         }
@@ -56,19 +58,8 @@ pub fn recorder() -> &'static SeriesRecorder {
             "Time to answer a request"
         );
         ::metrics::describe_gauge!(HTTP_REQUESTS_IN_FLIGHT, "Requests being answered");
-    });
-    recorder
-}
-
-/// Every histogram of the workspace is of these kinds; another has its count and sum only.
-fn buckets(name: &str) -> &'static [f64] {
-    if name.ends_with("_duration_seconds") {
-        DURATION_BUCKETS
-    } else if name.ends_with("_size_bytes") {
-        SIZE_BUCKETS
-    } else {
-        &[]
-    }
+        handle
+    })
 }
 
 /// A rendering, for the requests that were waiting when it began.
@@ -94,4 +85,16 @@ pub async fn render() -> Result<Bytes, JoinError> {
     let text = Bytes::from(spawn_blocking(|| recorder().render()).await?);
     let rendered = Rendered { began, text };
     Ok(last.insert(rendered).text.clone())
+}
+
+/// Where nobody asks for the metrics, single values would gather for ever.
+fn keep_up(handle: PrometheusHandle) {
+    let work = move || loop {
+        std::thread::sleep(UPKEEP);
+        handle.run_upkeep();
+    };
+    let thread = std::thread::Builder::new().name("metrics".to_owned());
+    if let Err(error) = thread.spawn(work) {
+        tracing::warn!(%error, "metrics take more and more memory until somebody asks for them");
+    }
 }

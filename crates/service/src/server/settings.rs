@@ -71,7 +71,7 @@ impl HttpSettings {
             "metric series",
             Bound::Count(MAX_SERIES as u64, "series"),
             "server",
-            "not recorded, unless one idle for 1 h makes room",
+            "not recorded",
         ));
         limits
     }
