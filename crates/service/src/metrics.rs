@@ -1,16 +1,16 @@
 //! Metrics in the Prometheus text format.
 
 mod bounded;
+mod exporter;
 
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::sync::Mutex;
 use tokio::task::{JoinError, spawn_blocking};
 
-use bounded::Bounded;
+pub use exporter::Exporter;
 
 /// Seconds a request took, by route, method and code.
 pub const HTTP_REQUEST_DURATION: &str = "atoll_http_request_duration_seconds";
@@ -19,37 +19,17 @@ pub const HTTP_REQUESTS_IN_FLIGHT: &str = "atoll_http_requests_in_flight";
 
 /// Units: series, of the process. Labels come from closed lists and from settings; this is for a list that is not.
 pub(crate) const MAX_SERIES: usize = 10_000;
-/// Units: seconds.
-const DURATION_BUCKETS: &[f64] = &[0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0, 600.0];
-/// Units: bytes.
-const SIZE_BUCKETS: &[f64] = &[
-    1024.0,
-    16384.0,
-    262_144.0,
-    4_194_304.0,
-    67_108_864.0,
-    1_073_741_824.0,
-    17_179_869_184.0,
-];
-/// How often single values are put into their buckets: until then each takes eight bytes.
-const UPKEEP: Duration = Duration::from_secs(1);
+/// Without a change for this long, a counter or a histogram is dropped.
+const IDLE_SERIES: Duration = Duration::from_hours(1);
 
 /// The process's recorder; installed at the first call.
-pub fn recorder() -> &'static PrometheusHandle {
-    static HANDLE: OnceLock<PrometheusHandle> = OnceLock::new();
-    HANDLE.get_or_init(|| {
-        // Every histogram of the workspace is of these kinds; without buckets it would be a summary.
-        let duration = Matcher::Suffix("_duration_seconds".to_owned());
-        let size = Matcher::Suffix("_size_bytes".to_owned());
-        let builder = PrometheusBuilder::new()
-            .set_buckets_for_metric(duration, DURATION_BUCKETS)
-            .and_then(|builder| builder.set_buckets_for_metric(size, SIZE_BUCKETS))
-            .expect("the lists of buckets are not empty");
-        let recorder = builder.build_recorder();
-        keep_up(recorder.handle());
-        let handle = recorder.handle();
-        let recorder = Bounded::new(recorder, MAX_SERIES);
-        if ::metrics::set_global_recorder(recorder).is_err() {
+pub fn recorder() -> &'static Exporter {
+    static EXPORTER: OnceLock<Exporter> = OnceLock::new();
+    static INSTALLED: Once = Once::new();
+    let exporter = EXPORTER.get_or_init(|| Exporter::new(MAX_SERIES, IDLE_SERIES));
+    INSTALLED.call_once(|| {
+        exporter.keep_up();
+        if ::metrics::set_global_recorder(exporter.recorder()).is_err() {
             tracing::warn!("another metrics recorder is installed: /metrics will be empty");
         }
         ::metrics::describe_histogram!(
@@ -58,8 +38,8 @@ pub fn recorder() -> &'static PrometheusHandle {
             "Time to answer a request"
         );
         ::metrics::describe_gauge!(HTTP_REQUESTS_IN_FLIGHT, "Requests being answered");
-        handle
-    })
+    });
+    exporter
 }
 
 /// A rendering, for the requests that were waiting when it began.
@@ -85,16 +65,4 @@ pub async fn render() -> Result<Bytes, JoinError> {
     let text = Bytes::from(spawn_blocking(|| recorder().render()).await?);
     let rendered = Rendered { began, text };
     Ok(last.insert(rendered).text.clone())
-}
-
-/// Where nobody asks for the metrics, single values would gather for ever.
-fn keep_up(handle: PrometheusHandle) {
-    let work = move || loop {
-        std::thread::sleep(UPKEEP);
-        handle.run_upkeep();
-    };
-    let thread = std::thread::Builder::new().name("metrics".to_owned());
-    if let Err(error) = thread.spawn(work) {
-        tracing::warn!(%error, "metrics take more and more memory until somebody asks for them");
-    }
 }

@@ -1,119 +1,279 @@
 //! A recorder with a bound of series: one label with a client's text must not take the memory of the process.
+//!
+//! The library drops idle counters and histograms, and with them what their handles count later. Servers hold handles
+//! for as long as they run, so a handle given out here is the key of its series, looked up at each use: a series that
+//! was dropped returns with its next measurement, from zero. Gauges are the library's: it never drops them, as the
+//! value of a gauge is true until it changes.
 
-use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use metrics::{
-    Counter, Gauge, Histogram, Key, KeyName, Level, Metadata, Recorder, SharedString, Unit,
+    Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Level, Metadata, Recorder,
+    SharedString, Unit,
 };
 
 /// Measurements of series beyond the bound.
 const DROPPED: &str = "atoll_metrics_dropped_total";
+/// Of series that handles look up; the exporter does not read it.
+static METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
+/// The epoch of the last use of a gauge.
+const FOREVER: u64 = u64::MAX;
 
-/// Passes on what belongs to the first series; measurements of further series are counted and dropped.
-pub(super) struct Bounded<R> {
+/// The epoch of the last use of each series, by the hash of its key.
+type Uses = HashMap<u64, AtomicU64>;
+
+/// Bounds of the series of a recorder.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    /// Units: series.
+    pub(super) max: usize,
+    /// Units: sweeps, after which the inner recorder has dropped a series that was not used.
+    pub(super) idle_sweeps: u64,
+}
+
+/// Passes on what belongs to the first series; measurements of further series are counted and dropped until a sweep
+/// finds idle ones.
+#[derive(Debug)]
+pub(super) struct Bounded<R>(Arc<Registry<R>>);
+
+#[derive(Debug)]
+struct Registry<R> {
     inner: R,
-    max: usize,
-    /// Hashes of the series that are there.
-    known: RwLock<HashSet<u64>>,
-    dropped: Counter,
+    bounds: Bounds,
+    /// The inner recorder does not say which series it has. These are at least its own.
+    uses: RwLock<Uses>,
+    /// Units: sweeps that have begun. A clock would cost each measurement more than it.
+    epoch: AtomicU64,
+}
+
+/// A counter or histogram that is looked up at each use.
+struct Handle<R> {
+    registry: Arc<Registry<R>>,
+    key: Key,
+}
+
+impl<R> Clone for Bounded<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
 }
 
 impl<R: Recorder> Bounded<R> {
-    pub(super) fn new(inner: R, max: usize) -> Self {
-        let metadata = Metadata::new(module_path!(), Level::INFO, None);
+    pub(super) fn new(inner: R, bounds: Bounds) -> Self {
         let text = "Measurements of series beyond the bound of series";
         inner.describe_counter(DROPPED.into(), Some(Unit::Count), text.into());
-        let dropped = inner.register_counter(&Key::from_static_name(DROPPED), &metadata);
-        Self {
+        let registry = Registry {
             inner,
-            max,
-            known: RwLock::default(),
-            dropped,
-        }
+            bounds,
+            uses: RwLock::default(),
+            epoch: AtomicU64::new(0),
+        };
+        registry.dropped(0);
+        Self(Arc::new(registry))
     }
 
-    fn admits(&self, key: &Key) -> bool {
-        let hash = key.get_hash();
-        let is_known = |known: &HashSet<u64>| known.contains(&hash);
-        if is_known(&self.known.read().unwrap_or_else(PoisonError::into_inner)) {
-            return true;
-        }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if is_known(&known) {
-            return true;
-        }
-        if known.len() >= self.max {
-            self.dropped.increment(1);
-            return false;
-        }
-        known.insert(hash);
-        true
+    /// Frees the places of series that the inner recorder has dropped; `drop_idle` makes it look for them.
+    pub(super) fn sweep(&self, drop_idle: impl FnOnce()) {
+        let Registry {
+            bounds,
+            uses,
+            epoch,
+            ..
+        } = &*self.0;
+        // A new epoch first: a use of the epoch before is one that `drop_idle` sees.
+        let now = epoch.fetch_add(1, Relaxed) + 1;
+        drop_idle();
+        let mut uses = uses.write().unwrap_or_else(PoisonError::into_inner);
+        uses.retain(|_, last| last.get_mut().saturating_add(bounds.idle_sweeps) > now);
+    }
+
+    fn handle(&self, key: &Key) -> Arc<Handle<R>> {
+        Arc::new(Handle {
+            registry: Arc::clone(&self.0),
+            key: key.to_retained(),
+        })
     }
 }
 
-impl<R: Recorder> Recorder for Bounded<R> {
-    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
-        self.inner.describe_counter(key, unit, text);
+impl<R: Recorder> Registry<R> {
+    /// Whether the series has a place, or takes one now.
+    fn admits(&self, key: &Key, epoch: u64) -> bool {
+        let hash = key.get_hash();
+        {
+            let uses = self.read();
+            if let Some(last) = uses.get(&hash) {
+                // Mostly the epoch is that of the last use: no write, so that processors share the line.
+                if last.load(Relaxed) < epoch {
+                    last.fetch_max(epoch, Relaxed);
+                }
+                return true;
+            }
+            if uses.len() >= self.bounds.max {
+                return false;
+            }
+        }
+        let mut uses = self.write();
+        if uses.len() >= self.bounds.max && !uses.contains_key(&hash) {
+            return false;
+        }
+        uses.entry(hash).or_default().fetch_max(epoch, Relaxed);
+        true
     }
 
-    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
-        self.inner.describe_gauge(key, unit, text);
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Relaxed)
     }
 
-    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
-        self.inner.describe_histogram(key, unit, text);
+    fn dropped(&self, count: u64) {
+        let key = Key::from_static_name(DROPPED);
+        let counter = self.inner.register_counter(&key, &METADATA);
+        counter.increment(count);
     }
 
-    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
-        if self.admits(key) {
-            self.inner.register_counter(key, metadata)
-        } else {
-            Counter::noop()
+    fn read(&self) -> RwLockReadGuard<'_, Uses> {
+        self.uses.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Uses> {
+        self.uses.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Recorder> Handle<R> {
+    /// The recorder that has the series; `None`: beyond the bound, counted.
+    fn recorder(&self) -> Option<&R> {
+        let Self { registry, key } = self;
+        if registry.admits(key, registry.epoch()) {
+            return Some(&registry.inner);
+        }
+        registry.dropped(1);
+        None
+    }
+}
+
+// The recorder may drop a series between a look-up and its use: one measurement, after an idle time, is lost.
+impl<R: Recorder> CounterFn for Handle<R> {
+    fn increment(&self, value: u64) {
+        if let Some(recorder) = self.recorder() {
+            let counter = recorder.register_counter(&self.key, &METADATA);
+            counter.increment(value);
         }
     }
 
+    fn absolute(&self, value: u64) {
+        if let Some(recorder) = self.recorder() {
+            let counter = recorder.register_counter(&self.key, &METADATA);
+            counter.absolute(value);
+        }
+    }
+}
+
+impl<R: Recorder> HistogramFn for Handle<R> {
+    fn record(&self, value: f64) {
+        if let Some(recorder) = self.recorder() {
+            let histogram = recorder.register_histogram(&self.key, &METADATA);
+            histogram.record(value);
+        }
+    }
+}
+
+impl<R: Recorder + Send + Sync + 'static> Recorder for Bounded<R> {
+    fn describe_counter(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.0.inner.describe_counter(key, unit, text);
+    }
+
+    fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.0.inner.describe_gauge(key, unit, text);
+    }
+
+    fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, text: SharedString) {
+        self.0.inner.describe_histogram(key, unit, text);
+    }
+
+    fn register_counter(&self, key: &Key, metadata: &Metadata<'_>) -> Counter {
+        // At zero from here on: Prometheus sees an increment only against a value before it.
+        if self.0.admits(key, self.0.epoch()) {
+            drop(self.0.inner.register_counter(key, metadata));
+        }
+        Counter::from_arc(self.handle(key))
+    }
+
     fn register_gauge(&self, key: &Key, metadata: &Metadata<'_>) -> Gauge {
-        if self.admits(key) {
-            self.inner.register_gauge(key, metadata)
+        if self.0.admits(key, FOREVER) {
+            self.0.inner.register_gauge(key, metadata)
         } else {
+            self.0.dropped(1);
             Gauge::noop()
         }
     }
 
     fn register_histogram(&self, key: &Key, metadata: &Metadata<'_>) -> Histogram {
-        if self.admits(key) {
-            self.inner.register_histogram(key, metadata)
-        } else {
-            Histogram::noop()
+        if self.0.admits(key, self.0.epoch()) {
+            drop(self.0.inner.register_histogram(key, metadata));
         }
+        Histogram::from_arc(self.handle(key))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use metrics_exporter_prometheus::PrometheusBuilder;
+    use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
+
+    fn bounded(max: usize) -> (Bounded<PrometheusRecorder>, PrometheusHandle) {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        let bounds = Bounds {
+            max,
+            idle_sweeps: 3,
+        };
+        (Bounded::new(recorder, bounds), handle)
+    }
 
     // limit: metric series
     #[test]
     fn series_beyond_the_bound_are_counted_and_dropped() {
-        let recorder = PrometheusBuilder::new().build_recorder();
-        let handle = recorder.handle();
-        let bounded = Bounded::new(recorder, 3);
+        let (bounded, handle) = bounded(3);
         metrics::with_local_recorder(&bounded, || {
             for label in ["a", "b", "c", "d", "a"] {
                 metrics::counter!("asked", "label" => label).increment(1);
             }
+            metrics::gauge!("level").set(1.0);
         });
         let text = handle.render();
         for (label, line) in [
             ("a", "asked{label=\"a\"} 2"),
             ("c", "asked{label=\"c\"} 1"),
-            ("dropped", "atoll_metrics_dropped_total 1"),
+            ("dropped", "atoll_metrics_dropped_total 2"),
         ] {
             assert!(text.contains(line), "{label}: {text}");
         }
         assert!(!text.contains("label=\"d\""), "{text}");
+        assert!(!text.contains("level"), "{text}");
+    }
+
+    #[test]
+    fn a_place_is_free_after_the_idle_sweeps() {
+        let (bounded, handle) = bounded(3);
+        metrics::with_local_recorder(&bounded, || {
+            metrics::gauge!("level").set(1.0);
+            let busy = metrics::counter!("busy");
+            let _idle = metrics::histogram!("idle");
+            let waiting = metrics::counter!("waiting");
+            let admitted: Vec<bool> = (0..4)
+                .map(|_| {
+                    busy.increment(1);
+                    waiting.increment(1);
+                    bounded.sweep(|| ());
+                    handle.render().contains("waiting 1")
+                })
+                .collect();
+            assert_eq!(admitted, [false, false, false, true]);
+            metrics::gauge!("another_level").set(1.0);
+        });
+        let text = handle.render();
+        assert!(text.contains("atoll_metrics_dropped_total 4"), "{text}");
     }
 }

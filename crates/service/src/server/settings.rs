@@ -71,7 +71,7 @@ impl HttpSettings {
             "metric series",
             Bound::Count(MAX_SERIES as u64, "series"),
             "server",
-            "not recorded",
+            "not recorded, until others are idle for over 1 h",
         ));
         limits
     }
