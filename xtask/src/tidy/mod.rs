@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the house's rules that a compiler does not know, one row each.
 
 mod crates;
+mod glossary;
 mod limits;
 mod migrations;
 mod source;
@@ -89,6 +90,11 @@ static RULES: &[Rule] = &[
         name: "limits",
         claim: "each limit of docs/limits.md has a test that names it",
         check: limits::tested,
+    },
+    Rule {
+        name: "glossary",
+        claim: "each term of docs/glossary.md names a file",
+        check: glossary::places,
     },
     Rule {
         name: "generated",
