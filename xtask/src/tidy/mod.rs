@@ -2,6 +2,7 @@
 
 mod crates;
 mod glossary;
+mod history;
 mod limits;
 mod migrations;
 mod source;
@@ -95,6 +96,11 @@ static RULES: &[Rule] = &[
         name: "glossary",
         claim: "each term of docs/glossary.md names a file",
         check: glossary::places,
+    },
+    Rule {
+        name: "history",
+        claim: "each commit has a short subject, and a body that says why",
+        check: history::taught,
     },
     Rule {
         name: "generated",
