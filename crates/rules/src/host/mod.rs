@@ -1,10 +1,10 @@
-//! The life of a host: its table, what moves it, and its first registration.
+//! The state machine of a host: rules, triggers, effects, and the first registration.
 
 mod effects;
+mod event_rules;
 mod facts;
+mod refresh_rules;
 mod registration;
-mod rows_happening;
-mod rows_looking;
 mod table;
 #[cfg(test)]
 mod tests;

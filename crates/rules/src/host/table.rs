@@ -1,21 +1,21 @@
-//! The host's table, in two parts: what happens to a host, and what a look at it finds.
+//! The state machine of a host, in two tables: event rules and refresh rules.
 
 use model::host::HostStatus;
 
 use super::effects::Effect;
+use super::event_rules::EVENT_RULES;
 use super::facts::Facts;
-use super::rows_happening::HAPPENING;
-use super::rows_looking::LOOKING;
+use super::refresh_rules::REFRESH_RULES;
 use super::trigger::On;
 use crate::table;
 
 /// A row of the host's table.
 pub type Rule = table::Rule<HostStatus, On, Facts, Effect>;
 
-/// Every way in which a host's status changes, and what is refused.
-pub static TABLE: &[&[Rule]] = &[HAPPENING, LOOKING];
+/// Every transition of a host, and every refusal.
+pub static TABLE: &[&[Rule]] = &[EVENT_RULES, REFRESH_RULES];
 
-/// Statuses in which a host of a cluster is still being looked at.
+/// Statuses of a host in a cluster before its installation.
 pub(super) const EARLY: &[HostStatus] = &[
     HostStatus::Discovering,
     HostStatus::Insufficient,

@@ -1,6 +1,6 @@
-//! Rows for what a look at a host finds.
+//! Refresh rules of a host: transitions that follow from its inputs alone (heartbeat, inventory, validations, time).
 //!
-//! Rows of the preparing statuses ask for the connection first, so that a host that vanished is not waited for.
+//! Rules of the preparing statuses check the heartbeat first: a cluster does not wait for a disconnected host.
 
 use model::cluster::ClusterStatus as C;
 use model::host::{HostStage, HostStatus};
@@ -28,7 +28,7 @@ const POOL: &[HostStatus] = &[
 ];
 
 /// Tried from the top; every status that a host can have has a last row that always fits.
-pub(super) static LOOKING: &[Rule] = &[
+pub(super) static REFRESH_RULES: &[Rule] = &[
     // Preparing.
     Rule {
         name: "vanishes while preparing",

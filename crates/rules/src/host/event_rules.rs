@@ -1,4 +1,4 @@
-//! Rows for what happens to a host: what agents and installers report, what users do.
+//! Event rules of a host: registrations, reports of agents and installers, requests of users.
 
 use model::Error;
 use model::host::{HostStage, HostStatus};
@@ -18,7 +18,7 @@ use super::trigger::On;
 use crate::table::To;
 
 /// Tried from the top; a status without a row refuses.
-pub(super) static HAPPENING: &[Rule] = &[
+pub(super) static EVENT_RULES: &[Rule] = &[
     // Registering again.
     Rule {
         name: "registers while preparing",
