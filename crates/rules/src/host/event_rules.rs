@@ -21,7 +21,7 @@ use crate::table::To;
 pub(super) static EVENT_RULES: &[Rule] = &[
     // Registering again.
     Rule {
-        name: "registers while preparing",
+        name: "registers during preparation",
         on: On::Register,
         from: &[PreparingForInstallation, PreparingSuccessful],
         when: |_| true,
@@ -63,7 +63,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "A fresh start of the agent: everything is learnt again. Role, disk choice and disk speed survive.",
     },
     Rule {
-        name: "registers while resetting",
+        name: "registers during a reset",
         on: On::Register,
         from: &[Resetting],
         when: |facts| facts.stage == Some(HostStage::Rebooting),
@@ -88,7 +88,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The reset is complete.",
     },
     Rule {
-        name: "boots the image again",
+        name: "boots the discovery image instead of the disk",
         on: On::Register,
         from: &[InstallingInProgress, AddedToExistingCluster],
         when: |facts| {
@@ -101,7 +101,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The firmware booted the image instead of the disk that was written.",
     },
     Rule {
-        name: "boots the image yet again",
+        name: "boots the discovery image repeatedly",
         on: On::Register,
         from: &[InstallingPendingUserAction],
         when: |_| true,
@@ -110,7 +110,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         }),
         info: None,
         then: &[],
-        doc: "The agent stops asking when it is forbidden to: only a boot from disk helps.",
+        doc: "The agent stops polling after a 403: only a boot from disk helps.",
     },
     Rule {
         name: "reboots unexpectedly",
@@ -140,7 +140,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The failure stays until the cluster is reset.",
     },
     Rule {
-        name: "registers though installed",
+        name: "registers after installation",
         on: On::Register,
         from: &[Installed],
         when: |_| true,
@@ -192,7 +192,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The installer gave up.",
     },
     Rule {
-        name: "reports what it cannot",
+        name: "reports a stage out of order",
         on: On::Progress,
         from: &[
             Installing,
@@ -213,7 +213,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "Stages only go forward, and each role has its own.",
     },
     Rule {
-        name: "joined a cluster",
+        name: "day-2 host joins the cluster",
         on: On::Progress,
         from: &[
             Installing,
@@ -233,7 +233,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "After its reboot such a host is out of sight.",
     },
     Rule {
-        name: "is done",
+        name: "reports the last stage",
         on: On::Progress,
         from: &[
             Installing,
@@ -261,14 +261,14 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The installation moves on; also a host that booted wrongly has come back from its disk.",
     },
     Rule {
-        name: "reports late",
+        name: "reports a stage after the last",
         on: On::Progress,
         from: &[Installed, ResettingPendingUserAction],
         when: |_| true,
         to: To::Stay,
         info: None,
         then: &[],
-        doc: "A last word of an installer that has not heard yet.",
+        doc: "A delayed report of an installer.",
     },
     Rule {
         name: "cannot run the installer",
@@ -282,7 +282,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
     },
     // The boot medium.
     Rule {
-        name: "loses its medium",
+        name: "virtual media disconnected",
         on: On::MediaDisconnected,
         from: &[
             Discovering,
@@ -300,7 +300,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "Virtual media was unplugged: nothing can be read from the live system any more.",
     },
     Rule {
-        name: "loses its medium while installing",
+        name: "virtual media disconnected while installing",
         on: On::MediaDisconnected,
         from: &[
             PreparingForInstallation,
@@ -316,7 +316,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The installer runs from the medium, so it cannot go on.",
     },
     Rule {
-        name: "loses its medium unbound",
+        name: "virtual media of an unbound host disconnected",
         on: On::MediaDisconnected,
         from: &[
             DiscoveringUnbound,
@@ -333,7 +333,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
     },
     // Cancelling and resetting.
     Rule {
-        name: "is cancelled",
+        name: "cancelled",
         on: On::Cancel,
         from: &[
             InstallingPendingUserAction,
@@ -349,7 +349,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent is told to stop and to gather logs.",
     },
     Rule {
-        name: "is cancelled before it began",
+        name: "cancelled before the installation",
         on: On::Cancel,
         from: &[
             PreparingForInstallation,
@@ -364,7 +364,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "Nothing was written yet.",
     },
     Rule {
-        name: "is reset",
+        name: "reset",
         on: On::Reset,
         from: &[
             Resetting,
@@ -398,7 +398,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
     },
     // Joining and leaving a cluster.
     Rule {
-        name: "is bound",
+        name: "bound to a cluster",
         on: On::Bind,
         from: &[KnownUnbound],
         when: |_| true,
@@ -408,7 +408,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent is told to exit and registers again, which brings everything fresh.",
     },
     Rule {
-        name: "is unbound",
+        name: "unbound",
         on: On::Unbind,
         from: EARLY,
         when: |_| true,
@@ -418,7 +418,7 @@ pub(super) static EVENT_RULES: &[Rule] = &[
         doc: "The agent still runs: it exits and registers again.",
     },
     Rule {
-        name: "is unbound after installing",
+        name: "unbound after the installation",
         on: On::Unbind,
         from: &[
             PreparingForInstallation,

@@ -31,14 +31,14 @@ const POOL: &[HostStatus] = &[
 pub(super) static REFRESH_RULES: &[Rule] = &[
     // Preparing.
     Rule {
-        name: "vanishes while preparing",
+        name: "disconnects while preparing when heartbeats time out",
         on: On::Refresh,
         from: &[PreparingForInstallation, PreparingSuccessful],
         when: |facts| !facts.connected && !facts.cluster_is(C::Installing),
         to: To::Go(Disconnected),
         info: Some(contact_text),
         then: &[],
-        doc: "A host that does not call cannot be prepared.",
+        doc: "A host without heartbeats cannot be prepared.",
     },
     Rule {
         name: "starts preparing",
@@ -67,7 +67,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Both checks came back good.",
     },
     Rule {
-        name: "waits for the others",
+        name: "waits until every host is prepared",
         on: On::Refresh,
         from: &[PreparingSuccessful],
         when: |facts| facts.cluster_is(C::PreparingForInstallation),
@@ -87,7 +87,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The cluster's files are there and every host is prepared.",
     },
     Rule {
-        name: "disk is too slow",
+        name: "installation disk is too slow",
         on: On::Refresh,
         from: &[PreparingForInstallation, PreparingFailed, Known],
         when: |facts| facts.disk_speed == Outcome::Failed,
@@ -119,7 +119,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The host could not use them later either.",
     },
     Rule {
-        name: "prepares too long",
+        name: "preparation times out",
         on: On::Refresh,
         from: &[PreparingForInstallation],
         when: |facts| {
@@ -145,7 +145,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Results that never come must not hold the cluster up.",
     },
     Rule {
-        name: "is being prepared",
+        name: "preparation in progress",
         on: On::Refresh,
         from: &[PreparingForInstallation],
         when: |facts| facts.cluster_is(C::PreparingForInstallation),
@@ -155,17 +155,17 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Results are awaited.",
     },
     Rule {
-        name: "need not prepare any more",
+        name: "preparation of the cluster ended",
         on: On::Refresh,
         from: &[PreparingForInstallation],
         when: |_| true,
         to: To::Go(Known),
         info: Some(|_| READY.to_owned()),
         then: &[],
-        doc: "The cluster gave the preparation up.",
+        doc: "The preparation of the cluster failed or was cancelled.",
     },
     Rule {
-        name: "cluster gave up with it",
+        name: "recovers after the cluster's preparation failed",
         on: On::Refresh,
         from: &[PreparingFailed],
         when: |facts| !facts.cluster_is(C::PreparingForInstallation) && facts.connected,
@@ -175,18 +175,18 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The cluster's text keeps the reason; the next order tries again.",
     },
     Rule {
-        name: "prepared in vain",
+        name: "prepared, but the cluster's preparation failed",
         on: On::Refresh,
         from: &[PreparingSuccessful],
         when: |_| true,
         to: To::Go(Known),
         info: Some(|_| READY.to_owned()),
         then: &[],
-        doc: "The cluster gave the preparation up.",
+        doc: "The preparation of the cluster failed or was cancelled.",
     },
     // Losing contact.
     Rule {
-        name: "vanishes",
+        name: "disconnects when heartbeats time out",
         on: On::Refresh,
         from: &[
             Discovering,
@@ -200,10 +200,10 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Disconnected),
         info: Some(contact_text),
         then: &[],
-        doc: "The agent stopped calling, or lost its medium.",
+        doc: "The agent stopped polling, or its virtual media disconnected.",
     },
     Rule {
-        name: "waits for its user",
+        name: "preparation failed",
         on: On::Refresh,
         from: &[PreparingFailed],
         when: |_| true,
@@ -214,7 +214,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Installing.
     Rule {
-        name: "fails with its cluster",
+        name: "fails because the cluster failed",
         on: On::Refresh,
         from: &[
             Installing,
@@ -230,7 +230,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Its work is of no use without the rest.",
     },
     Rule {
-        name: "never starts",
+        name: "installation start times out",
         on: On::Refresh,
         from: &[Installing],
         when: |facts| facts.start_expired,
@@ -240,7 +240,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The install step was never taken.",
     },
     Rule {
-        name: "vanishes while installing",
+        name: "fails when heartbeats time out while installing",
         on: On::Refresh,
         from: &[Installing, InstallingInProgress],
         when: |facts| !facts.connected && !facts.soft_timeouts,
@@ -250,20 +250,20 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
             format!("The host lost contact during its installation, at {stage}")
         }),
         then: &[],
-        doc: "Before its reboot the host is expected to call.",
+        doc: "Before its reboot the agent still polls.",
     },
     Rule {
-        name: "is out of sight",
+        name: "heartbeats late while installing (soft timeouts)",
         on: On::Refresh,
         from: &[Installing, InstallingInProgress],
         when: |facts| !facts.connected,
         to: To::Stay,
         info: None,
         then: &[Effect::NoteConnection],
-        doc: "With soft timeouts it is only shown.",
+        doc: "Soft timeouts only change the status text.",
     },
     Rule {
-        name: "waits for another host",
+        name: "waits while another host needs user action",
         on: On::Refresh,
         from: &[InstallingInProgress],
         when: |facts| {
@@ -284,7 +284,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Another host booted wrongly: the waiting is not this host's fault.",
     },
     Rule {
-        name: "does not come back",
+        name: "reboot times out",
         on: On::Refresh,
         from: &[InstallingInProgress],
         when: |facts| facts.stage == Some(HostStage::Rebooting) && facts.stage_expired,
@@ -299,7 +299,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Mostly a matter of the boot order, which its user can set right.",
     },
     Rule {
-        name: "stage takes too long",
+        name: "stage times out",
         on: On::Refresh,
         from: &[InstallingInProgress],
         when: |facts| facts.stage_expired && !facts.soft_timeouts,
@@ -312,20 +312,20 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
             )
         }),
         then: &[],
-        doc: "Nothing was heard of the stage for its limit.",
+        doc: "No progress within the timeout of the stage.",
     },
     Rule {
-        name: "stage is slow",
+        name: "stage over its time (soft timeouts)",
         on: On::Refresh,
         from: &[InstallingInProgress],
         when: |facts| facts.stage_expired,
         to: To::Stay,
         info: None,
         then: &[Effect::StageTimedOut, Effect::NoteConnection],
-        doc: "With soft timeouts it is only told.",
+        doc: "Soft timeouts only change the status text.",
     },
     Rule {
-        name: "is left behind",
+        name: "fails when the cluster proceeds without it",
         on: On::Refresh,
         from: &[InstallingPendingUserAction],
         when: |facts| {
@@ -345,7 +345,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "One host must not hold up a cluster that can do without it.",
     },
     Rule {
-        name: "goes on",
+        name: "installation in progress",
         on: On::Refresh,
         from: &[Installing, InstallingInProgress],
         when: |_| true,
@@ -355,7 +355,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "The installer moves it on.",
     },
     Rule {
-        name: "rests",
+        name: "waits for an event",
         on: On::Refresh,
         from: &[
             InstallingPendingUserAction,
@@ -370,7 +370,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Being looked at.
     Rule {
-        name: "waits for an inventory",
+        name: "discovering until the inventory arrives",
         on: On::Refresh,
         from: &[Disconnected, Discovering],
         when: |facts| !facts.inventory,
@@ -380,7 +380,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Nothing can be judged yet.",
     },
     Rule {
-        name: "lacks hardware",
+        name: "insufficient for hardware requirements",
         on: On::Refresh,
         from: EARLY,
         when: |facts| !facts.hardware_ok && !facts.inventory_truncated,
@@ -390,7 +390,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "It is of no use for any role.",
     },
     Rule {
-        name: "waits for input",
+        name: "pending for input",
         on: On::Refresh,
         from: EARLY,
         when: |facts| facts.hardware_ok && facts.vsphere_ok && !facts.input_ok,
@@ -400,7 +400,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "What the user enters for the cluster decides the rest.",
     },
     Rule {
-        name: "is insufficient",
+        name: "insufficient for failed validations",
         on: On::Refresh,
         from: EARLY,
         when: |facts| !facts.vsphere_ok || !facts.hardware_ok || !facts.sufficient,
@@ -410,7 +410,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Something that blocks its installation fails or is awaited.",
     },
     Rule {
-        name: "is known",
+        name: "all blocking validations pass",
         on: On::Refresh,
         from: EARLY,
         when: |_| true,
@@ -421,17 +421,17 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // After the end.
     Rule {
-        name: "logs do not come",
+        name: "log collection times out",
         on: On::Refresh,
         from: &[Failed, Cancelled],
         when: |facts| facts.logs_overdue,
         to: To::Stay,
         info: None,
         then: &[Effect::LogsTimeOut],
-        doc: "Nobody should wait for them any longer.",
+        doc: "Log collection is given up.",
     },
     Rule {
-        name: "is at its end",
+        name: "final status",
         on: On::Refresh,
         from: &[Failed, Cancelled, AddedToExistingCluster, Resetting],
         when: |_| true,
@@ -441,7 +441,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Only its user moves it on.",
     },
     Rule {
-        name: "is on its way",
+        name: "waits for its registration",
         on: On::Refresh,
         from: &[Binding, Unbinding, UnbindingPendingUserAction],
         when: |_| true,
@@ -452,7 +452,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
     },
     // Without a cluster.
     Rule {
-        name: "vanishes unbound",
+        name: "unbound host disconnects when heartbeats time out",
         on: On::Refresh,
         from: POOL,
         when: |facts| !facts.connected,
@@ -462,7 +462,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "As for a host of a cluster.",
     },
     Rule {
-        name: "waits for an inventory unbound",
+        name: "unbound host discovering until the inventory arrives",
         on: On::Refresh,
         from: POOL,
         when: |facts| !facts.inventory,
@@ -472,7 +472,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "Nothing can be judged yet.",
     },
     Rule {
-        name: "is insufficient unbound",
+        name: "unbound host insufficient for failed validations",
         on: On::Refresh,
         from: POOL,
         when: |facts| !facts.hardware_ok || !facts.sufficient,
@@ -482,7 +482,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         doc: "It is of no use for any role.",
     },
     Rule {
-        name: "is known unbound",
+        name: "unbound host passes all validations",
         on: On::Refresh,
         from: POOL,
         when: |_| true,

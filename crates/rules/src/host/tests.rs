@@ -177,5 +177,5 @@ fn the_table_is_drawn() {
         text.lines().count(),
         TABLE.iter().copied().flatten().count() + 2
     );
-    assert!(table::mermaid(TABLE).contains("discovering --> known: is known"));
+    assert!(table::mermaid(TABLE).contains("discovering --> known: all blocking validations pass"));
 }
