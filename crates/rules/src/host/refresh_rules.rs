@@ -407,7 +407,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Insufficient),
         info: Some(blocking_text),
         then: &[],
-        doc: "Something that blocks its installation fails or is awaited.",
+        doc: "A blocking validation fails or is pending.",
     },
     Rule {
         name: "all blocking validations pass",
@@ -417,7 +417,7 @@ pub(super) static REFRESH_RULES: &[Rule] = &[
         to: To::Go(Known),
         info: Some(|_| READY.to_owned()),
         then: &[],
-        doc: "Everything that blocks passes.",
+        doc: "The host is ready to install.",
     },
     // After the end.
     Rule {
