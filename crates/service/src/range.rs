@@ -1,35 +1,39 @@
 //! `Range` of downloads and `Content-Range` of uploads.
 
-/// What a request wants of a body of a given size.
+/// The part of a body that a request asks for. Source: RFC 9110 §14.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of it: no range, or one that does not have to be honoured.
-    Whole,
-    /// From the first to the last byte, both included.
-    Part(u64, u64),
-    /// Nothing that is there.
-    Nothing,
+pub enum RangeRequest {
+    /// All of it: no range, or one that need not be honoured (200).
+    Full,
+    /// From the first to the last byte, both included (206).
+    Partial(u64, u64),
+    /// No byte of the body (416).
+    NotSatisfiable,
 }
 
-/// Reads a `Range` header against a body of `size` bytes. Source: RFC 9110 §14; several ranges are not honoured.
-pub fn wanted(header: Option<&str>, size: u64) -> Wanted {
-    let Some(spec) = header.and_then(|text| text.trim().strip_prefix("bytes=")) else {
-        return Wanted::Whole;
-    };
-    let Some((first, last)) = spec.split_once('-') else {
-        return Wanted::Whole;
-    };
-    match (number(first), number(last)) {
-        (Number::Is(first), Number::Is(last)) if last < first => Wanted::Nothing,
-        (Number::Is(first), _) if first >= size && !matches!(number(last), Number::Wrong) => {
-            Wanted::Nothing
+impl RangeRequest {
+    /// Reads a `Range` header against a body of `size` bytes. Source: RFC 9110 §14; several ranges are not honoured.
+    pub fn parse(header: Option<&str>, size: u64) -> Self {
+        let Some(spec) = header.and_then(|text| text.trim().strip_prefix("bytes=")) else {
+            return Self::Full;
+        };
+        let Some((first, last)) = spec.split_once('-') else {
+            return Self::Full;
+        };
+        match (number(first), number(last)) {
+            (Number::Is(first), Number::Is(last)) if last < first => Self::NotSatisfiable,
+            (Number::Is(first), _) if first >= size && !matches!(number(last), Number::Wrong) => {
+                Self::NotSatisfiable
+            }
+            (Number::Is(first), Number::Is(last)) => Self::Partial(first, last.min(size - 1)),
+            (Number::Is(first), Number::Absent) => Self::Partial(first, size - 1),
+            (Number::Absent, Number::Is(0)) => Self::NotSatisfiable,
+            (Number::Absent, Number::Is(_)) if size == 0 => Self::NotSatisfiable,
+            (Number::Absent, Number::Is(length)) => {
+                Self::Partial(size.saturating_sub(length), size - 1)
+            }
+            _ => Self::Full,
         }
-        (Number::Is(first), Number::Is(last)) => Wanted::Part(first, last.min(size - 1)),
-        (Number::Is(first), Number::Absent) => Wanted::Part(first, size - 1),
-        (Number::Absent, Number::Is(0)) => Wanted::Nothing,
-        (Number::Absent, Number::Is(_)) if size == 0 => Wanted::Nothing,
-        (Number::Absent, Number::Is(length)) => Wanted::Part(size.saturating_sub(length), size - 1),
-        _ => Wanted::Whole,
     }
 }
 
@@ -75,28 +79,34 @@ mod tests {
     #[test]
     fn ranges_of_ten_bytes() {
         for (header, expected) in [
-            ("bytes=0-0", Wanted::Part(0, 0)),
-            ("bytes=2-5", Wanted::Part(2, 5)),
-            ("bytes=2-", Wanted::Part(2, 9)),
-            ("bytes=2-99", Wanted::Part(2, 9)),
-            ("bytes=-3", Wanted::Part(7, 9)),
-            ("bytes=-99", Wanted::Part(0, 9)),
-            ("bytes=10-", Wanted::Nothing),
-            ("bytes=10-12", Wanted::Nothing),
-            ("bytes=-0", Wanted::Nothing),
-            ("bytes=5-2", Wanted::Nothing),
-            ("bytes=a-b", Wanted::Whole),
-            ("bytes=20-b", Wanted::Whole),
-            ("bytes=0-1,3-4", Wanted::Whole),
-            ("bytes=+1-2", Wanted::Whole),
-            ("lines=1-2", Wanted::Whole),
-            ("", Wanted::Whole),
+            ("bytes=0-0", RangeRequest::Partial(0, 0)),
+            ("bytes=2-5", RangeRequest::Partial(2, 5)),
+            ("bytes=2-", RangeRequest::Partial(2, 9)),
+            ("bytes=2-99", RangeRequest::Partial(2, 9)),
+            ("bytes=-3", RangeRequest::Partial(7, 9)),
+            ("bytes=-99", RangeRequest::Partial(0, 9)),
+            ("bytes=10-", RangeRequest::NotSatisfiable),
+            ("bytes=10-12", RangeRequest::NotSatisfiable),
+            ("bytes=-0", RangeRequest::NotSatisfiable),
+            ("bytes=5-2", RangeRequest::NotSatisfiable),
+            ("bytes=a-b", RangeRequest::Full),
+            ("bytes=20-b", RangeRequest::Full),
+            ("bytes=0-1,3-4", RangeRequest::Full),
+            ("bytes=+1-2", RangeRequest::Full),
+            ("lines=1-2", RangeRequest::Full),
+            ("", RangeRequest::Full),
         ] {
-            assert_eq!(wanted(Some(header), 10), expected, "{header}");
+            assert_eq!(RangeRequest::parse(Some(header), 10), expected, "{header}");
         }
-        assert_eq!(wanted(None, 10), Wanted::Whole);
-        assert_eq!(wanted(Some("bytes=0-"), 0), Wanted::Nothing);
-        assert_eq!(wanted(Some("bytes=-1"), 0), Wanted::Nothing);
+        assert_eq!(RangeRequest::parse(None, 10), RangeRequest::Full);
+        assert_eq!(
+            RangeRequest::parse(Some("bytes=0-"), 0),
+            RangeRequest::NotSatisfiable
+        );
+        assert_eq!(
+            RangeRequest::parse(Some("bytes=-1"), 0),
+            RangeRequest::NotSatisfiable
+        );
     }
 
     #[test]
@@ -114,15 +124,15 @@ mod tests {
         fn parts_lie_inside(first in prop::option::of(any::<u64>()), last in prop::option::of(any::<u64>()), size: u64) {
             let text = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
             let header = format!("bytes={}-{}", text(first), text(last));
-            if let Wanted::Part(first, last) = wanted(Some(&header), size) {
+            if let RangeRequest::Partial(first, last) = RangeRequest::parse(Some(&header), size) {
                 prop_assert!(first <= last && last < size);
             }
         }
 
         #[test]
         fn any_header_is_read_or_refused(text in "\\PC{0,30}", size: u64) {
-            wanted(Some(&text), size);
-            wanted(Some(&format!("bytes={text}")), size);
+            RangeRequest::parse(Some(&text), size);
+            RangeRequest::parse(Some(&format!("bytes={text}")), size);
             piece(&text);
         }
     }

@@ -15,7 +15,7 @@ use bytes::{Bytes, BytesMut};
 use catalog::cache::{Cache, Damaged, Span};
 use futures_util::stream;
 use service::conditional::Version;
-use service::range::{self, Wanted};
+use service::range::RangeRequest;
 use tower_http::compression::CompressionLayer;
 
 use super::{App, Refusal};
@@ -132,10 +132,12 @@ fn whole(cache: &Arc<Cache>, request: &Request) -> Response {
     let asked = request.headers().get(header::RANGE);
     let asked = asked.filter(|_| is_wanted);
     let asked = asked.and_then(|value| value.to_str().ok());
-    let (status, first, length) = match range::wanted(asked, size) {
-        Wanted::Whole => (StatusCode::OK, 0, size),
-        Wanted::Part(first, last) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
-        Wanted::Nothing => {
+    let (status, first, length) = match RangeRequest::parse(asked, size) {
+        RangeRequest::Full => (StatusCode::OK, 0, size),
+        RangeRequest::Partial(first, last) => {
+            (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
+        }
+        RangeRequest::NotSatisfiable => {
             let unsatisfied = [(header::CONTENT_RANGE, format!("bytes */{size}"))];
             let version = Extension(version(cache));
             return (StatusCode::RANGE_NOT_SATISFIABLE, unsatisfied, version).into_response();

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository};
-use service::range::{self, Wanted};
+use service::range::RangeRequest;
 use service::sendfile;
 
 use super::{Answer, CONTENT_DIGEST, RegistryError};
@@ -27,13 +27,15 @@ pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Pa
         return Ok(response);
     }
     let wanted = match headers.get(header::IF_RANGE) {
-        Some(tag) if tag.as_bytes() != etag(digest).as_bytes() => Wanted::Whole,
-        _ => range::wanted(text(headers, header::RANGE), size),
+        Some(tag) if tag.as_bytes() != etag(digest).as_bytes() => RangeRequest::Full,
+        _ => RangeRequest::parse(text(headers, header::RANGE), size),
     };
     let (status, first, length) = match wanted {
-        Wanted::Whole => (StatusCode::OK, 0, size),
-        Wanted::Part(first, last) => (StatusCode::PARTIAL_CONTENT, first, last - first + 1),
-        Wanted::Nothing => {
+        RangeRequest::Full => (StatusCode::OK, 0, size),
+        RangeRequest::Partial(first, last) => {
+            (StatusCode::PARTIAL_CONTENT, first, last - first + 1)
+        }
+        RangeRequest::NotSatisfiable => {
             let unsatisfied = format!("bytes */{size}");
             return Ok((
                 StatusCode::RANGE_NOT_SATISFIABLE,
