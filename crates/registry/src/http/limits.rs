@@ -82,10 +82,10 @@ pub(super) async fn room_to_mount<'a>(
     room(app, name, Some(digest), bytes).await
 }
 
-/// The turn of whoever points `tags` at a manifest, if that is needed.
+/// The lock under which `tags` are pointed at a manifest; none where no tag of them is immutable.
 ///
 /// Errors: one of them stays where it is.
-pub(super) async fn turn_to_point<'a>(
+pub(super) async fn lock_immutable_tags<'a>(
     app: &'a App,
     name: &Repository,
     tags: &[Tag],
@@ -100,7 +100,7 @@ pub(super) async fn turn_to_point<'a>(
     if fixed.is_empty() {
         return Ok(None);
     }
-    let turn = app.turns.take(name).await;
+    let guard = app.turns.take(name).await;
     for tag in fixed {
         let at = match app.store.resolve_tag(name, tag).await {
             Ok(at) => at,
@@ -111,13 +111,13 @@ pub(super) async fn turn_to_point<'a>(
             return Err(RegistryError::immutable(tag, &at));
         }
     }
-    Ok(Some(turn))
+    Ok(Some(guard))
 }
 
-/// The turn of whoever deletes a tag or a manifest, if that is needed.
+/// The lock under which a tag or manifest is deleted; none where the repository has no immutable tags.
 ///
 /// Errors: the tag stays where it is, or one does that points at the manifest.
-pub(super) async fn turn_to_delete<'a>(
+pub(super) async fn lock_for_deletion<'a>(
     app: &'a App,
     name: &Repository,
     target: &Target,
@@ -126,13 +126,13 @@ pub(super) async fn turn_to_delete<'a>(
     if !policy.has_immutable(name) {
         return Ok(None);
     }
-    let turn = app.turns.take(name).await;
+    let guard = app.turns.take(name).await;
     let digest = match target {
         Target::Tag(tag) if policy.is_immutable(name, tag) => {
             let at = app.store.resolve_tag(name, tag).await?;
             return Err(RegistryError::immutable(tag, &at));
         }
-        Target::Tag(_) => return Ok(Some(turn)),
+        Target::Tag(_) => return Ok(Some(guard)),
         Target::Digest(digest) => digest,
     };
     let deleted = canonical(app, name, digest).await?;
@@ -140,11 +140,11 @@ pub(super) async fn turn_to_delete<'a>(
     loop {
         let page = match app.store.tagged(name, &after, PAGE).await {
             Ok(page) => page,
-            Err(StoreError::UnknownRepository(_)) => return Ok(Some(turn)),
+            Err(StoreError::UnknownRepository(_)) => return Ok(Some(guard)),
             Err(error) => return Err(error.into()),
         };
         let Some((last, _)) = page.last() else {
-            return Ok(Some(turn));
+            return Ok(Some(guard));
         };
         after = last.to_string();
         for (tag, at) in page {

@@ -126,7 +126,7 @@ pub(super) async fn put(
         Target::Digest(claimed) => checked(claimed, &manifest)?,
     };
     let is_sparse = may_be_sparse(app, name, &manifest).await?;
-    let _turn = limits::turn_to_point(app, name, &tags, &manifest, &digest).await?;
+    let _guard = limits::lock_immutable_tags(app, name, &tags, &manifest, &digest).await?;
     let length = manifest.bytes.len() as u64;
     let room = limits::room(app, name, Some(&manifest.digest), length).await?;
     app.store
@@ -156,7 +156,7 @@ pub(super) async fn put(
 }
 
 pub(super) async fn delete(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
-    let _turn = limits::turn_to_delete(app, name, target).await?;
+    let _guard = limits::lock_for_deletion(app, name, target).await?;
     match target {
         Target::Tag(tag) => {
             app.store.delete_tag(name, tag).await?;
