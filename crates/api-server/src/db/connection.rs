@@ -10,7 +10,7 @@ use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, PgConnection, PgPool};
 
 use super::location::Location;
-use super::{Away, Error, schema};
+use super::{DatabaseUnavailable, Error, schema};
 use crate::settings::{Settings, SslMode};
 
 /// How long a request waits for a connection before it is told to come again.
@@ -84,7 +84,7 @@ impl Database {
 
     /// A connection beside the pool, to watch the database by: a busy pool says nothing about the database. Each
     /// address is tried, and the pool goes where it succeeded.
-    pub(crate) async fn connect(&self) -> Result<PgConnection, Away> {
+    pub(crate) async fn connect(&self) -> Result<PgConnection, DatabaseUnavailable> {
         let current = self.pool.connect_options().get_host().to_owned();
         let mut failure = None;
         for place in self.location.places(&current).await? {
@@ -94,15 +94,18 @@ impl Database {
                     self.follow(&current, place);
                     return Ok(connection);
                 }
-                Ok(Err(error)) => Away::from(error),
-                Err(_) => Away::Silent(CONNECT_TIMEOUT.as_secs()),
+                Ok(Err(error)) => DatabaseUnavailable::from(error),
+                Err(_) => DatabaseUnavailable::Silent(CONNECT_TIMEOUT.as_secs()),
             };
             // Nobody at the other addresses is less of a reason than a refusal at this one.
-            if !failure.as_ref().is_some_and(Away::is_refusal) {
+            if !failure
+                .as_ref()
+                .is_some_and(DatabaseUnavailable::is_refusal)
+            {
                 failure = Some(away);
             }
         }
-        Err(failure.unwrap_or(Away::Silent(0)))
+        Err(failure.unwrap_or(DatabaseUnavailable::Silent(0)))
     }
 
     fn follow(&self, current: &str, place: PgConnectOptions) {
@@ -127,7 +130,10 @@ impl Database {
 
     /// Brings the schema up to date; replicas that start together wait for each other. After an error the connection
     /// is to be dropped: it may hold the lock that the others wait for.
-    pub(crate) async fn migrate(&self, connection: &mut PgConnection) -> Result<(), Away> {
+    pub(crate) async fn migrate(
+        &self,
+        connection: &mut PgConnection,
+    ) -> Result<(), DatabaseUnavailable> {
         schema::migrate(connection).await?;
         self.usable.store(true, Ordering::Release);
         Ok(())
@@ -138,10 +144,10 @@ impl Database {
     pub(crate) async fn migrate_again(
         &self,
         mut connection: PgConnection,
-    ) -> Result<PgConnection, Away> {
+    ) -> Result<PgConnection, DatabaseUnavailable> {
         match self.migrate(&mut connection).await {
             Ok(()) => Ok(connection),
-            Err(Away::Newer { .. }) => {
+            Err(DatabaseUnavailable::Newer { .. }) => {
                 drop(connection);
                 self.usable.store(true, Ordering::Release);
                 self.connect().await

@@ -1,7 +1,6 @@
 //! Every SQL statement, by noun. Nothing here decides: functions take a connection, so that they compose into
 //! one transaction, and give back what they found.
 
-mod away;
 pub(crate) mod check_ins;
 pub(crate) mod clusters;
 mod connection;
@@ -12,10 +11,11 @@ pub(crate) mod infra_envs;
 mod location;
 pub(crate) mod locks;
 mod schema;
+mod unavailable;
 
-pub(crate) use away::Away;
 pub(crate) use check_ins::CheckIn;
 pub(crate) use connection::{Database, tx};
 pub(crate) use error::Error;
 pub(crate) use events::{EventCounts, EventFilter, EventLimits};
 pub(crate) use infra_envs::InfraEnvRow;
+pub(crate) use unavailable::DatabaseUnavailable;

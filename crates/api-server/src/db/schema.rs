@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::PgConnection;
 use sqlx::migrate::{AppliedMigration, Migrate as _, Migrator};
 
-use super::Away;
+use super::DatabaseUnavailable;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 /// Where the driver records which migrations were applied.
@@ -15,7 +15,7 @@ const APPLIED: &str = "_sqlx_migrations";
 /// be dropped: it may hold the lock that the others wait for.
 ///
 /// Errors: Newer, Foreign – nothing was changed then. Schema – a migration failed, and left nothing behind.
-pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), Away> {
+pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), DatabaseUnavailable> {
     // "relation … already exists, skipping" comes with each attempt otherwise, and the driver logs it.
     sqlx::query!("set client_min_messages = warning")
         .execute(&mut *connection)
@@ -27,7 +27,7 @@ pub(super) async fn migrate(connection: &mut PgConnection) -> Result<(), Away> {
     Ok(())
 }
 
-async fn check(connection: &mut PgConnection) -> Result<(), Away> {
+async fn check(connection: &mut PgConnection) -> Result<(), DatabaseUnavailable> {
     let found = sqlx::query!(
         r#"
         select
@@ -44,14 +44,14 @@ async fn check(connection: &mut PgConnection) -> Result<(), Away> {
     .await?;
     match (found.has_record, found.has_tables) {
         (false, false) => Ok(()),
-        (false, true) => Err(Away::Foreign(
+        (false, true) => Err(DatabaseUnavailable::Foreign(
             "has tables and no record of migrations".into(),
         )),
         (true, _) => compare(&connection.list_applied_migrations(APPLIED).await?),
     }
 }
 
-fn compare(applied: &[AppliedMigration]) -> Result<(), Away> {
+fn compare(applied: &[AppliedMigration]) -> Result<(), DatabaseUnavailable> {
     let own: BTreeMap<i64, &[u8]> = MIGRATIONS
         .iter()
         .map(|migration| (migration.version, &*migration.checksum))
@@ -62,7 +62,7 @@ fn compare(applied: &[AppliedMigration]) -> Result<(), Away> {
     });
     if let Some(changed) = changed {
         let text = format!("its migration {} is another one", changed.version);
-        return Err(Away::Foreign(text));
+        return Err(DatabaseUnavailable::Foreign(text));
     }
     let newest = own.keys().next_back().copied().unwrap_or_default();
     let beyond = applied.iter().map(|migration| migration.version).max();
@@ -73,9 +73,9 @@ fn compare(applied: &[AppliedMigration]) -> Result<(), Away> {
                 .keys()
                 .all(|own| applied.iter().any(|a| a.version == *own)) =>
         {
-            Err(Away::Newer { found, newest })
+            Err(DatabaseUnavailable::Newer { found, newest })
         }
-        Some(found) => Err(Away::Foreign(format!(
+        Some(found) => Err(DatabaseUnavailable::Foreign(format!(
             "it has migration {found}, and lacks older ones"
         ))),
         None => Ok(()),
@@ -115,10 +115,19 @@ mod tests {
         let mut newer = own();
         newer.push(later());
         let away = compare(&newer).unwrap_err();
-        assert!(matches!(away, Away::Newer { found: 9999, .. }), "{away}");
+        assert!(
+            matches!(away, DatabaseUnavailable::Newer { found: 9999, .. }),
+            "{away}"
+        );
         let mut changed = own();
         changed[0].checksum = vec![2].into();
-        assert!(matches!(compare(&changed), Err(Away::Foreign(_))));
-        assert!(matches!(compare(&[later()]), Err(Away::Foreign(_))));
+        assert!(matches!(
+            compare(&changed),
+            Err(DatabaseUnavailable::Foreign(_))
+        ));
+        assert!(matches!(
+            compare(&[later()]),
+            Err(DatabaseUnavailable::Foreign(_))
+        ));
     }
 }

@@ -1,17 +1,17 @@
-//! Why the database cannot be used, in words for whoever runs it.
+//! Why the database cannot be used, with a remedy for the operator.
 
 use sqlx::migrate::MigrateError;
 
 /// Why the database cannot be used. The text is for the log; secrets are not in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Away {
-    /// Nobody knows where it is.
+pub(crate) enum DatabaseUnavailable {
+    /// Its host name is not found.
     #[error(transparent)]
     Unknown(#[from] service::resolve::Error),
-    /// It is not there, or refuses.
+    /// It refuses connections, or the connection broke.
     #[error(transparent)]
     Connection(#[from] sqlx::Error),
-    /// It is there, and says nothing.
+    /// It does not answer in time.
     #[error("no answer within {0} s")]
     Silent(u64),
     /// A newer version of this program has migrated it.
@@ -49,7 +49,7 @@ const FOREIGN: &str = "its schema is of another program, or of a version that wa
 const OUTDATED: &str =
     "its schema cannot be migrated: see the log, and restore a backup if the cause stays";
 
-impl Away {
+impl DatabaseUnavailable {
     /// For `/ready`: what to look at, without addresses.
     pub(crate) fn reason(&self) -> String {
         let fixed = match self {
@@ -199,7 +199,7 @@ mod tests {
                 MigrateError::Execute(error()),
                 MigrateError::ExecuteMigration(error(), 1),
             ] {
-                let away = Away::from(schema);
+                let away = DatabaseUnavailable::from(schema);
                 assert_eq!(
                     (away.reason().as_str(), away.is_refusal()),
                     (reason, is_refusal)
@@ -207,8 +207,11 @@ mod tests {
             }
         }
         let lost = MigrateError::Execute(sqlx::Error::Io(std::io::ErrorKind::BrokenPipe.into()));
-        assert_eq!(Away::from(lost).reason(), "not reached (DB_HOST, DB_PORT)");
-        let changed = Away::from(MigrateError::VersionMismatch(1));
+        assert_eq!(
+            DatabaseUnavailable::from(lost).reason(),
+            "not reached (DB_HOST, DB_PORT)"
+        );
+        let changed = DatabaseUnavailable::from(MigrateError::VersionMismatch(1));
         assert_eq!(changed.reason(), OUTDATED);
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::pause;
 use crate::app::App;
-use crate::db::Away;
+use crate::db::DatabaseUnavailable;
 
 /// How `/ready` calls it.
 pub(crate) const DATABASE: &str = "database";
@@ -55,12 +55,12 @@ pub(super) async fn migrate(app: &App, health: &Health, shutdown: &CancellationT
     }
 }
 
-async fn open(app: &App) -> Result<(), Away> {
+async fn open(app: &App) -> Result<(), DatabaseUnavailable> {
     let mut connection = app.db.connect().await?;
     let migrating = app.db.migrate(&mut connection);
     timeout(FIRST_MIGRATE_TIMEOUT, migrating)
         .await
-        .map_err(|_| Away::Silent(FIRST_MIGRATE_TIMEOUT.as_secs()))?
+        .map_err(|_| DatabaseUnavailable::Silent(FIRST_MIGRATE_TIMEOUT.as_secs()))?
 }
 
 /// Keeps `/ready` true to the database's state.
@@ -101,16 +101,17 @@ pub(super) async fn watch(app: &App, health: &Health, shutdown: &CancellationTok
 }
 
 /// Asks for a sign of life, on a new connection where the old one is of no use any more.
-async fn look(app: &App, connection: &mut Option<PgConnection>) -> Result<(), Away> {
+async fn look(app: &App, connection: &mut Option<PgConnection>) -> Result<(), DatabaseUnavailable> {
     if connection.is_some() && app.db.has_moved().await {
         *connection = None;
     }
     if let Some(connection) = connection {
         let pong = timeout(PING_TIMEOUT, connection.ping()).await;
-        return Ok(pong.map_err(|_| Away::Silent(PING_TIMEOUT.as_secs()))??);
+        return Ok(pong.map_err(|_| DatabaseUnavailable::Silent(PING_TIMEOUT.as_secs()))??);
     }
     let opened = app.db.connect().await?;
     let migrated = timeout(MIGRATE_TIMEOUT, app.db.migrate_again(opened)).await;
-    *connection = Some(migrated.map_err(|_| Away::Silent(MIGRATE_TIMEOUT.as_secs()))??);
+    *connection =
+        Some(migrated.map_err(|_| DatabaseUnavailable::Silent(MIGRATE_TIMEOUT.as_secs()))??);
     Ok(())
 }
