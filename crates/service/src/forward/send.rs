@@ -46,8 +46,8 @@ enum Attempt {
     Unreachable,
     /// The replica cannot have acted on the request, or may act on it twice.
     Unread,
-    /// The same as far as one can see, but it may have died over the beginning of the request.
-    HardlyRead,
+    /// As `Unread`, but the replica may have begun to process the request when its connection broke.
+    MaybeProcessed,
     Broken,
     Late,
     Client,
@@ -124,7 +124,7 @@ impl<'a> Sending<'a> {
         }
         Err(match last {
             Some(Attempt::Unreachable) | None => Failure::Unreachable(replicas.len()),
-            Some(Attempt::Unread | Attempt::HardlyRead | Attempt::Broken) => Failure::Broken,
+            Some(Attempt::Unread | Attempt::MaybeProcessed | Attempt::Broken) => Failure::Broken,
             Some(Attempt::Late) => Failure::Late,
             Some(Attempt::Client) => Failure::Client,
         })
@@ -134,7 +134,7 @@ impl<'a> Sending<'a> {
         match failed {
             Attempt::Unreachable => false,
             Attempt::Unread => !self.body.is_repeatable(),
-            Attempt::HardlyRead => self.is_repeated() || !self.body.is_repeatable(),
+            Attempt::MaybeProcessed => self.is_repeated() || !self.body.is_repeatable(),
             Attempt::Broken => {
                 let may_repeat = self.is_idempotent && self.body.is_repeatable();
                 let is_final = self.is_repeated() || !may_repeat;
@@ -193,7 +193,7 @@ impl<'a> Sending<'a> {
                     true if is_unsent || connection.is_reused || self.is_idempotent => {
                         Attempt::Unread
                     }
-                    true => Attempt::HardlyRead,
+                    true => Attempt::MaybeProcessed,
                     false => Attempt::Broken,
                 })
             }
