@@ -60,9 +60,12 @@ async fn open(folder: &Path) -> Store {
     panic!("no recovery");
 }
 
+/// Where installers run: empty when none does.
+const WORK_FOLDERS: &str = "install-config-generate";
+
 /// The cache, and where installers run. The files of clusters have a campaign of their own.
 fn folders(folder: &Path) -> [PathBuf; 2] {
-    ["installercache", "install-config-generate"].map(|name| folder.join(name))
+    ["installercache", WORK_FOLDERS].map(|name| folder.join(name))
 }
 
 /// What is on its way in or out; made old.
@@ -70,7 +73,10 @@ fn leftovers(folder: &Path) -> Vec<PathBuf> {
     let folders = folders(folder);
     let entries = folders.iter().flat_map(|it| fs::read_dir(it).unwrap());
     let paths = entries.map(|entry| entry.unwrap().path());
-    let is_left = |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes()[0] == b'.';
+    let is_left = |path: &PathBuf| {
+        let is_hidden = path.file_name().unwrap().as_encoded_bytes()[0] == b'.';
+        is_hidden || path.parent().unwrap().ends_with(WORK_FOLDERS)
+    };
     paths
         .filter(is_left)
         .inspect(|path| {
