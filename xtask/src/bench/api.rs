@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 
 use super::build::{self, Build};
 use super::process::{TICKS_PER_SECOND, cpu_ticks, machine, resident_kib};
+use crate::demo::{self, PORTS};
 use crate::installation::{Installation, State};
 use crate::scratch::{Scratch, free_ports};
-use crate::{demo, http, postgres};
+use crate::{http, postgres};
 
 const API_SERVER: &str = "api-server";
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
@@ -66,16 +67,11 @@ pub(crate) fn run(load: &Load) -> Result<ExitCode> {
     let (services, tools) = (load.build.services()?, build::tools()?);
     let scratch = Scratch::new()?;
     println!("{}", machine());
-    // An infra-env needs an OS image to be of a version of.
-    ensure!(
-        demo::content(&tools, scratch.path())? == 0,
-        "the content could not be made"
-    );
     let bench = Bench {
         services: &services,
         tools: &tools,
         folder: scratch.path(),
-        settings: scratch.path().join("demo").join("settings.env"),
+        settings: content(&tools, scratch.path())?,
         load,
     };
     let mut costs = Vec::new();
@@ -95,6 +91,19 @@ pub(crate) fn run(load: &Load) -> Result<ExitCode> {
     })
 }
 
+/// Makes an OS image and a release, of whose version clusters and infra-envs are; the settings that name them.
+///
+/// The release goes to the registry of an installation that runs only for this: nothing that is measured reads it.
+fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
+    let installation = Installation::start(tools, folder, Some(free_ports(PORTS)?), None)?;
+    ensure!(
+        demo::content(tools, folder)? == 0,
+        "the content could not be made"
+    );
+    installation.stop()?;
+    Ok(folder.join("demo").join("settings.env"))
+}
+
 /// What every measurement needs.
 struct Bench<'a> {
     /// Folder of the program that is measured.
@@ -110,7 +119,7 @@ impl Bench<'_> {
     fn start(&self, name: &str) -> Result<(Installation, State, u32)> {
         let data = self.folder.join(name);
         fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
-        let ports = Some(free_ports(6)?);
+        let ports = Some(free_ports(PORTS)?);
         let installation = Installation::start(self.services, &data, ports, Some(&self.settings))?;
         let state = installation.state()?;
         let pid = state.pids.get(API_SERVER).copied();
