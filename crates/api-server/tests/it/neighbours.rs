@@ -1,4 +1,4 @@
-//! Neighbours that send as much as they may, without pause: nobody else waits for them.
+//! Noisy neighbours: hosts that send inventories at every limit, without pause, do not delay the polls of others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -19,7 +19,7 @@ const ROUNDS: usize = 3;
 const POLLING: u32 = 4;
 /// Polls before and after.
 const CALM: usize = 20;
-/// The bar of an answer to a client that nobody knows yet, while a neighbour attacks and afterwards.
+/// Latency budget of a new client during the attack and after it.
 const BUDGET: Duration = Duration::from_secs(1);
 
 /// An inventory with as many entries as there may be of each, and as long as it may be.

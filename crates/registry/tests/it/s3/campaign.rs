@@ -163,7 +163,7 @@ async fn collect(world: &World<'_>) -> Result<(), String> {
     }
 }
 
-/// Pushes, tags, deletes and collects. What each operation acknowledges is there afterwards, whatever failed on the way.
+/// Pushes, tags, deletes and collects; asserts that every acknowledged operation is durable despite the fault.
 async fn change(world: &World<'_>) {
     let config = push(world, "team/app", &[b"{}".to_vec()]).await;
     let large = PIECES.map(|length| vec![7; length]);

@@ -106,7 +106,7 @@ impl Wire {
     }
 }
 
-/// The same for each attempt, whatever is made up for it.
+/// The identity of a request: the same for every retry.
 fn name<B>(bucket: &Bucket, request: &Request<B>) -> String {
     let uri = request.uri().to_string();
     let uri = percent_decode_str(&uri).decode_utf8_lossy();

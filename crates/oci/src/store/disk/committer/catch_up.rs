@@ -1,4 +1,4 @@
-//! Checkpoints: the medium catches up, and files of the journal go.
+//! Checkpoints: the file system is synced, then the journal files it covers are removed.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use crate::store::{Result, StoreError};
 const JOURNAL_LIMIT_BYTES: u64 = 16 << 20;
 
 impl Work {
-    /// Lets the medium catch up where it is time, and ends the files of the journal that it has caught up with.
+    /// Starts a checkpoint where one is due, and removes the journal files of a finished one.
     pub(super) fn catch_up(&mut self, is_idle: bool) -> Result<()> {
         match &self.catching_up {
             None => self.begin_to_catch_up(is_idle),
@@ -29,8 +29,8 @@ impl Work {
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("panicked")));
         if let Err(error) = synced {
-            // The kernel tells of a lost page once; the next sync would succeed without it. So everything is written
-            // again before the journal may go.
+            // The kernel reports a lost page once, and the next sync succeeds without it: everything is written
+            // again before journal files are removed.
             self.is_doubtful = true;
             self.is_behind = true;
             return Err(failed()(error));

@@ -1,4 +1,4 @@
-//! Recovery: whatever was promised before is made, and what keeps changes from being made is mended.
+//! Recovery: journaled changes are replayed, and a failed index, journal or quarantine is repaired.
 
 use std::io;
 
@@ -16,7 +16,7 @@ use crate::store::verified::Verified;
 use crate::store::{Result, StoreError};
 
 impl Work {
-    /// Makes whatever was promised before, and all that keeps changes from being made now, good again.
+    /// Replays journaled changes, and repairs index, journal and quarantine.
     pub(super) fn recover(&mut self) -> Result<()> {
         if self.journal.is_none() {
             let writable = Writable::open(&self.shared.layout)?;
@@ -70,12 +70,12 @@ impl Work {
         self.must_recall = true;
     }
 
-    /// Makes everything that the journal promises, perhaps again.
+    /// Replays the journal; idempotent.
     pub(super) fn replay(&mut self) -> Result<()> {
         let failed = || StoreError::io("reading the journal");
         let own = self.journal.iter().filter(|journal| journal.length() > 0);
         let own: Vec<_> = own.map(Journal::path).collect();
-        // What nobody has verified is written again if the journal has it.
+        // Unverified content is written again where the journal has it.
         let verified = if self.is_doubtful {
             &Verified::default()
         } else {

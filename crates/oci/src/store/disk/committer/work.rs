@@ -14,9 +14,9 @@ use crate::store::{Result, StoreError};
 
 /// Changes that are made together at the most.
 const BATCH_LIMIT: usize = 128;
-/// Nobody changes anything for this long: a good time to let the medium catch up.
+/// Without changes for this long, a checkpoint is due.
 const IDLE: Duration = Duration::from_secs(2);
-/// While the medium catches up.
+/// Poll interval during a checkpoint.
 const LOOK: Duration = Duration::from_millis(20);
 /// Between attempts to recover: the first, and the longest.
 pub(super) const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
