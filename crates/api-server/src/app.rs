@@ -31,8 +31,8 @@ use std::sync::Arc;
 
 use model::Error;
 use model::ids::ClusterId;
+use net::resolve::Resolver;
 use rules::{Offer, Policy};
-use service::resolve::Resolver;
 use sqlx::PgPool;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;

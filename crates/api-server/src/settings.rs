@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
-use oci::signature::Store;
+use oci_client::signature::Store;
 use rules::Policy;
 use service::limits::Limit;
 use service::program::ServerSettings;

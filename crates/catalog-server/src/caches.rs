@@ -8,7 +8,7 @@ use std::thread;
 
 use catalog::cache::{BuildError, Cache, Key, Refused, prepare, rebuild};
 use model::Error;
-use oci::Client;
+use oci_client::Client;
 
 use crate::Settings;
 use crate::source::{CACHE_SUFFIX, Revision, Source, Staging};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use catalog::cache::{BuildError, Cache};
 use model::Error;
-use oci::Client;
+use oci_client::Client;
 use service::health::Health;
 
 use crate::caches::{Caches, Failure};

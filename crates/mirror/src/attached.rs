@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::StreamExt as _;
 use model::Error;
-use oci::client::referrers_tag;
-use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
+use oci::{Digest, Manifest, Reference, Repository, Tag};
+use oci_client::Client;
+use oci_client::client::referrers_tag;
 
 use self::lists::Lists;
 pub(crate) use self::there::attached_there;

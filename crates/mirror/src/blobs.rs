@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use oci::client::{BlobSource, Remote};
-use oci::{Client, Descriptor, Digest, Reference, Tag};
+use oci::{Descriptor, Digest, Reference, Tag};
+use oci_client::Client;
+use oci_client::client::{BlobSource, Remote};
 
 use crate::content::{Blob, Origin};
 

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures_util::stream::StreamExt as _;
 use model::Error;
-use oci::{Client, Digest};
+use oci::Digest;
+use oci_client::Client;
 
 use crate::archive::{BlobWriter, Missing, Writer};
 use crate::content::{Blob, Origin};

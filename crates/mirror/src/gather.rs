@@ -8,8 +8,9 @@ use catalog::cache::{Cache, Judged};
 use model::Error;
 use model::image_set::{self, Mirror, Operator};
 use model::mirror_metadata::{CatalogStart, PastMirror};
-use oci::image::Place;
-use oci::{Client, Reference, Repository, Tag};
+use oci::{Reference, Repository, Tag};
+use oci_client::Client;
+use oci_client::image::Place;
 use serde_json::Value;
 
 use crate::config::{Source, expression};

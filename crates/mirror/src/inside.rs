@@ -5,8 +5,8 @@ use std::path::Path;
 
 use model::Error;
 use model::image_set::{Mirror, Operator};
+use net::web;
 use oci::Reference;
-use oci::web;
 
 use crate::content::Wanted;
 use crate::gather::{self, Gathered, gather};

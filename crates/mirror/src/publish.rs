@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
-use oci::client::{BlobSource, Provided, Remote};
-use oci::{Client, Digest, Manifest, Reference, Repository, Tag};
+use oci::{Digest, Manifest, Reference, Repository, Tag};
+use oci_client::Client;
+use oci_client::client::{BlobSource, Provided, Remote};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::archive::Place;

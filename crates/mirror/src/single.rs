@@ -6,8 +6,8 @@ use std::str::FromStr;
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::ImageType;
-use oci::image::Layout;
 use oci::{Platform, Reference, Repository, Tag, Target};
+use oci_client::image::Layout;
 
 use crate::config::{LAYOUT_PREFIX, Source};
 use crate::content::{Wanted, Why};

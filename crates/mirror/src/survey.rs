@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::stream::StreamExt as _;
 use model::Error;
-use oci::{Client, Descriptor, Digest, Kind, Manifest, Platform, Reference, media_type};
+use oci::{Descriptor, Digest, Kind, Manifest, Platform, Reference, media_type};
+use oci_client::Client;
 
 use crate::content::{Blob, Content, Image, Origin, Wanted};
 use crate::parallel::Turns;

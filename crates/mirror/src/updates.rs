@@ -6,7 +6,8 @@ use catalog::content::Package;
 use model::Error;
 use model::image_set::{Mirror, Operator};
 use model::mirror_metadata::{ImageType, Metadata};
-use oci::{Client, Reference};
+use oci::Reference;
+use oci_client::Client;
 use semver::Version;
 
 use crate::gather::{Catalog, Gathered, Options, gather};

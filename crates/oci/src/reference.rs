@@ -13,7 +13,7 @@ use crate::{Digest, Repository, Tag};
 const DEFAULT_TAG: &str = "latest";
 
 /// What stands before the folder of a layout that takes the place of a registry.
-pub(crate) const LAYOUT_PREFIX: &str = "oci://";
+pub const LAYOUT_PREFIX: &str = "oci://";
 
 /// An image in a registry: `host[:port]/repository[:tag][@digest]`. Or one in a folder with OCI's image layout, which takes
 /// the place of a registry: `oci://folder:repository[:tag][@digest]`.

@@ -9,9 +9,9 @@ mod settings;
 
 use std::net::SocketAddr;
 
+use net::resolve::Resolver;
 use service::forward;
 use service::health::{self, Health};
-use service::resolve::Resolver;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 

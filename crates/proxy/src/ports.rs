@@ -1,8 +1,8 @@
 //! Ports that go to one service each.
 
 use axum::Router;
+use net::resolve::Resolver;
 use service::forward::{self, Forward};
-use service::resolve::Resolver;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 

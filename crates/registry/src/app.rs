@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use oci::store::AnyStore;
+use blob_store::AnyStore;
 use tokio::sync::Mutex;
 
 use crate::Settings;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oci::store::{BlobStore as _, Collected, StoreError};
+use blob_store::{BlobStore as _, Collected, StoreError};
 use serde::Serialize;
 
 use crate::Settings;

@@ -6,10 +6,10 @@ use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use blob_store::{BlobStore as _, Content, StoreError};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
-use oci::store::{BlobStore as _, Content, StoreError};
 use oci::{Algorithm, Digest, Hasher, Repository};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use oci::store::{BucketStore, DiskOptions, DiskStore, object};
+use blob_store::{BucketStore, DiskOptions, DiskStore, object};
 use service::Error;
 
 use crate::app::Store;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use oci::resolve::Resolver;
+use net::resolve::Resolver;
 use rustls::ClientConfig;
 
 use crate::{Error, tls};
@@ -33,7 +33,7 @@ pub(crate) async fn own_client(server: Option<&tls::Config>) -> Result<reqwest::
 }
 
 fn trusting(ca_pem: Option<&[u8]>, insecure: bool) -> Result<ClientConfig, Error> {
-    oci::trust::client_config(ca_pem, insecure)
+    net::trust::client_config(ca_pem, insecure)
         .map_err(|e| Error::new("reading the trusted certificates", e))
 }
 

@@ -20,7 +20,6 @@ pub mod page;
 pub mod program;
 mod prompt;
 pub mod range;
-mod registry_logins;
 pub mod sendfile;
 pub mod server;
 pub mod settings;
@@ -30,7 +29,5 @@ pub mod tls;
 
 pub use error::Error;
 pub use http_client::http_client;
-pub use oci::resolve;
-pub use registry_logins::registry_logins;
 pub use state_log::StateLog;
 pub use tokio_util::sync::CancellationToken;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use model::Error;
-use oci::Client;
+use oci_client::Client;
 use serde_json::{Value, json};
 
 use self::image::{Content, Layer};

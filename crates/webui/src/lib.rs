@@ -9,10 +9,10 @@ mod settings;
 
 use axum::Router;
 use axum::routing::any;
+use net::resolve::Resolver;
 use service::forward::{self, Forward};
 use service::health::{self, Health};
 use service::program::ServerSettings as _;
-use service::resolve::Resolver;
 use service::server::{self, Running};
 use service::{CancellationToken, Error};
 

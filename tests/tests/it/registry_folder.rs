@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use oci::media_type::{OCI_CONFIG, OCI_LAYER, OCI_MANIFEST};
-use oci::{Client, ClientOptions, Digest, Manifest, Reference};
+use oci::{Digest, Manifest, Reference};
+use oci_client::{Client, ClientOptions};
 use reqwest::header::ACCEPT;
 use serde_json::{Value, json};
 use system_tests::process::{self, Signal, program};

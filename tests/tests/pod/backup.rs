@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, Result, ensure};
 use oci::media_type::{OCI_CONFIG, OCI_LAYER, OCI_MANIFEST};
-use oci::{Client, ClientOptions, Credentials, Descriptor, Digest, Login, Manifest, Reference};
+use oci::{Descriptor, Digest, Manifest, Reference};
+use oci_client::{Client, ClientOptions, Credentials, Login};
 use reqwest::Method;
 use serde_json::{Value, json};
 use system_tests::Api;

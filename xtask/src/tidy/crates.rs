@@ -14,7 +14,16 @@ const SERVERS: &[&str] = &[
 ];
 /// Crates below the servers.
 const LOW: &[&str] = &[
-    "model", "rules", "ignition", "oci", "catalog", "sandbox", "durable",
+    "model",
+    "rules",
+    "ignition",
+    "net",
+    "oci",
+    "oci-client",
+    "blob-store",
+    "catalog",
+    "sandbox",
+    "durable",
 ];
 /// Crates that only tests and tools use.
 const TOOLS: &[&str] = &["testkit", "faults", "host-sim", "system-tests", "xtask"];
@@ -50,6 +59,30 @@ static DENIED: &[Deny] = &[
         on: &["tokio", "axum", "sqlx", "reqwest", "service"],
         but: &[],
         why: "ignition is records and rendering: no network, no files",
+    },
+    Deny {
+        from: &["oci"],
+        on: &["tokio", "reqwest", "net", "durable"],
+        but: &[],
+        why: "oci is vocabulary: no async, no network, no files",
+    },
+    Deny {
+        from: &["net"],
+        on: &["oci"],
+        but: &[],
+        why: "net knows hosts, not images",
+    },
+    Deny {
+        from: ANY,
+        on: &["blob-store"],
+        but: &["registry", "atoll"],
+        why: "only the registry, and the command that repairs its folder, know how content is kept",
+    },
+    Deny {
+        from: &["service"],
+        on: &["oci", "oci-client"],
+        but: &[],
+        why: "the front door and the web UI need no images",
     },
     Deny {
         from: &["catalog"],

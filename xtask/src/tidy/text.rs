@@ -16,8 +16,9 @@ const LONG_FILES: &[(&str, &str)] = &[(
     "crates/rules/src/host/table.rs",
     "one table, read from top to bottom",
 )];
-/// Who may read the environment: the settings, and tools that are no service.
+/// Who may read the environment: the settings, what follows variables of container tools, and tools that are no service.
 const READS_ENVIRONMENT: &[&str] = &[
+    "crates/oci-client/src/auth_file.rs",
     "crates/service/src/settings/",
     "crates/faults/",
     "crates/testkit/",

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use model::Error as Domain;
-use service::resolve::Resolver;
+use net::resolve::Resolver;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions, PgSslMode};
 use sqlx::{Connection as _, PgConnection, PgPool};
 

@@ -1,8 +1,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use net::resolve::Options;
 use service::CancellationToken;
-use service::resolve::Options;
 use sqlx::postgres::PgSslMode;
 use tempfile::TempDir;
 use testkit::postgres::TestDatabase;

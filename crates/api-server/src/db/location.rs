@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use service::resolve::{Error, Resolver};
+use net::resolve::{Error, Resolver};
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 #[derive(Debug)]

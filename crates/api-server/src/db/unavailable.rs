@@ -7,7 +7,7 @@ use sqlx::migrate::MigrateError;
 pub(crate) enum DatabaseUnavailable {
     /// Its host name is not found.
     #[error(transparent)]
-    Unknown(#[from] service::resolve::Error),
+    Unknown(#[from] net::resolve::Error),
     /// It refuses connections, or the connection broke.
     #[error(transparent)]
     Connection(#[from] sqlx::Error),

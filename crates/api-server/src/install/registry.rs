@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::Error;
-use oci::image::{self, Selection, Tree};
-use oci::{Client, ClientOptions, Credentials, Platform, Reference};
+use oci::{Platform, Reference};
+use oci_client::image::{self, Selection, Tree};
+use oci_client::{Client, ClientOptions, Credentials};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use model::Error;
+use net::web::Web;
 use oci::Reference;
-use oci::signature::{self, Keyring, Store};
-use oci::web::Web;
+use oci_client::signature::{self, Keyring, Store};
 
 use super::context::Context;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oci::Reference;
-use oci::image::{Selection, Tree};
+use oci_client::image::{Selection, Tree};
 use sandbox::Outcome;
 
 use super::cache;

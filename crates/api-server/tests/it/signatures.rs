@@ -93,7 +93,7 @@ async fn signed_release_images_come_from_anywhere() {
 async fn signatures_are_taken_as_mirroring_tools_leave_them() {
     let world = World::start().await;
     let (digest, other) = (Digest::sha256(b"release"), Digest::sha256(b"other"));
-    let signatures = |signed: &Digest| oci::signature::Signatures {
+    let signatures = |signed: &Digest| oci_client::signature::Signatures {
         digest: signed.clone(),
         signatures: vec![world.signer.sign(signed).unwrap().into()],
     };

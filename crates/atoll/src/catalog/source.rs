@@ -9,7 +9,8 @@ use ::catalog::write::{Format, Writer};
 use ::catalog::{Document, Problems, cores, sqlite};
 use catalog_server::{Content, Source, Staging};
 use clap::Args;
-use oci::{Client, ClientOptions, Reference, Tag};
+use oci::{Reference, Tag};
+use oci_client::{Client, ClientOptions, registry_logins};
 use service::Error;
 use tokio::runtime::Runtime;
 
@@ -53,7 +54,8 @@ impl Access {
             fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
         };
         let options = ClientOptions {
-            credentials: service::registry_logins(self.authfile.as_deref())?,
+            credentials: registry_logins(self.authfile.as_deref())
+                .map_err(|e| Error::new("reading the registry logins", e))?,
             ca_pem: self.ca.as_ref().map(read).transpose()?,
             insecure: self.insecure,
             plain_http_remedy: Some("--insecure"),

@@ -6,8 +6,8 @@ use ::mirror::history::Store;
 use ::mirror::publish::Target;
 use clap::Args;
 use model::image_set::Storage;
-use oci::{Client, ClientOptions, Mirrors};
-use service::Error;
+use oci_client::registry_logins;
+use oci_client::{Client, ClientOptions, Mirrors};
 
 /// How the registries are reached from which content comes.
 #[derive(Debug, Clone, Args)]
@@ -89,9 +89,8 @@ impl Sources {
 
     /// With the logins and certificates that are named.
     fn options(&self, insecure: bool) -> Result<ClientOptions, model::Error> {
-        let unusable = |e: Error| model::Error::invalid("logins", e.to_string());
         Ok(ClientOptions {
-            credentials: service::registry_logins(self.authfile.as_deref()).map_err(unusable)?,
+            credentials: registry_logins(self.authfile.as_deref())?,
             ca_pem: self.ca_pem()?,
             insecure,
             insecure_registries: self.insecure_registry.iter().cloned().collect(),

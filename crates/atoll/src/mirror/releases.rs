@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use ::mirror::config;
 use ::mirror::platform::{Sources, public_graph_data, usual_graph_base};
 use clap::Args;
+use net::web::Web;
 use oci::Reference;
-use oci::signature::{Keyring, Store};
-use oci::web::Web;
+use oci_client::signature::{Keyring, Store};
 use url::Url;
 
 /// Where releases are asked for, and which ones are trusted.

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use blob_store::DiskStore;
+use blob_store::disk::AdoptionProgress;
 use clap::Args;
-use oci::store::DiskStore;
-use oci::store::disk::AdoptionProgress;
 use reqwest::Method;
 use service::Error;
 

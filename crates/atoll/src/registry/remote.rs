@@ -125,7 +125,7 @@ fn cause(error: &reqwest::Error) -> String {
     let text = causes()
         .last()
         .map_or_else(|| error.to_string(), ToString::to_string);
-    if causes().any(|cause| find::<oci::resolve::Error>(cause).is_some()) {
+    if causes().any(|cause| find::<net::resolve::Error>(cause).is_some()) {
         return format!("the name cannot be resolved: {text}");
     }
     if let Some(wrong) = causes().find_map(find::<rustls::Error>) {

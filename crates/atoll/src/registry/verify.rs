@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use blob_store::disk::{Audited, Fault, FaultKind};
+use blob_store::{BlobStore as _, DiskStore};
 use clap::Args;
 use oci::Digest;
-use oci::store::disk::{Audited, Fault, FaultKind};
-use oci::store::{BlobStore as _, DiskStore};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -160,7 +160,7 @@ fn look(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
     Err(Error::new(doing(), format!("found {}", counts.join(", "))))
 }
 
-async fn audit(folder: &Path, quarantine: bool) -> oci::store::Result<(Audited, Vec<Fault>)> {
+async fn audit(folder: &Path, quarantine: bool) -> blob_store::Result<(Audited, Vec<Fault>)> {
     let store = DiskStore::open_as_is(folder).await?;
     let faults = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&faults);

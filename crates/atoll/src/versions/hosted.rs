@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use clap::Args;
 use model::Error;
+use net::resolve::Resolver;
+use net::trust;
 use oauth2::basic::BasicClient;
 use oauth2::{
     AccessToken, ClientId, HttpRequest, HttpResponse, RefreshToken, RequestTokenError,
     TokenResponse as _, TokenUrl,
 };
-use oci::resolve::Resolver;
-use oci::trust;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 

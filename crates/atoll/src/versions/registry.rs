@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::Error;
 use model::versions::{CpuArchitecture, OpenshiftVersion, ReleaseImage, ReleaseSupportLevel};
-use oci::{Client, Kind, Reference};
+use oci::{Kind, Reference};
+use oci_client::Client;
 use semver::Version;
 
 /// Where releases lie below a target's namespace.

@@ -102,9 +102,9 @@ async fn is_trusted(dir: &Path, cert: &Path, key: &Path) {
     .await;
     let port = running.address().port();
     let pem = fs::read(cert).unwrap();
-    let client = oci::Client::new(oci::ClientOptions {
+    let client = oci_client::Client::new(oci_client::ClientOptions {
         ca_pem: Some(pem),
-        ..oci::ClientOptions::default()
+        ..oci_client::ClientOptions::default()
     })
     .unwrap();
     let mut hosts = vec!["localhost", "127.0.0.1"];

@@ -189,11 +189,11 @@ async fn ask(flags: &Flags) -> Result<(), Failure> {
 fn client(flags: &Flags) -> Result<reqwest::Client, String> {
     let ca = flags.ca.as_ref().map(std::fs::read).transpose();
     let ca = ca.map_err(|e| format!("-tls-ca-cert: {e}"))?;
-    let tls = oci::trust::client_config(ca.as_deref(), flags.is_insecure);
+    let tls = net::trust::client_config(ca.as_deref(), flags.is_insecure);
     reqwest::Client::builder()
         .no_proxy()
         .http2_prior_knowledge()
-        .dns_resolver(service::resolve::Resolver::system())
+        .dns_resolver(net::resolve::Resolver::system())
         .tls_backend_preconfigured(tls.map_err(|e| e.to_string())?)
         .connect_timeout(flags.connect_timeout)
         .timeout(flags.connect_timeout + flags.call_timeout)

@@ -5,7 +5,7 @@ use std::path::Path;
 use catalog::image;
 use model::Error;
 use oci::Digest;
-use oci::image::{FolderLimits, Place};
+use oci_client::image::{FolderLimits, Place};
 
 use super::Staging;
 

@@ -14,8 +14,9 @@ use std::str::FromStr;
 
 use catalog::cache::Look;
 use model::Error;
-use oci::image::{Layout, Place};
-use oci::{Client, ClientOptions, Digest, Reference};
+use oci::{Digest, Reference};
+use oci_client::image::{Layout, Place};
+use oci_client::{Client, ClientOptions};
 
 use crate::Settings;
 
@@ -129,7 +130,8 @@ pub(crate) fn client(settings: &Settings) -> Result<Client, service::Error> {
     let reading = |e| service::Error::new("reading CATALOG_CA_FILE", e);
     let ca_file = settings.catalog_ca_file.as_ref();
     let options = ClientOptions {
-        credentials: service::registry_logins(settings.registry_auth_file.as_deref())?,
+        credentials: oci_client::registry_logins(settings.registry_auth_file.as_deref())
+            .map_err(|e| service::Error::new("reading REGISTRY_AUTH_FILE", e))?,
         ca_pem: ca_file.map(fs::read).transpose().map_err(reading)?,
         insecure: settings.catalog_insecure,
         plain_http_remedy: Some("CATALOG_INSECURE=true"),

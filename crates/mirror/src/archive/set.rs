@@ -9,7 +9,7 @@ use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::Metadata;
 use oci::Digest;
-use oci::client::BlobSource;
+use oci_client::client::BlobSource;
 
 use self::locate::Located;
 use super::index::{self, Index};

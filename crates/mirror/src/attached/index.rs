@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::Error;
-use oci::store::Referrer;
+use oci::Referrer;
 use oci::{Digest, Kind, Manifest, media_type};
 use serde_json::json;
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::StreamExt as _;
-use oci::{Client, Digest, Tag};
+use oci::{Digest, Tag};
+use oci_client::Client;
 
 use super::SUFFIXES;
 use crate::content::Origin;

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use model::Error;
 use oci::Reference;
-use oci::image::Layout;
+use oci_client::image::Layout;
 
 /// What an image in a folder begins with.
 pub(crate) const LAYOUT_PREFIX: &str = "oci:";

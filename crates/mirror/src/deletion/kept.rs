@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Error;
 use model::image_set::{Helm, Operator};
 use model::mirror_metadata::Metadata;
-use oci::image::Place;
 use oci::{Digest, Reference, Repository};
+use oci_client::image::Place;
 
 use super::other_reason;
 use crate::config::LAYOUT_PREFIX;

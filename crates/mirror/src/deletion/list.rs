@@ -110,7 +110,7 @@ fn is_below(image: &Reference, target: &Target) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use oci::{Client, ClientOptions};
+    use oci_client::{Client, ClientOptions};
 
     use super::*;
 

@@ -16,7 +16,8 @@ use futures_util::stream::{self, StreamExt as _};
 use model::Error;
 use model::image_set::Mirror;
 use model::mirror_metadata::ImageType;
-use oci::{Digest, Reference, Repository, web};
+use net::web;
+use oci::{Digest, Reference, Repository};
 
 use self::forget::forget;
 use self::kept::{Kept, Meant};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use model::Error;
-use oci::client::BlobSource;
 use oci::{Algorithm, Descriptor, Digest, Hasher};
+use oci_client::client::BlobSource;
 
 use crate::folder::NamedFile;
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use model::Error;
-use oci::client::BlobSource;
 use oci::{Descriptor, Digest, Kind, Manifest, Platform, media_type};
+use oci_client::client::BlobSource;
 use serde_json::{Map, Value, json};
 
 use crate::blobs::Blobs;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use model::Error;
 use model::image_set::{self, Helm};
-use oci::web::{Web, shown};
+use net::web::{Web, shown};
 use url::Url;
 
 use self::images::images;

@@ -12,7 +12,8 @@ use flate2::write::GzEncoder;
 use model::Error;
 use model::image_set::Storage;
 use model::mirror_metadata::Metadata;
-use oci::{Client, Digest, Manifest, Platform, Reference, Tag, media_type};
+use oci::{Digest, Manifest, Platform, Reference, Tag, media_type};
+use oci_client::Client;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -174,7 +175,7 @@ async fn read_image(client: &Client, reference: &Reference) -> Result<Option<Met
     let folder = blocking(made).await?;
     let file = folder.path().join("metadata.json");
     let pinned = reference.with_digest(digest);
-    oci::image::fetch_file(client, &pinned, &Platform::linux(""), METADATA, &file)
+    oci_client::image::fetch_file(client, &pinned, &Platform::linux(""), METADATA, &file)
         .await
         .map_err(|e| match e {
             // That the image is there was seen.

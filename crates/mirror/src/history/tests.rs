@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use model::image_set::Mirror;
 use model::mirror_metadata::{Association, CatalogStart, ImageType, Metadata};
-use oci::{Client, Digest, Manifest};
+use oci::{Digest, Manifest};
+use oci_client::Client;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -88,7 +89,7 @@ fn run(content: &Content) -> Run<'_> {
 
 fn target() -> Target {
     Target {
-        client: Client::new(oci::ClientOptions::default()).unwrap(),
+        client: Client::new(oci_client::ClientOptions::default()).unwrap(),
         registry: "reg:5000".into(),
         namespace: "ns".into(),
         max_components: 0,

@@ -2,7 +2,8 @@
 
 use model::Error;
 use model::image_set::{ImageSet, Mirror, Operator, Package};
-use oci::{Client, Reference};
+use oci::Reference;
+use oci_client::Client;
 
 use crate::publish::Target;
 use crate::results::Catalog;

@@ -9,8 +9,9 @@ use std::str::FromStr;
 
 use futures_util::stream::{self, TryStreamExt as _};
 use model::Error;
-use oci::client::BlobSource;
-use oci::{Client, Digest, MANIFEST_LIMIT_BYTES, Manifest, Reference, Repository, Tag};
+use oci::{Digest, MANIFEST_LIMIT_BYTES, Manifest, Reference, Repository, Tag};
+use oci_client::Client;
+use oci_client::client::BlobSource;
 use tempfile::NamedTempFile;
 
 use crate::blobs::Blobs;

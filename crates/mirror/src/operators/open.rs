@@ -7,7 +7,7 @@ use catalog::cache::{Cache, Judged, build_leniently};
 use catalog::image::{BYTES_LIMIT, FILES_LIMIT, FOLDER_LABEL, folder};
 use model::Error;
 use oci::Digest;
-use oci::image::{FolderLimits, Place};
+use oci_client::image::{FolderLimits, Place};
 
 /// A catalog that was read. What it lies in is removed with it.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use model::Error;
-use oci::client::{BlobSource, Remote};
-use oci::image::Place;
 use oci::{Descriptor, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
+use oci_client::client::{BlobSource, Remote};
+use oci_client::image::Place;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

@@ -11,9 +11,9 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use model::Error;
 use model::image_set;
-use oci::signature::Signatures;
-use oci::web::shown;
+use net::web::shown;
 use oci::{Reference, Repository, Tag};
+use oci_client::signature::Signatures;
 use serde_json::{Map, Value, json};
 
 use super::settings::Sources;

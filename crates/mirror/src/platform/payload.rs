@@ -5,8 +5,9 @@ use std::path::Path;
 
 use model::Error;
 use model::image_set::Platform as Wish;
-use oci::image::{Wanted, fetch_files};
-use oci::{Client, Digest, Kind, Platform, Reference};
+use oci::{Digest, Kind, Platform, Reference};
+use oci_client::Client;
+use oci_client::image::{Wanted, fetch_files};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -223,7 +224,7 @@ impl<'a> Opened<'a> {
     }
 
     async fn architecture(&self) -> Result<String, Error> {
-        let config = oci::image::config(self.client, &self.image, &any()).await?;
+        let config = oci_client::image::config(self.client, &self.image, &any()).await?;
         match config["architecture"].as_str() {
             Some(own) if !own.is_empty() => Ok(architecture_of(own).to_owned()),
             _ => {

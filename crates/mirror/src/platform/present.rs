@@ -6,7 +6,8 @@ use std::path::Path;
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use model::image_set::{self, ReleaseChannel};
-use oci::{Client, Digest, Reference, Target as At};
+use oci::{Digest, Reference, Target as At};
+use oci_client::Client;
 use semver::Version;
 
 use super::payload::{self, Payload, architecture_of};

@@ -1,9 +1,9 @@
 //! Where releases are asked for.
 
 use model::image_set::ReleaseKind;
+use net::web::Web;
 use oci::Reference;
-use oci::signature::{Keyring, Store};
-use oci::web::Web;
+use oci_client::signature::{Keyring, Store};
 use regex::Regex;
 use url::Url;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::Error;
 use model::image_set::ReleaseKind;
-use oci::web::shown;
+use net::web::shown;
 use uuid::Uuid;
 
 use super::across::Name;

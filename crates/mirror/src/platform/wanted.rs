@@ -8,8 +8,9 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::{ChannelStart, ImageType};
-use oci::signature::{self, Signatures};
-use oci::{Client, Reference, Repository};
+use oci::{Reference, Repository};
+use oci_client::Client;
+use oci_client::signature::{self, Signatures};
 
 use super::data::GraphData;
 use super::payload::{self, Payload};

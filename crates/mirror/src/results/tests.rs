@@ -305,7 +305,7 @@ fn outcomes_tell_what_was_published() {
         ..Published::default()
     };
     let target = Target {
-        client: oci::Client::new(oci::ClientOptions::default()).unwrap(),
+        client: oci_client::Client::new(oci_client::ClientOptions::default()).unwrap(),
         registry: "reg.local:5000".into(),
         namespace: "mirror".into(),
         max_components: 0,

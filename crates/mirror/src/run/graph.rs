@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::Reference;
-use oci::image::Place;
+use oci_client::image::Place;
 
 use super::{Outcome, Setup, derived};
 use crate::content::{Wanted, Why};

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use model::Error;
 use model::image_set::{ImageSet, Mirror};
-use oci::Client;
+use oci_client::Client;
 
 use crate::content::{Content, Wanted};
 use crate::platform::Sources;

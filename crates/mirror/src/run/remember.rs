@@ -3,7 +3,7 @@
 use model::Error;
 use model::image_set;
 use model::mirror_metadata::CatalogStart;
-use oci::web;
+use net::web;
 use url::Url;
 use uuid::Uuid;
 
@@ -56,7 +56,7 @@ fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
     let start = |it: &PreparedCatalog| {
         let catalog = &it.catalog;
         let reference = match &catalog.opened.place {
-            oci::image::Place::Registry { reference, .. } if reference.digest.is_none() => {
+            oci_client::image::Place::Registry { reference, .. } if reference.digest.is_none() => {
                 reference
                     .with_digest(catalog.opened.digest.clone())
                     .to_string()

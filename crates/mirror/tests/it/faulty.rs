@@ -10,7 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use mirror::publish::Target;
-use oci::{Client, ClientOptions};
+use oci_client::{Client, ClientOptions};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;

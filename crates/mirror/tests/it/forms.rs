@@ -8,8 +8,8 @@ use mirror::operators::Opened;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CatalogForm, Direct, Planned, Setup};
-use oci::image::Place;
 use oci::{Descriptor, Digest, Manifest, Platform, media_type};
+use oci_client::image::Place;
 use serde_json::json;
 
 use crate::runs::{bundles_of, image_set, push_catalog, reference, setup, unpack};

@@ -8,7 +8,8 @@ use mirror::history::{Pruning, Store, prune};
 use model::Error;
 use model::image_set::Storage;
 use model::mirror_metadata::Metadata;
-use oci::{Client, ClientOptions, Descriptor, Kind, Manifest, Reference, media_type};
+use oci::{Descriptor, Kind, Manifest, Reference, media_type};
+use oci_client::{Client, ClientOptions};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -11,7 +11,8 @@ use mirror::publish::Target;
 use mirror::run::{self, Direct, PlannedCopy, Setup};
 use model::Error;
 use model::image_set::{Chart, Helm, ImageSet, Mirror};
-use oci::{Client, ClientOptions, Digest};
+use oci::Digest;
+use oci_client::{Client, ClientOptions};
 use serde_json::json;
 
 use crate::charts;

@@ -13,7 +13,7 @@ use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy};
 use model::Error;
 use model::image_set::{self, ImageSet, Storage};
 use oci::Reference;
-use oci::image::{Layout, Place};
+use oci_client::image::{Layout, Place};
 use serde_json::json;
 
 use crate::runs::{additional, copy, image_set, push, push_catalog, reference, setup, unpack};

@@ -5,7 +5,7 @@ use mirror::history::Former;
 use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, Direct, Planned, Setup};
-use oci::{Client, ClientOptions, Mirrors};
+use oci_client::{Client, ClientOptions, Mirrors};
 
 use crate::runs::{additional, image_set, push_catalog, reference, setup, unpack};
 use crate::server::Server;

@@ -13,7 +13,7 @@ use mirror::publish::{Limits, Target};
 use mirror::run::{self, CatalogForm, Direct, Outcome, Planned, Setup, Unpacked};
 use mirror::updates;
 use model::image_set::{self, ImageSet};
-use oci::image::Place;
+use oci_client::image::Place;
 
 pub(crate) use crate::content::{push, push_catalog, push_catalog_of, reference};
 use crate::server::Server;

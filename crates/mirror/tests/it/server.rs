@@ -2,8 +2,8 @@
 
 use mirror::platform::{Sources, public_graph_data, usual_graph_base};
 use mirror::publish::Target;
-use oci::web::Web;
-use oci::{Client, ClientOptions};
+use net::web::Web;
+use oci_client::{Client, ClientOptions};
 use registry::{HttpAddr, Settings};
 use service::CancellationToken;
 use service::server::Running;

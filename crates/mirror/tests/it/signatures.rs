@@ -6,7 +6,7 @@ use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run;
 use oci::Digest;
-use oci::signature::{Keyring, Store};
+use oci_client::signature::{Keyring, Store};
 use pgp::composed::MessageBuilder;
 use pgp::types::Password;
 use rand08::rngs::OsRng;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use blob_store::StoreError;
 use bytes::Bytes;
-use oci::store::StoreError;
 use serde_json::json;
 
 use super::RegistryError;

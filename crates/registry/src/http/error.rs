@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use oci::store::StoreError;
+use blob_store::StoreError;
 use oci::{Digest, Tag};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse as _;
-use oci::store::{BlobStore as _, StoreError};
+use blob_store::{BlobStore as _, StoreError};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 use serde_json::json;
 use tokio::sync::MutexGuard;

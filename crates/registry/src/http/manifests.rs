@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use blob_store::{BlobStore as _, StoreError};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use oci::store::{BlobStore as _, StoreError};
 use oci::{
     Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform, Repository, Tag, Target, media_type,
 };

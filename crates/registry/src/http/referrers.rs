@@ -3,7 +3,8 @@
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
-use oci::store::{BlobStore as _, Referrer};
+use blob_store::BlobStore as _;
+use oci::Referrer;
 use oci::{Digest, Repository, media_type};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;

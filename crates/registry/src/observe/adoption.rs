@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use blob_store::disk::AdoptionProgress;
 use metrics::{describe_gauge, gauge};
-use oci::store::disk::AdoptionProgress;
 use service::health::Health;
 
 use crate::app::App;

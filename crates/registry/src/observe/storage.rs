@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use blob_store::disk::Room;
+use blob_store::{BlobStore as _, Result};
 use metrics::{describe_gauge, gauge};
-use oci::store::disk::Room;
-use oci::store::{BlobStore as _, Result};
 
 use crate::app::{App, Store};
 
@@ -125,9 +125,9 @@ async fn count(store: &Store) -> Result<Totals> {
 
 #[cfg(test)]
 mod tests {
+    use blob_store::DiskStore;
     use bytes::Bytes;
     use futures_util::stream;
-    use oci::store::DiskStore;
     use oci::{Digest, Repository};
 
     use super::*;

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use blob_store::BlobStore as _;
 use bytes::Bytes;
 use model::time::Timestamp;
-use oci::store::BlobStore as _;
 use oci::{Repository, Tag};
 
 use crate::app::{App, Store};

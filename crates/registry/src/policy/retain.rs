@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use blob_store::{BlobStore as _, StoreError};
 use model::time::Timestamp;
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Algorithm, Digest, Kind, Manifest, Repository, Target};
 use serde::Serialize;
 

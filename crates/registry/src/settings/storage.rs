@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use oci::store::object::{PART_BYTES_MIN, S3Options};
+use blob_store::object::{PART_BYTES_MIN, S3Options};
 use service::Error;
 use service::settings::{Problem, Setting};
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use blob_store::StoreError;
 use model::time::Timestamp;
-use oci::store::StoreError;
 use oci::{Digest, Repository};
 use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
 use service::Error;

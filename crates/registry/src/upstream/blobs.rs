@@ -2,10 +2,10 @@
 
 use std::io;
 
+use blob_store::{BlobStore as _, StoreError};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use oci::Digest;
-use oci::store::{BlobStore as _, StoreError};
 use tokio::sync::watch;
 
 use super::Source;
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-type Pieces = <Store as oci::store::BlobStore>::Bytes;
+type Pieces = <Store as blob_store::BlobStore>::Bytes;
 
 struct Reading {
     coming: Coming,

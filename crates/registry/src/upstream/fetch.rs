@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use blob_store::{BlobStore as _, StoreError};
 use futures_util::{StreamExt as _, stream};
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Descriptor, Digest, Repository};
 use tokio::sync::watch;
 use tokio::task::JoinSet;

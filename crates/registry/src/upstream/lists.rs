@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use oci::store::{BlobStore as _, Referrer, StoreError};
+use blob_store::{BlobStore as _, StoreError};
+use oci::Referrer;
 use oci::{Digest, Tag};
 
 use super::Source;

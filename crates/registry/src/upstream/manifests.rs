@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blob_store::{BlobStore as _, StoreError};
 use futures_util::FutureExt as _;
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 
 use super::Source;

@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use oci::{Client, ClientOptions, Credentials, Login, Repository};
+use oci::Repository;
+use oci_client::{Client, ClientOptions, Credentials, Login};
 use service::{Error, StateLog};
 use tokio::sync::Semaphore;
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use blob_store::disk::AdoptionProgress;
 use oci::Digest;
 use oci::media_type::OCI_INDEX;
-use oci::store::disk::AdoptionProgress;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 

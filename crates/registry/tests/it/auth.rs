@@ -101,11 +101,11 @@ async fn our_client_logs_in_or_says_why_not() {
             .unwrap(),
         Vec::<String>::new()
     );
-    let options = oci::ClientOptions {
+    let options = oci_client::ClientOptions {
         ca_pem: server.ca.clone().map(String::into_bytes),
-        ..oci::ClientOptions::default()
+        ..oci_client::ClientOptions::default()
     };
-    let stranger = oci::Client::new(options).unwrap();
+    let stranger = oci_client::Client::new(options).unwrap();
     let refused = stranger
         .catalog(&server.address().to_string())
         .await
@@ -119,9 +119,9 @@ async fn our_client_logs_in_or_says_why_not() {
 #[tokio::test]
 async fn certificates_count() {
     let server = Server::closed().await;
-    let careless = oci::Client::new(oci::ClientOptions {
+    let careless = oci_client::Client::new(oci_client::ClientOptions {
         insecure: true,
-        ..oci::ClientOptions::default()
+        ..oci_client::ClientOptions::default()
     })
     .unwrap();
     let refused = careless
@@ -159,9 +159,9 @@ async fn a_given_certificate_may_call_itself_an_authority() {
     })
     .await;
     let client = |ca: &str| {
-        oci::Client::new(oci::ClientOptions {
+        oci_client::Client::new(oci_client::ClientOptions {
             ca_pem: Some(ca.as_bytes().to_vec()),
-            ..oci::ClientOptions::default()
+            ..oci_client::ClientOptions::default()
         })
         .unwrap()
     };

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use oci::client::{BlobSource, Provided, Remote};
-use oci::image::{self, Wanted};
-use oci::{Client, Descriptor, Digest, Error, Kind, Manifest, Platform, Reference, media_type};
+use oci::{Descriptor, Digest, Error, Kind, Manifest, Platform, Reference, media_type};
+use oci_client::Client;
+use oci_client::client::{BlobSource, Provided, Remote};
+use oci_client::image::{self, Wanted};
 
 use crate::server::Server;
 

@@ -1,8 +1,8 @@
 //! Manifests of schema 1. The fixture came from `skopeo copy --format v2s1`.
 
+use blob_store::conformance::EMPTY_LAYER;
 use oci::Digest;
 use oci::media_type::{DOCKER_SCHEMA1, DOCKER_SCHEMA1_SIGNED};
-use oci::store::conformance::EMPTY_LAYER;
 use reqwest::StatusCode;
 use reqwest::header::CONTENT_TYPE;
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use oci::{Client, ClientOptions, Credentials, Digest, Login};
+use oci::Digest;
+use oci_client::{Client, ClientOptions, Credentials, Login};
 use registry::{HttpAddr, Settings};
 use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};

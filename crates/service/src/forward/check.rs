@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, StatusCode, Uri, header};
 use hyper::body::{Body as _, Incoming};
-use oci::resolve::Resolver;
+use net::resolve::Resolver;
 use tokio_util::sync::CancellationToken;
 
 use super::body::Outgoing;

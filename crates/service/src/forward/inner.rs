@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use oci::resolve::Resolver;
+use net::resolve::Resolver;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 

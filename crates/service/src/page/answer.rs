@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use maud::Markup;
-use oci::Digest;
+use sha2::{Digest as _, Sha256};
 
 use crate::conditional::Version;
 
@@ -19,7 +19,7 @@ pub fn page(request: &HeaderMap, page: Markup) -> Response {
 /// A file, or word that the browser has it already. It has to ask each time: pages change with what they show.
 pub fn file(request: &HeaderMap, kind: &'static str, content: impl Into<String>) -> Response {
     let content = content.into();
-    let version = Version::unaged(&Digest::sha256(content.as_bytes()).to_string());
+    let version = Version::unaged(&hex::encode(Sha256::digest(&content)));
     let mut response = match version.precondition(request) {
         Some(StatusCode::NOT_MODIFIED) => StatusCode::NOT_MODIFIED.into_response(),
         _ => content.into_response(),

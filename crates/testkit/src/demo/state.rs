@@ -85,15 +85,15 @@ impl Registry {
     /// A client that pushes to it.
     ///
     /// Errors: a file cannot be read or used.
-    pub fn client(&self) -> Result<oci::Client> {
+    pub fn client(&self) -> Result<oci_client::Client> {
         let ca = std::fs::read(&self.ca)
             .with_context(|| format!("{}: cannot be read", self.ca.display()))?;
-        let options = oci::ClientOptions {
-            credentials: oci::Credentials::from_pull_secret(&self.pull_secret()?)?,
+        let options = oci_client::ClientOptions {
+            credentials: oci_client::Credentials::from_pull_secret(&self.pull_secret()?)?,
             ca_pem: Some(ca),
-            ..oci::ClientOptions::default()
+            ..oci_client::ClientOptions::default()
         };
-        Ok(oci::Client::new(options)?)
+        Ok(oci_client::Client::new(options)?)
     }
 }
 

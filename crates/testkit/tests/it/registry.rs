@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use oci::{Client, ClientOptions, Credentials};
+use oci_client::{Client, ClientOptions, Credentials};
 use registry::{HttpAddr, Settings};
 use service::CancellationToken;
 use service::server::Running;

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use axum::Router;
+use net::resolve::Resolver;
 use service::CancellationToken;
-use service::resolve::Resolver;
 use service::server::{HttpSettings, Listen, Running};
 use service::settings::CommaList;
 

@@ -5,7 +5,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use oci::{Client, ClientOptions, Digest, Manifest, Reference, media_type};
+use oci::{Digest, Manifest, Reference, media_type};
+use oci_client::{Client, ClientOptions};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use system_tests::Distribution;

@@ -1,6 +1,6 @@
 //! Sets that are opened: ours, those of others, and such as are not whole.
 
-use oci::store::conformance::EMPTY_LAYER;
+use blob_store::conformance::EMPTY_LAYER;
 use proptest::prelude::*;
 
 use super::*;

@@ -9,7 +9,8 @@ use mirror::progress::Progress;
 use mirror::run::{self, Direct, Planned, Setup};
 use model::Error;
 use model::image_set::{Image, ImageSet};
-use oci::{Client, ClientOptions, Digest};
+use oci::Digest;
+use oci_client::{Client, ClientOptions};
 use serde_json::json;
 use tempfile::TempDir;
 

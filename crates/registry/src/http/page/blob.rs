@@ -1,7 +1,7 @@
 //! One blob, and who depends on it.
 
+use blob_store::{BlobStore as _, StoreError};
 use maud::{Markup, html};
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository};
 use service::page::{self, ROWS_LIMIT, section};
 

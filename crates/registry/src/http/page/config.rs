@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use blob_store::{BlobStore as _, StoreError};
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Kind, Manifest, Repository, media_type};
 use serde::Deserialize;
 use serde_json::value::RawValue;

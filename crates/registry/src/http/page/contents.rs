@@ -1,7 +1,7 @@
 //! What a manifest consists of.
 
+use blob_store::{BlobStore as _, StoreError};
 use maud::{Markup, html};
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Descriptor, Manifest, Repository};
 use service::page::{self, ROWS_LIMIT, Shown, section};
 

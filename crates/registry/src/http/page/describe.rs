@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use blob_store::{BlobStore as _, StoreError};
 use model::time::Timestamp;
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Descriptor, Digest, Kind, Manifest, Repository, media_type};
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! One manifest: what it is, how to pull it, what it consists of, what refers to it.
 
+use blob_store::BlobStore as _;
 use maud::{Markup, html};
-use oci::store::{BlobStore as _, Referrer};
+use oci::Referrer;
 use oci::{Digest, Kind, Manifest, Repository, Tag, Target};
 use service::page::{self, ROWS_LIMIT, Shown, section};
 

@@ -1,8 +1,8 @@
 //! Every repository, page by page.
 
+use blob_store::BlobStore as _;
 use maud::{Markup, html};
 use oci::Repository;
-use oci::store::BlobStore as _;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use service::page;
 

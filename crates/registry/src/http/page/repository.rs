@@ -1,7 +1,7 @@
 //! One repository: its tags.
 
+use blob_store::{BlobStore as _, StoreError};
 use maud::{Markup, html};
-use oci::store::{BlobStore as _, StoreError};
 use oci::{Digest, Repository, Tag, Target};
 use service::page::{self, Shown};
 

@@ -1,6 +1,6 @@
 //! Which tags lead to a manifest.
 
-use oci::store::{BlobStore as _, StoreError};
+use blob_store::{BlobStore as _, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
 use crate::app::App;

@@ -1,7 +1,8 @@
 //! Pulling without a password.
 
 use bytes::Bytes;
-use oci::{Client, ClientOptions, Reference};
+use oci::Reference;
+use oci_client::{Client, ClientOptions};
 use reqwest::header::WWW_AUTHENTICATE;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;

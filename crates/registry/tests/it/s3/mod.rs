@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blob_store::object::{self, PART_BYTES_MIN};
+use blob_store::{BucketStore, StoreError, conformance};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use oci::Digest;
-use oci::store::object::{self, PART_BYTES_MIN};
-use oci::store::{BucketStore, StoreError, conformance};
 use registry::Settings;
 use reqwest::header::{LINK, RANGE, RETRY_AFTER};
 use reqwest::{Method, StatusCode};

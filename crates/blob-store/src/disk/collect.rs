@@ -1,0 +1,346 @@
+//! Garbage, found while requests are answered and taken away by the thread that makes all changes: what is looked
+//! at there cannot be in a push.
+//!
+//! Four rounds, each over what the one before has let go: manifests that only a deleted index or subject named, blobs
+//! of a repository that no manifest of it needs, content that no repository has, repositories without content. What is younger than the grace period stays: its
+//! manifest may be on its way.
+//!
+//! The index proposes, the folder decides: before anything goes, the links that might name it are compared with the
+//! index again. What others put there has its grace from the moment when it was found here, whatever its time says.
+
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
+
+use super::adoption;
+use super::change::{Change, Name, Order};
+use super::committer::{nanos, now};
+use super::freed::Freed;
+use super::inner::Inner;
+use super::{adopt, staged};
+use crate::{Collected, Result, StoreError};
+use oci::{Digest, Repository};
+
+/// Removals that are asked for together: more would make a push wait.
+const BATCH: usize = 32;
+/// Contents that are held in memory before the links are read again, once for all of them.
+const CANDIDATES: usize = 1 << 16;
+const DOING: &str = "looking for garbage";
+
+/// Takes garbage away; with `is_dry`, only counts it. Content that is not adopted yet looks like garbage: to be called
+/// after adoption.
+pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result<Collected> {
+    let mut collection = Collection {
+        inner,
+        before,
+        is_dry,
+        found: Collected::default(),
+    };
+    collection.check()?;
+    collection.freed_manifests()?;
+    collection.unneeded_blobs()?;
+    collection.check()?;
+    collection.unused_content()?;
+    collection.empty_repositories()?;
+    Ok(collection.found)
+}
+
+struct Collection<'a> {
+    inner: &'a Inner,
+    before: SystemTime,
+    is_dry: bool,
+    found: Collected,
+}
+
+impl Collection<'_> {
+    /// Errors: not all that is in the folder is known.
+    fn check(&self) -> Result<()> {
+        if self.inner.shared.is_unsure.load(Ordering::Acquire) {
+            let why = "a part of the folder could not be read, so nothing is taken for garbage; see the log of the start";
+            return Err(StoreError::io(DOING)(io::Error::other(why)));
+        }
+        Ok(())
+    }
+
+    /// Whether a manifest of the repository is in the folder and cannot be read: what it needs is not known.
+    fn has_unread_manifests(&self, repository: &Repository) -> Result<bool> {
+        let snapshot = self.inner.shared.index.snapshot()?;
+        for name in adopt::links(&self.inner.layout().revisions(repository))? {
+            if snapshot.manifest(repository, name.told())?.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn freed_manifests(&mut self) -> Result<()> {
+        let mut after: Option<Freed> = None;
+        let mut compared: Option<Repository> = None;
+        let before = nanos(self.before);
+        loop {
+            let snapshot = self.inner.shared.index.snapshot()?;
+            let page = snapshot.freed(after.as_ref(), BATCH)?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = Some(last.clone());
+            for freed in page.into_iter().filter(|freed| freed.at < before) {
+                if compared.as_ref() != Some(&freed.repository) {
+                    self.inner.committer.refresh(&freed.repository)?;
+                    compared = Some(freed.repository.clone());
+                }
+                self.remove_manifest(freed)?;
+            }
+        }
+    }
+
+    /// Removes a manifest unless a tag, an index or what it refers to keeps it, in the folder as in the index.
+    fn remove_manifest(&mut self, freed: Freed) -> Result<()> {
+        let Freed {
+            repository,
+            canonical,
+            ..
+        } = freed;
+        let index = &self.inner.shared.index;
+        if index.snapshot()?.adopted_at(&repository)? >= nanos(self.before) {
+            return Ok(());
+        }
+        let mut order = Order {
+            change: Change::RemoveManifest {
+                repository,
+                manifest: Name::new(canonical.clone(), &canonical),
+                tags: Vec::new(),
+                unless_since: Some(nanos(self.before)),
+                frees: true,
+            },
+            content: None,
+        };
+        let removed = if self.is_dry {
+            index.update()?.tables()?.check(&mut order)
+        } else {
+            let mut removed = self.inner.committer.commit_all(std::iter::once(order))?;
+            removed.pop().unwrap_or(Ok(()))
+        };
+        match removed {
+            Ok(()) => self.found.manifests += 1,
+            // Something keeps it, or somebody was quicker.
+            Err(StoreError::InUse(_) | StoreError::Renewed | StoreError::UnknownManifest(_)) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn unneeded_blobs(&mut self) -> Result<()> {
+        let mut after = String::new();
+        loop {
+            let snapshot = self.inner.shared.index.snapshot()?;
+            let Some(repository) = snapshot.next_with_blobs(&after)? else {
+                return Ok(());
+            };
+            after = repository.to_string();
+            if self.unneeded(&repository)?.is_empty() {
+                continue;
+            }
+            self.inner.committer.refresh(&repository)?;
+            let adopted_at = self
+                .inner
+                .shared
+                .index
+                .snapshot()?
+                .adopted_at(&repository)?;
+            // Of an image that others are copying here, manifests may come last.
+            if adopted_at >= nanos(self.before) || self.has_unread_manifests(&repository)? {
+                continue;
+            }
+            for batch in self.unneeded(&repository)?.chunks(BATCH) {
+                self.remove_blobs(&repository, batch)?;
+            }
+        }
+    }
+
+    /// Old blobs of a repository that none of its manifests needs.
+    fn unneeded(&self, repository: &Repository) -> Result<Vec<Name>> {
+        let blobs = self.inner.shared.index.snapshot()?.blobs(repository)?;
+        let needed: HashSet<_> = blobs
+            .iter()
+            .filter(|(_, is_needed)| *is_needed)
+            .map(|(name, _)| &name.canonical)
+            .collect();
+        let mut unneeded = Vec::new();
+        for (name, _) in &blobs {
+            if !needed.contains(&name.canonical) && self.is_old(repository, name)? {
+                unneeded.push(name.clone());
+            }
+        }
+        Ok(unneeded)
+    }
+
+    /// Whether nobody has pushed, mounted or asked for it since.
+    fn is_old(&self, repository: &Repository, name: &Name) -> Result<bool> {
+        if self.inner.wanted.contains(repository, name.told()) {
+            return Ok(false);
+        }
+        let link = self.inner.layout().layer_link(repository, name.told());
+        is_older(&link, self.before)
+    }
+
+    fn remove_blobs(&mut self, repository: &Repository, blobs: &[Name]) -> Result<()> {
+        if self.is_dry {
+            self.found.links += blobs.len() as u64;
+            return Ok(());
+        }
+        let orders = blobs.iter().map(|name| Order {
+            change: Change::RemoveBlob {
+                repository: repository.clone(),
+                blob: Name::new(name.told().clone(), name.told()),
+                only_unused: true,
+            },
+            content: None,
+        });
+        for removed in self.inner.committer.commit_all(orders)? {
+            match removed {
+                Ok(()) => self.found.links += 1,
+                // Somebody was quicker, this way or the other.
+                Err(StoreError::InUse(_) | StoreError::UnknownBlob(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn unused_content(&mut self) -> Result<()> {
+        let failed = || StoreError::io(DOING);
+        let folder = self.inner.layout().blobs().join("sha256");
+        let mut unused = Vec::new();
+        for prefix in adopt::folders(&folder).map_err(failed())? {
+            let snapshot = self.inner.shared.index.snapshot()?;
+            for hex in adopt::folders(&folder.join(prefix)).map_err(failed())? {
+                let Ok(digest) = format!("sha256:{hex}").parse::<Digest>() else {
+                    continue;
+                };
+                let data = self.inner.layout().data(&digest);
+                if !snapshot.is_used(&digest)? && is_older(&data, self.before)? {
+                    unused.push((digest, size(&data).map_err(failed())?));
+                }
+            }
+            if unused.len() >= CANDIDATES {
+                self.remove_unused(std::mem::take(&mut unused))?;
+            }
+        }
+        self.remove_unused(unused)
+    }
+
+    /// Removes candidates that still have no link after the links of every repository were read again.
+    fn remove_unused(&mut self, unused: Vec<(Digest, u64)>) -> Result<()> {
+        if unused.is_empty() {
+            return Ok(());
+        }
+        self.refresh()?;
+        self.check()?;
+        let snapshot = self.inner.shared.index.snapshot()?;
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        for (digest, size) in unused {
+            match snapshot.unused_since(&digest)? {
+                _ if snapshot.is_used(&digest)? => {}
+                Some(since) if since < nanos(self.before) => old.push((digest, size)),
+                Some(_) => {}
+                None => new.push((digest, size)),
+            }
+        }
+        self.note_unused(&new)?;
+        for batch in old.chunks(BATCH) {
+            self.remove_content(batch.to_vec())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the links of every repository again.
+    fn refresh(&self) -> Result<()> {
+        let Inner {
+            shared, committer, ..
+        } = self.inner;
+        let is_open = || !shared.adoption.is_stopped();
+        let names = adopt::repositories(&shared.layout, is_open)?;
+        let mut refresh = |name: &Repository| committer.refresh(name).map(drop);
+        names.iter().try_for_each(&mut refresh)?;
+        adoption::vanished(shared, &names, refresh)
+    }
+
+    /// The grace of what others left here without a link begins now.
+    fn note_unused(&self, unused: &[(Digest, u64)]) -> Result<()> {
+        if self.is_dry || unused.is_empty() {
+            return Ok(());
+        }
+        let update = self.inner.shared.index.update()?;
+        let digests = unused.iter().map(|(digest, _)| digest);
+        update.tables()?.note_unused(digests, now())?;
+        update.commit()
+    }
+
+    fn remove_content(&mut self, mut unused: Vec<(Digest, u64)>) -> Result<()> {
+        if !self.is_dry {
+            let digests = unused.iter().map(|(digest, _)| digest.clone()).collect();
+            let removed = self.inner.committer.remove_content(digests)?;
+            unused.retain(|(digest, _)| removed.contains(digest));
+        }
+        self.found.blobs += unused.len() as u64;
+        self.found.bytes += unused.iter().map(|(_, size)| size).sum::<u64>();
+        Ok(())
+    }
+
+    fn empty_repositories(&mut self) -> Result<()> {
+        for repository in adopt::repositories(self.inner.layout(), || true)? {
+            let manifests = self.inner.layout().manifests(&repository);
+            let layers = self.inner.layout().layers(&repository);
+            let adopted_at = self
+                .inner
+                .shared
+                .index
+                .snapshot()?
+                .adopted_at(&repository)?;
+            if adopted_at >= nanos(self.before)
+                || !is_older(&manifests, self.before)?
+                || !is_older(&layers, self.before)?
+            {
+                continue;
+            }
+            if self
+                .inner
+                .committer
+                .remove_if_empty(repository, self.is_dry)?
+            {
+                self.found.repositories += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn size(path: &Path) -> io::Result<u64> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if staged::is_absent(&error) => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a file or folder was changed and came here before, or is not there.
+fn is_older(path: &Path, before: SystemTime) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(changed_at(&found).map_err(StoreError::io(DOING))? < nanos(before)),
+        Err(error) if staged::is_absent(&error) => Ok(true),
+        Err(error) => Err(StoreError::io(DOING)(error)),
+    }
+}
+
+/// Copies keep the time of the content: that of the inode says when they came. Units: nanoseconds since 1970.
+fn changed_at(found: &Metadata) -> io::Result<u64> {
+    let seconds = u64::try_from(found.ctime()).unwrap_or(0);
+    let nanoseconds = u64::try_from(found.ctime_nsec()).unwrap_or(0);
+    let came_at = seconds.saturating_mul(1_000_000_000) + nanoseconds;
+    Ok(nanos(found.modified()?).max(came_at))
+}

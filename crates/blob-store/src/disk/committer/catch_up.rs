@@ -1,0 +1,73 @@
+//! Checkpoints: the file system is synced, then the journal files it covers are removed.
+
+use std::fs::File;
+use std::io;
+
+use super::work::Work;
+use crate::disk::journal;
+use crate::{Result, StoreError};
+
+/// Units: bytes. A journal of this length is replayed in about a second after a crash.
+const JOURNAL_LIMIT_BYTES: u64 = 16 << 20;
+
+impl Work {
+    /// Starts a checkpoint where one is due, and removes the journal files of a finished one.
+    pub(super) fn catch_up(&mut self, is_idle: bool) -> Result<()> {
+        match &self.catching_up {
+            None => self.begin_to_catch_up(is_idle),
+            Some(syncing) if syncing.is_finished() => self.finish_to_catch_up(),
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn finish_to_catch_up(&mut self) -> Result<()> {
+        let failed = || StoreError::io("syncing the storage folder");
+        let Some(syncing) = self.catching_up.take() else {
+            return Ok(());
+        };
+        let synced = syncing
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("panicked")));
+        if let Err(error) = synced {
+            // The kernel reports a lost page once, and the next sync succeeds without it: everything is written
+            // again before journal files are removed.
+            self.is_doubtful = true;
+            self.is_behind = true;
+            return Err(failed()(error));
+        }
+        self.shared.sync_index()?;
+        // Oldest first, each durable before the next: a replay of later files without these would be fine, one of
+        // these alone would undo what came later.
+        while let Some(file) = self.old.first() {
+            journal::remove(file).map_err(failed())?;
+            self.old.remove(0);
+        }
+        Ok(())
+    }
+
+    fn begin_to_catch_up(&mut self, is_idle: bool) -> Result<()> {
+        let failed = || StoreError::io("syncing the storage folder");
+        if is_idle && self.is_behind && self.journal.is_some() {
+            self.recover()?;
+        }
+        let Some(journal) = &mut self.journal else {
+            return Ok(());
+        };
+        let length = journal.length();
+        let has_work = length > 0 || !self.old.is_empty() || self.shared.index.is_frozen();
+        let is_time = length >= JOURNAL_LIMIT_BYTES || is_idle && has_work;
+        if !is_time || self.is_behind {
+            return Ok(());
+        }
+        if length > 0 {
+            self.old.push(journal.rotate().map_err(failed())?);
+        }
+        let folder = File::open(self.shared.layout.root()).map_err(failed())?;
+        let syncing = std::thread::Builder::new()
+            .name("store-sync".to_owned())
+            .spawn(move || Ok(rustix::fs::syncfs(folder)?))
+            .map_err(failed())?;
+        self.catching_up = Some(syncing);
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! Errors of changes.
+
+use std::io;
+
+use crate::StoreError;
+
+pub(super) const DOING: &str = "changing the storage folder";
+
+pub(in crate::disk) fn ended() -> StoreError {
+    StoreError::io(DOING)(io::Error::other("the store has ended"))
+}
+
+/// There is room for deletions only.
+pub(in crate::disk) fn full() -> StoreError {
+    let why = "the disk has only its reserve left, which is for deletions";
+    StoreError::io(DOING)(io::Error::new(io::ErrorKind::StorageFull, why))
+}
+
+/// The same failure, for everybody whose change was made together with others.
+pub(super) fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Io { doing, source } => StoreError::Io {
+            doing,
+            source: io::Error::new(source.kind(), source.to_string()),
+        },
+        StoreError::ReadOnly(why) => StoreError::ReadOnly(why.clone()),
+        error => StoreError::io(DOING)(io::Error::other(error.to_string())),
+    }
+}

@@ -1,0 +1,162 @@
+//! The handle of the committing thread: starts it, sends it jobs, ends it.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use tokio::sync::oneshot;
+
+use super::errors::{DOING, ended};
+use super::shared::{Job, Shared};
+use super::work::{RETRY, Work};
+use crate::disk::adoption;
+use crate::disk::change::Order;
+use crate::disk::quarantine::Condemned;
+use crate::disk::writable::Writable;
+use crate::{Result, StoreError};
+use oci::{Digest, Repository};
+
+/// The thread; it ends with this value.
+#[derive(Debug)]
+pub(in crate::disk) struct Committer {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    /// Compares the folder with the index, which may take as long as there is much.
+    adopting: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+}
+
+impl Committer {
+    /// Starts; what an earlier process promised is made before, if the medium lets it. A folder that cannot be changed
+    /// yet is opened for changes as soon as it can be.
+    ///
+    /// Errors: Damaged – another process has the folder open.
+    pub(in crate::disk) fn start(shared: Arc<Shared>, writable: Result<Writable>) -> Result<Self> {
+        let mut work = Work {
+            shared,
+            journal: None,
+            exclusive: None,
+            old: Vec::new(),
+            catching_up: None,
+            is_behind: false,
+            is_doubtful: false,
+            must_recall: false,
+            retry: RETRY.0,
+            last_complaint: String::new(),
+            tended: Instant::now(),
+        };
+        if work.shared.read_only.is_none() {
+            let started = writable
+                .map(|writable| work.take_over(writable))
+                .and_then(|()| work.recover());
+            match started {
+                // Reads are served from what is there.
+                Err(error) if error.is_full() => work.shared.write_side.note(&Err(error)),
+                started => started?,
+            }
+        }
+        let shared = Arc::clone(&work.shared);
+        let (jobs, queue) = channel();
+        let thread = std::thread::Builder::new()
+            .name("store-commit".to_owned())
+            .spawn(move || work.run(&queue))
+            .map_err(StoreError::io(DOING))?;
+        let adopting = (!shared.adoption.is_done())
+            .then(|| {
+                let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
+                std::thread::Builder::new()
+                    .name("store-adopt".to_owned())
+                    .spawn(move || adoption::run(&shared, &jobs))
+            })
+            .transpose()
+            .map_err(StoreError::io(DOING))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            adopting,
+            shared,
+        })
+    }
+
+    /// Makes a change; visible and durable when it answers.
+    pub(in crate::disk) async fn commit(&self, order: Order) -> Result<()> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Commit(order, done))?;
+        answer.await.unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Makes changes together, each of which may fail by itself. Blocks.
+    pub(in crate::disk) fn commit_all(
+        &self,
+        orders: impl Iterator<Item = Order>,
+    ) -> Result<Vec<Result<()>>> {
+        let mut answers = Vec::new();
+        for order in orders {
+            let (done, answer) = oneshot::channel();
+            self.send(Job::Commit(order, done))?;
+            answers.push(answer);
+        }
+        let answer =
+            |answer: oneshot::Receiver<_>| answer.blocking_recv().unwrap_or_else(|_| Err(ended()));
+        Ok(answers.into_iter().map(answer).collect())
+    }
+
+    /// Removes content that no repository has; what was removed. Blocks.
+    pub(in crate::disk) fn remove_content(&self, digests: Vec<Digest>) -> Result<Vec<Digest>> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::RemoveContent(digests, done))?;
+        answer.blocking_recv().map_err(|_| ended())
+    }
+
+    /// Removes a repository without content; whether it was one. Blocks.
+    pub(in crate::disk) fn remove_if_empty(
+        &self,
+        repository: Repository,
+        is_dry: bool,
+    ) -> Result<bool> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::RemoveIfEmpty {
+            repository,
+            is_dry,
+            done,
+        })?;
+        answer.blocking_recv().map_err(|_| ended())
+    }
+
+    /// Takes damaged content away; whether it was still what was looked at. Blocks.
+    pub(in crate::disk) fn quarantine(&self, condemned: Condemned) -> Result<bool> {
+        let (done, answer) = oneshot::channel();
+        self.send(Job::Quarantine(condemned, done))?;
+        answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
+    }
+
+    /// Makes the index agree with the folder about a repository, as long as that is not certain. Blocks.
+    pub(in crate::disk) fn settle(&self, repository: &Repository) -> Result<bool> {
+        adoption::settle(&self.shared, self.jobs()?, repository)
+    }
+
+    /// Compares a repository with the folder in any case; whether it differed. Blocks.
+    pub(in crate::disk) fn refresh(&self, repository: &Repository) -> Result<bool> {
+        adoption::refresh(&self.shared, self.jobs()?, repository)
+    }
+
+    fn jobs(&self) -> Result<&Sender<Job>> {
+        self.jobs.as_ref().ok_or_else(ended)
+    }
+
+    fn send(&self, job: Job) -> Result<()> {
+        self.jobs()?.send(job).map_err(|_| ended())
+    }
+}
+
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.shared.adoption.stop();
+        self.jobs = None;
+        // What they panicked with has been printed.
+        for thread in [self.adopting.take(), self.thread.take()] {
+            thread.map(JoinHandle::join);
+        }
+    }
+}

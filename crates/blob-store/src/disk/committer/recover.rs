@@ -1,0 +1,121 @@
+//! Recovery: journaled changes are replayed, and a failed index, journal or quarantine is repaired.
+
+use std::io;
+
+use super::errors::DOING;
+use super::shared::Shared;
+use super::work::Work;
+use crate::disk::change::Order;
+use crate::disk::index::Index;
+use crate::disk::journal::{self, Journal};
+use crate::disk::layout::Layout;
+use crate::disk::tables::Tables;
+use crate::disk::writable::Writable;
+use crate::disk::{adopt, files, quarantine};
+use crate::verified::Verified;
+use crate::{Result, StoreError};
+
+impl Work {
+    /// Replays journaled changes, and repairs index, journal and quarantine.
+    pub(super) fn recover(&mut self) -> Result<()> {
+        if self.journal.is_none() {
+            let writable = Writable::open(&self.shared.layout)?;
+            self.take_over(writable);
+        }
+        if self.shared.index.has_failed() {
+            let Shared { layout, index, .. } = &*self.shared;
+            index.rebuild(|fresh| fill(layout, fresh))?;
+            self.is_behind = true;
+            self.must_recall = true;
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.mend().map_err(StoreError::io(DOING))?;
+        }
+        if self.is_behind {
+            self.replay()
+                .or_else(|error| self.with_reserve(error, Self::replay))?;
+        }
+        if self.must_recall {
+            quarantine::recall(&self.shared)?;
+            self.must_recall = false;
+        }
+        Ok(())
+    }
+
+    /// Does it once more with the room of the reserve, if that is what it failed for.
+    pub(super) fn with_reserve(
+        &mut self,
+        error: StoreError,
+        again: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        if error.is_full() && self.shared.reserve.release() {
+            again(self)
+        } else {
+            Err(error)
+        }
+    }
+
+    /// Continues where the last process ended.
+    pub(super) fn take_over(&mut self, writable: Writable) {
+        let (journal, old, may_miss, exclusive) = writable.into_parts();
+        self.exclusive = Some(exclusive);
+        self.old = old;
+        self.journal = Some(journal);
+        if self.shared.reserve.take().is_err() {
+            tracing::warn!(
+                "the disk is nearly full: there is no room for the reserve, so nothing can be added"
+            );
+        }
+        self.is_behind = may_miss;
+        self.must_recall = true;
+    }
+
+    /// Replays the journal; idempotent.
+    pub(super) fn replay(&mut self) -> Result<()> {
+        let failed = || StoreError::io("reading the journal");
+        let own = self.journal.iter().filter(|journal| journal.length() > 0);
+        let own: Vec<_> = own.map(Journal::path).collect();
+        // Unverified content is written again where the journal has it.
+        let verified = if self.is_doubtful {
+            &Verified::default()
+        } else {
+            &self.shared.verified
+        };
+        for file in self.old.iter().cloned().chain(own) {
+            let update = self.shared.index.update()?;
+            {
+                let mut tables = update.tables()?;
+                for order in journal::read(&file).map_err(failed())? {
+                    self.remake(&mut tables, verified, &order.map_err(failed())?)?;
+                }
+            }
+            update.commit()?;
+        }
+        self.is_behind = false;
+        self.is_doubtful = false;
+        Ok(())
+    }
+
+    fn remake(&self, tables: &mut Tables<'_>, verified: &Verified, order: &Order) -> Result<()> {
+        let layout = &self.shared.layout;
+        match files::prepare(layout, verified, order) {
+            Ok(prepared) => prepared
+                .place(layout, &self.shared.verified)
+                .map_err(StoreError::io(DOING))?,
+            // Removed by a later change.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(StoreError::io(DOING)(error)),
+        }
+        tables.apply(order)
+    }
+}
+
+/// Reads the whole folder into an empty index.
+fn fill(layout: &Layout, index: &Index) -> Result<()> {
+    for repository in adopt::repositories(layout, || true)? {
+        let update = index.update()?;
+        adopt::repository(layout, &mut update.tables()?, &repository, || true)?;
+        update.commit()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Removal of content and repositories, and agreement of the index with the folder.
+
+use super::shared::Shared;
+use super::work::Work;
+use crate::disk::quarantine::{self, Condemned};
+use crate::disk::{adopt, compare, files};
+use crate::{Result, StoreError};
+use oci::{Digest, Repository};
+
+impl Work {
+    pub(super) fn quarantine(&mut self, condemned: &Condemned) -> Result<bool> {
+        self.may_change()?;
+        self.recover()?;
+        quarantine::take(&self.shared, condemned)
+    }
+
+    /// Here, no change is half made: what differs now was changed by others.
+    pub(super) fn adopt(&mut self, repository: &Repository) -> Result<bool> {
+        // A folder that cannot be changed is read all the same.
+        if self.is_behind && self.journal.is_some() {
+            self.recover()?;
+        }
+        let Shared {
+            layout, adoption, ..
+        } = &*self.shared;
+        if !compare::differs(&self.shared, repository)? {
+            return Ok(false);
+        }
+        let update = self.shared.index.update()?;
+        adopt::repository(layout, &mut update.tables()?, repository, || {
+            !adoption.is_stopped()
+        })?;
+        update.commit()?;
+        Ok(true)
+    }
+
+    /// Not journalled: what was not removed after a crash is found again.
+    pub(super) fn remove_content(&self, digest: &Digest) -> Result<bool> {
+        if self.is_behind || self.shared.index.snapshot()?.is_used(digest)? {
+            return Ok(false);
+        }
+        let data = self.shared.layout.data(digest);
+        let folder = data.parent().unwrap_or(&data);
+        files::remove(&self.shared.layout, folder).map_err(StoreError::io("removing garbage"))?;
+        Ok(true)
+    }
+
+    /// A failure leaves rows of what is not there, which mean nothing.
+    pub(super) fn forget_unused(&self, digests: &[Digest]) -> Result<bool> {
+        let update = self.shared.index.update()?;
+        update.tables()?.forget_unused(digests)?;
+        update.commit()?;
+        Ok(true)
+    }
+
+    pub(super) fn remove_if_empty(&self, repository: &Repository, is_dry: bool) -> Result<bool> {
+        let layout = &self.shared.layout;
+        let update = self.shared.index.update()?;
+        {
+            let mut tables = update.tables()?;
+            // What could not be read, or came meanwhile, has links all the same.
+            let has_links = adopt::has_links(layout, repository)?;
+            if self.is_behind || has_links || !tables.is_empty(repository)? {
+                return Ok(false);
+            }
+            tables.forget(repository)?;
+        }
+        if is_dry {
+            return Ok(true);
+        }
+        let folders = [layout.manifests(repository), layout.layers(repository)];
+        for folder in folders.iter().filter(|folder| folder.is_dir()) {
+            files::remove(layout, folder).map_err(StoreError::io("removing garbage"))?;
+        }
+        // Those that are not empty stay: uploads are under way, or other repositories lie below.
+        for folder in [layout.uploads(repository), layout.repository(repository)] {
+            std::fs::remove_dir(folder).ok();
+        }
+        update.commit()?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,150 @@
+//! What others did to a repository: its links compared with the index, by what they are and say. Times and inodes
+//! do not count: a backup that is put back keeps them, and a tag may be rewritten in place.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::committer::Shared;
+use super::index::Snapshot;
+use super::layout::Layout;
+use super::{adopt, staged};
+use crate::{Result, StoreError};
+use oci::{Algorithm, Digest, Repository, Tag};
+
+const DOING: &str = "comparing the storage folder with its index";
+
+/// Links that the index has, each with whether its content is lost.
+pub(super) type Known = HashMap<Digest, bool>;
+
+/// Whether the folder has something else of a repository than the index.
+///
+/// Errors: the folder cannot be read; Interrupted – the store is closing.
+pub(super) fn differs(shared: &Shared, repository: &Repository) -> Result<bool> {
+    let comparison = Comparison {
+        shared,
+        snapshot: shared.index.snapshot()?,
+        repository,
+    };
+    let layout = &shared.layout;
+    let (layers, revisions) = (layout.layers(repository), layout.revisions(repository));
+    let is_listed = layout.manifests(repository).is_dir();
+    Ok(comparison.snapshot.is_listed(repository)? != is_listed
+        || comparison.links(&layers, &comparison.snapshot.known_blobs(repository)?)?
+        || comparison.links(
+            &revisions,
+            &comparison.snapshot.known_manifests(repository)?,
+        )?
+        || comparison.tags()?)
+}
+
+struct Comparison<'a> {
+    shared: &'a Shared,
+    snapshot: Snapshot,
+    repository: &'a Repository,
+}
+
+impl Comparison<'_> {
+    fn layout(&self) -> &Layout {
+        &self.shared.layout
+    }
+
+    /// Whether links below a folder are others than the known ones, or lost content is back.
+    fn links(&self, folder: &Path, known: &Known) -> Result<bool> {
+        let found = self.names(folder)?;
+        if known.keys().any(|name| !found.contains(name)) {
+            return Ok(true);
+        }
+        for name in found.iter().filter(|name| !known.contains_key(name)) {
+            let below = format!("{}/{}/link", name.algorithm().as_str(), name.hex());
+            // One that says something else than its name is left out by adoption, too.
+            if name.algorithm() != Algorithm::Sha256
+                || adopt::link(&folder.join(below))?.as_ref() == Some(name)
+            {
+                return Ok(true);
+            }
+        }
+        let mut lost = known.iter().filter(|(_, is_lost)| **is_lost);
+        Ok(lost.any(|(name, _)| self.is_back(folder, name)))
+    }
+
+    fn is_back(&self, folder: &Path, name: &Digest) -> bool {
+        if name.algorithm() != Algorithm::Sha256 || !self.layout().data(name).exists() {
+            return false;
+        }
+        // A manifest that cannot be read counts as lost although it is there.
+        folder != self.layout().revisions(self.repository)
+            || matches!(adopt::manifest(self.layout(), name), Ok(Some(_)))
+    }
+
+    /// The digests of links below a folder. A SHA-256 is not read: its link can say nothing but its name.
+    fn names(&self, folder: &Path) -> Result<HashSet<Digest>> {
+        let failed = || StoreError::io(DOING);
+        let mut found = HashSet::new();
+        for algorithm in adopt::folders(folder).map_err(failed())? {
+            let below = folder.join(&algorithm);
+            for hex in adopt::folders(&below).map_err(failed())? {
+                self.check_open()?;
+                let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>() else {
+                    continue;
+                };
+                let path = below.join(&hex).join("link");
+                if name.algorithm() == Algorithm::Sha256 {
+                    if is_there(&path).map_err(failed())? {
+                        found.insert(name);
+                    }
+                } else if let Some(canonical) = adopt::link(&path)? {
+                    found.extend([canonical, name]);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn tags(&self) -> Result<bool> {
+        let tags = self.layout().tags(self.repository);
+        let known = self.snapshot.tags(self.repository, "", usize::MAX)?;
+        let mut known: HashMap<Tag, Digest> = known.unwrap_or_default().into_iter().collect();
+        for name in adopt::folders(&tags).map_err(StoreError::io(DOING))? {
+            self.check_open()?;
+            let Ok(tag) = name.parse::<Tag>() else {
+                continue;
+            };
+            let current = adopt::link(&self.layout().tag_current(self.repository, &tag))?;
+            let is_same = match (current, known.remove(&tag)) {
+                (Some(current), Some(at)) => current == at || self.is_other_name(&at, &current)?,
+                (current, at) => current.is_none() && at.is_none(),
+            };
+            if !is_same {
+                return Ok(true);
+            }
+        }
+        Ok(!known.is_empty())
+    }
+
+    fn is_other_name(&self, name: &Digest, canonical: &Digest) -> Result<bool> {
+        let row = self.snapshot.manifest_link(self.repository, name)?;
+        Ok(row.is_some_and(|row| row.canonical == *canonical))
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.shared.adoption.is_stopped() {
+            return Err(closing());
+        }
+        Ok(())
+    }
+}
+
+/// The store is closing, so what was begun is not finished.
+pub(super) fn closing() -> StoreError {
+    StoreError::io(DOING)(io::ErrorKind::Interrupted.into())
+}
+
+fn is_there(path: &Path) -> io::Result<bool> {
+    match fs::metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if staged::is_absent(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,73 @@
+//! Content without regard to repositories.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+
+use super::adopt;
+use super::inner::Inner;
+use super::send::Pieces;
+use super::staged;
+use crate::{Content, Result, StoreError};
+use oci::{Algorithm, Digest};
+
+const DOING: &str = "listing content";
+
+/// What is in the folder, and what a repository has and is not there; up to `limit` after `after`, sorted.
+pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+    let failed = || StoreError::io(DOING);
+    let folder = inner.layout().blobs().join(Algorithm::Sha256.as_str());
+    let first = after.map_or(0, first_byte);
+    let mut found = Vec::new();
+    for prefix in first..=u8::MAX {
+        let names = adopt::folders(&folder.join(format!("{prefix:02x}"))).map_err(failed())?;
+        let in_folder = names
+            .iter()
+            .filter_map(|hex| format!("sha256:{hex}").parse::<Digest>().ok());
+        let mut digests: BTreeSet<Digest> = in_folder.collect();
+        digests.extend(inner.shared.index.snapshot()?.used(prefix)?);
+        for digest in digests {
+            if found.len() >= limit {
+                return Ok(found);
+            }
+            if after.is_some_and(|after| digest <= *after) {
+                continue;
+            }
+            match fs::metadata(inner.layout().data(&digest)) {
+                Ok(data) => found.push(Content {
+                    digest,
+                    size: Some(data.len()),
+                }),
+                Err(error) if staged::is_absent(&error) => {
+                    // Also an empty folder, which is nothing to anybody.
+                    if inner.shared.index.snapshot()?.is_used(&digest)? {
+                        found.push(Content { digest, size: None });
+                    }
+                }
+                Err(error) => return Err(failed()(error)),
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The bytes of content as they are. Blocks.
+pub(super) fn open(inner: &Arc<Inner>, digest: &Digest) -> Result<Pieces> {
+    let canonical = inner.canonical(digest)?;
+    let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
+    let opened = inner.content(&canonical, None).and_then(|file| {
+        let size = file.metadata()?.len();
+        Pieces::open(file, 0, size, None)
+    });
+    opened.map_err(|error| {
+        if staged::is_absent(&error) {
+            StoreError::UnknownBlob(canonical)
+        } else {
+            StoreError::io("reading content")(error)
+        }
+    })
+}
+
+fn first_byte(digest: &Digest) -> u8 {
+    u8::from_str_radix(&digest.hex()[..2], 16).expect("a digest is hexadecimal")
+}

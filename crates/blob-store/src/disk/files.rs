@@ -1,0 +1,220 @@
+//! Changes written to the folder: first all that needs room, under names that nobody looks at, then names alone.
+//!
+//! Nothing is synced here: the journal holds every change until the medium does.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::change::{Change, Name, Order, Source};
+use super::committer::nanos;
+use super::layout::Layout;
+use super::staged::{self, Staged};
+use crate::verified::Verified;
+use oci::{Digest, Manifest, Repository, Tag};
+
+/// A change that needs only names to be visible.
+#[derive(Debug, Default)]
+pub(super) struct Prepared {
+    /// Content whose bytes come with the change: they were hashed on their way in.
+    brought: Option<Digest>,
+    /// An upload's bytes, and where they go.
+    moved: Option<(PathBuf, PathBuf)>,
+    /// In the order in which they become visible to a process that takes no lock: tags last.
+    staged: Vec<(Staged, PathBuf)>,
+    /// Files, and folders whole.
+    removed: Vec<PathBuf>,
+}
+
+/// Writes what a change needs. Dropped, it takes that away again.
+///
+/// Errors: NotFound – the bytes of a blob are not there any more.
+pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io::Result<Prepared> {
+    let mut preparing = Preparing {
+        layout,
+        verified,
+        content: order.content.clone(),
+        prepared: Prepared::default(),
+    };
+    match &order.change {
+        Change::AddBlob {
+            repository,
+            blob,
+            size,
+            from,
+        } => {
+            let upload = match from {
+                Source::Stored => None,
+                Source::Upload(id) => Some(layout.upload(repository, *id)),
+            };
+            preparing.bytes(&blob.canonical, *size, upload)?;
+            preparing.names(blob, |digest| layout.layer_link(repository, digest))?;
+        }
+        Change::AddManifest {
+            repository,
+            manifest,
+            tags,
+            is_signed,
+            ..
+        } => {
+            let digest = &manifest.canonical;
+            if *is_signed {
+                preparing.signed(repository, digest)?;
+            }
+            let size = preparing.content.as_ref().map_or(0, Bytes::len) as u64;
+            preparing.bytes(digest, size, None)?;
+            preparing.names(manifest, |name| layout.revision_link(repository, name))?;
+            for tag in tags {
+                // Under the name that a client gave, which `current` has no place for.
+                let history = layout.tag_history(repository, tag, manifest.told());
+                preparing.link(history, digest)?;
+            }
+            for tag in tags {
+                preparing.link(layout.tag_current(repository, tag), digest)?;
+            }
+        }
+        Change::RemoveBlob {
+            repository, blob, ..
+        } => {
+            preparing.remove(blob, |digest| layout.layer_link(repository, digest));
+        }
+        Change::RemoveManifest {
+            repository,
+            manifest,
+            tags,
+            ..
+        } => {
+            preparing.remove_tags(repository, tags);
+            let signed = layout.signed(repository, &manifest.canonical);
+            preparing.prepared.removed.push(signed);
+            preparing.remove(manifest, |digest| layout.revision_link(repository, digest));
+        }
+        Change::RemoveTag {
+            repository, tag, ..
+        } => {
+            preparing.remove_tags(repository, std::slice::from_ref(tag));
+        }
+    }
+    Ok(preparing.prepared)
+}
+
+struct Preparing<'a> {
+    layout: &'a Layout,
+    verified: &'a Verified,
+    content: Option<Bytes>,
+    prepared: Prepared,
+}
+
+impl Preparing<'_> {
+    /// The bytes themselves, unless they are known to be there: from an upload, or else from the change.
+    fn bytes(&mut self, digest: &Digest, size: u64, upload: Option<PathBuf>) -> io::Result<()> {
+        let target = self.layout.data(digest);
+        let has = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() == size);
+        let is_there = has(&target);
+        if !(is_there && self.verified.contains(digest)) {
+            let data = upload.as_ref().map(|upload| upload.join("data"));
+            if let Some(data) = data.filter(|data| has(data)) {
+                create_parent(&target)?;
+                self.prepared.moved = Some((data, target));
+                self.prepared.brought = Some(digest.clone());
+            } else if let Some(content) = self.content.clone() {
+                self.stage(target, &content)?;
+                self.prepared.brought = Some(digest.clone());
+            } else if !is_there {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+        }
+        self.prepared.removed.extend(upload);
+        Ok(())
+    }
+
+    /// The content as it came; what lies under its digest has no signatures.
+    fn signed(&mut self, repository: &Repository, digest: &Digest) -> io::Result<()> {
+        let signed = self.content.clone().unwrap_or_default();
+        let manifest = Manifest::parse(signed, None).map_err(io::Error::other)?;
+        self.stage(self.layout.signed(repository, digest), &manifest.bytes)?;
+        self.content = Some(manifest.digested().clone());
+        Ok(())
+    }
+
+    fn names(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) -> io::Result<()> {
+        name.digests()
+            .try_for_each(|digest| self.link(link(digest), &name.canonical))
+    }
+
+    fn link(&mut self, link: PathBuf, to: &Digest) -> io::Result<()> {
+        self.stage(link, to.to_string().as_bytes())
+    }
+
+    fn stage(&mut self, target: PathBuf, bytes: &[u8]) -> io::Result<()> {
+        create_parent(&target)?;
+        let staged = Staged::write(self.layout.temporary(), bytes)?;
+        self.prepared.staged.push((staged, target));
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) {
+        // The canonical link goes first: without it no other name counts.
+        self.prepared.removed.extend(name.digests().map(link));
+    }
+
+    fn remove_tags(&mut self, repository: &Repository, tags: &[Tag]) {
+        let folders = tags.iter().map(|tag| self.layout.tag(repository, tag));
+        self.prepared.removed.extend(folders);
+    }
+}
+
+/// Whether what a change removes has been pushed later than the change allows.
+pub(super) fn is_too_young(layout: &Layout, change: &Change) -> io::Result<bool> {
+    let (link, since) = match change {
+        Change::RemoveTag {
+            repository,
+            tag,
+            unless_since: Some(since),
+        } => (layout.tag_current(repository, tag), since),
+        Change::RemoveManifest {
+            repository,
+            manifest,
+            unless_since: Some(since),
+            ..
+        } => (layout.revision_link(repository, manifest.told()), since),
+        _ => return Ok(false),
+    };
+    Ok(nanos(fs::metadata(link)?.modified()?) > *since)
+}
+
+/// Removes a folder in one step: a tag of which half is removed would still be one to distribution.
+pub(super) fn remove(layout: &Layout, folder: &Path) -> io::Result<()> {
+    let leaving = layout.temporary();
+    fs::rename(folder, &leaving)?;
+    fs::remove_dir_all(leaving)
+}
+
+fn create_parent(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
+}
+
+impl Prepared {
+    /// Gives everything its name, and takes away what goes. May be done again.
+    pub(super) fn place(self, layout: &Layout, verified: &Verified) -> io::Result<()> {
+        if let Some((from, to)) = self.moved {
+            staged::rename(&from, &to)?;
+        }
+        for (staged, target) in self.staged {
+            staged.place(&target)?;
+        }
+        if let Some(canonical) = &self.brought {
+            verified.mark(canonical);
+        }
+        for path in self.removed {
+            if path.is_dir() {
+                remove(layout, &path)?;
+            } else {
+                staged::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,577 @@
+//! What is where, so that no answer depends on how much there is: tags, manifests, blobs and referrers of every
+//! repository, in one file beside the content.
+//!
+//! The folder is the truth; all of this can be read from it again. A change becomes visible when its transaction
+//! is committed, and durable when the journal has it: the file itself is synced at checkpoints only.
+
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable, TableDefinition,
+    WriteTransaction,
+};
+
+use super::change::Name;
+use super::index_file::IndexFile;
+use super::rows::{LOST, ManifestRow, digest, key};
+use super::tables::{Tables, bounds};
+use crate::{Result, StoreError, Usage};
+use oci::Referrer;
+use oci::{Digest, Repository, Tag};
+
+/// Another layout of the tables is another version: the index is then made anew.
+const VERSION: u64 = 2;
+/// Units: bytes. What is not in it comes from the system's own cache.
+const CACHE_BYTES: usize = 4 << 20;
+const DOING: &str = "using the index of the storage folder";
+
+pub(super) type Row = [u8];
+/// `version`: that of the tables.
+const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+/// Those that have or had a manifest.
+const REPOSITORIES: TableDefinition<&str, ()> = TableDefinition::new("repositories");
+/// Repository, tag: the digest.
+const TAGS: TableDefinition<(&str, &str), &Row> = TableDefinition::new("tags");
+/// Repository, digest: see [`ManifestRow`].
+pub(super) const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinition::new("manifests");
+/// Repository, digest: size, and the canonical digest where the one of the key is another one.
+pub(super) const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
+/// Repository, subject, digest: see [`Referrer`], as JSON.
+pub(super) const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> =
+    TableDefinition::new("referrers");
+/// Repository, digest, manifest: what a manifest or an index needs, by the digest that stands in it.
+pub(super) const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
+/// Another digest of a blob, and the canonical one: what was true once stays true.
+const ALIASES: TableDefinition<&Row, &Row> = TableDefinition::new("aliases");
+/// Canonical digest, repository, kind: who has content.
+pub(super) const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
+
+/// Repository: when changes that others made to it were found last. Units: nanoseconds since 1970.
+const ADOPTED: TableDefinition<&str, u64> = TableDefinition::new("adopted");
+/// Canonical digest of content without a link: when it was found so; 0 when the last link went by a change that was
+/// made here. Units: nanoseconds since 1970.
+pub(super) const UNUSED: TableDefinition<&Row, u64> = TableDefinition::new("unused");
+
+/// Repository, manifest: when the index that had it, or what it refers to, was deleted here. Units: nanoseconds since
+/// 1970.
+pub(super) const FREED: TableDefinition<(&str, &Row), u64> = TableDefinition::new("freed");
+
+/// The index in its file.
+#[derive(Debug)]
+pub(super) struct Index {
+    path: PathBuf,
+    opened: RwLock<Arc<Opened>>,
+}
+
+#[derive(Debug)]
+struct Opened {
+    database: Database,
+    file: IndexFile,
+}
+
+/// One state of everything; later changes do not show.
+pub(super) struct Snapshot(pub(super) ReadTransaction);
+
+/// Changes that become visible together.
+pub(super) struct Update(WriteTransaction);
+
+/// A blob that a repository has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Blob {
+    /// Its SHA-256, whatever it was asked by.
+    pub(super) canonical: Digest,
+    /// Units: bytes.
+    pub(super) size: u64,
+}
+
+impl Index {
+    /// Opens the index in `file`. What it does not hold is found when the folder is compared with it; what the medium
+    /// does not take, or may not, is held in memory.
+    pub(super) fn open(file: &Path, may_write: bool) -> Result<Self> {
+        let opened = Opened::open(file, may_write)?;
+        let index = Self {
+            path: file.to_owned(),
+            opened: RwLock::new(Arc::new(opened)),
+        };
+        if index.meta("version")? != Some(VERSION) {
+            index.clear()?;
+        }
+        // An older program of this version knew fewer tables.
+        let update = index.update()?;
+        drop(update.tables()?);
+        update.commit()?;
+        Ok(index)
+    }
+
+    /// Makes the index anew after a failure that redb does not survive, with what `fill` reads from the folder.
+    pub(super) fn rebuild(&self, fill: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
+        tracing::warn!("the index cannot be read and is made anew");
+        // What is left of the database that failed must not write into the file that takes its place.
+        self.opened().file.freeze();
+        super::staged::remove_file(&self.path).map_err(StoreError::io(DOING))?;
+        let fresh = Self::open(&self.path, true)?;
+        fill(&fresh)?;
+        *self.opened.write().unwrap_or_else(PoisonError::into_inner) = fresh.opened();
+        Ok(())
+    }
+
+    /// Whether [`Self::rebuild`] has to come before anything else.
+    pub(super) fn has_failed(&self) -> bool {
+        self.opened().file.has_failed()
+    }
+
+    /// Whether a part of it is in memory alone, until [`Self::sync`] succeeds.
+    pub(super) fn is_frozen(&self) -> bool {
+        self.opened().file.is_frozen()
+    }
+
+    fn opened(&self) -> Arc<Opened> {
+        Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Empties it.
+    pub(super) fn clear(&self) -> Result<()> {
+        let update = self.update()?;
+        let transaction = &update.0;
+        transaction.delete_table(META).map_err(failed)?;
+        transaction.delete_table(REPOSITORIES).map_err(failed)?;
+        transaction.delete_table(TAGS).map_err(failed)?;
+        transaction.delete_table(MANIFESTS).map_err(failed)?;
+        transaction.delete_table(BLOBS).map_err(failed)?;
+        transaction.delete_table(REFERRERS).map_err(failed)?;
+        transaction.delete_table(NEEDS).map_err(failed)?;
+        transaction.delete_table(ALIASES).map_err(failed)?;
+        transaction.delete_table(USES).map_err(failed)?;
+        transaction.delete_table(ADOPTED).map_err(failed)?;
+        transaction.delete_table(UNUSED).map_err(failed)?;
+        transaction.delete_table(FREED).map_err(failed)?;
+        drop(update.tables()?);
+        transaction.open_table(META).map(drop).map_err(failed)?;
+        update.commit()
+    }
+
+    fn meta(&self, name: &str) -> Result<Option<u64>> {
+        let transaction = self.opened().database.begin_read().map_err(failed)?;
+        let table = match transaction.open_table(META) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let value = table.get(name).map_err(failed)?;
+        Ok(value.map(|value| value.value()))
+    }
+
+    /// What is visible now.
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+        self.opened()
+            .database
+            .begin_read()
+            .map(Snapshot)
+            .map_err(failed)
+    }
+
+    /// Begins to change things; one at a time.
+    pub(super) fn update(&self) -> Result<Update> {
+        let mut transaction = self.opened().database.begin_write().map_err(failed)?;
+        transaction
+            .set_durability(Durability::None)
+            .map_err(failed)?;
+        Ok(Update(transaction))
+    }
+
+    /// Makes everything durable. A frozen file is replaced by a whole one, by way of `temporary`.
+    pub(super) fn sync(&self, temporary: &Path) -> Result<()> {
+        self.commit_durably()?;
+        // After the commit: the copy then has all of it.
+        let thawed = self.opened().file.thaw(temporary);
+        thawed.map_err(StoreError::io(DOING))
+    }
+
+    fn commit_durably(&self) -> Result<()> {
+        let opened = self.opened();
+        let mut transaction = opened.database.begin_write().map_err(failed)?;
+        // Without it, opening after a crash would take the longer the more there is.
+        transaction.set_quick_repair(true);
+        {
+            let mut meta = transaction.open_table(META).map_err(failed)?;
+            meta.insert("version", VERSION).map_err(failed)?;
+        }
+        transaction.commit().map_err(failed)
+    }
+}
+
+impl Opened {
+    fn open(path: &Path, may_write: bool) -> Result<Self> {
+        let file = IndexFile::open(path, may_write);
+        match Self::over(file.clone()) {
+            Ok(opened) => Ok(opened),
+            // The folder is the truth: a damaged index is nothing to complain to anybody about.
+            Err(error) => {
+                tracing::warn!(%error, "the index cannot be used and is made anew");
+                file.freeze();
+                let file = match may_write.then(|| super::staged::remove_file(path)) {
+                    Some(Ok(_)) => IndexFile::open(path, true),
+                    _ => IndexFile::in_memory(path),
+                };
+                Self::over(file).map_err(failed)
+            }
+        }
+    }
+
+    fn over(file: IndexFile) -> std::result::Result<Self, redb::DatabaseError> {
+        let mut builder = Database::builder();
+        let database = builder
+            .set_cache_size(CACHE_BYTES)
+            .create_with_backend(file.clone())?;
+        Ok(Self { database, file })
+    }
+}
+
+impl Snapshot {
+    /// The digest that a tag points at.
+    pub(super) fn tag(&self, repository: &Repository, tag: &Tag) -> Result<Option<Digest>> {
+        let tags = self.0.open_table(TAGS).map_err(failed)?;
+        let found = tags
+            .get((repository.as_str(), tag.as_str()))
+            .map_err(failed)?;
+        found.map(|found| digest(found.value())).transpose()
+    }
+
+    /// A manifest of a repository.
+    pub(super) fn manifest(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Option<ManifestRow>> {
+        let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
+        manifest_in(&manifests, repository, digest)
+    }
+
+    /// A blob of a repository.
+    pub(super) fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Option<Blob>> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        blob_in(&blobs, repository, digest)
+    }
+
+    /// Up to `limit` tags after `after` with their digests, sorted by bytes. Nothing: there is no such repository.
+    pub(super) fn tags(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<(Tag, Digest)>>> {
+        let repositories = self.0.open_table(REPOSITORIES).map_err(failed)?;
+        if repositories
+            .get(repository.as_str())
+            .map_err(failed)?
+            .is_none()
+        {
+            return Ok(None);
+        }
+        let tags = self.0.open_table(TAGS).map_err(failed)?;
+        tags_in(&tags, repository, after, limit).map(Some)
+    }
+
+    /// How much a repository has.
+    pub(super) fn usage(&self, repository: &Repository) -> Result<Usage> {
+        let (name, next) = bounds(repository);
+        let (first, next): (&Row, &str) = (&[], &next);
+        let mut usage = Usage::default();
+        let tags = self.0.open_table(TAGS).map_err(failed)?;
+        for row in tags.range((name, "")..(next, "")).map_err(failed)? {
+            row.map_err(failed)?;
+            usage.tags += 1;
+        }
+        let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
+        for row in manifests
+            .range((name, first)..(next, first))
+            .map_err(failed)?
+        {
+            let (place, value) = row.map_err(failed)?;
+            let row = ManifestRow::decode(value.value())?;
+            if *place.value().1 == *key(&row.canonical) {
+                usage.manifests += 1;
+                usage.bytes += if row.size == LOST { 0 } else { row.size };
+            }
+        }
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
+            let (_, value) = row.map_err(failed)?;
+            let (size, of_other_name) = value.value();
+            if of_other_name.is_empty() && size != LOST {
+                usage.bytes += size;
+            }
+        }
+        Ok(usage)
+    }
+
+    /// Up to `limit` repositories after `after`, sorted by bytes.
+    pub(super) fn repositories(&self, after: &str, limit: usize) -> Result<Vec<Repository>> {
+        let repositories = self.0.open_table(REPOSITORIES).map_err(failed)?;
+        let range = (Bound::Excluded(after), Bound::Unbounded);
+        let mut found = Vec::new();
+        for row in repositories
+            .range::<&str>(range)
+            .map_err(failed)?
+            .take(limit)
+        {
+            let (name, _) = row.map_err(failed)?;
+            found.push(name.value().parse().map_err(damaged)?);
+        }
+        Ok(found)
+    }
+
+    /// The manifests of a repository that refer to `subject`, sorted by digest.
+    pub(super) fn referrers(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+    ) -> Result<Vec<Referrer>> {
+        let referrers = self.0.open_table(REFERRERS).map_err(failed)?;
+        let (name, subject) = (repository.as_str(), key(subject));
+        let mut found = Vec::new();
+        for row in referrers
+            .range((name, &*subject, [].as_slice())..)
+            .map_err(failed)?
+        {
+            let (place, value) = row.map_err(failed)?;
+            let (its_name, its_subject, _) = place.value();
+            if its_name != name || its_subject != &*subject {
+                break;
+            }
+            found.push(serde_json::from_slice(value.value()).map_err(damaged)?);
+        }
+        Ok(found)
+    }
+}
+
+impl Snapshot {
+    /// The blobs of a repository under each of their names, and whether a manifest needs them under it.
+    pub(super) fn blobs(&self, repository: &Repository) -> Result<Vec<(Name, bool)>> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let needs = self.0.open_table(NEEDS).map_err(failed)?;
+        let name = repository.as_str();
+        let mut found = Vec::new();
+        for row in blobs.range((name, [].as_slice())..).map_err(failed)? {
+            let (place, value) = row.map_err(failed)?;
+            let (its_name, asked) = place.value();
+            if its_name != name {
+                break;
+            }
+            let (_, of_other_name) = value.value();
+            let asked = digest(asked)?;
+            let canonical = if of_other_name.is_empty() {
+                asked.clone()
+            } else {
+                digest(of_other_name)?
+            };
+            let is_needed = is_needed(&needs, repository, &asked)?;
+            found.push((Name::new(canonical, &asked), is_needed));
+        }
+        Ok(found)
+    }
+
+    /// The SHA-256 of content that is known by another digest.
+    pub(super) fn canonical(&self, alias: &Digest) -> Result<Option<Digest>> {
+        let aliases = self.0.open_table(ALIASES).map_err(failed)?;
+        let found = aliases.get(&*key(alias)).map_err(failed)?;
+        found.map(|found| digest(found.value())).transpose()
+    }
+
+    /// Whether any repository has content.
+    pub(super) fn is_used(&self, canonical: &Digest) -> Result<bool> {
+        let uses = self.0.open_table(USES).map_err(failed)?;
+        let canonical = key(canonical);
+        let first = uses.range((&*canonical, "", 0)..).map_err(failed)?.next();
+        let first = first.transpose().map_err(failed)?;
+        Ok(first.is_some_and(|(place, _)| place.value().0 == &*canonical))
+    }
+
+    /// The first repository after `after` that has blobs.
+    pub(super) fn next_with_blobs(&self, after: &str) -> Result<Option<Repository>> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let next = format!("{after}\0");
+        let place = (next.as_str(), [].as_slice());
+        let first = blobs.range(place..).map_err(failed)?.next();
+        let first = first.transpose().map_err(failed)?;
+        first
+            .map(|(place, _)| place.value().0.parse().map_err(damaged))
+            .transpose()
+    }
+}
+
+impl Snapshot {
+    /// Whether a repository has or had a manifest.
+    pub(super) fn is_listed(&self, repository: &Repository) -> Result<bool> {
+        let repositories = self.0.open_table(REPOSITORIES).map_err(failed)?;
+        let row = repositories.get(repository.as_str()).map_err(failed)?;
+        Ok(row.is_some())
+    }
+
+    /// Whether anything is known of a repository.
+    pub(super) fn has(&self, repository: &Repository) -> Result<bool> {
+        let blobs = self.0.open_table(BLOBS).map_err(failed)?;
+        let (name, next) = bounds(repository);
+        let (first, next): (&Row, &str) = (&[], &next);
+        let mut rows = blobs.range((name, first)..(next, first)).map_err(failed)?;
+        Ok(rows.next().is_some() || self.is_listed(repository)?)
+    }
+
+    /// The first repository after `after` of which anything is known.
+    pub(super) fn next_known(&self, after: &str) -> Result<Option<Repository>> {
+        let listed = self.repositories(after, 1)?.pop();
+        let holding = self.next_with_blobs(after)?;
+        Ok(listed.into_iter().chain(holding).min())
+    }
+
+    /// When changes that others made to a repository were found last, 0 for never. Units: nanoseconds since 1970.
+    pub(super) fn adopted_at(&self, repository: &Repository) -> Result<u64> {
+        let adopted = self.0.open_table(ADOPTED).map_err(failed)?;
+        let at = adopted.get(repository.as_str()).map_err(failed)?;
+        Ok(at.map_or(0, |at| at.value()))
+    }
+}
+
+impl Update {
+    /// What can be changed.
+    pub(super) fn tables(&self) -> Result<Tables<'_>> {
+        Ok(Tables {
+            repositories: self.0.open_table(REPOSITORIES).map_err(failed)?,
+            tags: self.0.open_table(TAGS).map_err(failed)?,
+            manifests: self.0.open_table(MANIFESTS).map_err(failed)?,
+            blobs: self.0.open_table(BLOBS).map_err(failed)?,
+            referrers: self.0.open_table(REFERRERS).map_err(failed)?,
+            needs: self.0.open_table(NEEDS).map_err(failed)?,
+            aliases: self.0.open_table(ALIASES).map_err(failed)?,
+            uses: self.0.open_table(USES).map_err(failed)?,
+            adopted: self.0.open_table(ADOPTED).map_err(failed)?,
+            unused: self.0.open_table(UNUSED).map_err(failed)?,
+            freed: self.0.open_table(FREED).map_err(failed)?,
+        })
+    }
+
+    /// Makes all changes visible. Without it, none was made.
+    pub(super) fn commit(self) -> Result<()> {
+        self.0.commit().map_err(failed)
+    }
+}
+
+pub(super) fn is_needed(
+    needs: &impl ReadableTable<(&'static str, &'static Row, &'static Row), ()>,
+    repository: &Repository,
+    digest: &Digest,
+) -> Result<bool> {
+    let (name, digest) = (repository.as_str(), key(digest));
+    let range = (name, &*digest, [].as_slice())..;
+    let first = needs.range(range).map_err(failed)?.next();
+    let first = first.transpose().map_err(failed)?;
+    Ok(first.is_some_and(|(place, _)| {
+        let (its_name, its_digest, _) = place.value();
+        its_name == name && its_digest == &*digest
+    }))
+}
+
+pub(super) fn manifest_in(
+    manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
+    repository: &Repository,
+    digest: &Digest,
+) -> Result<Option<ManifestRow>> {
+    let linked = linked_manifest(manifests, repository, digest)?;
+    Ok(linked.filter(|row| row.size != LOST))
+}
+
+/// Also one that is lost.
+pub(super) fn linked_manifest(
+    manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
+    repository: &Repository,
+    digest: &Digest,
+) -> Result<Option<ManifestRow>> {
+    let name = repository.as_str();
+    let asked = key(digest);
+    let row = |key: &Row| -> Result<Option<ManifestRow>> {
+        let row = manifests.get((name, key)).map_err(failed)?;
+        row.map(|row| ManifestRow::decode(row.value())).transpose()
+    };
+    let Some(found) = row(&asked)? else {
+        return Ok(None);
+    };
+    // The other name counts as long as the canonical one is there.
+    let canonical = key(&found.canonical);
+    if canonical == asked {
+        return Ok(Some(found));
+    }
+    row(&canonical)
+}
+
+pub(super) fn blob_in(
+    blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
+    repository: &Repository,
+    asked: &Digest,
+) -> Result<Option<Blob>> {
+    let linked = linked_blob(blobs, repository, asked)?;
+    Ok(linked.filter(|blob| blob.size != LOST))
+}
+
+/// Also one that is lost.
+pub(super) fn linked_blob(
+    blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
+    repository: &Repository,
+    asked: &Digest,
+) -> Result<Option<Blob>> {
+    let name = repository.as_str();
+    let Some(row) = blobs.get((name, &*key(asked))).map_err(failed)? else {
+        return Ok(None);
+    };
+    let (size, of_other_name) = row.value();
+    if of_other_name.is_empty() {
+        let canonical = asked.clone();
+        return Ok(Some(Blob { canonical, size }));
+    }
+    let Some(row) = blobs.get((name, of_other_name)).map_err(failed)? else {
+        return Ok(None);
+    };
+    let (canonical, size) = (digest(of_other_name)?, row.value().0);
+    Ok(Some(Blob { canonical, size }))
+}
+
+pub(super) fn tags_in(
+    tags: &impl ReadableTable<(&'static str, &'static str), &'static Row>,
+    repository: &Repository,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<(Tag, Digest)>> {
+    let name = repository.as_str();
+    let range = (Bound::Excluded((name, after)), Bound::Unbounded);
+    let mut found = Vec::new();
+    for row in tags
+        .range::<(&str, &str)>(range)
+        .map_err(failed)?
+        .take(limit)
+    {
+        let (place, at) = row.map_err(failed)?;
+        let (its_name, tag) = place.value();
+        if its_name != name {
+            break;
+        }
+        found.push((tag.parse().map_err(damaged)?, digest(at.value())?));
+    }
+    Ok(found)
+}
+
+pub(super) fn failed(error: impl Into<redb::Error>) -> StoreError {
+    let error = match error.into() {
+        redb::Error::Io(error) => error,
+        error => io::Error::other(error),
+    };
+    StoreError::io(DOING)(error)
+}
+
+pub(super) fn damaged(why: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged {
+        what: "the index of the storage folder".to_owned(),
+        why: why.to_string(),
+    }
+}

@@ -1,0 +1,179 @@
+//! Content that is not what its digest says: moved out of the way with a note, and absent for everybody until it is
+//! pushed again.
+//!
+//! What is taken away is what was looked at: content that was pushed meanwhile is another file.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::SystemTime;
+
+use model::time::Timestamp;
+use serde::Serialize;
+
+use super::committer::Shared;
+use super::inner;
+use super::layout::Layout;
+use super::staged::{self, Staged};
+use crate::{Result, StoreError};
+use oci::{Algorithm, Digest, Repository};
+
+const DOING: &str = "taking damaged content away";
+
+/// Content that was found to be wrong.
+#[derive(Debug)]
+pub(super) struct Condemned {
+    pub(super) canonical: Digest,
+    /// What was looked at; nothing when there was no file.
+    pub(super) stamp: Option<Stamp>,
+    pub(super) why: String,
+}
+
+/// A file, until somebody puts another one in its place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    inode: u64,
+    size: u64,
+    modified: Option<SystemTime>,
+}
+
+/// What lies beside the bytes.
+#[derive(Serialize)]
+struct Note<'a> {
+    digest: &'a Digest,
+    why: &'a str,
+    when: String,
+    repositories: Vec<Repository>,
+}
+
+impl Stamp {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            inode: found.ino(),
+            size: found.len(),
+            modified: found.modified().ok(),
+        }
+    }
+
+    fn at(path: &Path) -> io::Result<Option<Self>> {
+        match fs::metadata(path) {
+            Ok(found) => Ok(Some(Self::of(&found))),
+            Err(error) if staged::is_absent(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What is wrong with content; nothing when it is as it should be. Blocks.
+///
+/// Errors: Io – it cannot be looked at, or `is_wanted` no more, which says nothing about it.
+pub(super) fn examine(
+    layout: &Layout,
+    canonical: &Digest,
+    is_wanted: impl Fn() -> bool,
+) -> Result<Option<Condemned>> {
+    let condemned = |stamp, why| {
+        let canonical = canonical.clone();
+        Ok(Some(Condemned {
+            canonical,
+            stamp,
+            why,
+        }))
+    };
+    let looked = File::open(layout.data(canonical)).and_then(|file| {
+        let stamp = Stamp::of(&file.metadata()?);
+        Ok((file, stamp))
+    });
+    let (file, stamp) = match looked {
+        Ok(looked) => looked,
+        Err(error) if staged::is_absent(&error) => {
+            return condemned(None, "the bytes are not there".to_owned());
+        }
+        Err(error) => return Err(StoreError::io(DOING)(error)),
+    };
+    match inner::hash(&file, Algorithm::Sha256, &is_wanted) {
+        Ok(actual) if actual == *canonical => Ok(None),
+        Ok(actual) => condemned(Some(stamp), format!("the bytes have the digest {actual}")),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            Err(StoreError::io(DOING)(error))
+        }
+        Err(error) => condemned(Some(stamp), format!("the bytes cannot be read: {error}")),
+    }
+}
+
+/// Takes content away; whether there was something to take. To be called by the thread that makes all changes.
+pub(super) fn take(shared: &Shared, condemned: &Condemned) -> Result<bool> {
+    let failed = || StoreError::io(DOING);
+    let Condemned {
+        canonical,
+        stamp,
+        why,
+    } = condemned;
+    let layout = &shared.layout;
+    let data = layout.data(canonical);
+    if Stamp::at(&data).map_err(failed())? != *stamp {
+        return Ok(false);
+    }
+    let repositories = shared.index.snapshot()?.holders(canonical)?;
+    let update = shared.index.update()?;
+    let had = update.tables()?.lose(canonical)?;
+    if !had && stamp.is_none() {
+        return Ok(false);
+    }
+    let held = repositories.len();
+    let note = Note {
+        digest: canonical,
+        why,
+        when: Timestamp::from(SystemTime::now()).to_rfc3339(),
+        repositories,
+    };
+    set_aside(layout, &note, stamp.is_some()).map_err(failed())?;
+    shared.verified.forget(canonical);
+    update.commit()?;
+    tracing::error!(digest = %canonical, why, repositories = held, "content is damaged and in quarantine: push it again");
+    Ok(true)
+}
+
+/// The note first: at the next start it tells what is absent.
+fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()> {
+    let (data, place) = (layout.data(note.digest), layout.quarantine(note.digest));
+    let text = serde_json::to_vec_pretty(note)?;
+    durable::create_parent(&place)?;
+    Staged::write(layout.temporary(), &text)?.place(&layout.quarantine_note(note.digest))?;
+    if has_bytes {
+        staged::rename(&data, &place)?;
+        data.parent().map(fs::remove_dir);
+    }
+    durable::sync_parent(&place)
+}
+
+/// Makes the index agree with the notes, as a crash may have it otherwise. Bytes that somebody brought back are found
+/// when the folder is compared with the index.
+pub(super) fn recall(shared: &Shared) -> Result<()> {
+    for canonical in noted(&shared.layout).map_err(StoreError::io("reading the quarantine"))? {
+        if !shared.layout.data(&canonical).exists() {
+            let update = shared.index.update()?;
+            update.tables()?.lose(&canonical)?;
+            update.commit()?;
+        }
+    }
+    Ok(())
+}
+
+/// Content that a note speaks of.
+fn noted(layout: &Layout) -> io::Result<Vec<Digest>> {
+    let folder = layout.quarantine_dir().join(Algorithm::Sha256.as_str());
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if staged::is_absent(&error) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let hex = name.to_str().and_then(|name| name.strip_suffix(".json"));
+        found.extend(hex.and_then(|hex| format!("sha256:{hex}").parse::<Digest>().ok()));
+    }
+    Ok(found)
+}

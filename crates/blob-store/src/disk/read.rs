@@ -1,0 +1,128 @@
+//! Content on its way out: compared with its digest by whoever reads it first, and taken away when it is damaged.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use super::index::Blob;
+use super::inner::Inner;
+use super::quarantine::{self, Condemned};
+use super::send::{Check, Pieces};
+use super::{adopt, staged};
+use crate::{Result, StoreError};
+use oci::{Digest, Manifest, Repository};
+
+impl Inner {
+    /// A part of a blob. The whole is compared with its digest while it is read for the first time.
+    ///
+    /// Errors: UnknownBlob – its bytes are gone or damaged.
+    pub(super) fn open_blob(
+        self: &Arc<Self>,
+        blob: &Blob,
+        first: u64,
+        length: u64,
+    ) -> Result<Pieces> {
+        let (canonical, is_whole) = (&blob.canonical, length == blob.size);
+        let is_verified = self.shared.verified.contains(canonical);
+        let opened = self.content(canonical, Some(blob.size)).and_then(|file| {
+            let check = (is_whole && !is_verified).then(|| Check::new(self, canonical));
+            Pieces::open(file, first, length, check)
+        });
+        if !is_whole && !is_verified {
+            self.examine_soon(canonical);
+        }
+        opened.map_err(|error| self.unreadable(canonical, error))
+    }
+
+    /// The file of a blob that is known to be whole. Errors: UnknownBlob – its bytes are gone or damaged.
+    pub(super) fn verified_file(&self, blob: &Blob) -> Result<Option<File>> {
+        if !self.shared.verified.contains(&blob.canonical) {
+            return Ok(None);
+        }
+        let opened = self.content(&blob.canonical, Some(blob.size));
+        opened
+            .map(Some)
+            .map_err(|error| self.unreadable(&blob.canonical, error))
+    }
+
+    /// The bytes of content. Errors: UnexpectedEof – there are fewer than there should be, or more.
+    pub(super) fn content(&self, canonical: &Digest, size: Option<u64>) -> io::Result<File> {
+        let file = File::open(self.layout().data(canonical))?;
+        if size.is_some_and(|size| file.metadata().is_ok_and(|found| found.len() != size)) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(file)
+    }
+
+    /// What whoever asked for content is told instead; damage is seen to.
+    pub(super) fn unreadable(&self, canonical: &Digest, error: io::Error) -> StoreError {
+        let is_damage = staged::is_absent(&error)
+            || matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData
+            );
+        if !is_damage {
+            return StoreError::io("reading a blob")(error);
+        }
+        tell(canonical, self.quarantine(canonical));
+        StoreError::UnknownBlob(canonical.clone())
+    }
+
+    /// Takes content away if it is not what its digest says; whether it was so.
+    pub(super) fn quarantine(&self, canonical: &Digest) -> Result<bool> {
+        let found = quarantine::examine(self.layout(), canonical, || true)?;
+        self.judge(canonical, found)
+    }
+
+    fn judge(&self, canonical: &Digest, found: Option<Condemned>) -> Result<bool> {
+        if let Some(condemned) = found {
+            return self.committer.quarantine(condemned);
+        }
+        self.shared.verified.mark(canonical);
+        Ok(false)
+    }
+
+    /// Has content compared with its digest beside whatever else happens: a part of it was asked for.
+    fn examine_soon(self: &Arc<Self>, canonical: &Digest) {
+        if !self.suspects.add(canonical) {
+            return;
+        }
+        let (store, shared) = (Arc::downgrade(self), Arc::clone(&self.shared));
+        tokio::task::spawn_blocking(move || {
+            // Nobody who closes the store waits for a large blob.
+            let is_open = || store.strong_count() > 0;
+            while let Some(canonical) = store.upgrade().and_then(|inner| inner.suspects.next()) {
+                let found = quarantine::examine(&shared.layout, &canonical, is_open);
+                let Some(inner) = store.upgrade() else { return };
+                let taken = found.and_then(|found| inner.judge(&canonical, found));
+                tell(&canonical, taken);
+            }
+        });
+    }
+
+    /// A manifest of a repository, compared with its digest; nothing when it is gone, or damaged and taken away.
+    pub(super) fn manifest(
+        &self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<Option<Manifest>> {
+        match adopt::manifest_of(self.layout(), repository, canonical) {
+            Ok(Some(manifest)) => {
+                self.shared.verified.mark(canonical);
+                Ok(Some(manifest))
+            }
+            Ok(None) | Err(StoreError::Damaged { .. }) => {
+                tell(canonical, self.quarantine(canonical));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn tell(canonical: &Digest, taken: Result<bool>) {
+    if let Err(error) = taken {
+        let error = model::error::chain(&error);
+        tracing::error!(digest = %canonical, error, "damaged content stays");
+    }
+}

@@ -1,0 +1,234 @@
+//! Bytes of an upload from the network to the disk, hashed as they pass.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice, Write as _};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::{JoinHandle, spawn_blocking};
+use uuid::Uuid;
+
+use super::inner::{Inner, Session};
+use crate::{Result, StoreError};
+use oci::{Hasher, Repository};
+
+/// Units: bytes. What is written at once: large enough that switching threads does not count, small enough that
+/// a hundred uploads stay below 60 MiB.
+const BATCH_BYTES: usize = 256 * 1024;
+/// Units: bytes. Writes end at multiples of it: one that ends within a page makes the kernel take up that page twice,
+/// and gather the file from small pieces (measured on ext4: .44 ms of a processor for each MB instead of .30).
+const ALIGNMENT: u64 = 64 * 1024;
+
+/// An open upload.
+struct Sink {
+    file: File,
+    size: u64,
+}
+
+enum End {
+    No,
+    Whole,
+    Cut(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Appends `bytes` to an upload. On a full disk the upload is dropped: its bytes are the room that everybody else
+/// lacks, and clients begin a refused upload anew.
+pub(super) async fn append<S, E>(
+    inner: &Arc<Inner>,
+    repository: &Repository,
+    upload: Uuid,
+    session: OwnedMutexGuard<Session>,
+    offset: Option<u64>,
+    bytes: S,
+) -> Result<u64>
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let appended = receive(inner, repository, upload, session, offset, bytes).await;
+    if appended.as_ref().is_err_and(StoreError::is_full) {
+        inner.sessions.forget(upload);
+        let (inner, repository) = (Arc::clone(inner), repository.clone());
+        let dropped = spawn_blocking(move || inner.drop_upload(&repository, upload)).await;
+        if let Err(error) = dropped.unwrap_or_else(|error| Err(error.into())) {
+            let error = model::error::chain(&error);
+            tracing::error!(error, %upload, "an upload that found no room keeps its bytes");
+        }
+    }
+    appended
+}
+
+async fn receive<S, E>(
+    inner: &Inner,
+    repository: &Repository,
+    upload: Uuid,
+    mut session: OwnedMutexGuard<Session>,
+    offset: Option<u64>,
+    mut bytes: S,
+) -> Result<u64>
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let size = inner.upload_size(repository, upload)?;
+    if offset.is_some_and(|offset| offset != size) {
+        return Err(StoreError::OutOfOrder { received: size });
+    }
+    let path = inner.layout().upload(repository, upload).join("data");
+    // The hasher is taken out: should this task be dropped half-way, no stale hash stays behind.
+    let hasher = session.hasher.take().filter(|_| session.size == size);
+    let mut hasher = hasher.or_else(|| (size == 0).then(|| Hasher::new(oci::Algorithm::Sha256)));
+    let mut writing: JoinHandle<io::Result<Sink>> = spawn_blocking(move || {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        Ok(Sink { file, size })
+    });
+    let mut end_of_batch = size;
+    let mut kept_back = Vec::new();
+    loop {
+        let (mut batch, end) = gather(&mut bytes, &mut hasher, kept_back).await;
+        end_of_batch += length(&batch);
+        kept_back = match end {
+            End::No => keep_back(&mut batch, end_of_batch % ALIGNMENT),
+            End::Whole | End::Cut(_) => Vec::new(),
+        };
+        end_of_batch -= length(&kept_back);
+        // One batch is written while the next one arrives and is hashed: two cores share the work.
+        let sink = written(writing).await?;
+        // A reserve that was released is for deletions.
+        inner.may_add()?;
+        writing = spawn_blocking(move || sink.write(&batch));
+        let cut = match end {
+            End::No => continue,
+            End::Whole => None,
+            End::Cut(error) => Some(error),
+        };
+        let sink = written(writing).await?;
+        *session = Session {
+            size: sink.size,
+            hasher,
+        };
+        return match cut {
+            None => Ok(sink.size),
+            Some(error) => Err(StoreError::Interrupted(error)),
+        };
+    }
+}
+
+/// Adds what arrives to `batch` until that is large enough to be written; hashes what arrives.
+async fn gather<S, E>(
+    bytes: &mut S,
+    hasher: &mut Option<Hasher>,
+    mut batch: Vec<Bytes>,
+) -> (Vec<Bytes>, End)
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mut held: usize = batch.iter().map(Bytes::len).sum();
+    while held < BATCH_BYTES {
+        match bytes.next().await {
+            None => return (batch, End::Whole),
+            Some(Err(error)) => return (batch, End::Cut(error.into())),
+            Some(Ok(chunk)) => {
+                held += chunk.len();
+                if let Some(hasher) = hasher {
+                    hasher.update(&chunk);
+                }
+                batch.push(chunk);
+            }
+        }
+    }
+    (batch, End::No)
+}
+
+/// Takes the last `count` bytes off `batch`.
+fn keep_back(batch: &mut Vec<Bytes>, count: u64) -> Vec<Bytes> {
+    let mut left = usize::try_from(count).unwrap_or(usize::MAX);
+    let mut kept = Vec::new();
+    while left > 0
+        && let Some(mut chunk) = batch.pop()
+    {
+        let tail = chunk.split_off(chunk.len().saturating_sub(left));
+        left -= tail.len();
+        if !chunk.is_empty() {
+            batch.push(chunk);
+        }
+        kept.push(tail);
+    }
+    kept.reverse();
+    kept
+}
+
+/// Units: bytes.
+fn length(chunks: &[Bytes]) -> u64 {
+    chunks.iter().map(|chunk| chunk.len() as u64).sum()
+}
+
+async fn written(writing: JoinHandle<io::Result<Sink>>) -> Result<Sink> {
+    writing
+        .await
+        .unwrap_or_else(|error| Err(error.into()))
+        .map_err(StoreError::io("writing an upload"))
+}
+
+impl Sink {
+    fn write(mut self, batch: &[Bytes]) -> io::Result<Self> {
+        let mut slices: Vec<_> = batch.iter().map(|chunk| IoSlice::new(chunk)).collect();
+        let mut left = slices.as_mut_slice();
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            match self.file.write_vectored(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.size += length(batch);
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_kept_back_in_order() {
+        let chunks = || vec![Bytes::from("abc"), Bytes::new(), Bytes::from("defg")];
+        for count in 0..=7 {
+            let mut batch = chunks();
+            let kept = keep_back(&mut batch, count);
+            assert_eq!((length(&batch), length(&kept)), (7 - count, count));
+            assert_eq!([batch, kept].concat().concat(), b"abcdefg");
+        }
+    }
+
+    #[tokio::test]
+    async fn batches_are_as_large_as_the_bound_and_lose_nothing() {
+        let content: Vec<u8> = (0..=250).cycle().take(BATCH_BYTES * 3).collect();
+        let pieces = content.chunks(50_001).map(Bytes::copy_from_slice);
+        let mut bytes = futures_util::stream::iter(pieces.map(Ok::<_, io::Error>));
+        let mut hasher = Some(Hasher::new(oci::Algorithm::Sha256));
+        let (mut found, mut kept) = (Vec::new(), Vec::new());
+        loop {
+            let (mut batch, end) = gather(&mut bytes, &mut hasher, kept).await;
+            let is_end = matches!(end, End::Whole);
+            let offset = found.len() as u64 + length(&batch);
+            kept = if is_end {
+                Vec::new()
+            } else {
+                keep_back(&mut batch, offset % ALIGNMENT)
+            };
+            found.extend(batch.concat());
+            if is_end {
+                break;
+            }
+            assert_eq!(found.len() as u64 % ALIGNMENT, 0);
+        }
+        assert_eq!(found, content);
+        assert_eq!(hasher.unwrap().finish(), oci::Digest::sha256(&content));
+    }
+}

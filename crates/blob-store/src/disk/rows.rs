@@ -1,0 +1,158 @@
+//! Records of the index, as short as they can be: a large registry has a hundred thousand of them.
+
+use crate::Result;
+use oci::{Algorithm, Digest, Manifest, media_type};
+
+use super::index::damaged;
+
+/// A digest: which algorithm, and the hash.
+pub(super) type Key = Vec<u8>;
+
+/// The size of content that is damaged or gone. Units: bytes.
+pub(super) const LOST: u64 = u64::MAX;
+
+/// Types of manifests; what stands here is never taken out or moved.
+const TYPES: [&str; 6] = [
+    media_type::OCI_MANIFEST,
+    media_type::OCI_INDEX,
+    media_type::DOCKER_MANIFEST,
+    media_type::DOCKER_LIST,
+    media_type::DOCKER_SCHEMA1,
+    media_type::DOCKER_SCHEMA1_SIGNED,
+];
+
+/// A manifest that a repository has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ManifestRow {
+    /// Its SHA-256, whatever it was asked by.
+    pub(super) canonical: Digest,
+    pub(super) media_type: &'static str,
+    /// Units: bytes. See [`LOST`].
+    pub(super) size: u64,
+    /// What it refers to.
+    pub(super) subject: Option<Digest>,
+}
+
+impl ManifestRow {
+    pub(super) fn of(manifest: &Manifest) -> Self {
+        Self {
+            canonical: manifest.digest.clone(),
+            media_type: manifest.media_type,
+            size: manifest.bytes.len() as u64,
+            subject: manifest
+                .subject
+                .as_ref()
+                .map(|subject| subject.digest.clone()),
+        }
+    }
+
+    /// One of which only the name is known.
+    pub(super) fn lost(canonical: &Digest) -> Self {
+        Self {
+            canonical: canonical.clone(),
+            media_type: media_type::OCI_MANIFEST,
+            size: LOST,
+            subject: None,
+        }
+    }
+
+    /// Type, size, digest, subject.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let kind = (0..)
+            .zip(TYPES)
+            .find(|(_, known)| *known == self.media_type);
+        let mut row = vec![kind.map_or(u8::MAX, |(kind, _)| kind)];
+        row.extend(self.size.to_le_bytes());
+        row.extend(key(&self.canonical));
+        row.extend(self.subject.iter().flat_map(key));
+        row
+    }
+
+    pub(super) fn decode(row: &[u8]) -> Result<Self> {
+        let short = || damaged("a record is too short");
+        let (kind, rest) = row.split_first().ok_or_else(short)?;
+        let (size, rest) = rest.split_first_chunk().ok_or_else(short)?;
+        let canonical_length = 1 + hash_length(Algorithm::Sha256);
+        let (canonical, subject) = rest.split_at_checked(canonical_length).ok_or_else(short)?;
+        Ok(Self {
+            canonical: digest(canonical)?,
+            media_type: TYPES
+                .get(usize::from(*kind))
+                .ok_or_else(|| damaged("a manifest has a type that is not known"))?,
+            size: u64::from_le_bytes(*size),
+            subject: Some(subject)
+                .filter(|subject| !subject.is_empty())
+                .map(digest)
+                .transpose()?,
+        })
+    }
+}
+
+/// A digest as it stands in the index.
+pub(super) fn key(digest: &Digest) -> Key {
+    let mut key = vec![match digest.algorithm() {
+        Algorithm::Sha256 => 0,
+        Algorithm::Sha512 => 1,
+    }];
+    // It is always hexadecimal.
+    key.extend(hex::decode(digest.hex()).unwrap_or_default());
+    key
+}
+
+/// The digest that stands there.
+pub(super) fn digest(key: &[u8]) -> Result<Digest> {
+    let (algorithm, hash) = match key {
+        [0, hash @ ..] => (Algorithm::Sha256, hash),
+        [1, hash @ ..] => (Algorithm::Sha512, hash),
+        _ => return Err(damaged("a digest is of no known kind")),
+    };
+    format!("{}:{}", algorithm.as_str(), hex::encode(hash))
+        .parse()
+        .map_err(damaged)
+}
+
+const fn hash_length(algorithm: Algorithm) -> usize {
+    match algorithm {
+        Algorithm::Sha256 => 32,
+        Algorithm::Sha512 => 64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
+            let subject = Digest::of(algorithm, b"s");
+            assert_eq!(digest(&key(&subject)).unwrap(), subject);
+            for subject in [None, Some(subject)] {
+                let row = ManifestRow {
+                    canonical: Digest::sha256(b"m"),
+                    media_type: media_type::DOCKER_LIST,
+                    size: 1 << 20,
+                    subject,
+                };
+                assert_eq!(ManifestRow::decode(&row.encode()).unwrap(), row);
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_told() {
+        let row = ManifestRow {
+            canonical: Digest::sha256(b"m"),
+            media_type: media_type::OCI_INDEX,
+            size: 1,
+            subject: None,
+        };
+        let row = row.encode();
+        for end in 0..row.len() {
+            ManifestRow::decode(&row[..end]).unwrap_err();
+        }
+        ManifestRow::decode(&[&[9], &row[1..]].concat()).unwrap_err();
+        digest(&[2, 1]).unwrap_err();
+        digest(&[0, 1]).unwrap_err();
+    }
+}

@@ -1,0 +1,442 @@
+//! The index while it is changed: what may be changed, and what a change does.
+
+use bytes::Bytes;
+use redb::{ReadableTable as _, Table};
+
+use super::change::{Change, Name, Order};
+use super::committer::now;
+use super::index::{
+    Row, blob_in, damaged, failed, is_needed, linked_blob, linked_manifest, manifest_in, tags_in,
+};
+use super::rows::{ManifestRow, digest, key};
+use crate::{Result, StoreError};
+use oci::{Digest, Manifest, Repository, Tag};
+
+/// How a repository has content.
+pub(super) const BLOB: u8 = 0;
+pub(super) const MANIFEST: u8 = 1;
+
+/// The tables of an update.
+pub(super) struct Tables<'u> {
+    pub(super) repositories: Table<'u, &'static str, ()>,
+    pub(super) tags: Table<'u, (&'static str, &'static str), &'static Row>,
+    pub(super) manifests: Table<'u, (&'static str, &'static Row), &'static Row>,
+    pub(super) blobs: Table<'u, (&'static str, &'static Row), (u64, &'static Row)>,
+    pub(super) referrers: Table<'u, (&'static str, &'static Row, &'static Row), &'static Row>,
+    pub(super) needs: Table<'u, (&'static str, &'static Row, &'static Row), ()>,
+    pub(super) aliases: Table<'u, &'static Row, &'static Row>,
+    pub(super) uses: Table<'u, (&'static Row, &'static str, u8), ()>,
+    pub(super) adopted: Table<'u, &'static str, u64>,
+    pub(super) unused: Table<'u, &'static Row, u64>,
+    pub(super) freed: Table<'u, (&'static str, &'static Row), u64>,
+}
+
+impl Tables<'_> {
+    /// Whether a change can be made now; what it takes along is written into it.
+    ///
+    /// Errors: what it changes is not there, or what it needs.
+    pub(super) fn check(&self, order: &mut Order) -> Result<()> {
+        match &mut order.change {
+            Change::AddBlob { .. }
+            | Change::AddManifest {
+                is_sparse: true, ..
+            } => Ok(()),
+            Change::RemoveBlob {
+                repository,
+                blob,
+                only_unused,
+            } => {
+                let asked = blob.canonical.clone();
+                let found = linked_blob(&self.blobs, repository, &asked)?
+                    .ok_or_else(|| StoreError::UnknownBlob(asked.clone()))?;
+                *blob = Name::new(found.canonical, &asked);
+                if *only_unused && self.is_any_needed(repository, blob)? {
+                    return Err(StoreError::InUse(asked));
+                }
+                Ok(())
+            }
+            Change::AddManifest { repository, .. } => {
+                let manifest = parsed(order.content.as_ref())?;
+                self.check_content(repository, &manifest)
+            }
+            Change::RemoveManifest {
+                repository,
+                manifest,
+                tags,
+                unless_since,
+                ..
+            } => {
+                let asked = manifest.canonical.clone();
+                let found = linked_manifest(&self.manifests, repository, &asked)?
+                    .ok_or_else(|| StoreError::UnknownManifest(asked.to_string()))?;
+                *tags = self.tags_at(repository, &found.canonical)?;
+                if unless_since.is_some()
+                    && (!tags.is_empty() || self.is_manifest_needed(repository, &found)?)
+                {
+                    return Err(StoreError::InUse(asked));
+                }
+                *manifest = Name::new(found.canonical, &asked);
+                Ok(())
+            }
+            Change::RemoveTag {
+                repository, tag, ..
+            } => self
+                .tags
+                .get((repository.as_str(), tag.as_str()))
+                .map_err(failed)?
+                .ok_or_else(|| StoreError::UnknownManifest(tag.to_string()))
+                .map(drop),
+        }
+    }
+
+    fn is_any_needed(&self, repository: &Repository, name: &Name) -> Result<bool> {
+        for digest in name.digests() {
+            if is_needed(&self.needs, repository, digest)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether an index of the repository has it, or what it refers to is there.
+    fn is_manifest_needed(&self, repository: &Repository, row: &ManifestRow) -> Result<bool> {
+        let (own, next) = bounds(repository);
+        // Only these can be other names.
+        let (first, last): ((_, &Row), (_, &Row)) = ((own, &[1]), (&*next, &[]));
+        for other in self.manifests.range(first..last).map_err(failed)? {
+            let (place, value) = other.map_err(failed)?;
+            if ManifestRow::decode(value.value())?.canonical == row.canonical
+                && is_needed(&self.needs, repository, &digest(place.value().1)?)?
+            {
+                return Ok(true);
+            }
+        }
+        if let Some(subject) = &row.subject
+            && linked_manifest(&self.manifests, repository, subject)?.is_some()
+        {
+            return Ok(true);
+        }
+        is_needed(&self.needs, repository, &row.canonical)
+    }
+
+    /// Whether a repository has neither blobs nor manifests.
+    pub(super) fn is_empty(&self, repository: &Repository) -> Result<bool> {
+        let (name, first): (_, &Row) = (repository.as_str(), &[]);
+        let blob = self.blobs.range((name, first)..).map_err(failed)?.next();
+        let blob = blob.transpose().map_err(failed)?;
+        let manifest = self
+            .manifests
+            .range((name, first)..)
+            .map_err(failed)?
+            .next();
+        let manifest = manifest.transpose().map_err(failed)?;
+        Ok(blob.is_none_or(|(place, _)| place.value().0 != name)
+            && manifest.is_none_or(|(place, _)| place.value().0 != name))
+    }
+
+    fn check_content(&self, repository: &Repository, manifest: &Manifest) -> Result<()> {
+        let mut missing = Vec::new();
+        for digest in manifest.required_blobs() {
+            if blob_in(&self.blobs, repository, digest)?.is_none() {
+                missing.push(digest.clone());
+            }
+        }
+        for digest in manifest.required_manifests() {
+            if manifest_in(&self.manifests, repository, digest)?.is_none() {
+                missing.push(digest.clone());
+            }
+        }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(StoreError::MissingContent(missing))
+        }
+    }
+
+    fn tags_at(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Tag>> {
+        let mut found = Vec::new();
+        for (tag, at) in tags_in(&self.tags, repository, "", usize::MAX)? {
+            let row = linked_manifest(&self.manifests, repository, &at)?;
+            if row.is_some_and(|row| row.canonical == *canonical) {
+                found.push(tag);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Makes a change, which may have been made before.
+    pub(super) fn apply(&mut self, order: &Order) -> Result<()> {
+        match &order.change {
+            Change::AddBlob {
+                repository,
+                blob,
+                size,
+                ..
+            } => self.add_blob(repository, blob, *size),
+            Change::RemoveBlob {
+                repository, blob, ..
+            } => {
+                for digest in blob.digests() {
+                    let place = (repository.as_str(), &*key(digest));
+                    self.blobs.remove(place).map_err(failed)?;
+                }
+                self.let_go(repository, &blob.canonical, BLOB)
+            }
+            Change::AddManifest {
+                repository,
+                manifest: name,
+                tags,
+                ..
+            } => {
+                let manifest = parsed(order.content.as_ref())?;
+                // Whoever pushes it again wants it for itself.
+                self.keep(repository, &name.canonical)?;
+                self.add_manifest(repository, name, &manifest)?;
+                tags.iter()
+                    .try_for_each(|tag| self.point(repository, tag, name.told()))
+            }
+            Change::RemoveManifest {
+                repository,
+                manifest,
+                tags,
+                frees,
+                ..
+            } => {
+                tags.iter()
+                    .try_for_each(|tag| self.remove_tag(repository, tag))?;
+                if *frees {
+                    self.free(repository, &manifest.canonical, now())?;
+                }
+                self.keep(repository, &manifest.canonical)?;
+                self.remove_manifest(repository, manifest)
+            }
+            Change::RemoveTag {
+                repository, tag, ..
+            } => self.remove_tag(repository, tag),
+        }
+    }
+
+    /// A blob under both of its names.
+    pub(super) fn add_blob(
+        &mut self,
+        repository: &Repository,
+        blob: &Name,
+        size: u64,
+    ) -> Result<()> {
+        self.heal_blob(&blob.canonical, size)?;
+        self.insert_blob(repository, blob, size)
+    }
+
+    pub(super) fn insert_blob(
+        &mut self,
+        repository: &Repository,
+        blob: &Name,
+        size: u64,
+    ) -> Result<()> {
+        let canonical = key(&blob.canonical);
+        for digest in blob.digests() {
+            let of_other_name: &Row = if *digest == blob.canonical {
+                &[]
+            } else {
+                &canonical
+            };
+            let place = (repository.as_str(), &*key(digest));
+            self.blobs
+                .insert(place, (size, of_other_name))
+                .map_err(failed)?;
+        }
+        if let Some(alias) = &blob.alias {
+            self.aliases
+                .insert(&*key(alias), &*canonical)
+                .map_err(failed)?;
+        }
+        self.hold(repository, &blob.canonical, BLOB)
+    }
+
+    /// A manifest under both of its names, with what it refers to.
+    pub(super) fn add_manifest(
+        &mut self,
+        repository: &Repository,
+        name: &Name,
+        manifest: &Manifest,
+    ) -> Result<()> {
+        self.heal_manifest(manifest)?;
+        self.insert_manifest(repository, name, &ManifestRow::of(manifest))?;
+        self.add_needs(repository, manifest)?;
+        self.add_referrer(repository, manifest, name.told())
+    }
+
+    pub(super) fn insert_manifest(
+        &mut self,
+        repository: &Repository,
+        name: &Name,
+        row: &ManifestRow,
+    ) -> Result<()> {
+        self.add_repository(repository)?;
+        let row = row.encode();
+        for digest in name.digests() {
+            let place = (repository.as_str(), &*key(digest));
+            self.manifests
+                .insert(place, row.as_slice())
+                .map_err(failed)?;
+        }
+        self.hold(repository, &name.canonical, MANIFEST)
+    }
+
+    /// A repository, though it be empty.
+    pub(super) fn add_repository(&mut self, repository: &Repository) -> Result<()> {
+        self.repositories
+            .insert(repository.as_str(), ())
+            .map(drop)
+            .map_err(failed)
+    }
+
+    /// Points a tag at a manifest.
+    pub(super) fn point(&mut self, repository: &Repository, tag: &Tag, at: &Digest) -> Result<()> {
+        self.tags
+            .insert((repository.as_str(), tag.as_str()), &*key(at))
+            .map(drop)
+            .map_err(failed)
+    }
+
+    fn remove_tag(&mut self, repository: &Repository, tag: &Tag) -> Result<()> {
+        self.tags
+            .remove((repository.as_str(), tag.as_str()))
+            .map(drop)
+            .map_err(failed)
+    }
+
+    fn remove_manifest(&mut self, repository: &Repository, name: &Name) -> Result<()> {
+        if let Some(row) = linked_manifest(&self.manifests, repository, &name.canonical)?
+            && let Some(subject) = row.subject
+        {
+            let place = (repository.as_str(), &*key(&subject), &*key(&name.canonical));
+            self.referrers.remove(place).map_err(failed)?;
+        }
+        for digest in name.digests() {
+            let place = (repository.as_str(), &*key(digest));
+            self.manifests.remove(place).map_err(failed)?;
+        }
+        let (own, next) = bounds(repository);
+        let (canonical, first): (_, &Row) = (key(&name.canonical), &[]);
+        self.needs
+            .retain_in((own, first, first)..(&*next, first, first), |place, ()| {
+                place.2 != &*canonical
+            })
+            .map_err(failed)?;
+        self.let_go(repository, &name.canonical, MANIFEST)
+    }
+
+    fn hold(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
+        let canonical = &*key(canonical);
+        self.unused.remove(canonical).map_err(failed)?;
+        let place = (canonical, repository.as_str(), kind);
+        self.uses.insert(place, ()).map(drop).map_err(failed)
+    }
+
+    fn let_go(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
+        let canonical = &*key(canonical);
+        let place = (canonical, repository.as_str(), kind);
+        self.uses.remove(place).map_err(failed)?;
+        if !self.is_used(canonical)? {
+            // Its whole life is known here, so nobody else can rely on it.
+            self.unused.insert(canonical, 0).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that others changed a repository, and when that was found. Units: nanoseconds since 1970.
+    pub(super) fn note_adopted(&mut self, repository: &Repository, at: u64) -> Result<()> {
+        let name = repository.as_str();
+        self.adopted.insert(name, at).map(drop).map_err(failed)
+    }
+
+    /// Notes when content was found that no link names, unless a push has given it one. Units: nanoseconds since 1970.
+    pub(super) fn note_unused<'d>(
+        &mut self,
+        mut digests: impl Iterator<Item = &'d Digest>,
+        at: u64,
+    ) -> Result<()> {
+        digests.try_for_each(|digest| {
+            let canonical = &*key(digest);
+            if self.is_used(canonical)? {
+                return Ok(());
+            }
+            self.unused.insert(canonical, at).map(drop).map_err(failed)
+        })
+    }
+
+    fn is_used(&self, canonical: &Row) -> Result<bool> {
+        let first = self
+            .uses
+            .range((canonical, "", 0)..)
+            .map_err(failed)?
+            .next();
+        let first = first.transpose().map_err(failed)?;
+        Ok(first.is_some_and(|(place, _)| place.value().0 == canonical))
+    }
+
+    /// Forgets since when content has no link.
+    pub(super) fn forget_unused(&mut self, digests: &[Digest]) -> Result<()> {
+        for digest in digests {
+            self.unused.remove(&*key(digest)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets all of a repository.
+    pub(super) fn forget(&mut self, repository: &Repository) -> Result<()> {
+        let (name, next) = bounds(repository);
+        let next = &*next;
+        let first: &Row = &[];
+        let mut held = Vec::new();
+        for row in self
+            .blobs
+            .range((name, first)..(next, first))
+            .map_err(failed)?
+        {
+            let (place, value) = row.map_err(failed)?;
+            if value.value().1.is_empty() {
+                held.push((place.value().1.to_vec(), BLOB));
+            }
+        }
+        for row in self
+            .manifests
+            .range((name, first)..(next, first))
+            .map_err(failed)?
+        {
+            held.push((row.map_err(failed)?.0.value().1.to_vec(), MANIFEST));
+        }
+        for (content, kind) in held {
+            self.uses.remove((&*content, name, kind)).map_err(failed)?;
+        }
+        self.needs
+            .retain_in((name, first, first)..(next, first, first), |_, ()| false)
+            .map_err(failed)?;
+        self.repositories.remove(name).map_err(failed)?;
+        self.adopted.remove(name).map_err(failed)?;
+        self.tags
+            .retain_in((name, "")..(next, ""), |_, _| false)
+            .map_err(failed)?;
+        self.manifests
+            .retain_in((name, first)..(next, first), |_, _| false)
+            .map_err(failed)?;
+        self.blobs
+            .retain_in((name, first)..(next, first), |_, _| false)
+            .map_err(failed)?;
+        self.referrers
+            .retain_in((name, first, first)..(next, first, first), |_, _| false)
+            .map_err(failed)
+    }
+}
+
+/// Where the places of a repository begin, and where they end: no other name lies between.
+pub(super) fn bounds(repository: &Repository) -> (&str, String) {
+    let name = repository.as_str();
+    (name, format!("{name}\0"))
+}
+
+fn parsed(content: Option<&Bytes>) -> Result<Manifest> {
+    let content = content.cloned().unwrap_or_default();
+    Manifest::parse(content, None).map_err(damaged)
+}

@@ -1,0 +1,351 @@
+//! What the store asks of a bucket. Each call has an end, and only an object that is not there is "not there":
+//! whatever else goes wrong makes the store unavailable.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _, stream};
+use model::time::Timestamp;
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetRange, ObjectMeta, ObjectStore, PutOptions, PutPayload,
+};
+
+use crate::{Result, StoreError};
+
+/// A request about names or a few kilobytes ends within this time, retries included.
+const SMALL_LIMIT: Duration = Duration::from_secs(30);
+/// One that moves a blob or a part of one: five gigabytes are copied in it.
+const LARGE_LIMIT: Duration = Duration::from_mins(10);
+/// Names in one answer. Source: S3, ListObjectsV2.
+const PAGE_LIMIT: usize = 1000;
+/// Requests for one operation that are under way at once.
+const AT_ONCE: usize = 16;
+const DOING: &str = "asking the bucket";
+
+/// What a bucket has to be able to do.
+pub trait Objects: ObjectStore + MultipartStore + PaginatedListStore {}
+
+impl<T: ObjectStore + MultipartStore + PaginatedListStore> Objects for T {}
+
+/// A bucket. Clones share it.
+#[derive(Clone)]
+pub(super) struct Bucket(Arc<dyn Objects>);
+
+/// What is known of an object without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Meta {
+    /// Units: bytes.
+    pub(super) size: u64,
+    /// By the clock of the bucket.
+    pub(super) modified: Timestamp,
+    /// Another one when the content is another.
+    tag: Option<String>,
+}
+
+/// An object of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// What follows the prefix that was asked for.
+    pub(super) below: String,
+    pub(super) meta: Meta,
+}
+
+/// A part of a listing.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) entries: Vec<Entry>,
+    /// What follows the prefix up to the next slash, without it.
+    pub(super) folders: Vec<String>,
+    /// Asks for the next part.
+    pub(super) next: Option<String>,
+}
+
+/// Where a listing goes on.
+#[derive(Debug, Clone)]
+pub(super) enum Position {
+    /// Behind this text, which follows the prefix.
+    After(String),
+    /// Where a page ended.
+    Token(String),
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Bucket({})", self.0)
+    }
+}
+
+impl Bucket {
+    pub(super) fn new(objects: Arc<dyn Objects>) -> Self {
+        Self(objects)
+    }
+
+    pub(super) async fn head(&self, key: &Path) -> Result<Option<Meta>> {
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let found = timed(SMALL_LIMIT, self.0.get_opts(key, options)).await?;
+        Ok(found.map(|found| Meta::of(&found.meta)))
+    }
+
+    /// A small object. Errors: Damaged – it is larger than `limit`.
+    pub(super) async fn get(&self, key: &Path, limit: u64) -> Result<Option<Bytes>> {
+        let read = async {
+            let found = self.0.get_opts(key, GetOptions::default()).await?;
+            let size = found.meta.size;
+            if size > limit {
+                return Ok(Err(size));
+            }
+            found.bytes().await.map(Ok)
+        };
+        match timed(SMALL_LIMIT, read).await? {
+            None => Ok(None),
+            Some(Ok(bytes)) => Ok(Some(bytes)),
+            Some(Err(size)) => Err(StoreError::Damaged {
+                what: key.to_string(),
+                why: format!("{size} bytes are more than it can have"),
+            }),
+        }
+    }
+
+    /// The size of an object, and a part of it.
+    pub(super) async fn read(
+        &self,
+        key: &Path,
+        part: Range<u64>,
+    ) -> Result<Option<(u64, BoxStream<'static, std::io::Result<Bytes>>)>> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(part)),
+            ..GetOptions::default()
+        };
+        let found = timed(SMALL_LIMIT, self.0.get_opts(key, options)).await?;
+        Ok(found.map(|found| {
+            let size = found.meta.size;
+            let bytes = found.into_stream().map_err(std::io::Error::other);
+            (size, bytes.boxed())
+        }))
+    }
+
+    pub(super) async fn put(&self, key: &Path, content: impl Into<PutPayload>) -> Result<()> {
+        let put = self.0.put_opts(key, content.into(), PutOptions::default());
+        made(timed(LARGE_LIMIT, put).await?).map(drop)
+    }
+
+    /// Removes objects, of which some may not be there.
+    pub(super) async fn delete(&self, keys: Vec<Path>) -> Result<()> {
+        let removal = async {
+            let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
+            let mut removed = self.0.delete_stream(keys);
+            while let Some(result) = removed.next().await {
+                match result {
+                    Err(error) if !is_absent(&error) => return Err(error),
+                    _ => {}
+                }
+            }
+            Ok(())
+        };
+        made(timed(SMALL_LIMIT, removal).await?)
+    }
+
+    /// Whether `from` was there to be copied.
+    pub(super) async fn copy(&self, from: &Path, to: &Path) -> Result<bool> {
+        let copy = self.0.copy_opts(from, to, CopyOptions::default());
+        Ok(timed(LARGE_LIMIT, copy).await?.is_some())
+    }
+
+    pub(super) async fn begin_parts(&self, key: &Path) -> Result<String> {
+        made(timed(SMALL_LIMIT, self.0.create_multipart(key)).await?)
+    }
+
+    pub(super) async fn put_part(
+        &self,
+        key: &Path,
+        id: &String,
+        index: usize,
+        content: PutPayload,
+    ) -> Result<PartId> {
+        let put = self.0.put_part(key, id, index, content);
+        made(timed(LARGE_LIMIT, put).await?)
+    }
+
+    pub(super) async fn end_parts(
+        &self,
+        key: &Path,
+        id: &String,
+        parts: Vec<PartId>,
+    ) -> Result<()> {
+        let end = self.0.complete_multipart(key, id, parts);
+        made(timed(LARGE_LIMIT, end).await?).map(drop)
+    }
+
+    /// Drops parts that nobody will end; those that are not there any more, too.
+    pub(super) async fn drop_parts(&self, key: &Path, id: &String) -> Result<()> {
+        timed(SMALL_LIMIT, self.0.abort_multipart(key, id))
+            .await
+            .map(drop)
+    }
+
+    /// A part of the sorted names that begin with `prefix`; with `is_folded`, up to the next slash.
+    pub(super) async fn page(
+        &self,
+        prefix: &str,
+        from: Option<Position>,
+        is_folded: bool,
+    ) -> Result<Page> {
+        self.page_of(prefix, from, is_folded, PAGE_LIMIT).await
+    }
+
+    async fn page_of(
+        &self,
+        prefix: &str,
+        from: Option<Position>,
+        is_folded: bool,
+        limit: usize,
+    ) -> Result<Page> {
+        let (offset, page_token) = match from {
+            None => (None, None),
+            Some(Position::After(below)) => (Some(format!("{prefix}{below}")), None),
+            Some(Position::Token(token)) => (None, Some(token)),
+        };
+        let options = PaginatedListOptions {
+            offset,
+            page_token,
+            delimiter: is_folded.then_some("/".into()),
+            max_keys: Some(limit),
+            ..PaginatedListOptions::default()
+        };
+        let listed = timed(SMALL_LIMIT, self.0.list_paginated(Some(prefix), options)).await?;
+        let Some(listed) = listed else {
+            return Ok(Page::default());
+        };
+        let below = |path: &Path| path.as_ref().strip_prefix(prefix).map(str::to_owned);
+        let mut page = Page {
+            entries: Vec::new(),
+            folders: Vec::new(),
+            next: listed.page_token,
+        };
+        for meta in &listed.result.objects {
+            page.entries
+                .extend(below(&meta.location).map(|below| Entry {
+                    below,
+                    meta: Meta::of(meta),
+                }));
+        }
+        page.folders
+            .extend(listed.result.common_prefixes.iter().filter_map(below));
+        Ok(page)
+    }
+
+    pub(super) async fn is_any(&self, prefix: &str) -> Result<bool> {
+        let page = self.page_of(prefix, None, false, 1).await?;
+        Ok(!page.entries.is_empty())
+    }
+
+    /// Every object whose name begins with `prefix`, by name.
+    pub(super) fn list(&self, prefix: String) -> impl Stream<Item = Result<Entry>> + Send {
+        self.list_from(prefix, None)
+    }
+
+    /// The rest of [`Self::list`].
+    pub(super) fn list_from(
+        &self,
+        prefix: String,
+        from: Option<Position>,
+    ) -> impl Stream<Item = Result<Entry>> + Send {
+        let pages = stream::try_unfold(Some(from), move |from| {
+            let (bucket, prefix) = (self.clone(), prefix.clone());
+            async move {
+                let Some(from) = from else {
+                    return Ok(None);
+                };
+                let page = bucket.page(&prefix, from, false).await?;
+                let next = page.next.map(|token| Some(Position::Token(token)));
+                let entries = page.entries.into_iter().map(Ok);
+                Ok::<_, StoreError>(Some((stream::iter(entries), next)))
+            }
+        });
+        pages.try_flatten()
+    }
+}
+
+impl Meta {
+    fn of(meta: &ObjectMeta) -> Self {
+        Self {
+            size: meta.size,
+            modified: meta.last_modified,
+            tag: meta.e_tag.clone(),
+        }
+    }
+}
+
+/// Runs `work` for each of `items`, a few at once; the results in their order.
+pub(super) async fn each<I, T, F, W>(items: I, work: W) -> Result<Vec<T>>
+where
+    I: IntoIterator,
+    W: Fn(I::Item) -> F,
+    F: Future<Output = Result<T>>,
+{
+    let work: Vec<F> = items.into_iter().map(work).collect();
+    stream::iter(work).buffered(AT_ONCE).try_collect().await
+}
+
+/// The answer within `limit`, or nothing when the object is not there.
+async fn timed<T>(
+    limit: Duration,
+    request: impl Future<Output = object_store::Result<T>>,
+) -> Result<Option<T>> {
+    match tokio::time::timeout(limit, request).await {
+        Ok(Ok(answer)) => Ok(Some(answer)),
+        Ok(Err(error)) if is_absent(&error) => Ok(None),
+        Ok(Err(error)) if is_full(&error) => Err(StoreError::io(DOING)(std::io::Error::new(
+            std::io::ErrorKind::StorageFull,
+            error,
+        ))),
+        Ok(Err(error)) => Err(unavailable(error)),
+        Err(elapsed) => Err(unavailable(elapsed)),
+    }
+}
+
+/// Of a request that needs no object: then it is the bucket that is not there.
+fn made<T>(answer: Option<T>) -> Result<T> {
+    answer.ok_or_else(|| unavailable("the bucket is not there"))
+}
+
+pub(super) fn unavailable(
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> StoreError {
+    StoreError::Unavailable {
+        doing: DOING,
+        source: source.into(),
+    }
+}
+
+/// Whether S3 itself says that the object is not there: neither that the bucket is not, nor a server in between.
+fn is_absent(error: &Error) -> bool {
+    let Error::NotFound { source, .. } = error else {
+        return false;
+    };
+    match source.to_string().split_once("404 Not Found: ") {
+        // Answers to HEAD have no body.
+        Some((_, body)) => {
+            body.is_empty() || body.contains("NoSuchKey") || body.contains("NoSuchUpload")
+        }
+        None => true,
+    }
+}
+
+/// Whether there is no room. Source: S3 has no such answer; those are of Ceph, MinIO and the HTTP status.
+fn is_full(error: &Error) -> bool {
+    let text = error.to_string();
+    ["QuotaExceeded", "XMinioStorageFull", "507 Insufficient"]
+        .iter()
+        .any(|code| text.contains(code))
+}

@@ -1,0 +1,284 @@
+//! Garbage of repositories: manifests that only a deleted index named, blobs that no manifest needs, and what is left
+//! of a repository without content. On the way, manifests that others pushed are entered where what they refer to is
+//! listed.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::TryStreamExt as _;
+use model::time::Timestamp;
+use object_store::path::Path;
+
+use super::Inner;
+use super::bucket::{Meta, each, unavailable};
+use super::contents::Linked;
+use super::layout::linked;
+use super::settle::Mark;
+use crate::{Collected, Result, StoreError};
+use oci::{Algorithm, Digest, Repository};
+
+/// Objects that one request removes. Source: S3, DeleteObjects.
+pub(super) const BATCH: usize = 1000;
+/// A collection ends within this time; see [`super::sweep`] for who relies on it.
+pub(super) const RUN_LIMIT: Duration = Duration::from_hours(12);
+
+/// Takes garbage away; with `is_dry`, only counts it.
+pub(super) async fn collect(
+    inner: &Arc<Inner>,
+    before: Timestamp,
+    is_dry: bool,
+) -> Result<Collected> {
+    let clock = inner.clock().await?;
+    let run = Run {
+        inner: Arc::clone(inner),
+        clock,
+        before: before.min(clock),
+        is_dry,
+        began: Instant::now(),
+    };
+    // A task of its own: a mark should not stay because whoever asked went away.
+    tokio::spawn(async move {
+        let mut found = run.repositories().await?;
+        run.sweep(&mut found).await?;
+        Ok(found)
+    })
+    .await?
+}
+
+/// Enters the manifests of a bucket that others filled where what they refer to is listed; once for a bucket.
+pub(super) async fn adopt(inner: &Inner) -> Result<()> {
+    let adopted = inner.layout.adopted();
+    if inner.bucket.head(&adopted).await?.is_some() {
+        return Ok(());
+    }
+    let mut walk = inner.walk("");
+    while let Some(found) = walk.next().await? {
+        if found.has("_manifests") {
+            let mut needs = Needs::default();
+            needs.learn(inner, &found.repository).await?;
+            needs.enter(inner, &found.repository).await?;
+        }
+    }
+    inner.bucket.put(&adopted, "").await
+}
+
+/// One collection.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) inner: Arc<Inner>,
+    /// When it began, by the bucket's clock.
+    pub(super) clock: Timestamp,
+    /// What was written since stays.
+    before: Timestamp,
+    pub(super) is_dry: bool,
+    began: Instant,
+}
+
+/// What the manifests of a repository need.
+#[derive(Debug, Default)]
+struct Needs {
+    /// Manifests that were read.
+    read: HashSet<Digest>,
+    blobs: HashSet<Digest>,
+    /// By manifest.
+    subjects: HashMap<Digest, Digest>,
+    /// How many there are, read or not.
+    manifests: usize,
+    /// One of them cannot be read: what it needs is not known.
+    is_unsure: bool,
+}
+
+/// The blobs of a repository.
+#[derive(Debug)]
+struct Layers {
+    all: usize,
+    unneeded: Vec<Digest>,
+}
+
+impl Needs {
+    /// Reads the manifests that have not been read. One whose bytes are not there is being pushed, and checked again
+    /// before that is answered, or it is not served either.
+    async fn learn(&mut self, inner: &Inner, repository: &Repository) -> Result<()> {
+        let listed = inner.bucket.list(inner.layout.revisions(repository));
+        let names = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
+        let names: Vec<Digest> = names.try_collect().await?;
+        self.manifests = names.len();
+        let is_new =
+            |name: &Digest| name.algorithm() == Algorithm::Sha256 && !self.read.contains(name);
+        let new: Vec<_> = names.into_iter().filter(is_new).collect();
+        for batch in new.chunks(BATCH) {
+            let manifests = each(batch, async |digest| {
+                match inner.read_manifest(digest).await {
+                    Err(error @ StoreError::Damaged { .. }) => {
+                        tracing::error!(repo.name = %repository, %error, "what a manifest needs is not known");
+                        Ok(None)
+                    }
+                    read => read.map(Some),
+                }
+            });
+            for manifest in manifests.await? {
+                let Some(manifest) = manifest else {
+                    self.is_unsure = true;
+                    continue;
+                };
+                let Some(manifest) = manifest else { continue };
+                self.blobs
+                    .extend(manifest.blobs().map(|blob| blob.digest.clone()));
+                if let Some(subject) = manifest.subject {
+                    self.subjects
+                        .insert(manifest.digest.clone(), subject.digest);
+                }
+                self.read.insert(manifest.digest);
+            }
+        }
+        Ok(())
+    }
+
+    async fn enter(&self, inner: &Inner, repository: &Repository) -> Result<()> {
+        if self.subjects.is_empty() {
+            return Ok(());
+        }
+        let prefix = inner.layout.all_referrers(repository);
+        let listed = inner.bucket.list(prefix.clone());
+        let known: HashSet<Path> = listed
+            .map_ok(|entry| Path::from(format!("{prefix}{}", entry.below)))
+            .try_collect()
+            .await?;
+        each(&self.subjects, async |(digest, subject)| {
+            let link = inner.layout.referrer_link(repository, subject, digest);
+            if known.contains(&link) {
+                return Ok(());
+            }
+            inner.refer(repository, subject, digest).await
+        })
+        .await
+        .map(drop)
+    }
+}
+
+impl Run {
+    /// Errors: Unavailable – it has taken so long that what it relies on may be forgotten.
+    pub(super) async fn mark(&self) -> Result<Mark> {
+        if self.began.elapsed() > RUN_LIMIT {
+            return Err(unavailable("the collection of garbage took too long"));
+        }
+        self.inner.mark().await
+    }
+
+    pub(super) fn is_old(&self, meta: &Meta) -> bool {
+        meta.modified < self.before
+    }
+
+    async fn repositories(&self) -> Result<Collected> {
+        let mut found = Collected::default();
+        let mut walk = self.inner.walk("");
+        while let Some(name) = walk.next().await? {
+            if name.has("_layers") || name.has("_manifests") {
+                self.repository(&name.repository, &mut found).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn repository(&self, repository: &Repository, found: &mut Collected) -> Result<()> {
+        self.freed_manifests(repository, found).await?;
+        let mut needs = Needs::default();
+        needs.learn(&self.inner, repository).await?;
+        if !self.is_dry {
+            needs.enter(&self.inner, repository).await?;
+        }
+        let layers = self.layers(repository, &needs).await?;
+        let is_empty = needs.manifests == 0 && layers.all == 0;
+        if needs.is_unsure || !is_empty && layers.unneeded.is_empty() {
+            return Ok(());
+        }
+        if self.is_dry {
+            found.links += layers.unneeded.len() as u64;
+            found.repositories += u64::from(is_empty);
+            return Ok(());
+        }
+        let mark = self.mark().await?;
+        let removed = self.remove(&mark, repository, needs, found).await;
+        mark.end().await?;
+        removed
+    }
+
+    /// What is still garbage beside the mark.
+    async fn remove(
+        &self,
+        mark: &Mark,
+        repository: &Repository,
+        mut needs: Needs,
+        found: &mut Collected,
+    ) -> Result<()> {
+        needs.learn(&self.inner, repository).await?;
+        let Layers { all, unneeded } = self.layers(repository, &needs).await?;
+        if needs.is_unsure {
+            return Ok(());
+        }
+        for batch in unneeded.chunks(BATCH) {
+            let link = |digest| self.inner.layout.layer_link(repository, digest);
+            if !mark.remove(batch.iter().map(link).collect()).await? {
+                return Ok(());
+            }
+            found.links += batch.len() as u64;
+        }
+        if needs.manifests == 0
+            && all == unneeded.len()
+            && self.remove_rest(mark, repository).await?
+        {
+            found.repositories += 1;
+        }
+        Ok(())
+    }
+
+    /// What is left of a repository without content: what it once had. Whether nothing stays.
+    async fn remove_rest(&self, mark: &Mark, repository: &Repository) -> Result<bool> {
+        let layout = &self.inner.layout;
+        for prefix in [
+            layout.manifests(repository),
+            layout.all_referrers(repository),
+            layout.all_freed(repository),
+        ] {
+            let entries: Vec<_> = self.inner.bucket.list(prefix.clone()).try_collect().await?;
+            if !entries.iter().all(|entry| self.is_old(&entry.meta)) {
+                return Ok(false);
+            }
+            let key = |below: &str| Path::from(format!("{prefix}{below}"));
+            for batch in entries.chunks(BATCH) {
+                let keys = batch.iter().map(|entry| key(&entry.below)).collect();
+                if !mark.remove(keys).await? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    async fn layers(&self, repository: &Repository, needs: &Needs) -> Result<Layers> {
+        let layout = &self.inner.layout;
+        let names = self.inner.links(&layout.layers(repository)).await?;
+        // Whatever name a manifest uses, it needs the content.
+        let needed: HashSet<_> = names
+            .iter()
+            .filter(|(digest, _, _)| needs.blobs.contains(digest))
+            .filter_map(|(_, canonical, _)| canonical.clone())
+            .collect();
+        let is_unneeded = |(digest, canonical, meta): &Linked| {
+            canonical
+                .as_ref()
+                .is_none_or(|canonical| !needed.contains(canonical))
+                && self.is_old(meta)
+                && !self.inner.wanted.contains(repository, digest)
+        };
+        Ok(Layers {
+            all: names.len(),
+            unneeded: names
+                .into_iter()
+                .filter(is_unneeded)
+                .map(|(digest, _, _)| digest)
+                .collect(),
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! Tags and manifests that a policy does not keep: they go as garbage does, beside a mark.
+
+use model::time::Timestamp;
+
+use super::Inner;
+use super::bucket::unavailable;
+use crate::content_name::Name;
+use crate::{Result, StoreError};
+use oci::{Digest, Repository, Tag, Target};
+
+impl Inner {
+    /// Takes a tag away, or a manifest that nothing needs, unless it was pushed after `pushed_at`; whether it went.
+    pub(super) async fn expire(
+        &self,
+        repository: &Repository,
+        target: &Target,
+        pushed_at: Timestamp,
+    ) -> Result<bool> {
+        // Most of what is asked for cannot go: no push has to wait for that.
+        if !self.is_expired(repository, target, pushed_at).await? {
+            return Ok(false);
+        }
+        let mark = self.mark().await?;
+        let expired = async {
+            if !self.is_expired(repository, target, pushed_at).await? {
+                return Ok(false);
+            }
+            if !mark.is_valid() {
+                return Err(unavailable(
+                    "looking for what needs a manifest took too long",
+                ));
+            }
+            match target {
+                Target::Tag(tag) => self.remove_tag(repository, tag).await?,
+                Target::Digest(digest) => self.delete_manifest(repository, digest).await?,
+            }
+            Ok(true)
+        };
+        let expired = expired.await;
+        mark.end().await?;
+        match expired {
+            Err(StoreError::UnknownManifest(_)) => Ok(false),
+            expired => expired,
+        }
+    }
+
+    pub(super) async fn is_expired(
+        &self,
+        repository: &Repository,
+        target: &Target,
+        pushed_at: Timestamp,
+    ) -> Result<bool> {
+        let found = self.pushed_at(repository, target).await?;
+        if found.is_none_or(|found| found > pushed_at) {
+            return Ok(false);
+        }
+        match target {
+            Target::Tag(_) => Ok(true),
+            Target::Digest(digest) => Ok(!self.is_needed(repository, digest).await?),
+        }
+    }
+
+    /// Whether a manifest has a tag, an index, or a subject that is there.
+    async fn is_needed(&self, repository: &Repository, digest: &Digest) -> Result<bool> {
+        let Some(manifest) = self.manifest(repository, digest).await? else {
+            return Ok(true);
+        };
+        if let Some(subject) = &manifest.subject
+            && self.manifest(repository, &subject.digest).await?.is_some()
+        {
+            return Ok(true);
+        }
+        let name = Name::new(manifest.digest.clone(), digest);
+        if !self.tags_at(repository, &name).await?.is_empty() {
+            return Ok(true);
+        }
+        Ok(!self.needed_by(repository, digest).await?.is_empty())
+    }
+
+    /// Tags that point at a manifest, under any of its names.
+    pub(super) async fn tags_at(&self, repository: &Repository, name: &Name) -> Result<Vec<Tag>> {
+        let mut found = Vec::new();
+        for tag in self.tags_ever_at(repository, name).await? {
+            let current = self
+                .link(&self.layout.tag_current(repository, &tag))
+                .await?;
+            if current.is_some_and(|current| name.digests().any(|digest| *digest == current)) {
+                found.push(tag);
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,119 @@
+//! Manifests that lost what named them: those of a deleted index, and those that refer to a deleted manifest. A small
+//! object for each says since when; a link that was written later is that of a new push.
+
+use std::collections::BTreeSet;
+
+use chrono::TimeDelta;
+use futures_util::TryStreamExt as _;
+use object_store::path::Path;
+
+use super::Inner;
+use super::bucket::{Entry, each};
+use super::collect::{BATCH, Run};
+use super::layout::linked;
+use crate::content_name::Name;
+use crate::{Collected, Result, StoreError};
+use oci::{Digest, Repository, Target};
+
+impl Inner {
+    /// The manifests that are in an index, and those that refer to it.
+    pub(super) async fn named_by(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<BTreeSet<Digest>> {
+        let Some(canonical) = self.revision(repository, digest).await? else {
+            return Ok(BTreeSet::new());
+        };
+        let mut named: BTreeSet<Digest> = match self.read_manifest(&canonical).await {
+            Ok(Some(manifest)) => manifest.required_manifests().cloned().collect(),
+            // What it names is not known: that stays.
+            Ok(None) | Err(StoreError::Damaged { .. }) => BTreeSet::new(),
+            Err(error) => return Err(error),
+        };
+        for subject in Name::new(canonical, digest).digests() {
+            let listed = self.bucket.list(self.layout.referrers(repository, subject));
+            let links = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
+            let links: Vec<_> = links.try_collect().await?;
+            named.extend(links);
+        }
+        Ok(named)
+    }
+
+    /// Notes manifests that something named which goes.
+    pub(super) async fn free(
+        &self,
+        repository: &Repository,
+        named: &BTreeSet<Digest>,
+    ) -> Result<()> {
+        each(named, async |digest| {
+            // A sparse index names some that are not there.
+            let Some(canonical) = self.revision(repository, digest).await? else {
+                return Ok(());
+            };
+            let key = self.layout.freed(repository, &canonical);
+            self.bucket.put(&key, "").await
+        })
+        .await
+        .map(drop)
+    }
+}
+
+impl Run {
+    /// Removes manifests that were freed before the grace, unless a tag, an index or what it refers to keeps them.
+    pub(super) async fn freed_manifests(
+        &self,
+        repository: &Repository,
+        found: &mut Collected,
+    ) -> Result<()> {
+        let layout = &self.inner.layout;
+        let prefix = layout.all_freed(repository);
+        let entries: Vec<Entry> = self.inner.bucket.list(prefix).try_collect().await?;
+        let mut done: Vec<Path> = Vec::new();
+        for entry in entries.iter().filter(|entry| self.is_old(&entry.meta)) {
+            if let Some(digest) = linked(&entry.below)
+                && self
+                    .freed_manifest(repository, &digest, entry, found)
+                    .await?
+            {
+                done.push(layout.freed(repository, &digest));
+            }
+        }
+        if self.is_dry {
+            return Ok(());
+        }
+        for batch in done.chunks(BATCH) {
+            self.inner.bucket.delete(batch.to_vec()).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether it has gone, or was pushed again.
+    async fn freed_manifest(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+        entry: &Entry,
+        found: &mut Collected,
+    ) -> Result<bool> {
+        let target = Target::Digest(digest.clone());
+        // The clock of a bucket may tell seconds only: a push at the same moment counts as a later one.
+        let before = entry.meta.modified - TimeDelta::nanoseconds(1);
+        let pushed_at = self.inner.pushed_at(repository, &target).await?;
+        if pushed_at.is_none_or(|pushed_at| pushed_at > before) {
+            return Ok(true);
+        }
+        let is_gone = if self.is_dry {
+            self.inner.is_expired(repository, &target, before).await?
+        } else {
+            let named = self.inner.named_by(repository, digest).await?;
+            let is_gone = self.inner.expire(repository, &target, before).await?;
+            if is_gone {
+                self.inner.free(repository, &named).await?;
+            }
+            is_gone
+        };
+        found.manifests += u64::from(is_gone);
+        Ok(is_gone)
+    }
+}

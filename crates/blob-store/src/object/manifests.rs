@@ -1,0 +1,348 @@
+//! Manifests and tags, and what refers to a manifest.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt as _;
+use object_store::path::Path;
+
+use super::bucket::each;
+use super::collect::BATCH;
+use super::layout::linked;
+use super::{Inner, names, settle};
+use crate::content_name::Name;
+use crate::{Result, StoreError};
+use oci::Referrer;
+use oci::{Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
+
+impl Inner {
+    /// What a manifest's digest stands for.
+    pub(super) async fn revision(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Option<Digest>> {
+        let key = |digest: &Digest| self.layout.revision_link(repository, digest);
+        self.linked(digest, key).await
+    }
+
+    pub(super) async fn manifest(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Option<Arc<Manifest>>> {
+        let Some(canonical) = self.revision(repository, digest).await? else {
+            return Ok(None);
+        };
+        let manifest = self.stored_manifest(&canonical).await?;
+        match manifest {
+            Some(manifest) if matches!(manifest.kind, Kind::Schema1 { .. }) => {
+                let signed = self.signed(repository, &canonical).await?;
+                Ok(Some(signed.map_or(manifest, Arc::new)))
+            }
+            None => {
+                tracing::warn!(repo.name = %repository, %digest, "a link points at a manifest that is not there");
+                Ok(None)
+            }
+            manifest => Ok(manifest),
+        }
+    }
+
+    /// A manifest with its signatures; distribution keeps none.
+    async fn signed(
+        &self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<Option<Manifest>> {
+        let key = self.layout.signed(repository, canonical);
+        let bytes = self.bucket.get(&key, MANIFEST_LIMIT_BYTES as u64).await?;
+        let signed = bytes.and_then(|bytes| Manifest::parse(bytes, None).ok());
+        Ok(signed.filter(|signed| signed.digest == *canonical))
+    }
+
+    /// A manifest without regard to repositories. Errors: Damaged.
+    pub(super) async fn stored_manifest(
+        &self,
+        canonical: &Digest,
+    ) -> Result<Option<Arc<Manifest>>> {
+        if let Some(manifest) = self.manifests.get(canonical) {
+            return Ok(Some(manifest));
+        }
+        let manifest = self.read_manifest(canonical).await?.map(Arc::new);
+        if let Some(manifest) = &manifest {
+            self.manifests.insert(Arc::clone(manifest));
+        }
+        Ok(manifest)
+    }
+
+    /// The manifest under a digest. Errors: Damaged – it has another digest, or is none.
+    pub(super) async fn read_manifest(&self, canonical: &Digest) -> Result<Option<Manifest>> {
+        let data = self.layout.data(canonical);
+        let limit = MANIFEST_LIMIT_BYTES as u64;
+        let Some(bytes) = self.bucket.get(&data, limit).await? else {
+            return Ok(None);
+        };
+        let parsed = tokio::task::spawn_blocking(move || Manifest::parse(bytes, None)).await?;
+        let why = match parsed {
+            Ok(manifest) if manifest.digest == *canonical => return Ok(Some(manifest)),
+            Ok(manifest) => format!("its bytes have the digest {}", manifest.digest),
+            Err(error) => error.to_string(),
+        };
+        let what = format!("manifest {canonical}");
+        Err(StoreError::Damaged { what, why })
+    }
+
+    async fn is_manifest_there(&self, repository: &Repository, digest: &Digest) -> Result<bool> {
+        match self.revision(repository, digest).await? {
+            None => Ok(false),
+            Some(canonical) => {
+                let data = self.bucket.head(&self.layout.data(&canonical)).await?;
+                Ok(data.is_some())
+            }
+        }
+    }
+
+    /// Errors: MissingContent.
+    async fn check_content(&self, repository: &Repository, manifest: &Manifest) -> Result<()> {
+        let blobs: BTreeSet<_> = manifest.required_blobs().collect();
+        let blobs = each(blobs, async |digest| {
+            let is_there = self.blob(repository, digest).await?.is_some();
+            Ok((!is_there).then(|| digest.clone()))
+        });
+        let manifests: BTreeSet<_> = manifest.required_manifests().collect();
+        let manifests = each(manifests, async |digest| {
+            let is_there = self.is_manifest_there(repository, digest).await?;
+            Ok((!is_there).then(|| digest.clone()))
+        });
+        let (blobs, manifests) = tokio::try_join!(blobs, manifests)?;
+        let missing: Vec<_> = blobs.into_iter().chain(manifests).flatten().collect();
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(StoreError::MissingContent(missing))
+        }
+    }
+
+    /// Keeps a manifest: see `settle`.
+    pub(super) async fn put_manifest(
+        &self,
+        repository: &Repository,
+        manifest: &Manifest,
+        name: &Name,
+        is_sparse: bool,
+    ) -> Result<()> {
+        if !is_sparse {
+            self.check_content(repository, manifest).await?;
+        }
+        for _ in 0..settle::ATTEMPTS {
+            let data = self.layout.data(&name.canonical);
+            self.bucket.put(&data, manifest.digested().clone()).await?;
+            if manifest.digested() != &manifest.bytes {
+                let signed = self.layout.signed(repository, &name.canonical);
+                self.bucket.put(&signed, manifest.bytes.clone()).await?;
+            }
+            if let Some(subject) = &manifest.subject {
+                self.refer(repository, &subject.digest, name.told()).await?;
+            }
+            for digest in name.digests() {
+                let key = self.layout.revision_link(repository, digest);
+                self.bucket.put(&key, name.canonical.to_string()).await?;
+            }
+            self.touch(&name.canonical).await?;
+            self.let_collections_pass().await?;
+            if !is_sparse {
+                self.check_content(repository, manifest).await?;
+            }
+            if self.is_manifest_there(repository, name.told()).await? {
+                self.manifests.insert(Arc::new(manifest.clone()));
+                return Ok(());
+            }
+        }
+        Err(settle::restless())
+    }
+
+    /// Adds a manifest to what refers to `subject`.
+    pub(super) async fn refer(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+        digest: &Digest,
+    ) -> Result<()> {
+        let key = self.layout.referrer_link(repository, subject, digest);
+        self.bucket.put(&key, digest.to_string()).await
+    }
+
+    /// Points tags at a manifest, and looks whether a policy has taken one of them away at that moment.
+    pub(super) async fn point(
+        &self,
+        repository: &Repository,
+        tags: &[Tag],
+        digest: &Digest,
+    ) -> Result<()> {
+        let mut missing = tags.to_vec();
+        for _ in 0..settle::ATTEMPTS {
+            if missing.is_empty() {
+                return Ok(());
+            }
+            each(&missing, async |tag| {
+                self.point_one(repository, tag, digest).await
+            })
+            .await?;
+            self.let_collections_pass().await?;
+            let looked = each(&missing, async |tag| {
+                let current = self
+                    .bucket
+                    .head(&self.layout.tag_current(repository, tag))
+                    .await?;
+                Ok(current.is_none().then(|| tag.clone()))
+            });
+            missing = looked.await?.into_iter().flatten().collect();
+        }
+        Err(settle::restless())
+    }
+
+    /// The history first: whoever deletes the manifest finds its tags there.
+    async fn point_one(&self, repository: &Repository, tag: &Tag, digest: &Digest) -> Result<()> {
+        let text = Bytes::from(digest.to_string());
+        let history = self.layout.tag_history(repository, tag, digest);
+        self.bucket.put(&history, text.clone()).await?;
+        let current = self.layout.tag_current(repository, tag);
+        self.bucket.put(&current, text).await
+    }
+
+    /// The tags first: until the manifest is gone, somebody can try again.
+    pub(super) async fn delete_manifest(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<()> {
+        let unknown = || StoreError::UnknownManifest(digest.to_string());
+        let canonical = self
+            .revision(repository, digest)
+            .await?
+            .ok_or_else(unknown)?;
+        let name = Name::new(canonical, digest);
+        let manifest = self.read_manifest(&name.canonical).await;
+        self.bucket.put(&self.layout.known(repository), "").await?;
+        for tag in self.tags_at(repository, &name).await? {
+            self.remove_tag(repository, &tag).await?;
+        }
+        let link = |digest| self.layout.revision_link(repository, digest);
+        let signed = self.layout.signed(repository, &name.canonical);
+        let keys = name.digests().map(link).chain([signed]);
+        self.bucket.delete(keys.collect()).await?;
+        // What cannot be read has been told, or is told by whoever checks the content.
+        if let Ok(Some(subject)) = manifest.map(|manifest| manifest?.subject) {
+            let referrer = |digest| {
+                self.layout
+                    .referrer_link(repository, &subject.digest, digest)
+            };
+            let referrers = name.digests().map(referrer).collect();
+            self.bucket.delete(referrers).await?;
+        }
+        Ok(())
+    }
+
+    /// Tags that point at the content now, or did.
+    pub(super) async fn tags_ever_at(
+        &self,
+        repository: &Repository,
+        name: &Name,
+    ) -> Result<BTreeSet<Tag>> {
+        let mut found = BTreeSet::new();
+        let mut listed = Box::pin(self.bucket.list(self.layout.tags(repository)));
+        while let Some(entry) = listed.try_next().await? {
+            let Some((tag, rest)) = entry.below.split_once('/') else {
+                continue;
+            };
+            let digest = rest.strip_prefix("index/").and_then(linked);
+            if digest.is_some_and(|digest| name.digests().any(|name| *name == digest)) {
+                found.extend(tag.parse::<Tag>());
+            }
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn delete_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
+        let current = self.layout.tag_current(repository, tag);
+        if self.link(&current).await?.is_none() {
+            return Err(StoreError::UnknownManifest(tag.to_string()));
+        }
+        self.remove_tag(repository, tag).await
+    }
+
+    /// What it points at and its history in one request: after a failure the tag is still there for a retry. The rest of a
+    /// longer history comes after it, because a manifest is deleted by the history of its tags.
+    pub(super) async fn remove_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
+        let (prefix, current) = (
+            self.layout.tag(repository, tag),
+            self.layout.tag_current(repository, tag),
+        );
+        let listed = self.bucket.list(prefix.clone());
+        let history = listed
+            .map_ok(|entry| Path::from(format!("{prefix}{}", entry.below)))
+            .try_filter(|key| std::future::ready(*key != current));
+        let mut first: Vec<Path> = history.try_collect().await?;
+        let rest = first.split_off(first.len().min(BATCH - 1));
+        first.push(current);
+        self.bucket.delete(first).await?;
+        self.bucket.delete(rest).await
+    }
+
+    /// Errors: UnknownRepository.
+    pub(super) async fn tags(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<Tag>> {
+        let found = names::tags(&self.bucket, &self.layout, repository, after, limit).await?;
+        if found.is_empty()
+            && !self
+                .bucket
+                .is_any(&self.layout.manifests(repository))
+                .await?
+        {
+            return Err(StoreError::UnknownRepository(repository.clone()));
+        }
+        Ok(found.into_iter().map(|(tag, _)| tag).collect())
+    }
+
+    pub(super) async fn tagged(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        let tags = self.tags(repository, after, limit).await?;
+        let tagged = each(tags, async |tag| {
+            let digest = self
+                .link(&self.layout.tag_current(repository, &tag))
+                .await?;
+            Ok(digest.map(|digest| (tag, digest)))
+        });
+        Ok(tagged.await?.into_iter().flatten().collect())
+    }
+
+    pub(super) async fn referrers(
+        &self,
+        repository: &Repository,
+        subject: &Digest,
+    ) -> Result<Vec<Referrer>> {
+        let listed = self.bucket.list(self.layout.referrers(repository, subject));
+        let names = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
+        let names: BTreeSet<Digest> = names.try_collect().await?;
+        let found = each(names, async |digest| {
+            match self.manifest(repository, &digest).await {
+                Ok(manifest) => Ok(manifest.map(|manifest| Referrer::of(&manifest, &digest))),
+                Err(error @ StoreError::Damaged { .. }) => {
+                    tracing::error!(repo.name = %repository, %error, "a manifest is left out");
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            }
+        });
+        Ok(found.await?.into_iter().flatten().collect())
+    }
+}

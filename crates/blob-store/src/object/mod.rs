@@ -1,0 +1,484 @@
+//! A store in a bucket that speaks S3, laid out as distribution's S3 driver does.
+//!
+//! The bucket is the truth and there is no index beside it, so that any number of replicas may serve one bucket.
+//! Bytes lie once under their SHA-256; links make them part of repositories. What one request changes is several
+//! objects, so the order matters: bytes, then what refers to a manifest, the manifest's link, its tags; and what is
+//! read is checked to be there. `settle` is how garbage is collected beside pushes.
+
+mod bucket;
+mod check;
+mod collect;
+mod connect;
+mod contents;
+mod expire;
+mod freed;
+mod layout;
+mod manifests;
+mod names;
+mod quarantine;
+mod settle;
+mod sweep;
+mod uploads;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{Stream, StreamExt as _};
+use model::time::Timestamp;
+use object_store::path::Path;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use super::content_name::Name;
+use super::remembered::{Manifests, Wanted};
+use super::sessions::Sessions;
+use super::verified::Verified;
+use super::{BlobStore, Collected, Content, Result, StoreError, Usage};
+use bucket::Bucket;
+use layout::Layout;
+use names::Walk;
+use oci::{Algorithm, Digest, Manifest, Referrer, Repository, Tag, Target};
+use uploads::Session;
+
+pub use bucket::Objects;
+pub use connect::{PART_BYTES_MIN, S3Options, s3};
+
+/// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
+const LINK_LIMIT_BYTES: u64 = 256;
+/// Units: bytes. Longer records are none of ours.
+const RECORD_LIMIT_BYTES: u64 = 64 << 20;
+/// Uploads of more than one part at once: each holds up to four parts in memory.
+const LARGE_WRITES: usize = 16;
+
+/// A store in a bucket. Clones share it.
+#[derive(Debug, Clone)]
+pub struct BucketStore(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    bucket: Bucket,
+    layout: Layout,
+    sessions: Sessions<Session>,
+    manifests: Manifests,
+    wanted: Wanted,
+    verified: Verified,
+    /// Units: bytes.
+    part_bytes: u64,
+    large_writes: Semaphore,
+}
+
+/// Content of a repository.
+#[derive(Debug)]
+struct Blob {
+    canonical: Digest,
+    /// Units: bytes.
+    size: u64,
+}
+
+impl BucketStore {
+    /// Opens the store below the folder `root` of a bucket, in which it can read, write, and remove. Uploads are
+    /// sent on in parts of `part_bytes`.
+    ///
+    /// Errors: Unavailable – the bucket cannot be used; Damaged – `root` cannot be the name of a folder.
+    pub async fn open(objects: Arc<dyn Objects>, root: &str, part_bytes: u64) -> Result<Self> {
+        let inner = Arc::new(Inner {
+            bucket: Bucket::new(objects),
+            layout: Layout::new(root)?,
+            sessions: Sessions::default(),
+            manifests: Manifests::default(),
+            wanted: Wanted::default(),
+            verified: Verified::default(),
+            part_bytes,
+            large_writes: Semaphore::new(LARGE_WRITES),
+        });
+        inner.probe(true).await?;
+        let adopting = Arc::clone(&inner);
+        tokio::spawn(async move {
+            if let Err(error) = collect::adopt(&adopting).await {
+                let error = model::error::chain(&error);
+                tracing::error!(error, "what others pushed was not looked through");
+            }
+        });
+        Ok(Self(inner))
+    }
+}
+
+impl Inner {
+    /// Errors: Unavailable – the bucket cannot be read or, if it has to be, written.
+    async fn probe(&self, may_write: bool) -> Result<()> {
+        self.bucket.is_any(&self.layout.repositories()).await?;
+        if !may_write {
+            return Ok(());
+        }
+        let key = self.layout.probe();
+        self.bucket.put(&key, "").await?;
+        self.bucket.get(&key, LINK_LIMIT_BYTES).await?;
+        self.bucket.delete(vec![key]).await
+    }
+
+    fn walk(&self, after: &str) -> Walk<'_> {
+        Walk::new(&self.bucket, &self.layout, after)
+    }
+
+    /// The digest that a link holds; nothing when there is no link, or none that can be read.
+    async fn link(&self, key: &Path) -> Result<Option<Digest>> {
+        let text = match self.bucket.get(key, LINK_LIMIT_BYTES).await {
+            Ok(None) => return Ok(None),
+            Ok(Some(text)) => String::from_utf8_lossy(&text).into_owned(),
+            Err(StoreError::Damaged { why, .. }) => why,
+            Err(error) => return Err(error),
+        };
+        let digest = text.trim().parse();
+        if let Err(error) = &digest {
+            tracing::warn!(link = %key, %error, "a link is damaged and left out");
+        }
+        Ok(digest.ok())
+    }
+
+    /// What a link stands for. That of a longer digest counts only with that of the content itself: who deletes one
+    /// name deletes both.
+    async fn linked(
+        &self,
+        digest: &Digest,
+        key: impl Fn(&Digest) -> Path,
+    ) -> Result<Option<Digest>> {
+        let Some(canonical) = self.link(&key(digest)).await? else {
+            return Ok(None);
+        };
+        if canonical == *digest {
+            return Ok(Some(canonical));
+        }
+        self.link(&key(&canonical)).await
+    }
+
+    async fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Option<Blob>> {
+        let linked = self.linked(digest, |digest| self.layout.layer_link(repository, digest));
+        let Some(canonical) = linked.await? else {
+            return Ok(None);
+        };
+        let size = self.bucket.head(&self.layout.data(&canonical)).await?;
+        if size.is_none() {
+            tracing::warn!(repo.name = %repository, %digest, "a link points at content that is not there");
+        }
+        Ok(size.map(|meta| Blob {
+            canonical,
+            size: meta.size,
+        }))
+    }
+
+    /// Makes stored bytes a blob of a repository; whether they are one when no collection can take them away.
+    async fn add_blob(&self, repository: &Repository, name: &Name) -> Result<bool> {
+        for digest in name.digests() {
+            let key = self.layout.layer_link(repository, digest);
+            self.bucket.put(&key, name.canonical.to_string()).await?;
+        }
+        if name.canonical != *name.told() {
+            let alias = self.layout.alias(name.told());
+            self.bucket.put(&alias, name.canonical.to_string()).await?;
+        }
+        self.touch(&name.canonical).await?;
+        self.let_collections_pass().await?;
+        Ok(self.blob(repository, name.told()).await?.is_some())
+    }
+
+    async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
+        let key = |digest: &Digest| self.layout.layer_link(repository, digest);
+        let canonical = self.linked(digest, key).await?;
+        let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
+        let name = Name::new(canonical, digest);
+        self.bucket.delete(name.digests().map(key).collect()).await
+    }
+
+    /// The SHA-256 of content that is stored, whoever has it.
+    async fn stored(&self, digest: &Digest) -> Result<Option<Digest>> {
+        let canonical = match digest.algorithm() {
+            Algorithm::Sha256 => Some(digest.clone()),
+            Algorithm::Sha512 => self.link(&self.layout.alias(digest)).await?,
+        };
+        let Some(canonical) = canonical else {
+            return Ok(None);
+        };
+        let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
+        Ok(stored.map(|_| canonical))
+    }
+
+    async fn mount_blob(
+        &self,
+        repository: &Repository,
+        from: Option<&Repository>,
+        digest: &Digest,
+    ) -> Result<bool> {
+        let canonical = match from {
+            Some(from) => self.blob(from, digest).await?.map(|blob| blob.canonical),
+            None => self.stored(digest).await?,
+        };
+        match canonical {
+            Some(canonical) => {
+                let name = Name::new(canonical, digest);
+                self.add_blob(repository, &name).await
+            }
+            None => Ok(false),
+        }
+    }
+}
+
+impl BlobStore for BucketStore {
+    type Bytes = BoxStream<'static, std::io::Result<Bytes>>;
+
+    async fn probe(&self, may_write: bool) -> Result<()> {
+        self.0.probe(may_write).await
+    }
+
+    async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
+        let blob = self.0.blob(repository, digest).await?;
+        let blob = blob.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
+        // Whoever asks may leave the upload out because of the answer.
+        self.0.wanted.insert(repository, digest);
+        Ok(blob.size)
+    }
+
+    async fn open_blob(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+        first: u64,
+        length: u64,
+    ) -> Result<Self::Bytes> {
+        let unknown = || StoreError::UnknownBlob(digest.clone());
+        let layout = &self.0.layout;
+        let linked = self
+            .0
+            .linked(digest, |digest| layout.layer_link(repository, digest));
+        let canonical = linked.await?.ok_or_else(unknown)?;
+        if length == 0 {
+            return Ok(futures_util::stream::empty().boxed());
+        }
+        let data = layout.data(&canonical);
+        let found = self.0.bucket.read(&data, first..first + length).await?;
+        let (size, bytes) = found.ok_or_else(unknown)?;
+        if length == size && !self.0.verified.contains(&canonical) {
+            return Ok(check::checked(&self.0, canonical, bytes));
+        }
+        Ok(bytes)
+    }
+
+    async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
+        self.0.delete_blob(repository, digest).await
+    }
+
+    async fn mount_blob(
+        &self,
+        repository: &Repository,
+        from: Option<&Repository>,
+        digest: &Digest,
+    ) -> Result<bool> {
+        self.0.mount_blob(repository, from, digest).await
+    }
+
+    async fn start_upload(&self, repository: &Repository, now: Timestamp) -> Result<Uuid> {
+        self.0.start_upload(repository, now).await
+    }
+
+    async fn upload_size(&self, repository: &Repository, upload: Uuid) -> Result<u64> {
+        self.0.upload_size(repository, upload).await
+    }
+
+    async fn append_upload<S, E>(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        offset: Option<u64>,
+        bytes: S,
+    ) -> Result<u64>
+    where
+        S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let session = self.0.sessions.get(upload).lock_owned().await;
+        let (inner, repository) = (Arc::clone(&self.0), repository.clone());
+        // A task of its own: whoever asked may go away, what was received is written all the same.
+        let task = tokio::spawn(async move {
+            inner
+                .append_upload(&repository, upload, session, offset, bytes)
+                .await
+        });
+        task.await?
+    }
+
+    async fn open_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        first: u64,
+        length: u64,
+    ) -> Result<Self::Bytes> {
+        let part = first..first + length;
+        let bytes = self.0.open_upload(repository, upload, part).await?;
+        Ok(bytes.boxed())
+    }
+
+    async fn finish_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        digest: &Digest,
+    ) -> Result<()> {
+        let session = self.0.sessions.get(upload).lock_owned().await;
+        let finished = self.0.finish_upload(repository, upload, &session, digest);
+        let result = finished.await;
+        if !matches!(
+            result,
+            Err(StoreError::Unavailable { .. } | StoreError::Io { .. })
+        ) {
+            self.0.sessions.forget(upload);
+        }
+        result
+    }
+
+    async fn cancel_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
+        self.0.sessions.forget(upload);
+        self.0.cancel_upload(repository, upload).await
+    }
+
+    async fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
+        self.0.purge_uploads(before).await
+    }
+
+    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<Collected> {
+        collect::collect(&self.0, before, is_dry).await
+    }
+
+    async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
+        let key = self.0.layout.tag_current(repository, tag);
+        let found = self.0.link(&key).await?;
+        found.ok_or_else(|| StoreError::UnknownManifest(tag.to_string()))
+    }
+
+    async fn manifest(&self, repository: &Repository, digest: &Digest) -> Result<Arc<Manifest>> {
+        let found = self.0.manifest(repository, digest).await?;
+        found.ok_or_else(|| StoreError::UnknownManifest(digest.to_string()))
+    }
+
+    async fn put_manifest(
+        &self,
+        repository: &Repository,
+        manifest: &Manifest,
+        digest: &Digest,
+        tags: &[Tag],
+        is_sparse: bool,
+    ) -> Result<()> {
+        let name = Name::new(manifest.digest.clone(), digest);
+        let put = self.0.put_manifest(repository, manifest, &name, is_sparse);
+        put.await?;
+        self.0.point(repository, tags, digest).await
+    }
+
+    async fn delete_manifest(&self, repository: &Repository, digest: &Digest) -> Result<()> {
+        let named = self.0.named_by(repository, digest).await?;
+        self.0.free(repository, &named).await?;
+        self.0.delete_manifest(repository, digest).await
+    }
+
+    async fn delete_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
+        self.0.delete_tag(repository, tag).await
+    }
+
+    async fn tags(&self, repository: &Repository, after: &str, limit: usize) -> Result<Vec<Tag>> {
+        self.0.tags(repository, after, limit).await
+    }
+
+    async fn tagged(
+        &self,
+        repository: &Repository,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<(Tag, Digest)>> {
+        self.0.tagged(repository, after, limit).await
+    }
+
+    async fn usage(&self, repository: &Repository) -> Result<Usage> {
+        self.0.usage(repository).await
+    }
+
+    async fn repositories(&self, after: &str, limit: usize) -> Result<Vec<Repository>> {
+        let mut found = Vec::new();
+        let mut walk = self.0.walk(after);
+        while found.len() < limit
+            && let Some(name) = walk.next().await?
+        {
+            if name.has("_manifests") {
+                found.push(name.repository);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn referrers(&self, repository: &Repository, subject: &Digest) -> Result<Vec<Referrer>> {
+        self.0.referrers(repository, subject).await
+    }
+
+    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+        self.0.contents(after, limit).await
+    }
+
+    async fn open_content(&self, digest: &Digest) -> Result<Self::Bytes> {
+        self.0.open_content(digest).await
+    }
+
+    async fn quarantine(&self, digest: &Digest) -> Result<bool> {
+        self.0.quarantine(digest).await
+    }
+
+    async fn holders(&self, digest: &Digest) -> Result<Vec<Repository>> {
+        self.0.holders(digest).await
+    }
+
+    async fn needed_by(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Digest>> {
+        self.0.needed_by(repository, digest).await
+    }
+
+    async fn blobs(
+        &self,
+        repository: &Repository,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> Result<Vec<Content>> {
+        let layers = self.0.layout.layers(repository);
+        self.0.contents_of(layers, after, limit).await
+    }
+
+    async fn manifests(
+        &self,
+        repository: &Repository,
+        after: Option<&Digest>,
+        limit: usize,
+    ) -> Result<Vec<Content>> {
+        let revisions = self.0.layout.revisions(repository);
+        self.0.contents_of(revisions, after, limit).await
+    }
+
+    async fn pushed_at(&self, repository: &Repository, target: &Target) -> Result<Timestamp> {
+        let found = self.0.pushed_at(repository, target).await?;
+        found.ok_or_else(|| StoreError::UnknownManifest(target.to_string()))
+    }
+
+    async fn record(&self, name: &'static str) -> Result<Option<Bytes>> {
+        let key = self.0.layout.record(name);
+        self.0.bucket.get(&key, RECORD_LIMIT_BYTES).await
+    }
+
+    async fn put_record(&self, name: &'static str, record: Bytes) -> Result<()> {
+        self.0.bucket.put(&self.0.layout.record(name), record).await
+    }
+
+    async fn expire(
+        &self,
+        repository: &Repository,
+        target: &Target,
+        pushed_at: Timestamp,
+    ) -> Result<bool> {
+        self.0.expire(repository, target, pushed_at).await
+    }
+}

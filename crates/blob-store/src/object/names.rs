@@ -1,0 +1,199 @@
+//! Names in the order of their bytes, from listings in the order of keys.
+//!
+//! The two differ, since a name stands in its keys with a slash behind it, and `-` and `.` come before the slash:
+//! `a-b/` comes before `a/`, but `a` before `a-b`. What can still come after the name `x` and yet belongs before it
+//! is a beginning of `x` that ends in front of `-` or `.`; so whatever comes is not before the shortest of these.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::time::Timestamp;
+
+use super::bucket::{Bucket, Entry, Page, Position};
+use super::layout::Layout;
+use crate::Result;
+use oci::{Repository, Tag};
+
+/// The first name that can come in a listing after that of `name`.
+fn earliest_after(name: &str) -> &str {
+    name.split(['-', '.']).next().unwrap_or(name)
+}
+
+/// Up to `limit` tags after `after`, with the time when each was set.
+pub(super) async fn tags(
+    bucket: &Bucket,
+    layout: &Layout,
+    repository: &Repository,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<(Tag, Timestamp)>> {
+    let prefix = layout.tags(repository);
+    let mut found = BTreeMap::new();
+    let mut from = (!after.is_empty()).then(|| Position::After(after.to_owned()));
+    loop {
+        let page = bucket.page(&prefix, from, false).await?;
+        for Entry { below, meta } in &page.entries {
+            // A folder of a tag without this one is what distribution leaves behind when it is killed.
+            if let Some(name) = below.strip_suffix("/current/link")
+                && name > after
+                && let Ok(tag) = name.parse::<Tag>()
+            {
+                found.insert(tag, meta.modified);
+            }
+        }
+        let last = match (&page.next, page.entries.last()) {
+            (Some(_), Some(last)) => last.below.as_str(),
+            _ => break,
+        };
+        let name = last.split('/').next().unwrap_or(last);
+        let bound = earliest_after(name);
+        if found
+            .keys()
+            .filter(|tag| tag.as_str() < bound)
+            .take(limit)
+            .count()
+            >= limit
+        {
+            break;
+        }
+        // What a tag once pointed at can be long, and comes behind what it points at.
+        let is_history = last
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with("/index/"));
+        let last = if is_history {
+            format!("{name}/index0")
+        } else {
+            last.to_owned()
+        };
+        from = Some(Position::After(last));
+    }
+    Ok(found.into_iter().take(limit).collect())
+}
+
+/// A walk through all repositories.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    bucket: &'a Bucket,
+    root: String,
+    after: String,
+    open: BTreeSet<(String, Open)>,
+}
+
+/// What is to be looked at when the walk comes to a name. The rest of a listing first: it may have the name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Open {
+    /// The listing below a prefix goes on.
+    Rest { prefix: String, token: String },
+    /// What lies below the name.
+    Name,
+}
+
+/// A repository, or a name above repositories.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) repository: Repository,
+    folders: Vec<String>,
+}
+
+impl Found {
+    /// Whether it has a folder of this name.
+    pub(super) fn has(&self, folder: &str) -> bool {
+        self.folders.iter().any(|name| name == folder)
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// All names after `after`.
+    pub(super) fn new(bucket: &'a Bucket, layout: &Layout, after: &str) -> Self {
+        Self {
+            bucket,
+            root: layout.repositories(),
+            after: after.to_owned(),
+            open: BTreeSet::from([(String::new(), Open::Name)]),
+        }
+    }
+
+    pub(super) async fn next(&mut self) -> Result<Option<Found>> {
+        while let Some((name, open)) = self.open.pop_first() {
+            let prefix = match open {
+                Open::Rest { prefix, token } => {
+                    let from = Some(Position::Token(token));
+                    let page = self.bucket.page(&self.below(&prefix), from, true).await?;
+                    self.open_page(&prefix, page);
+                    continue;
+                }
+                Open::Name if name.is_empty() => String::new(),
+                Open::Name => format!("{name}/"),
+            };
+            let from = self.start(&prefix).map(Position::After);
+            let page = self.bucket.page(&self.below(&prefix), from, true).await?;
+            let is_whole = page.next.is_none();
+            let own = |page: &Page| -> Vec<String> {
+                let folders = page.folders.iter();
+                folders
+                    .filter(|name| name.starts_with('_'))
+                    .cloned()
+                    .collect()
+            };
+            let mut folders = own(&page);
+            self.open_page(&prefix, page);
+            let Ok(repository) = name.parse::<Repository>() else {
+                continue;
+            };
+            if name <= self.after {
+                continue;
+            }
+            if !is_whole {
+                folders = self.own_folders(&prefix).await?;
+            }
+            return Ok(Some(Found {
+                repository,
+                folders,
+            }));
+        }
+        Ok(None)
+    }
+
+    async fn own_folders(&self, prefix: &str) -> Result<Vec<String>> {
+        let (prefix, mut from) = (format!("{}_", self.below(prefix)), None);
+        let mut folders = Vec::new();
+        loop {
+            let page = self.bucket.page(&prefix, from, true).await?;
+            folders.extend(page.folders.iter().map(|rest| format!("_{rest}")));
+            match page.next {
+                Some(token) => from = Some(Position::Token(token)),
+                None => return Ok(folders),
+            }
+        }
+    }
+
+    fn below(&self, prefix: &str) -> String {
+        format!("{}{prefix}", self.root)
+    }
+
+    /// The first folder below `prefix` that leads to a name which is wanted.
+    fn start(&self, prefix: &str) -> Option<String> {
+        let rest = self.after.strip_prefix(prefix)?;
+        let first = rest.split('/').next().unwrap_or(rest);
+        (!first.is_empty()).then(|| first.to_owned())
+    }
+
+    fn open_page(&mut self, prefix: &str, page: Page) {
+        if let (Some(token), Some(last)) = (page.next, page.folders.last()) {
+            let rest = Open::Rest {
+                prefix: prefix.to_owned(),
+                token,
+            };
+            let bound = format!("{prefix}{}", earliest_after(last));
+            self.open.insert((bound, rest));
+        }
+        for folder in page.folders {
+            let name = format!("{prefix}{folder}");
+            let below = format!("{name}/");
+            let is_wanted = below > self.after || self.after.starts_with(&below);
+            // What does not parse lies outside the grammar, and so does all below it.
+            if is_wanted && name.parse::<Repository>().is_ok() {
+                self.open.insert((name, Open::Name));
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Content that is not what its digest says: set aside with a note, and absent for everybody until it is pushed again.
+
+use futures_util::TryStreamExt as _;
+use object_store::path::Path;
+use serde::Serialize;
+
+use super::Inner;
+use super::bucket::{Meta, unavailable};
+use super::write::{self, Source, Target};
+use crate::{Result, StoreError};
+use oci::{Algorithm, Digest, Repository};
+
+/// Units: bytes. Source: S3, CopyObject copies no more at once.
+pub(super) const COPY_LIMIT: u64 = 5 << 30;
+
+/// What is written down of content that is gone or damaged.
+#[derive(Serialize)]
+struct Note<'a> {
+    digest: &'a Digest,
+    why: &'a str,
+    when: String,
+    repositories: Vec<Repository>,
+}
+
+impl Inner {
+    /// Content that was noted as lost in a shard.
+    pub(super) async fn lost(&self, shard: u8) -> Result<Vec<Digest>> {
+        let listed = self.bucket.list(self.layout.lost_shard(shard));
+        let digests = listed.try_filter_map(async |entry| {
+            Ok(format!("sha256:{}", entry.below).parse::<Digest>().ok())
+        });
+        digests.try_collect().await
+    }
+
+    /// Takes damaged content away while it is what was looked at; whether somebody has lost something by that.
+    pub(super) async fn quarantine(&self, digest: &Digest) -> Result<bool> {
+        if digest.algorithm() != Algorithm::Sha256 {
+            return Ok(false);
+        }
+        let data = self.layout.data(digest);
+        let Some(looked) = self.bucket.head(&data).await? else {
+            return self.note(digest, "the bytes are not there").await;
+        };
+        let actual = self.hash_object(&data, looked.size).await?;
+        if actual == *digest {
+            return Ok(false);
+        }
+        self.set_aside(digest, &looked).await?;
+        // Whoever pushes it anew at this moment waits for the mark, and looks again whether it is there.
+        let mark = self.mark().await?;
+        let taken = async {
+            let is_same = self.bucket.head(&data).await? == Some(looked);
+            Ok(is_same && mark.remove(vec![data]).await?)
+        };
+        let taken: Result<bool> = taken.await;
+        mark.end().await?;
+        if !taken? {
+            return Ok(false);
+        }
+        self.manifests.forget(digest);
+        self.verified.forget(digest);
+        let why = format!("the bytes have the digest {actual}");
+        self.note(digest, &why).await?;
+        tracing::error!(%digest, why, "damaged content was set aside");
+        Ok(true)
+    }
+
+    /// Writes down that content is lost; whether anybody has it, and it was not written down yet.
+    pub(super) async fn note(&self, digest: &Digest, why: &str) -> Result<bool> {
+        let key = self.layout.lost(digest);
+        let repositories = self.holders(digest).await?;
+        if repositories.is_empty() || self.bucket.head(&key).await?.is_some() {
+            return Ok(false);
+        }
+        let note = Note {
+            digest,
+            why,
+            when: self.clock().await?.to_rfc3339(),
+            repositories,
+        };
+        let text = serde_json::to_vec(&note).map_err(unavailable)?;
+        self.bucket.put(&key, text).await?;
+        Ok(true)
+    }
+
+    async fn set_aside(&self, digest: &Digest, looked: &Meta) -> Result<()> {
+        let (from, to) = (self.layout.data(digest), self.layout.set_aside(digest));
+        self.copy(&from, looked.size, &to).await?;
+        Ok(())
+    }
+
+    /// Whether `from` was there to be copied.
+    pub(super) async fn copy(&self, from: &Path, size: u64, to: &Path) -> Result<bool> {
+        if size <= COPY_LIMIT {
+            return self.bucket.copy(from, to).await;
+        }
+        let Some((_, bytes)) = self.bucket.read(from, 0..size).await? else {
+            return Ok(false);
+        };
+        let target = Target {
+            key: to.clone(),
+            parts: None,
+            part_bytes: self.part_bytes.max(size.div_ceil(write::PARTS_LIMIT)),
+            limit: u64::MAX,
+        };
+        let written = write::write(self, &target, &mut Source::new(bytes), None).await?;
+        match written.end {
+            write::End::Cut(error) => Err(unavailable(error)),
+            _ => Ok(true),
+        }
+    }
+
+    /// Errors: UnknownBlob – it went meanwhile.
+    async fn hash_object(&self, data: &Path, size: u64) -> Result<Digest> {
+        if size == 0 {
+            return Ok(Digest::sha256(b""));
+        }
+        let bytes = self.bucket.read(data, 0..size).await?;
+        let (_, bytes) = bytes.ok_or_else(|| unavailable("what was looked at went meanwhile"))?;
+        write::hash(bytes, Algorithm::Sha256).await
+    }
+
+    /// The bytes under a digest, as they are.
+    pub(super) async fn open_content(
+        &self,
+        digest: &Digest,
+    ) -> Result<futures_util::stream::BoxStream<'static, std::io::Result<bytes::Bytes>>> {
+        let unknown = || StoreError::UnknownBlob(digest.clone());
+        if digest.algorithm() != Algorithm::Sha256 {
+            return Err(unknown());
+        }
+        let data = self.layout.data(digest);
+        let meta = self.bucket.head(&data).await?.ok_or_else(unknown)?;
+        let found = self.bucket.read(&data, 0..meta.size).await?;
+        found.map(|(_, bytes)| bytes).ok_or_else(unknown)
+    }
+}

@@ -1,0 +1,406 @@
+//! Blobs on their way in. What an upload has lies in the bucket, so that any replica can go on with it: one object
+//! for each piece, written once and never again, under the number of its first byte.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, TryStreamExt as _};
+use model::time::Timestamp;
+use object_store::path::Path;
+use tokio::sync::OwnedMutexGuard;
+use uuid::Uuid;
+
+use super::bucket::{Meta, unavailable};
+use super::quarantine::COPY_LIMIT;
+use super::write::{self, End, Source, Target};
+use super::{Inner, settle};
+use crate::content_name::Name;
+use crate::{Result, StoreError};
+use oci::{Algorithm, Digest, Hasher, Repository};
+
+/// Pieces of one upload: their names are held in memory while one is added.
+const SEGMENTS_LIMIT: usize = 10_000;
+const STARTED: &str = "startedat";
+/// Before the number of the first byte in the name of a segment.
+const SEGMENT: &str = "data.";
+/// Before the name of what says which parts somebody writes, and to which object.
+const PARTS: &str = "parts.";
+/// Units: bytes. Longest key of an object with the id of its parts.
+const RECORD_LIMIT: u64 = 4096;
+
+/// A piece of an upload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Segment {
+    name: String,
+    /// Units: bytes.
+    size: u64,
+}
+
+/// What this replica knows of an upload: the hash of these segments.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    segments: Vec<Segment>,
+    hasher: Option<Hasher>,
+}
+
+fn size(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| segment.size).sum()
+}
+
+/// The segments that follow one another from the first byte on. Of two that two replicas wrote for the same bytes,
+/// everybody takes the one that is named first.
+fn chain(names: impl Iterator<Item = (String, u64)>) -> Vec<Segment> {
+    let mut found: Vec<_> = names
+        .filter_map(|(name, size)| {
+            let first: u64 = name
+                .strip_prefix(SEGMENT)?
+                .split('.')
+                .next()?
+                .parse()
+                .ok()?;
+            Some((first, name, size))
+        })
+        .collect();
+    found.sort_unstable();
+    let mut segments = Vec::new();
+    let mut end = 0;
+    for (first, name, size) in found {
+        if first == end && size > 0 {
+            end += size;
+            segments.push(Segment { name, size });
+        }
+    }
+    segments
+}
+
+impl Inner {
+    fn upload_key(&self, repository: &Repository, upload: Uuid, name: &str) -> Path {
+        Path::from(format!("{}{name}", self.layout.upload(repository, upload)))
+    }
+
+    pub(super) async fn start_upload(
+        &self,
+        repository: &Repository,
+        now: Timestamp,
+    ) -> Result<Uuid> {
+        let upload = Uuid::new_v4();
+        let key = self.upload_key(repository, upload, STARTED);
+        self.bucket.put(&key, now.to_rfc3339()).await?;
+        let session = Session {
+            segments: Vec::new(),
+            hasher: Some(Hasher::new(Algorithm::Sha256)),
+        };
+        self.sessions.insert(upload, session);
+        Ok(upload)
+    }
+
+    /// Errors: UnknownUpload.
+    async fn segments(&self, repository: &Repository, upload: Uuid) -> Result<Vec<Segment>> {
+        let listed = self.bucket.list(self.layout.upload(repository, upload));
+        let entries: Vec<_> = listed.try_collect().await?;
+        if !entries.iter().any(|entry| entry.below == STARTED) {
+            return Err(StoreError::UnknownUpload);
+        }
+        Ok(chain(
+            entries
+                .into_iter()
+                .map(|entry| (entry.below, entry.meta.size)),
+        ))
+    }
+
+    pub(super) async fn upload_size(&self, repository: &Repository, upload: Uuid) -> Result<u64> {
+        Ok(size(&self.segments(repository, upload).await?))
+    }
+
+    pub(super) async fn append_upload<S, E>(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        mut session: OwnedMutexGuard<Session>,
+        offset: Option<u64>,
+        bytes: S,
+    ) -> Result<u64>
+    where
+        S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let mut segments = self.segments(repository, upload).await?;
+        let mut received = size(&segments);
+        if offset.is_some_and(|offset| offset != received) {
+            return Err(StoreError::OutOfOrder { received });
+        }
+        // The hasher is taken out: should this task be dropped half-way, no stale hash stays behind.
+        let mut hasher = session
+            .hasher
+            .take()
+            .filter(|_| session.segments == segments);
+        if segments.is_empty() {
+            hasher = Some(Hasher::new(Algorithm::Sha256));
+        }
+        let mut bytes = Source::new(bytes);
+        loop {
+            if segments.len() >= SEGMENTS_LIMIT {
+                let why = "the upload has too many pieces; send larger ones";
+                return Err(StoreError::Interrupted(why.into()));
+            }
+            let name = format!("{SEGMENT}{received:020}.{}", Uuid::new_v4().simple());
+            let target = Target {
+                key: self.upload_key(repository, upload, &name),
+                parts: Some(self.upload_key(repository, upload, &format!("{PARTS}{name}"))),
+                part_bytes: self.part_bytes,
+                // So that it can be copied at once.
+                limit: COPY_LIMIT - self.part_bytes,
+            };
+            let written = write::write(self, &target, &mut bytes, hasher).await?;
+            received += written.size;
+            hasher = written.hasher;
+            if written.size > 0 {
+                let size = written.size;
+                segments.push(Segment { name, size });
+            }
+            let result = match written.end {
+                End::No => continue,
+                End::Whole => Ok(received),
+                End::Cut(error) => Err(StoreError::Interrupted(error)),
+            };
+            *session = Session { segments, hasher };
+            return result;
+        }
+    }
+
+    pub(super) async fn finish_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        session: &Session,
+        claimed: &Digest,
+    ) -> Result<()> {
+        let known = session.hasher.clone().map(Hasher::finish);
+        // What has the digest is the upload, whatever another replica may have added to it.
+        let is_known = known.as_ref() == Some(claimed) && !session.segments.is_empty();
+        let segments = if is_known {
+            session.segments.clone()
+        } else {
+            self.segments(repository, upload).await?
+        };
+        let canonical = match known {
+            Some(known) if session.segments == segments => known,
+            _ => {
+                self.hash(repository, upload, &segments, Algorithm::Sha256)
+                    .await?
+            }
+        };
+        let actual = match claimed.algorithm() {
+            Algorithm::Sha256 => canonical.clone(),
+            long @ Algorithm::Sha512 => self.hash(repository, upload, &segments, long).await?,
+        };
+        if actual != *claimed {
+            self.drop_upload(repository, upload).await?;
+            return Err(StoreError::WrongDigest {
+                claimed: claimed.clone(),
+                actual,
+            });
+        }
+        for _ in 0..settle::ATTEMPTS {
+            let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
+            let is_there = stored.is_some_and(|stored| stored.size == size(&segments));
+            // What nobody has compared yet may be damaged.
+            if !is_there || !self.verified.contains(&canonical) {
+                self.place(repository, upload, &segments, &canonical)
+                    .await?;
+            }
+            let name = Name::new(canonical.clone(), claimed);
+            if self.add_blob(repository, &name).await? {
+                self.verified.mark(&canonical);
+                // Without these, only room is lost, until abandoned uploads are looked for.
+                if let Err(error) = self.drop_upload(repository, upload).await {
+                    let error = model::error::chain(&error);
+                    tracing::warn!(error, "the pieces of an upload stay");
+                }
+                return Ok(());
+            }
+        }
+        Err(settle::restless())
+    }
+
+    /// Makes the segments the content under a digest.
+    async fn place(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        segments: &[Segment],
+        canonical: &Digest,
+    ) -> Result<()> {
+        let data = self.layout.data(canonical);
+        match segments {
+            [] => self.bucket.put(&data, Bytes::new()).await,
+            [one] => {
+                let key = self.upload_key(repository, upload, &one.name);
+                let is_there = self.copy(&key, one.size, &data).await?;
+                is_there.then_some(()).ok_or(StoreError::UnknownUpload)
+            }
+            several => {
+                let target = Target {
+                    key: data,
+                    parts: Some(self.upload_key(repository, upload, &format!("{PARTS}whole"))),
+                    part_bytes: self
+                        .part_bytes
+                        .max(size(several).div_ceil(write::PARTS_LIMIT)),
+                    limit: u64::MAX,
+                };
+                let mut bytes =
+                    Source::new(self.read_segments(repository, upload, several, 0..u64::MAX));
+                let written = write::write(self, &target, &mut bytes, None).await?;
+                match written.end {
+                    End::Cut(error) => Err(unavailable(error)),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Errors: UnknownUpload – also when not all of the part has come yet.
+    pub(super) async fn open_upload(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        part: Range<u64>,
+    ) -> Result<impl Stream<Item = std::io::Result<Bytes>> + Send + Unpin + use<>> {
+        let segments = self.segments(repository, upload).await?;
+        if part.end > size(&segments) {
+            return Err(StoreError::UnknownUpload);
+        }
+        Ok(self.read_segments(repository, upload, &segments, part))
+    }
+
+    fn read_segments(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        segments: &[Segment],
+        part: Range<u64>,
+    ) -> impl Stream<Item = std::io::Result<Bytes>> + Send + Unpin + use<> {
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for segment in segments {
+            let end = start + segment.size;
+            let (first, last) = (part.start.max(start), part.end.min(end));
+            if first < last {
+                let key = self.upload_key(repository, upload, &segment.name);
+                parts.push((key, first - start..last - start));
+            }
+            start = end;
+        }
+        let bucket = self.bucket.clone();
+        let streams = futures_util::stream::iter(parts).then(move |(key, part)| {
+            let bucket = bucket.clone();
+            async move {
+                let found = bucket.read(&key, part).await;
+                found
+                    .map_err(std::io::Error::other)?
+                    .map(|(_, bytes)| bytes)
+                    .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))
+            }
+        });
+        Box::pin(streams.try_flatten())
+    }
+
+    async fn hash(
+        &self,
+        repository: &Repository,
+        upload: Uuid,
+        segments: &[Segment],
+        algorithm: Algorithm,
+    ) -> Result<Digest> {
+        let bytes = self.read_segments(repository, upload, segments, 0..u64::MAX);
+        write::hash(bytes, algorithm).await
+    }
+
+    /// Errors: UnknownUpload.
+    pub(super) async fn cancel_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
+        self.segments(repository, upload).await?;
+        self.drop_upload(repository, upload).await
+    }
+
+    /// Removes everything of an upload, also parts of what nobody will end.
+    async fn drop_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
+        let listed = self.bucket.list(self.layout.upload(repository, upload));
+        let entries: Vec<_> = listed.try_collect().await?;
+        let mut keys = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let key = self.upload_key(repository, upload, &entry.below);
+            if entry.below.starts_with(PARTS)
+                && let Some(record) = self.bucket.get(&key, RECORD_LIMIT).await?
+                && let Some((target, id)) = String::from_utf8_lossy(&record).split_once('\n')
+            {
+                self.bucket
+                    .drop_parts(&target.into(), &id.to_owned())
+                    .await?;
+            }
+            keys.push(key);
+        }
+        self.bucket.delete(keys).await
+    }
+
+    pub(super) async fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
+        let mut purged = 0;
+        let mut walk = self.walk("");
+        while let Some(found) = walk.next().await? {
+            if found.has("_uploads") {
+                purged += self.purge_uploads_of(&found.repository, before).await?;
+            }
+        }
+        Ok(purged)
+    }
+
+    async fn purge_uploads_of(&self, repository: &Repository, before: Timestamp) -> Result<usize> {
+        let mut latest = std::collections::BTreeMap::<Uuid, Timestamp>::new();
+        let mut listed = Box::pin(self.bucket.list(self.layout.uploads(repository)));
+        while let Some(entry) = listed.try_next().await? {
+            let Meta { modified, .. } = entry.meta;
+            let name = entry.below.split('/').next().unwrap_or_default();
+            if let Ok(upload) = name.parse::<Uuid>() {
+                let latest = latest.entry(upload).or_insert(modified);
+                *latest = modified.max(*latest);
+            }
+        }
+        let mut purged = 0;
+        for (upload, _) in latest.into_iter().filter(|(_, latest)| *latest < before) {
+            let session = self.sessions.get(upload);
+            // Whoever writes holds the lock, however long ago the last byte was.
+            if let Ok(_guard) = session.try_lock() {
+                self.drop_upload(repository, upload).await?;
+                purged += 1;
+            }
+            self.sessions.forget(upload);
+        }
+        Ok(purged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn segments_follow_one_another() {
+        let chain = |names: &[(&str, u64)]| {
+            let names = names.iter().map(|(name, size)| ((*name).to_owned(), *size));
+            let segments = super::chain(names).into_iter();
+            segments.map(|segment| segment.name).collect::<Vec<_>>()
+        };
+        assert_eq!(chain(&[("startedat", 20), ("parts.data.0.a", 7)]), [""; 0]);
+        assert_eq!(
+            chain(&[("data.5.b", 2), ("data.0.x", 5), ("data", 9)]),
+            ["data.0.x", "data.5.b"]
+        );
+        // Written by two replicas: one of them leads on, the other one is left out.
+        assert_eq!(
+            chain(&[
+                ("data.0.a", 5),
+                ("data.0.b", 7),
+                ("data.7.c", 1),
+                ("data.5.d", 1)
+            ]),
+            ["data.0.a", "data.5.d"]
+        );
+        assert_eq!(chain(&[("data.1.a", 5), ("data.0.e", 0)]), [""; 0]);
+    }
+}

@@ -1,0 +1,275 @@
+//! Bytes of any number from the network to one object: what is small in one request, else in parts.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use object_store::PutPayload;
+use object_store::multipart::PartId;
+use object_store::path::Path;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::Inner;
+use super::bucket::{Bucket, unavailable};
+use crate::{Result, StoreError};
+use oci::{Algorithm, Digest, Hasher};
+
+/// Source: S3, parts of an upload.
+pub(super) const PARTS_LIMIT: u64 = 10_000;
+/// Parts of one object that are on their way while the next one is received.
+const IN_FLIGHT: usize = 2;
+
+/// Units: bytes. Read and hashed at once.
+const HASH_BYTES: usize = 1 << 20;
+
+/// Where bytes go.
+#[derive(Debug)]
+pub(super) struct Target {
+    pub(super) key: Path,
+    /// Where it is written down that there are parts, so that somebody can drop them after a crash.
+    pub(super) parts: Option<Path>,
+    /// Units: bytes.
+    pub(super) part_bytes: u64,
+    /// Units: bytes. After the part that reaches it, the object ends.
+    pub(super) limit: u64,
+}
+
+/// What was written: nothing, if there were no bytes.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Units: bytes.
+    pub(super) size: u64,
+    pub(super) hasher: Option<Hasher>,
+    pub(super) end: End,
+}
+
+/// Whether that was all.
+#[derive(Debug)]
+pub(super) enum End {
+    No,
+    Whole,
+    Cut(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Bytes on their way in, cut into batches.
+#[derive(Debug)]
+pub(super) struct Source<S> {
+    bytes: S,
+    /// What did not fit into the last batch.
+    rest: Bytes,
+}
+
+impl<S, E> Source<S>
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    pub(super) fn new(bytes: S) -> Self {
+        let rest = Bytes::new();
+        Self { bytes, rest }
+    }
+
+    /// The next `length` bytes, unless they end before: some S3 servers want parts of equal length.
+    pub(super) async fn batch(&mut self, length: usize) -> (Vec<Bytes>, End) {
+        let (mut batch, mut missing) = (Vec::new(), length);
+        loop {
+            let mut chunk = std::mem::take(&mut self.rest);
+            self.rest = chunk.split_off(missing.min(chunk.len()));
+            missing -= chunk.len();
+            if !chunk.is_empty() {
+                batch.push(chunk);
+            }
+            if missing == 0 {
+                return (batch, End::No);
+            }
+            match self.bytes.next().await {
+                None => return (batch, End::Whole),
+                Some(Err(error)) => return (batch, End::Cut(error.into())),
+                Some(Ok(chunk)) => self.rest = chunk,
+            }
+        }
+    }
+}
+
+/// Writes `bytes` and hashes them as they pass. Also when they are cut off, what came is kept.
+pub(super) async fn write<S, E>(
+    inner: &Inner,
+    target: &Target,
+    bytes: &mut Source<S>,
+    mut hasher: Option<Hasher>,
+) -> Result<Written>
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let part_bytes = usize::try_from(target.part_bytes).unwrap_or(usize::MAX);
+    let (batch, mut end) = bytes.batch(part_bytes).await;
+    let mut size = length(&batch);
+    if !matches!(end, End::No) {
+        hasher = pass(hasher, batch.clone()).await?;
+        if size > 0 {
+            inner.bucket.put(&target.key, payload(batch)).await?;
+        }
+        return Ok(Written { size, hasher, end });
+    }
+    // Whoever waits here has received one part, and its client waits with it.
+    let _turn = inner.large_writes.acquire().await;
+    let mut parts = Parts::begin(&inner.bucket, target).await?;
+    let mut batch = Some(batch);
+    while let Some(full) = batch.take() {
+        let sent = parts.send(full.clone()).await;
+        let sent = match sent {
+            Ok(()) => pass(hasher.take(), full).await,
+            Err(error) => Err(error),
+        };
+        match sent {
+            Ok(passed) => hasher = passed,
+            Err(error) => return parts.abandon(error).await,
+        }
+        if matches!(end, End::No) && size < target.limit {
+            let (next, at_end) = bytes.batch(part_bytes).await;
+            end = at_end;
+            size += length(&next);
+            batch = (!next.is_empty()).then_some(next);
+        }
+    }
+    parts.end().await?;
+    Ok(Written { size, hasher, end })
+}
+
+/// Parts of an object that is not there yet.
+struct Parts<'a> {
+    bucket: &'a Bucket,
+    target: &'a Target,
+    id: String,
+    sent: Vec<PartId>,
+    next: usize,
+    in_flight: VecDeque<JoinHandle<Result<PartId>>>,
+}
+
+impl<'a> Parts<'a> {
+    async fn begin(bucket: &'a Bucket, target: &'a Target) -> Result<Self> {
+        let id = bucket.begin_parts(&target.key).await?;
+        let parts = Self {
+            bucket,
+            target,
+            id,
+            sent: Vec::new(),
+            next: 0,
+            in_flight: VecDeque::new(),
+        };
+        if let Some(record) = &target.parts
+            && let Err(error) = bucket
+                .put(record, format!("{}\n{}", target.key, parts.id))
+                .await
+        {
+            return parts.abandon(error).await;
+        }
+        Ok(parts)
+    }
+
+    async fn send(&mut self, batch: Vec<Bytes>) -> Result<()> {
+        if self.in_flight.len() >= IN_FLIGHT {
+            self.wait_for_one().await?;
+        }
+        let (bucket, key) = (self.bucket.clone(), self.target.key.clone());
+        let (id, index) = (self.id.clone(), self.next);
+        self.next += 1;
+        let content = payload(batch);
+        let sending = async move { bucket.put_part(&key, &id, index, content).await };
+        self.in_flight.push_back(tokio::spawn(sending));
+        Ok(())
+    }
+
+    async fn wait_for_one(&mut self) -> Result<()> {
+        if let Some(sending) = self.in_flight.pop_front() {
+            let part = sending.await?;
+            self.sent.push(part?);
+        }
+        Ok(())
+    }
+
+    async fn end(mut self) -> Result<()> {
+        while !self.in_flight.is_empty() {
+            if let Err(error) = self.wait_for_one().await {
+                return self.abandon(error).await;
+            }
+        }
+        let sent = std::mem::take(&mut self.sent);
+        if let Err(error) = self
+            .bucket
+            .end_parts(&self.target.key, &self.id, sent)
+            .await
+        {
+            return self.abandon(error).await;
+        }
+        // Without parts, dropping them later does nothing.
+        self.forget().await;
+        Ok(())
+    }
+
+    async fn abandon<T>(mut self, error: StoreError) -> Result<T> {
+        for sending in self.in_flight.drain(..) {
+            sending.abort();
+        }
+        match self.bucket.drop_parts(&self.target.key, &self.id).await {
+            Ok(()) => self.forget().await,
+            Err(error) => {
+                let error = model::error::chain(&error);
+                tracing::warn!(error, "parts of an upload stay until it is dropped");
+            }
+        }
+        Err(error)
+    }
+
+    async fn forget(&self) {
+        if let Some(record) = &self.target.parts {
+            self.bucket.delete(vec![record.clone()]).await.ok();
+        }
+    }
+}
+
+/// The digest of `bytes`. Errors: Unavailable – they were cut off.
+pub(super) async fn hash<S, E>(bytes: S, algorithm: Algorithm) -> Result<Digest>
+where
+    S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let mut bytes = Source::new(bytes);
+    let mut hasher = Hasher::new(algorithm);
+    loop {
+        let (batch, end) = bytes.batch(HASH_BYTES).await;
+        hasher = hashed(hasher, batch).await?;
+        match end {
+            End::No => {}
+            End::Whole => return Ok(hasher.finish()),
+            End::Cut(error) => return Err(unavailable(error)),
+        }
+    }
+}
+
+/// `hasher` after `batch`.
+async fn hashed(mut hasher: Hasher, batch: Vec<Bytes>) -> Result<Hasher> {
+    let hashing = spawn_blocking(move || {
+        for chunk in &batch {
+            hasher.update(chunk);
+        }
+        hasher
+    });
+    Ok(hashing.await?)
+}
+
+async fn pass(hasher: Option<Hasher>, batch: Vec<Bytes>) -> Result<Option<Hasher>> {
+    match hasher {
+        Some(hasher) => hashed(hasher, batch).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+fn length(batch: &[Bytes]) -> u64 {
+    batch.iter().map(|chunk| chunk.len() as u64).sum()
+}
+
+fn payload(batch: Vec<Bytes>) -> PutPayload {
+    batch.into_iter().collect()
+}

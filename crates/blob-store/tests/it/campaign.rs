@@ -1,0 +1,290 @@
+//! The disk store while any one call to its file system fails.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use blob_store::{BlobStore, DiskOptions, DiskStore, Result, StoreError};
+use bytes::Bytes;
+use faults::{Campaign, DONE, FOLDER};
+use futures_util::{TryStreamExt as _, stream};
+use model::time::Timestamp;
+use oci::{Digest, Manifest, Repository, Tag, Target};
+
+/// Units: bytes. Too large for the journal.
+const LARGE: usize = 100_000;
+/// Units: bytes.
+const RESERVE: u64 = 1 << 20;
+/// A change is tried again this often.
+const ATTEMPTS: usize = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+const PAGE: usize = 1000;
+
+fn name(text: &str) -> Repository {
+    text.parse().unwrap()
+}
+
+async fn open(folder: &Path) -> DiskStore {
+    let options = DiskOptions {
+        reserve_bytes: RESERVE,
+        is_read_only: false,
+    };
+    // A process that cannot start is started again. A child of a test beside this one has the lock from its fork to its
+    // exec.
+    again(async || match DiskStore::open_with(folder, options).await {
+        Err(StoreError::Damaged { .. }) => Err(StoreError::UnknownUpload),
+        opened => opened,
+    })
+    .await
+}
+
+/// As a client does that was told of a failure of the server's.
+pub(crate) async fn again<T>(work: impl AsyncFn() -> Result<T>) -> T {
+    let mut last = String::new();
+    for _ in 0..ATTEMPTS {
+        match work().await {
+            Ok(done) => return done,
+            Err(
+                error @ (StoreError::Io { .. }
+                | StoreError::Unavailable { .. }
+                | StoreError::UnknownUpload),
+            ) => {
+                last = model::error::chain(&error);
+            }
+            Err(error) => panic!("{error}"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    panic!("no recovery: {last}");
+}
+
+async fn push(store: &impl BlobStore, repository: &Repository, bytes: Vec<u8>) -> Digest {
+    let digest = Digest::sha256(&bytes);
+    again(async || {
+        let upload = store.start_upload(repository, now()).await?;
+        let halves = [&bytes[..bytes.len() / 2], &bytes[bytes.len() / 2..]];
+        for half in halves {
+            let piece = stream::iter([Ok::<_, std::io::Error>(Bytes::copy_from_slice(half))]);
+            store.append_upload(repository, upload, None, piece).await?;
+        }
+        store.finish_upload(repository, upload, &digest).await
+    })
+    .await;
+    let size = again(async || store.blob_size(repository, &digest).await).await;
+    assert_eq!(size, bytes.len() as u64);
+    digest
+}
+
+async fn put(
+    store: &impl BlobStore,
+    repository: &Repository,
+    config: &Digest,
+    tag: &str,
+) -> Digest {
+    let body = format!(
+        r#"{{"schemaVersion":2,"annotations":{{"t":"{tag}"}},"config":{{"mediaType":"x","digest":"{config}","size":2}},"layers":[]}}"#
+    );
+    let manifest = Manifest::parse(body.into(), None).unwrap();
+    let tags: [Tag; 1] = [tag.parse().unwrap()];
+    again(async || {
+        store
+            .put_manifest(repository, &manifest, &manifest.digest, &tags, false)
+            .await
+    })
+    .await;
+    let tagged = again(async || store.resolve_tag(repository, &tags[0]).await).await;
+    assert_eq!(tagged, manifest.digest);
+    manifest.digest
+}
+
+/// What a replay has removed after a failure is removed.
+async fn removed(work: impl AsyncFn() -> Result<()>) {
+    again(async || match work().await {
+        Err(StoreError::UnknownManifest(_) | StoreError::UnknownBlob(_)) => Ok(()),
+        done => done,
+    })
+    .await;
+}
+
+fn now() -> Timestamp {
+    std::time::SystemTime::now().into()
+}
+
+/// What each operation acknowledges is there afterwards, whatever failed on the way.
+pub(crate) async fn change(store: &impl BlobStore) {
+    let (app, other) = (name("team/app"), name("other"));
+    let config = push(store, &app, b"{}".to_vec()).await;
+    let large = push(store, &app, vec![7; LARGE]).await;
+    let garbage = push(store, &app, vec![8; LARGE]).await;
+    let kept = put(store, &app, &config, "kept").await;
+    let moved = put(store, &app, &config, "moved").await;
+    let gone = put(store, &app, &config, "gone").await;
+    let target: Target = "kept".parse::<Tag>().map(Target::Tag).unwrap();
+    again(async || store.pushed_at(&app, &target).await).await;
+    again(async || store.mount_blob(&other, Some(&app), &large).await).await;
+    removed(async || store.delete_blob(&app, &garbage).await).await;
+    removed(async || store.delete_tag(&app, &"moved".parse().unwrap()).await).await;
+    removed(async || store.delete_manifest(&app, &gone).await).await;
+    again(async || {
+        store
+            .put_record("campaign", Bytes::from_static(b"kept"))
+            .await
+    })
+    .await;
+    let open = again(async || store.start_upload(&app, now()).await).await;
+    again(async || match store.cancel_upload(&app, open).await {
+        Err(StoreError::UnknownUpload) => Ok(()),
+        done => done,
+    })
+    .await;
+    let hour = std::time::Duration::from_hours(1);
+    let later = Timestamp::from(std::time::SystemTime::now() + hour);
+    again(async || store.purge_uploads(later).await).await;
+    for digest in [&kept, &moved] {
+        again(async || store.manifest(&app, digest).await).await;
+    }
+    // Garbage goes when nothing failed, or with the next collection.
+    again(async || store.collect(later, false).await).await;
+    again(async || {
+        let found = store.collect(later, true).await?;
+        if found.blobs + found.links > 0 {
+            store.collect(later, false).await?;
+            return Err(StoreError::UnknownUpload);
+        }
+        Ok(())
+    })
+    .await;
+    put(store, &app, &config, "last").await;
+}
+
+/// Waits until the journal has been emptied: the medium has caught up.
+async fn calm(folder: &Path) {
+    for _ in 0..ATTEMPTS {
+        let files = std::fs::read_dir(folder.join(".atoll/journal")).unwrap();
+        let bytes: u64 = files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum();
+        if bytes == 0 {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    panic!("the journal is not emptied");
+}
+
+/// Runs in a process of its own; without a folder, as any test.
+#[tokio::test]
+async fn driver() {
+    let given = std::env::var_os(FOLDER).map(PathBuf::from);
+    let own = tempfile::tempdir().unwrap();
+    let folder = given.as_deref().unwrap_or(own.path());
+    let store = open(folder).await;
+    change(&store).await;
+    calm(folder).await;
+    // These are left to the next process.
+    let app = name("team/app");
+    let config = push(&store, &app, b"{}".to_vec()).await;
+    put(&store, &app, &config, "after").await;
+    removed(async || store.delete_tag(&app, &"last".parse().unwrap()).await).await;
+    assert!(matches!(
+        store.resolve_tag(&app, &"last".parse().unwrap()).await,
+        Err(StoreError::UnknownManifest(_))
+    ));
+    if given.is_some() {
+        println!("{DONE}");
+        // As a crash does: only what is durable by itself counts.
+        std::process::abort();
+    }
+}
+
+/// Everything that clients can see, after a start, a collection and another start.
+fn state(folder: &Path) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = open(folder).await;
+        let first = seen(&store).await;
+        drop(store);
+        let store = open(folder).await;
+        assert_eq!(
+            seen(&store).await,
+            first,
+            "a second start shows something else"
+        );
+        first
+    })
+}
+
+/// Everything that clients can see.
+pub(crate) async fn seen(store: &impl BlobStore) -> String {
+    let mut lines = Vec::new();
+    for repository in store.repositories("", PAGE).await.unwrap() {
+        for (tag, digest) in store.tagged(&repository, "", PAGE).await.unwrap() {
+            lines.push(format!("{repository}:{tag} {digest}"));
+        }
+        for manifest in store.manifests(&repository, None, PAGE).await.unwrap() {
+            let read = store.manifest(&repository, &manifest.digest).await.unwrap();
+            let (digest, bytes) = (&manifest.digest, read.bytes.len());
+            lines.push(format!("{repository} {digest} {bytes}"));
+        }
+    }
+    for repository in ["other", "team/app"].map(name) {
+        for blob in store.blobs(&repository, None, PAGE).await.unwrap() {
+            let pieces = store.open_content(&blob.digest).await.unwrap();
+            let bytes: Vec<Bytes> = pieces.try_collect().await.unwrap();
+            assert_eq!(Digest::sha256(&bytes.concat()), blob.digest);
+            lines.push(format!("{repository} {blob:?}"));
+        }
+    }
+    let record = store.record("campaign").await.unwrap();
+    lines.push(format!("{record:?}"));
+    lines.join("\n")
+}
+
+fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
+    Campaign {
+        driver: "campaign::driver",
+        state,
+        sample,
+        ends_by_abort: true,
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_whatever_fails_once() {
+    assert!(campaign(Some(3)).run().unwrap() > 0);
+}
+
+/// All of them take minutes.
+#[test]
+#[ignore = "every fault of the disk store: minutes; the sample runs always"]
+fn nothing_acknowledged_is_lost_whichever_call_fails_once() {
+    let hits = campaign(None).run().unwrap();
+    println!("{hits} faults");
+    assert!(hits > 100);
+}
+
+/// Ends when nothing is left to the journal. The store is in a folder that is made, too.
+#[tokio::test]
+async fn calm_driver() {
+    let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
+        return;
+    };
+    let folder = folder.join("deep/registry");
+    let store = open(&folder).await;
+    change(&store).await;
+    calm(&folder).await;
+    println!("{DONE}");
+    std::process::abort();
+}
+
+#[test]
+fn folders_are_durable_in_their_parents() {
+    let campaign = Campaign {
+        driver: "campaign::calm_driver",
+        ..campaign(None)
+    };
+    let none: [PathBuf; 0] = [];
+    assert_eq!(campaign.unsynced_folders().unwrap(), none);
+}

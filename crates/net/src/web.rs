@@ -1,0 +1,187 @@
+//! Files of web servers: graphs, signatures, archives of data. What is handed out is whole, and not longer than was said.
+
+use std::io::SeekFrom;
+use std::path::Path;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, HeaderValue};
+use reqwest::{Response, StatusCode, Url};
+use tokio::fs::File;
+use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
+
+use crate::resolve::Resolver;
+use crate::trust;
+use model::Error;
+
+/// Long enough for a busy server, short enough to notice a dead one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Without a byte for this long, the server is taken for dead.
+const READ_TIMEOUT: Duration = Duration::from_mins(1);
+/// How often a file is asked for at most.
+const ATTEMPTS: u32 = 4;
+/// Pause after the first failure; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The role of the other side in messages.
+pub const SERVER: &str = "the web server";
+
+/// A client of any number of web servers, by the proxies of the environment. Clones share connections.
+#[derive(Debug, Clone)]
+pub struct Web(reqwest::Client);
+
+/// Where the bytes go.
+enum Sink<'a> {
+    Memory(&'a mut Vec<u8>),
+    File(&'a mut File, &'a Path),
+}
+
+impl Web {
+    /// A client that trusts the system's certificates and those in `ca_pem`.
+    ///
+    /// Errors: Invalid – `ca_pem` holds no certificate; Internal – the client cannot be built.
+    pub fn new(ca_pem: Option<&[u8]>) -> Result<Self, Error> {
+        let client = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(READ_TIMEOUT)
+            .dns_resolver(Resolver::system())
+            .tls_backend_preconfigured(trust::client_config(ca_pem, false)?)
+            .build();
+        client
+            .map(Self)
+            .map_err(|e| Error::internal("building the web client", e))
+    }
+
+    /// A small file, in the form `accepted` (a media type). Units: bytes, for `limit`.
+    ///
+    /// Errors: NotFound; TooLarge; Unavailable – the server cannot be reached, or fails again and again; Invalid – any
+    /// other refusal.
+    pub async fn get(&self, url: &Url, accepted: &str, limit: u64) -> Result<Bytes, Error> {
+        let mut bytes = Vec::new();
+        self.fetch(url, accepted, limit, &mut Sink::Memory(&mut bytes))
+            .await?;
+        Ok(bytes.into())
+    }
+
+    /// A file into the new file `to`, which is not yet durable. Units: bytes, for `limit`.
+    ///
+    /// Errors: as [`Self::get`]; Internal – `to` cannot be written.
+    pub async fn download(&self, url: &Url, to: &Path, limit: u64) -> Result<(), Error> {
+        let mut file = File::create_new(to).await.map_err(|e| unwritable(to, e))?;
+        self.fetch(url, "*/*", limit, &mut Sink::File(&mut file, to))
+            .await?;
+        file.flush().await.map_err(|e| unwritable(to, e))
+    }
+
+    async fn fetch(
+        &self,
+        url: &Url,
+        accepted: &str,
+        limit: u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Error> {
+        let mut failures = 0;
+        loop {
+            sink.restart().await?;
+            match self.once(url, accepted, limit, sink).await {
+                Err(Error::Unavailable { .. }) if failures + 1 < ATTEMPTS => {}
+                done => return done,
+            }
+            tokio::time::sleep(FIRST_PAUSE * 2_u32.pow(failures)).await;
+            failures += 1;
+        }
+    }
+
+    async fn once(
+        &self,
+        url: &Url,
+        accepted: &str,
+        limit: u64,
+        sink: &mut Sink<'_>,
+    ) -> Result<(), Error> {
+        let broken = |e: reqwest::Error| {
+            let cause = model::error::chain(&e.without_url());
+            Error::unavailable(SERVER, format!("{}: {cause}", shown(url)))
+        };
+        let accepted = HeaderValue::from_str(accepted)
+            .map_err(|e| Error::internal("asking a web server", e))?;
+        let request = self.0.get(url.clone()).header(ACCEPT, accepted);
+        let mut response = request.send().await.map_err(broken)?;
+        check(url, &response)?;
+        let mut count = 0;
+        while let Some(chunk) = response.chunk().await.map_err(broken)? {
+            count += chunk.len() as u64;
+            if count > limit {
+                let what = "the answer of a web server";
+                return Err(Error::TooLarge { what, limit });
+            }
+            sink.write(&chunk).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Sink<'_> {
+    async fn restart(&mut self) -> Result<(), Error> {
+        match self {
+            Self::Memory(bytes) => bytes.clear(),
+            Self::File(file, path) => {
+                let emptied = async {
+                    file.set_len(0).await?;
+                    file.seek(SeekFrom::Start(0)).await
+                };
+                emptied.await.map_err(|e| unwritable(path, e))?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        match self {
+            Self::Memory(bytes) => bytes.extend_from_slice(chunk),
+            Self::File(file, path) => {
+                let written = file.write_all(chunk).await;
+                written.map_err(|e| unwritable(path, e))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(url: &Url, response: &Response) -> Result<(), Error> {
+    let status = response.status();
+    let said = format!("{} answered {status}", shown(url));
+    match status {
+        StatusCode::OK => Ok(()),
+        StatusCode::NOT_FOUND => Err(Error::not_found("file", shown(url))),
+        status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+            Err(Error::unavailable(SERVER, said))
+        }
+        _ => Err(Error::invalid("url", said)),
+    }
+}
+
+/// A URL for messages: without logins, which may stand in it, and without what is asked for.
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // What has no place for them has none.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
+}
+
+fn unwritable(path: &Path, error: std::io::Error) -> Error {
+    Error::internal(format!("writing {}", path.display()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_no_logins() {
+        let url = "https://user:secret@a.example/graph?token=secret#x";
+        assert_eq!(shown(&url.parse().unwrap()), "https://a.example/graph");
+    }
+}

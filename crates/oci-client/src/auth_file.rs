@@ -1,0 +1,95 @@
+//! Logins for registries, from where tools for containers keep them.
+//!
+//! Source: containers-auth.json(5); docker's `config.json`.
+
+use std::env;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use model::Error;
+
+use crate::Credentials;
+
+/// Logins from `file`; without one, from the first of the usual files that exists; without any, none.
+///
+/// Errors: Invalid – a file that cannot be read, or holds something else.
+pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
+    // A file that is named by a flag or variable has to exist.
+    if let Some(file) = file
+        .map(PathBuf::from)
+        .or_else(|| path("REGISTRY_AUTH_FILE"))
+    {
+        return read(&file)?.ok_or_else(|| invalid(&file, "it does not exist"));
+    }
+    for file in usual_files() {
+        if let Some(credentials) = read(&file)? {
+            return Ok(credentials);
+        }
+    }
+    Ok(Credentials::anonymous())
+}
+
+/// Files of podman and docker, in their order. The variables are theirs, not settings of ours.
+fn usual_files() -> impl Iterator<Item = PathBuf> {
+    let home = path("HOME");
+    let config_home = path("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
+    // The folder that docker's tools mean, or the file itself.
+    let docker = path("DOCKER_CONFIG").map(|path| match path.is_file() {
+        true => path,
+        false => path.join("config.json"),
+    });
+    let containers = [path("XDG_RUNTIME_DIR"), config_home];
+    let containers = containers.map(|folder| Some(folder?.join("containers/auth.json")));
+    let fallback = home.map(|home| home.join(".docker/config.json"));
+    let [runtime, config] = containers;
+    [docker, runtime, config, fallback].into_iter().flatten()
+}
+
+/// A variable that names a path. Empty ones count as unset.
+fn path(variable: &str) -> Option<PathBuf> {
+    let value = env::var_os(variable).filter(|value| !value.is_empty());
+    value.map(PathBuf::from)
+}
+
+fn invalid(file: &Path, reason: impl ToString) -> Error {
+    Error::invalid(
+        format!("the registry logins in {}", file.display()),
+        reason.to_string(),
+    )
+}
+
+fn read(file: &Path) -> Result<Option<Credentials>, Error> {
+    let text = match std::fs::read_to_string(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(invalid(file, error)),
+    };
+    let credentials = Credentials::from_auth_file(&text);
+    credentials.map(Some).map_err(|e| invalid(file, e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_file_has_to_be_there_and_to_be_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("auth.json");
+        let refused = |text: Option<&str>| {
+            if let Some(text) = text {
+                std::fs::write(&file, text).unwrap();
+            }
+            registry_logins(Some(&file)).unwrap_err().to_string()
+        };
+        assert!(refused(None).contains("not exist"));
+        let told = refused(Some(r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#));
+        assert!(
+            told.contains("auth.json") && !told.contains("hunter2"),
+            "{told}"
+        );
+        std::fs::write(&file, r#"{"auths":{"a:1":{"auth":"dTpw"}}}"#).unwrap();
+        let logins = registry_logins(Some(&file)).unwrap();
+        assert_eq!(logins.lookup("a:1", None).unwrap().user, "u");
+    }
+}

@@ -1,0 +1,219 @@
+//! Logins: what a registry demands is remembered for each repository and use.
+
+use std::sync::PoisonError;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::Error;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Response, StatusCode, Url};
+use secrecy::ExposeSecret as _;
+use serde::Deserialize;
+
+use super::challenge::{self, Challenge};
+use super::{Client, error, origin, pull, redirect};
+use crate::Login;
+use oci::Repository;
+
+/// Remembered logins; beyond that they are asked for again.
+const ACCESS_LIMIT: usize = 4096;
+/// Units: bytes. What a token server answers; with the rights of many repositories, a token takes some thousands.
+const TOKEN_LIMIT_BYTES: usize = 64 << 10;
+
+/// What a request is for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Scope {
+    pub(super) registry: String,
+    /// Nothing for the registry as a whole.
+    pub(super) repository: Option<Repository>,
+    /// `pull`, `pull,push`, `delete`, or `*` for the catalog.
+    pub(super) actions: &'static str,
+}
+
+/// The header that satisfied the registry.
+pub(super) type Access = HeaderValue;
+
+/// What a token server answers: one of the two, or the same twice. Source: distribution, token specification.
+#[derive(Deserialize)]
+struct Granted {
+    token: Option<String>,
+    access_token: Option<String>,
+}
+
+impl Granted {
+    fn token(self) -> Option<String> {
+        let told = self.token.filter(|it| !it.is_empty());
+        told.or(self.access_token).filter(|it| !it.is_empty())
+    }
+}
+
+impl Scope {
+    /// The repository with its registry, for people.
+    pub(super) fn place(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("{}/{repository}", self.registry),
+            None => self.registry.clone(),
+        }
+    }
+
+    fn text(&self) -> String {
+        match &self.repository {
+            Some(repository) => format!("repository:{repository}:{}", self.actions),
+            None => format!("registry:catalog:{}", self.actions),
+        }
+    }
+}
+
+impl Client {
+    pub(super) fn access(&self, scope: &Scope) -> Option<Access> {
+        let access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
+        access.get(scope).cloned()
+    }
+
+    /// What was remembered does not count any more.
+    pub(super) fn forget_access(&self, scope: &Scope) {
+        let mut access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
+        access.remove(scope);
+    }
+
+    /// Meets the demand of a 401 answer and remembers how.
+    pub(super) async fn log_in(&self, scope: &Scope, demand: &Response) -> Result<Access, Error> {
+        let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
+        let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
+            .ok_or_else(|| {
+                let place = scope.place();
+                let reason = format!("{place} demands a login of a kind that is not known here");
+                Error::Unauthenticated { reason }
+            })?;
+        let login = self.login(scope).await?;
+        let text = match (challenge, login.as_ref()) {
+            (Challenge::Basic, Some(login)) => basic(login),
+            (Challenge::Basic, None) => {
+                let reason = format!(
+                    "{} demands a login, and the pull secret has none for it",
+                    scope.place()
+                );
+                return Err(Error::Unauthenticated { reason });
+            }
+            (
+                Challenge::Bearer {
+                    realm,
+                    service,
+                    scope: asked,
+                },
+                login,
+            ) => {
+                let scope_text = asked.unwrap_or_else(|| scope.text());
+                if login.is_some() && !self.is_insecure(&scope.registry) {
+                    by_tls(scope, demand.url(), &realm)?;
+                }
+                format!(
+                    "Bearer {}",
+                    self.token(scope, &realm, service, &scope_text, login)
+                        .await?
+                )
+            }
+        };
+        let mut access = HeaderValue::from_str(&text)
+            .map_err(|_| error::strange(&scope.place(), "its token cannot stand in a header"))?;
+        access.set_sensitive(true);
+        let mut known = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= ACCESS_LIMIT {
+            known.clear();
+        }
+        known.insert(scope.clone(), access.clone());
+        Ok(access)
+    }
+
+    /// Who to log in as.
+    pub(super) async fn login(&self, scope: &Scope) -> Result<Option<Login>, Error> {
+        let credentials = &self.0.credentials;
+        credentials
+            .login(&scope.registry, scope.repository.as_ref())
+            .await
+    }
+
+    async fn token(
+        &self,
+        scope: &Scope,
+        realm: &str,
+        service: Option<String>,
+        asked: &str,
+        login: Option<&Login>,
+    ) -> Result<String, Error> {
+        let mut request = self.0.http.get(realm).query(&[("scope", asked)]);
+        if let Some(service) = service {
+            request = request.query(&[("service", service)]);
+        }
+        if let Some(login) = login {
+            request = request
+                .query(&[("account", &login.user)])
+                .header(AUTHORIZATION, basic(login));
+        }
+        let place = scope.place();
+        let answer = match request.build() {
+            Ok(request) => redirect::send(&self.0.http, request).await,
+            Err(failure) => Err(failure),
+        };
+        let redirect::Answer {
+            response,
+            is_foreign,
+        } = answer.map_err(|e| self.unreachable(&place, e))?;
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED if is_foreign => return Err(elsewhere(scope, &response)),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(denied(scope, login)),
+            _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
+        }
+        let bytes = pull::collect(&place, response, TOKEN_LIMIT_BYTES).await?;
+        // Why it is none is not told: parts of it, which may be secret, would be.
+        let granted = serde_json::from_slice::<Granted>(&bytes).ok();
+        let token = granted.and_then(Granted::token);
+        token.ok_or_else(|| error::strange(&place, "its token server answers without a token"))
+    }
+}
+
+/// The registry knows who asks, and still says no.
+pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
+    let who = login.map_or("anonymous users".to_owned(), |login| {
+        format!("user {}", login.user)
+    });
+    Error::Unauthenticated {
+        reason: format!(
+            "{} refuses {who}; check its entry in the pull secret",
+            scope.place()
+        ),
+    }
+}
+
+/// Another server than the registry demands a login, after a redirect of the registry's. Nothing vouches for it, so it
+/// gets none.
+pub(super) fn elsewhere(scope: &Scope, response: &Response) -> Error {
+    let place = scope.place();
+    let origin = response.url().origin().ascii_serialization();
+    Error::Unauthenticated {
+        reason: format!(
+            "{place} redirects to {origin}, which demands a login; logins are sent to the registry that they are for only"
+        ),
+    }
+}
+
+/// Logins for what is asked by TLS do not go over the wire in clear.
+fn by_tls(scope: &Scope, asked: &Url, realm: &str) -> Result<(), Error> {
+    match realm.parse() {
+        Ok(realm) if origin::is_downgrade(asked, &realm) => {
+            let host = realm.host_str().unwrap_or_default();
+            let place = scope.place();
+            let reason = format!(
+                "{place} wants the login sent in clear to {host}; that is done for insecure registries only"
+            );
+            Err(Error::Unauthenticated { reason })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn basic(login: &Login) -> String {
+    let pair = format!("{}:{}", login.user, login.password.expose_secret());
+    format!("Basic {}", STANDARD.encode(pair))
+}

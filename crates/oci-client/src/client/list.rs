@@ -1,0 +1,278 @@
+//! What a registry holds.
+
+use model::Error;
+use reqwest::header::LINK;
+use reqwest::{Method, Response, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::access::Scope;
+use super::addresses::Addresses as _;
+use super::{Client, error, origin, pull};
+use crate::mirrors::Sought;
+use oci::Referrer;
+use oci::{Digest, Reference, Repository, Tag};
+
+/// Units: bytes. All pages of a listing, with some million names.
+const LIST_LIMIT_BYTES: usize = 64 << 20;
+/// Pages of one listing: some servers put a hundred entries on each.
+const PAGES_LIMIT: usize = 10_000;
+
+/// A part of a list.
+trait Page: DeserializeOwned {
+    type Entry;
+
+    fn entries(self) -> Vec<Self::Entry>;
+}
+
+#[derive(Deserialize)]
+struct Names {
+    #[serde(alias = "repositories")]
+    tags: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct Referrers {
+    manifests: Option<Vec<Referrer>>,
+}
+
+impl Page for Names {
+    type Entry = String;
+
+    fn entries(self) -> Vec<String> {
+        self.tags.unwrap_or_default()
+    }
+}
+
+impl Page for Referrers {
+    type Entry = Referrer;
+
+    fn entries(self) -> Vec<Referrer> {
+        self.manifests.unwrap_or_default()
+    }
+}
+
+impl Client {
+    /// Every tag of a repository.
+    ///
+    /// Errors: NotFound – no such repository; others as [`Self::pull_manifest`].
+    pub async fn tags(&self, registry: &str, repository: &Repository) -> Result<Vec<Tag>, Error> {
+        let tags = self.tags_within(registry, repository, PAGES_LIMIT).await?;
+        tags.ok_or_else(|| error::strange(registry, "its list does not end"))
+    }
+
+    /// Every tag of a repository, or nothing where the registry needs more than `pages` answers to tell them.
+    ///
+    /// Errors: as [`Self::tags`].
+    pub async fn tags_within(
+        &self,
+        registry: &str,
+        repository: &Repository,
+        pages: usize,
+    ) -> Result<Option<Vec<Tag>>, Error> {
+        let named = Reference {
+            registry: registry.to_owned(),
+            repository: repository.clone(),
+            tag: None,
+            digest: None,
+        };
+        if let Some(local) = self.local(&named) {
+            return local.tags().await.map(Some);
+        }
+        let mut places = self.places(&named, Sought::Rest)?;
+        let names = loop {
+            let place = places.current();
+            let (scope, path) = (place.scope("pull"), place.path("tags/list"));
+            let id = place.repository.as_str();
+            let listed = self.pages::<Names>(&scope, path, "repository", id, pages);
+            match listed.await {
+                Ok(names) => break names,
+                Err(error) => places.pass(error)?,
+            }
+        };
+        let parsed = |names: Vec<String>| names.iter().map(|name| name.parse()).collect();
+        names.map(parsed).transpose()
+    }
+
+    /// Every repository of a registry.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn catalog(&self, registry: &str) -> Result<Vec<String>, Error> {
+        let scope = Scope {
+            registry: registry.to_owned(),
+            repository: None,
+            actions: "*",
+        };
+        let path = "/v2/_catalog".to_owned();
+        let names = self
+            .pages::<Names>(&scope, path, "catalog", registry, PAGES_LIMIT)
+            .await?;
+        names.ok_or_else(|| error::strange(registry, "its list does not end"))
+    }
+
+    /// Takes a tag, or with a digest a manifest and its tags, out of the registry.
+    ///
+    /// Errors: NotFound; Conflict – the registry does not delete; others as [`Self::pull_manifest`].
+    pub async fn delete_manifest(&self, reference: &Reference) -> Result<(), Error> {
+        if let Some(local) = self.local(reference) {
+            return local.delete().await;
+        }
+        let path = reference.path(&format!("manifests/{}", reference.target()));
+        let response = self
+            .send(
+                &reference.scope("delete"),
+                Method::DELETE,
+                &path,
+                |request| request,
+            )
+            .await?;
+        match response.status() {
+            StatusCode::OK | StatusCode::ACCEPTED => Ok(()),
+            _ => Err(error::refused(
+                &reference.registry,
+                response,
+                "image",
+                &reference.to_string(),
+            )
+            .await),
+        }
+    }
+
+    /// What refers to `subject` in the repository of `reference`, by the registry's list or else by the tag that
+    /// stands in for it.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn referrers(
+        &self,
+        reference: &Reference,
+        subject: &Digest,
+    ) -> Result<Vec<Referrer>, Error> {
+        if let Some(listed) = self.listed_referrers(reference, subject).await? {
+            return Ok(listed);
+        }
+        let index = Reference {
+            tag: Some(referrers_tag(subject)?),
+            digest: None,
+            ..reference.clone()
+        };
+        match self.pull_manifest(&index).await {
+            Ok(manifest) => serde_json::from_slice::<Referrers>(&manifest.bytes)
+                .map(Page::entries)
+                .map_err(|e| unreadable(&reference.scope("pull").place(), &e)),
+            Err(Error::NotFound { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The registry's own list of what refers to `subject` in the repository of `reference`; nothing where it keeps none.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn listed_referrers(
+        &self,
+        reference: &Reference,
+        subject: &Digest,
+    ) -> Result<Option<Vec<Referrer>>, Error> {
+        if reference.folder().is_some() {
+            return Ok(None);
+        }
+        let what = format!("referrers/{subject}");
+        let mut places = self.places(reference, Sought::Rest)?;
+        loop {
+            let place = places.current();
+            let (scope, path) = (place.scope("pull"), place.path(&what));
+            let id = place.blob_id(subject);
+            let listed = self.pages::<Referrers>(&scope, path, "subject", &id, PAGES_LIMIT);
+            let passed = match listed.await {
+                Ok(Some(listed)) => return Ok(Some(listed)),
+                Ok(None) => places.pass(error::strange(&scope.place(), "its list does not end")),
+                Err(error) => places.pass(error),
+            };
+            match passed {
+                Ok(()) => {}
+                Err(Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Nothing when there are more than `limit` pages. Errors: TooLarge – they are too much together.
+    async fn pages<P: Page>(
+        &self,
+        scope: &Scope,
+        first: String,
+        kind: &'static str,
+        id: &str,
+        limit: usize,
+    ) -> Result<Option<Vec<P::Entry>>, Error> {
+        let (mut found, mut path, mut size) = (Vec::new(), first, 0);
+        for _ in 0..limit {
+            let response = self
+                .send(scope, Method::GET, &path, |request| request)
+                .await?;
+            if response.status() != StatusCode::OK {
+                return Err(error::refused(&scope.registry, response, kind, id).await);
+            }
+            let next = next_page(&response);
+            let bytes = pull::collect(&scope.place(), response, LIST_LIMIT_BYTES).await?;
+            size += bytes.len();
+            if size > LIST_LIMIT_BYTES {
+                return Err(Error::TooLarge {
+                    what: "the registry's list",
+                    limit: LIST_LIMIT_BYTES as u64,
+                });
+            }
+            let page: P =
+                serde_json::from_slice(&bytes).map_err(|e| unreadable(&scope.place(), &e))?;
+            found.extend(page.entries());
+            match next {
+                Some(next) => path = next,
+                None => return Ok(Some(found)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The tag of the index that stands in for a registry's list of what refers to `subject`.
+///
+/// Errors: Invalid – the digest is of a kind that tags have no room for. Source: distribution-spec, referrers tag schema.
+pub fn referrers_tag(subject: &Digest) -> Result<Tag, Error> {
+    let (algorithm, hex) = (subject.algorithm().as_str(), subject.hex());
+    format!("{algorithm}-{}", &hex[..hex.len().min(64)]).parse()
+}
+
+fn unreadable(place: &str, error: &serde_json::Error) -> Error {
+    error::strange(place, format!("its list cannot be read: {error}"))
+}
+
+/// The target of a `Link` header with `rel="next"`, as a path or URL of the same server.
+fn next_page(response: &Response) -> Option<String> {
+    let link = response.headers().get(LINK)?.to_str().ok()?;
+    let target = target_of(link)?;
+    origin::same_server(response.url(), target).map(String::from)
+}
+
+fn target_of(link: &str) -> Option<&str> {
+    let (target, rest) = link.trim_start().strip_prefix('<')?.split_once('>')?;
+    let is_next = rest
+        .split(';')
+        .any(|parameter| matches!(parameter.trim(), r#"rel="next""# | "rel=next"));
+    is_next.then_some(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_to_the_next_page() {
+        assert_eq!(
+            target_of(r#"</v2/_catalog?last=a&n=1>; rel="next""#),
+            Some("/v2/_catalog?last=a&n=1")
+        );
+        assert_eq!(target_of("<x>;rel=next"), Some("x"));
+        for none in ["", "x", "<x", r#"<x>; rel="prev""#, "<x>"] {
+            assert_eq!(target_of(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Manifests and blobs from a registry, verified as they arrive.
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
+use model::Error;
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
+use reqwest::{Method, Response, StatusCode};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+use super::addresses::Addresses as _;
+use super::download::Download;
+use super::{Client, error};
+use crate::mirrors::Sought;
+use oci::{
+    Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
+};
+
+impl Client {
+    /// The manifest or index that `reference` names. With a digest, the bytes have it.
+    ///
+    /// Errors: NotFound; Unauthenticated; Forbidden; Invalid – it is no manifest, or has another digest;
+    /// Unavailable – the registry cannot be reached, or what came is not what it says that it sent.
+    pub async fn pull_manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
+        if let Some(local) = self.local(reference) {
+            return local.manifest().await;
+        }
+        let mut places = self.places(reference, Sought::Named)?;
+        loop {
+            match self.manifest_at(places.current()).await {
+                Ok(manifest) => return Ok(manifest),
+                Err(error) => places.pass(error)?,
+            }
+        }
+    }
+
+    async fn manifest_at(&self, reference: &Reference) -> Result<Manifest, Error> {
+        let (target, id) = (reference.target(), reference.to_string());
+        let path = reference.path(&format!("manifests/{target}"));
+        let response = self
+            .send(&reference.scope("pull"), Method::GET, &path, |request| {
+                request.header(ACCEPT, media_type::ACCEPT_MANIFESTS)
+            })
+            .await?;
+        if response.status() != StatusCode::OK {
+            return Err(error::refused(&reference.registry, response, "image", &id).await);
+        }
+        let content_type = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| Some(value.to_str().ok()?.to_owned()));
+        let sent = sent_digest(&response);
+        let bytes = collect(
+            &reference.scope("pull").place(),
+            response,
+            MANIFEST_LIMIT_BYTES,
+        )
+        .await?;
+        if let Target::Digest(digest) = &target
+            && !digest.matches(&bytes)
+        {
+            return Err(Error::invalid(
+                "image",
+                format!("{id}: the manifest that was sent has another digest"),
+            ));
+        }
+        // What some registries send as text/plain says what it is by itself.
+        let content_type = content_type.filter(|text| text.starts_with("application/vnd."));
+        let parsed = Manifest::parse(bytes.clone(), content_type.as_deref());
+        let own = parsed.as_ref().ok().map(|manifest| &manifest.digest);
+        // Of schema 1, not all bytes count.
+        if sent.is_some_and(|sent| Some(&sent) != own && !sent.matches(&bytes)) {
+            let place = reference.scope("pull").place();
+            let text = format!("what came of {target} has another digest than it says");
+            return Err(error::strange(&place, text));
+        }
+        parsed.map_err(|e| Error::invalid("image", format!("{id}: {e}")))
+    }
+
+    /// The digest that `reference` has in the registry now; nothing when it is not there.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn manifest_digest(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
+        if let Some(local) = self.local(reference) {
+            return local.manifest_digest().await;
+        }
+        let mut places = self.places(reference, Sought::Named)?;
+        loop {
+            let passed = match self.digest_at(places.current()).await {
+                Ok(Some(digest)) => return Ok(Some(digest)),
+                Ok(None) => places.pass(Error::not_found("image", reference)),
+                Err(error) => places.pass(error),
+            };
+            match passed {
+                Ok(()) => {}
+                Err(Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn digest_at(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
+        let path = reference.path(&format!("manifests/{}", reference.target()));
+        let response = self
+            .send(&reference.scope("pull"), Method::HEAD, &path, |request| {
+                request.header(ACCEPT, media_type::ACCEPT_MANIFESTS)
+            })
+            .await?;
+        match response.status() {
+            StatusCode::NOT_FOUND => return Ok(None),
+            StatusCode::OK => {}
+            _ => {
+                return Err(error::refused(
+                    &reference.registry,
+                    response,
+                    "image",
+                    &reference.to_string(),
+                )
+                .await);
+            }
+        }
+        match sent_digest(&response) {
+            Some(digest) => Ok(Some(digest)),
+            // The header is optional in the protocol.
+            None => Ok(Some(self.manifest_at(reference).await?.digest)),
+        }
+    }
+
+    /// Whether the repository of `reference` has the blob.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn has_blob(&self, reference: &Reference, digest: &Digest) -> Result<bool, Error> {
+        Ok(match self.local(reference) {
+            Some(local) => local.blob_size(digest).await?.is_some(),
+            None => self.head_blob(reference, digest).await?.is_some(),
+        })
+    }
+
+    /// The size of a blob; nothing when the repository of `reference` does not have it. Units: bytes.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn blob_size(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+    ) -> Result<Option<u64>, Error> {
+        if let Some(local) = self.local(reference) {
+            return local.blob_size(digest).await;
+        }
+        let Some(response) = self.head_blob(reference, digest).await? else {
+            return Ok(None);
+        };
+        // Not the length of the body, which is none.
+        let size = response
+            .headers()
+            .get(CONTENT_LENGTH)
+            .and_then(|value| value.to_str().ok()?.parse().ok())
+            .ok_or_else(|| {
+                let text = format!("it does not say how large blob {digest} is");
+                error::strange(&reference.scope("pull").place(), text)
+            })?;
+        Ok(Some(size))
+    }
+
+    async fn head_blob(
+        &self,
+        reference: &Reference,
+        digest: &Digest,
+    ) -> Result<Option<Response>, Error> {
+        let path = reference.path(&format!("blobs/{digest}"));
+        let response = self
+            .send(&reference.scope("pull"), Method::HEAD, &path, |request| {
+                request
+            })
+            .await?;
+        match response.status() {
+            StatusCode::OK => Ok(Some(response)),
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => {
+                let id = reference.blob_id(digest);
+                Err(error::refused(&reference.registry, response, "blob", &id).await)
+            }
+        }
+    }
+
+    /// The bytes of a blob. A connection that breaks is resumed where it ended; the last item is an error unless
+    /// size and digest were right.
+    ///
+    /// Errors: as [`Self::pull_manifest`].
+    pub async fn blob_stream(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+    ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
+        let hasher = Hasher::new(blob.digest.algorithm());
+        self.blob_stream_after(reference, blob, hasher, 0).await
+    }
+
+    /// The bytes of a blob after the first `received`, which `hasher` has seen. Otherwise as [`Self::blob_stream`].
+    ///
+    /// Errors: as [`Self::blob_stream`].
+    pub async fn blob_stream_after(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+        hasher: Hasher,
+        received: u64,
+    ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
+        let mut download = Download::new(self, reference, blob, hasher, received);
+        if received < blob.size || received == 0 {
+            let mut places = self.places(reference, Sought::Rest)?;
+            loop {
+                download.reference = places.current().clone();
+                match download.open().await {
+                    Ok(()) => break,
+                    Err(error) => places.pass(error)?,
+                }
+            }
+        }
+        Ok(stream::try_unfold(download, |mut download| async move {
+            Ok(download.next().await?.map(|chunk| (chunk, download)))
+        }))
+    }
+
+    /// Writes a blob to `out`. After an error, `out` holds something else.
+    ///
+    /// Errors: as [`Self::blob_stream`]; Internal – `out` cannot be written.
+    pub async fn pull_blob(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+        out: &mut (impl AsyncWrite + Unpin + Send),
+    ) -> Result<(), Error> {
+        let failed = |e| Error::internal(format!("writing blob {}", blob.digest), e);
+        let mut stream = Box::pin(self.blob_stream(reference, blob).await?);
+        while let Some(chunk) = stream.next().await {
+            out.write_all(&chunk?).await.map_err(failed)?;
+        }
+        out.flush().await.map_err(failed)
+    }
+
+    /// A small blob as a whole.
+    ///
+    /// Errors: as [`Self::blob_stream`]; TooLarge – more than `limit` bytes.
+    pub async fn pull_blob_bytes(
+        &self,
+        reference: &Reference,
+        blob: &Descriptor,
+        limit: u64,
+    ) -> Result<Bytes, Error> {
+        if blob.size > limit {
+            return Err(Error::TooLarge {
+                what: "blob",
+                limit,
+            });
+        }
+        let stream = self.blob_stream(reference, blob).await?;
+        let bytes: BytesMut = Box::pin(stream)
+            .try_fold(BytesMut::new(), |mut bytes, chunk| async move {
+                bytes.extend_from_slice(&chunk);
+                Ok(bytes)
+            })
+            .await?;
+        Ok(bytes.freeze())
+    }
+}
+
+/// The digest that the registry says it sends.
+fn sent_digest(response: &Response) -> Option<Digest> {
+    let named = response.headers().get("docker-content-digest")?;
+    named.to_str().ok()?.parse().ok()
+}
+
+pub(super) async fn collect(
+    place: &str,
+    mut response: Response,
+    limit: usize,
+) -> Result<Bytes, Error> {
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|e| error::unavailable(place, &e.without_url()))?
+    {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > limit {
+            return Err(Error::TooLarge {
+                what: "the registry's answer",
+                limit: limit as u64,
+            });
+        }
+    }
+    Ok(bytes.freeze())
+}

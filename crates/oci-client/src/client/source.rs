@@ -1,0 +1,258 @@
+//! Where the bytes of an upload come from.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use model::Error;
+use reqwest::Body;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, Take};
+use tokio_util::io::ReaderStream;
+
+use super::Client;
+use oci::{Descriptor, Digest, Hasher, Reference};
+
+/// Units: bytes. Read from a file at once.
+pub(super) const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Where the bytes of a blob come from; they can be read again when an upload has to be repeated.
+#[derive(Debug, Clone)]
+pub enum BlobSource {
+    /// From memory.
+    Bytes(Bytes),
+    /// From a file, which must not change meanwhile.
+    File(PathBuf),
+    /// From a part of a file, which must not change meanwhile.
+    Part {
+        /// The file.
+        path: Arc<Path>,
+        /// Where it begins. Units: bytes.
+        offset: u64,
+        /// Units: bytes.
+        size: u64,
+    },
+    /// From another registry, verified as it passes. It is sent in one piece.
+    Remote(Box<Remote>),
+}
+
+/// A blob of another registry.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    /// Who asks there.
+    pub client: Client,
+    /// A reference of the repository that has it.
+    pub reference: Reference,
+    /// The blob.
+    pub blob: Descriptor,
+}
+
+/// What one attempt to send took out of its source.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    /// Units: bytes.
+    pub(super) bytes: Arc<AtomicU64>,
+    /// Why the source ended early.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Taken {
+    /// Counts in `bytes`, from nothing.
+    pub(super) fn counting(bytes: &Arc<AtomicU64>) -> Arc<Self> {
+        bytes.store(0, Ordering::Relaxed);
+        Arc::new(Self {
+            bytes: Arc::clone(bytes),
+            failure: Mutex::default(),
+        })
+    }
+
+    /// Why the source ended early: whoever received less is not to blame then.
+    pub(super) fn failure(&self) -> Option<Error> {
+        self.failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn fail(&self, error: Error) -> std::io::Error {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *failure = Some(error);
+        std::io::Error::other("the source of an upload failed")
+    }
+}
+
+impl BlobSource {
+    /// How many bytes there are. Errors: Internal – the file cannot be read.
+    pub async fn size(&self) -> Result<u64, Error> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.len() as u64),
+            Self::Part { size, .. } => Ok(*size),
+            Self::Remote(remote) => Ok(remote.blob.size),
+            Self::File(path) => match tokio::fs::metadata(path).await {
+                Ok(metadata) => Ok(metadata.len()),
+                Err(e) => Err(unreadable(path, e)),
+            },
+        }
+    }
+
+    /// Small content as a whole, which has to have that digest.
+    ///
+    /// Errors: TooLarge – more than `limit` bytes; Invalid – it has another digest; Internal – it cannot be read; those
+    /// of the other registry.
+    pub async fn bytes(&self, digest: &Digest, limit: u64) -> Result<Bytes, Error> {
+        let size = self.size().await?;
+        if size > limit {
+            let what = "blob";
+            return Err(Error::TooLarge { what, limit });
+        }
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes.clone(),
+            Self::File(path) => read(path, 0, size).await?,
+            Self::Part { path, offset, .. } => read(path, *offset, size).await?,
+            Self::Remote(remote) => {
+                let Remote {
+                    client,
+                    reference,
+                    blob,
+                } = &**remote;
+                client.pull_blob_bytes(reference, blob, limit).await?
+            }
+        };
+        if digest.matches(&bytes) {
+            return Ok(bytes);
+        }
+        Err(match self {
+            Self::File(path) => damaged(path, digest),
+            Self::Part { path, .. } => damaged(path, digest),
+            Self::Bytes(_) | Self::Remote(_) => {
+                Error::invalid("blob", format!("{digest}: its bytes have another digest"))
+            }
+        })
+    }
+
+    /// What follows the first `at` bytes, which `hasher` has seen.
+    ///
+    /// Errors: Internal – it cannot be read; those of the other registry.
+    pub(super) async fn chunks_after(
+        &self,
+        hasher: Hasher,
+        at: u64,
+    ) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
+        match self {
+            Self::Bytes(bytes) => {
+                let at = usize::try_from(at).map_or(bytes.len(), |at| at.min(bytes.len()));
+                let rest = bytes.slice(at..);
+                Ok(stream::once(async { Ok(rest) }).boxed())
+            }
+            Self::File(path) => file_chunks(path, at, u64::MAX).await,
+            Self::Part { path, offset, size } => {
+                file_chunks(path, offset + at, size.saturating_sub(at)).await
+            }
+            Self::Remote(remote) => {
+                let Remote {
+                    client,
+                    reference,
+                    blob,
+                } = &**remote;
+                let stream = client.blob_stream_after(reference, blob, hasher, at);
+                Ok(stream.await?.boxed())
+            }
+        }
+    }
+
+    /// Whether a part of it can be had without the bytes before.
+    pub(super) fn is_seekable(&self) -> bool {
+        !matches!(self, Self::Remote(_))
+    }
+
+    /// `length` bytes from `at`, noted in `taken` as they go.
+    pub(super) async fn body(
+        &self,
+        at: u64,
+        length: u64,
+        taken: Arc<Taken>,
+    ) -> Result<Body, Error> {
+        match self {
+            Self::Bytes(bytes) => {
+                let size = bytes.len() as u64;
+                let range = |at: u64| usize::try_from(at.min(size)).unwrap_or(bytes.len());
+                taken.bytes.fetch_add(length, Ordering::Relaxed);
+                Ok(Body::from(bytes.slice(range(at)..range(at + length))))
+            }
+            Self::File(path) => part(path, at, length, taken).await,
+            Self::Part { path, offset, .. } => part(path, offset + at, length, taken).await,
+            Self::Remote(remote) => {
+                let Remote {
+                    client,
+                    reference,
+                    blob,
+                } = &**remote;
+                let stream = client.blob_stream(reference, blob).await?;
+                Ok(Body::wrap_stream(stream.map(move |chunk| match chunk {
+                    Ok(chunk) => {
+                        let count = chunk.len() as u64;
+                        taken.bytes.fetch_add(count, Ordering::Relaxed);
+                        Ok(chunk)
+                    }
+                    Err(error) => Err(taken.fail(error)),
+                })))
+            }
+        }
+    }
+}
+
+async fn file_chunks(
+    path: &Path,
+    offset: u64,
+    length: u64,
+) -> Result<BoxStream<'static, Result<Bytes, Error>>, Error> {
+    let stream = file_stream(path, offset, length).await?;
+    let path = path.to_owned();
+    Ok(stream.map_err(move |e| unreadable(&path, e)).boxed())
+}
+
+async fn part(path: &Path, offset: u64, length: u64, taken: Arc<Taken>) -> Result<Body, Error> {
+    let stream = file_stream(path, offset, length).await?;
+    Ok(Body::wrap_stream(stream.inspect_ok(move |chunk| {
+        taken.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+    })))
+}
+
+async fn file_stream(
+    path: &Path,
+    offset: u64,
+    length: u64,
+) -> Result<ReaderStream<Take<File>>, Error> {
+    let opened = open(path, offset, length).await;
+    let file = opened.map_err(|e| unreadable(path, e))?;
+    Ok(ReaderStream::with_capacity(file, BUFFER_BYTES))
+}
+
+async fn read(path: &Path, offset: u64, length: u64) -> Result<Bytes, Error> {
+    let mut bytes = Vec::new();
+    let read = async {
+        let mut file = open(path, offset, length).await?;
+        file.read_to_end(&mut bytes).await
+    };
+    read.await.map_err(|e| unreadable(path, e))?;
+    Ok(bytes.into())
+}
+
+async fn open(path: &Path, offset: u64, length: u64) -> std::io::Result<Take<File>> {
+    let mut file = File::open(path).await?;
+    file.seek(std::io::SeekFrom::Start(offset)).await?;
+    Ok(file.take(length))
+}
+
+fn damaged(path: &Path, digest: &Digest) -> Error {
+    Error::invalid(
+        path.display().to_string(),
+        format!("blob {digest} is damaged"),
+    )
+}
+
+fn unreadable(path: &Path, error: std::io::Error) -> Error {
+    Error::internal(format!("reading {}", path.display()), error)
+}

@@ -1,0 +1,338 @@
+//! Logins for registries, out of a pull secret, or out of programs that keep them.
+
+mod helper;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use model::Error;
+use secrecy::SecretString;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use oci::Repository;
+
+/// Registries whose answers of programs are remembered; beyond that they are asked again.
+const ASKED_LIMIT: usize = 1024;
+/// The one registry whose name is not its host.
+const DOCKER: &str = "docker.io";
+const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
+
+/// A user of a registry.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// Name.
+    pub user: String,
+    /// Password or token.
+    pub password: SecretString,
+}
+
+/// Logins by registry host, or by host and a path below it.
+#[derive(Debug, Clone, Default)]
+pub struct Credentials {
+    logins: BTreeMap<String, Login>,
+    /// Which program keeps the login of a registry.
+    helpers: BTreeMap<String, String>,
+    /// Which one keeps all others.
+    store: Option<String>,
+    /// What programs have answered, by registry. Whoever holds the lock asks.
+    asked: Arc<Mutex<BTreeMap<String, Option<Login>>>>,
+}
+
+#[derive(Deserialize)]
+struct PullSecret {
+    auths: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(default)]
+    auth: String,
+    #[serde(default)]
+    username: String,
+    #[serde(default)]
+    password: String,
+}
+
+impl Credentials {
+    /// Nobody is known anywhere.
+    pub fn anonymous() -> Self {
+        Self::default()
+    }
+
+    /// Adds `login` for `registry` (`host[:port]`, or with a path).
+    #[must_use]
+    pub fn with(mut self, registry: impl Into<String>, login: Login) -> Self {
+        self.logins.insert(registry.into(), login);
+        self
+    }
+
+    /// Reads `{"auths":{"host":{"auth":"base64 of user:password"}}}`.
+    ///
+    /// Errors: Invalid – no such JSON, or an entry without a readable login. The text never repeats a secret.
+    pub fn from_pull_secret(text: &str) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::invalid("pull_secret", reason);
+        // serde's own message may quote the value it stumbled over.
+        let secret: PullSecret = serde_json::from_str(text).map_err(|e| {
+            wrong(format!(
+                "expected JSON with the member auths, failed at line {} column {}",
+                e.line(),
+                e.column()
+            ))
+        })?;
+        secret
+            .auths
+            .into_iter()
+            .map(|(registry, entry)| {
+                let login = entry.login().ok_or_else(|| {
+                    wrong(format!(
+                        "the entry of {registry} has no auth of the form base64(user:password)"
+                    ))
+                })?;
+                Ok((normalized(&registry).to_owned(), login))
+            })
+            .collect::<Result<_, _>>()
+            .map(|logins| Self {
+                logins,
+                ..Self::default()
+            })
+    }
+
+    /// Reads a file of logins as container tools keep it: a pull secret that may have no logins at all, and may name the
+    /// programs that keep them.
+    ///
+    /// Errors: as [`Self::from_pull_secret`].
+    pub fn from_auth_file(text: &str) -> Result<Self, Error> {
+        let file: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        let Some(file) = file.as_object() else {
+            return Self::from_pull_secret(text);
+        };
+        let mut auths = match file.get("auths") {
+            Some(serde_json::Value::Object(auths)) => auths.clone(),
+            Some(_) => return Self::from_pull_secret(text),
+            None => serde_json::Map::new(),
+        };
+        auths.retain(|_, entry| entry.as_object().is_none_or(|entry| !has_no_secret(entry)));
+        let logins = Self::from_pull_secret(&serde_json::json!({ "auths": auths }).to_string())?;
+        let wrong = |member| {
+            let reason = format!("expected names of programs in the member {member}");
+            Error::invalid("pull_secret", reason)
+        };
+        let helpers = match file.get("credHelpers") {
+            Some(helpers) => serde_json::from_value::<BTreeMap<String, String>>(helpers.clone())
+                .map_err(|_| wrong("credHelpers"))?,
+            None => BTreeMap::new(),
+        };
+        let store = match file.get("credsStore") {
+            Some(serde_json::Value::String(store)) => Some(store.clone()),
+            Some(_) => return Err(wrong("credsStore")),
+            None => None,
+        };
+        let helpers = helpers.into_iter();
+        Ok(Self {
+            helpers: helpers
+                .map(|(registry, name)| (normalized(&registry).to_owned(), name))
+                .collect(),
+            store: store.filter(|name| !name.is_empty()),
+            ..logins
+        })
+    }
+
+    /// The login for `repository` of `registry`: that of the program which keeps it, else [`Self::lookup`], else that of the
+    /// program which keeps all others. Programs are asked once.
+    ///
+    /// Errors: Invalid – a program that fails, is not there, or does not answer in time.
+    pub async fn login(
+        &self,
+        registry: &str,
+        repository: Option<&Repository>,
+    ) -> Result<Option<Login>, Error> {
+        if let Some(name) = self.helpers.get(registry) {
+            return self.ask(name, registry).await;
+        }
+        match (self.lookup(registry, repository), &self.store) {
+            (Some(login), _) => Ok(Some(login.clone())),
+            (None, Some(name)) => self.ask(name, registry).await,
+            (None, None) => Ok(None),
+        }
+    }
+
+    async fn ask(&self, name: &str, registry: &str) -> Result<Option<Login>, Error> {
+        let mut asked = self.asked.lock().await;
+        if let Some(login) = asked.get(registry) {
+            return Ok(login.clone());
+        }
+        let login = helper::ask(name, registry).await?;
+        if asked.len() >= ASKED_LIMIT {
+            asked.clear();
+        }
+        asked.insert(registry.to_owned(), login.clone());
+        Ok(login)
+    }
+
+    /// The login for `repository` of `registry`: the entry with the longest path wins.
+    pub fn lookup(&self, registry: &str, repository: Option<&Repository>) -> Option<&Login> {
+        let mut path =
+            repository.map_or_else(|| registry.to_owned(), |name| format!("{registry}/{name}"));
+        loop {
+            if let Some(login) = self.logins.get(&path) {
+                return Some(login);
+            }
+            let parent = path.rfind('/')?;
+            path.truncate(parent);
+        }
+    }
+}
+
+impl Entry {
+    fn login(self) -> Option<Login> {
+        if self.auth.is_empty() {
+            let known = !self.username.is_empty();
+            return known.then(|| Login {
+                user: self.username,
+                password: self.password.into(),
+            });
+        }
+        let text = String::from_utf8(STANDARD.decode(self.auth.trim()).ok()?).ok()?;
+        let (user, password) = text.split_once(':')?;
+        let known = !user.is_empty();
+        // Docker's own tool may append NUL bytes to the password.
+        let password = password.trim_end_matches('\0');
+        known.then(|| Login {
+            user: user.to_owned(),
+            password: password.into(),
+        })
+    }
+}
+
+/// What tools write for a registry whose login is kept elsewhere.
+fn has_no_secret(entry: &serde_json::Map<String, serde_json::Value>) -> bool {
+    ["auth", "username"]
+        .iter()
+        .all(|name| !entry.contains_key(*name))
+}
+
+/// Old tools write the key as a URL, and docker's tools write their own registry's so.
+fn normalized(registry: &str) -> &str {
+    let name = without_scheme(registry);
+    if DOCKER_HOSTS.contains(&name) {
+        return DOCKER;
+    }
+    name
+}
+
+fn without_scheme(registry: &str) -> &str {
+    let host = registry
+        .strip_prefix("https://")
+        .or_else(|| registry.strip_prefix("http://"));
+    match host {
+        Some(host) => host
+            .trim_end_matches('/')
+            .trim_end_matches("/v1")
+            .trim_end_matches("/v2"),
+        None => registry.trim_end_matches('/'),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use secrecy::ExposeSecret as _;
+
+    use super::*;
+
+    fn secret(entries: &[(&str, &str)]) -> String {
+        let auths: serde_json::Map<_, _> = entries
+            .iter()
+            .map(|(host, login)| {
+                (
+                    (*host).to_owned(),
+                    serde_json::json!({"auth": STANDARD.encode(login), "email": "a@b"}),
+                )
+            })
+            .collect();
+        serde_json::json!({ "auths": auths }).to_string()
+    }
+
+    fn user(credentials: &Credentials, registry: &str, repository: &str) -> Option<String> {
+        let repository = repository.parse().unwrap();
+        credentials
+            .lookup(registry, Some(&repository))
+            .map(|login| format!("{}/{}", login.user, login.password.expose_secret()))
+    }
+
+    #[test]
+    fn the_longest_path_wins() {
+        let text = secret(&[
+            ("r:5000", "host:p:w"),
+            ("r:5000/a", "a:1"),
+            ("r:5000/a/b/c", "c:2"),
+            ("https://old.io/v1/", "o:3"),
+            ("https://index.docker.io/v1/", "d:4"),
+        ]);
+        let credentials = Credentials::from_pull_secret(&text).unwrap();
+        assert_eq!(user(&credentials, "r:5000", "x/y").unwrap(), "host/p:w");
+        assert_eq!(user(&credentials, "r:5000", "a").unwrap(), "a/1");
+        assert_eq!(user(&credentials, "r:5000", "a/b").unwrap(), "a/1");
+        assert_eq!(user(&credentials, "r:5000", "a/b/c/d").unwrap(), "c/2");
+        assert_eq!(user(&credentials, "r:5000", "ab").unwrap(), "host/p:w");
+        assert_eq!(user(&credentials, "old.io", "z").unwrap(), "o/3");
+        assert_eq!(user(&credentials, "docker.io", "library/a").unwrap(), "d/4");
+        assert_eq!(user(&credentials, "r", "a"), None);
+        assert_eq!(credentials.lookup("r:5000", None).unwrap().user, "host");
+    }
+
+    #[test]
+    fn files_of_tools_may_have_no_logins() {
+        for text in [
+            "{}",
+            r#"{"auths":{}}"#,
+            r#"{"auths":{"a:1":{}},"credsStore":"desktop"}"#,
+        ] {
+            let credentials = Credentials::from_auth_file(text).unwrap();
+            assert!(credentials.lookup("a:1", None).is_none(), "{text}");
+        }
+        let text = secret(&[("r:5000", "u:p")]);
+        let credentials = Credentials::from_auth_file(&text).unwrap();
+        assert_eq!(credentials.lookup("r:5000", None).unwrap().user, "u");
+        for wrong in [
+            "",
+            "[]",
+            r#"{"credsStore":["hunter2"]}"#,
+            r#"{"credHelpers":{"a:1":{"hunter2":1}}}"#,
+            r#"{"auths":1}"#,
+            r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#,
+        ] {
+            let refused = Credentials::from_auth_file(wrong).unwrap_err().to_string();
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn wrong_secrets_are_named_but_not_shown() {
+        let no_colon = secret(&[("quay.io", "hunter2")]);
+        for wrong in [
+            "",
+            "[]",
+            "{}",
+            r#"{"auths":"hunter2"}"#,
+            r#"{"auths":{"quay.io":{"auth":"hunter2!"}}}"#,
+            &no_colon,
+        ] {
+            let error = Credentials::from_pull_secret(wrong)
+                .unwrap_err()
+                .to_string();
+            assert!(error.starts_with("pull_secret:"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "\\PC{0,80}") {
+            Credentials::from_pull_secret(&text).ok();
+        }
+    }
+}

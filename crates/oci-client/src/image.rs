@@ -1,0 +1,283 @@
+//! Images as a whole: the manifest for a platform, its configuration, single files out of its layers.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::TryStreamExt as _;
+use model::Error;
+use tokio_util::io::{StreamReader, SyncIoBridge};
+
+use crate::Client;
+use crate::layer::{self, Found};
+use oci::{Descriptor, Kind, Manifest, Platform, Reference};
+
+mod folder;
+mod place;
+#[cfg(test)]
+mod place_tests;
+mod tree;
+
+pub use crate::layout::Layout;
+pub use folder::FolderLimits;
+pub use place::{Image, Place};
+pub use tree::{Selection, Tree, fetch_tree};
+
+/// Links that are followed for one file; more is taken for a loop.
+const LINK_LIMIT: usize = 16;
+/// Units: bytes. Largest image configuration.
+const CONFIG_LIMIT_BYTES: u64 = 4 << 20;
+
+/// A file that is wanted out of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// Path inside the image.
+    pub path: String,
+    /// Where to put it.
+    pub destination: PathBuf,
+}
+
+/// The manifest of `reference` for `platform`: itself, or the entry of the index it is.
+///
+/// Errors: NotFound – no such image, or none for the platform; others as the client's.
+pub async fn resolve(
+    client: &Client,
+    reference: &Reference,
+    platform: &Platform,
+) -> Result<Manifest, Error> {
+    let manifest = client.pull_manifest(reference).await?;
+    let Kind::Index { manifests } = &manifest.kind else {
+        return Ok(manifest);
+    };
+    let entry = manifests
+        .iter()
+        .find(|entry| entry.platform.as_ref() == Some(platform))
+        .ok_or_else(|| {
+            Error::not_found(
+                "image",
+                format!("{reference} for {}/{}", platform.os, platform.architecture),
+            )
+        })?;
+    let manifest = client
+        .pull_manifest(&reference.with_digest(entry.digest.clone()))
+        .await?;
+    match manifest.kind {
+        Kind::Image { .. } => Ok(manifest),
+        Kind::Index { .. } | Kind::Schema1 { .. } => Err(Error::invalid(
+            "image",
+            format!("an entry of the index {reference} is no image manifest"),
+        )),
+    }
+}
+
+/// The configuration of an image, with its labels.
+///
+/// Errors: as [`resolve`]; Invalid – the configuration is no JSON.
+pub async fn config(
+    client: &Client,
+    reference: &Reference,
+    platform: &Platform,
+) -> Result<serde_json::Value, Error> {
+    let manifest = resolve(client, reference, platform).await?;
+    let (config, _) = parts(&manifest)?;
+    let bytes = client
+        .pull_blob_bytes(reference, config, CONFIG_LIMIT_BYTES)
+        .await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|e| Error::invalid("image config", format!("{reference}: {e}")))
+}
+
+/// Writes the file `path` of an image to `destination`, whole or not at all, with its mode bits.
+///
+/// Errors: NotFound – no such image or file; Invalid – a layer that cannot be read; others as the client's.
+pub async fn fetch_file(
+    client: &Client,
+    reference: &Reference,
+    platform: &Platform,
+    path: &str,
+    destination: &Path,
+) -> Result<(), Error> {
+    let wanted = Wanted {
+        path: path.to_owned(),
+        destination: destination.to_owned(),
+    };
+    fetch_files(client, reference, platform, &[wanted]).await
+}
+
+/// Writes several files of an image; each layer is read at most once unless links are on the way.
+///
+/// Errors: as [`fetch_file`]; then none of the files was written.
+pub async fn fetch_files(
+    client: &Client,
+    reference: &Reference,
+    platform: &Platform,
+    wanted: &[Wanted],
+) -> Result<(), Error> {
+    let manifest = resolve(client, reference, platform).await?;
+    let (_, layers) = parts(&manifest)?;
+    let absent = |path: &str| Error::not_found("file", format!("{path} in image {reference}"));
+    let mut searches = Vec::with_capacity(wanted.len());
+    for wish in wanted {
+        let path = layer::normalized(&wish.path).ok_or_else(|| absent(&wish.path))?;
+        searches.push(Search {
+            path,
+            staged: None,
+            staging: staging_dir(&wish.destination)?,
+        });
+    }
+    for _ in 0..=LINK_LIMIT {
+        let open: Vec<usize> = (0..searches.len())
+            .filter(|&i| searches[i].staged.is_none())
+            .collect();
+        if open.is_empty() {
+            return place(wanted, searches).await;
+        }
+        pass(client, reference, layers, &mut searches, &open)
+            .await?
+            .map_or(Ok(()), |i| Err(absent(&wanted[i].path)))?;
+    }
+    Err(Error::invalid(
+        "image",
+        format!("{reference} has a loop of links on the way to a file"),
+    ))
+}
+
+/// A file on its way: a folder beside its destination, so that the last step is a rename.
+struct Search {
+    path: String,
+    staged: Option<PathBuf>,
+    staging: PathBuf,
+}
+
+impl Drop for Search {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.staging) {
+            tracing::warn!(%error, path = %self.staging.display(), "a temporary folder stays behind");
+        }
+    }
+}
+
+/// Reads the layers from the top until each open search has a file or a new path; the first that has neither.
+async fn pass(
+    client: &Client,
+    reference: &Reference,
+    layers: &[Descriptor],
+    searches: &mut [Search],
+    open: &[usize],
+) -> Result<Option<usize>, Error> {
+    let mut open = open.to_vec();
+    for layer in layers.iter().rev() {
+        let Some(&first) = open.first() else {
+            return Ok(None);
+        };
+        let paths: Vec<String> = open.iter().map(|&i| searches[i].path.clone()).collect();
+        let staging = searches[first].staging.clone();
+        let found = read_layer(client, reference, layer, paths, staging).await?;
+        let mut still_open = Vec::new();
+        for i in open {
+            match found.get(&searches[i].path) {
+                None => still_open.push(i),
+                Some(Found::Removed) => return Ok(Some(i)),
+                Some(Found::Link(path)) => searches[i].path.clone_from(path),
+                Some(Found::File(file)) => {
+                    let own = searches[i].staging.join("file");
+                    link_or_copy(file, &own).await?;
+                    searches[i].staged = Some(own);
+                }
+            }
+        }
+        open = still_open;
+    }
+    Ok(open.first().copied())
+}
+
+async fn read_layer(
+    client: &Client,
+    reference: &Reference,
+    layer: &Descriptor,
+    wanted: Vec<String>,
+    dest: PathBuf,
+) -> Result<BTreeMap<String, Found>, Error> {
+    // A folder of its own, so that no file is written twice: the ones before may be linked elsewhere by now.
+    let dest = dest.join(uuid::Uuid::new_v4().to_string());
+    std::fs::create_dir(&dest)
+        .map_err(|e| Error::internal(format!("creating {}", dest.display()), e))?;
+    with_layer(client, reference, layer, move |bytes| {
+        layer::extract_files(bytes, &wanted, &dest)
+    })
+    .await
+}
+
+/// Does `work` with the bytes of a layer, on the blocking pool.
+async fn with_layer<T: Send + 'static>(
+    client: &Client,
+    reference: &Reference,
+    layer: &Descriptor,
+    work: impl FnOnce(&mut dyn io::Read) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let stream = client.blob_stream(reference, layer).await?;
+    // The reader can only say that something failed; what it was is kept aside.
+    let failure = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&failure);
+    let stream = stream.map_err(move |error| {
+        let text = io::Error::other(error.to_string());
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        text
+    });
+    let mut bridge = SyncIoBridge::new(StreamReader::new(Box::pin(stream)));
+    let result = tokio::task::spawn_blocking(move || work(&mut bridge))
+        .await
+        .unwrap_or_else(|error| Err(Error::internal("reading a layer", error)));
+    let failure = failure
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    failure.map_or(result, Err)
+}
+
+/// A link or copy rather than a move: two wishes may have led to the same file, or to different filesystems.
+async fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
+    if tokio::fs::hard_link(from, to).await.is_ok() {
+        return Ok(());
+    }
+    tokio::fs::copy(from, to)
+        .await
+        .map(drop)
+        .map_err(|e| Error::internal(format!("writing {}", to.display()), e))
+}
+
+async fn place(wanted: &[Wanted], searches: Vec<Search>) -> Result<(), Error> {
+    for (wish, search) in wanted.iter().zip(&searches) {
+        let Some(staged) = &search.staged else {
+            continue;
+        };
+        let failed = |e| Error::internal(format!("writing {}", wish.destination.display()), e);
+        tokio::fs::rename(staged, &wish.destination)
+            .await
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn staging_dir(destination: &Path) -> Result<PathBuf, Error> {
+    let parent = destination
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let dir = parent
+        .unwrap_or(Path::new("."))
+        .join(format!(".fetch-{}", uuid::Uuid::new_v4()));
+    std::fs::create_dir_all(&dir)
+        .map_err(|e| Error::internal(format!("creating {}", dir.display()), e))?;
+    Ok(dir)
+}
+
+fn parts(manifest: &Manifest) -> Result<(&Descriptor, &[Descriptor]), Error> {
+    match &manifest.kind {
+        Kind::Image { config, layers } => Ok((config, layers)),
+        Kind::Index { .. } | Kind::Schema1 { .. } => Err(Error::invalid(
+            "image",
+            "only an image manifest of schema 2 has a config and layers",
+        )),
+    }
+}

@@ -1,0 +1,345 @@
+//! Many files of an image at once: what a choice by path names, over all layers, and the links between paths.
+//!
+//! Paths inside an image are only compared, never used as paths on disk, and links are followed by name alone.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::Error;
+use tar::EntryType;
+
+use super::{Place, parts, resolve};
+use crate::Client;
+use crate::layer::{self, Entry, Says, too_large, unreadable};
+use oci::{Descriptor, Platform, Reference};
+
+/// Links on the way to one path; more is taken for a loop. As many as the kernel follows.
+const LINK_LIMIT: usize = 40;
+/// Units: bytes. What the paths and links of one image may take in memory; an image of 100,000 files has 20 MiB.
+const KNOWN_LIMIT_BYTES: usize = 128 << 20;
+/// Units: bytes. What an entry takes beside its path.
+const ENTRY_BYTES: usize = 128;
+/// Units: bytes. Longest path, as the kernel has it; what is longer cannot be asked for.
+const PATH_LIMIT_BYTES: usize = 4096;
+
+/// Which files are taken out of an image, and how much of it at most.
+#[derive(Clone)]
+pub struct Selection {
+    /// Whether the file at a path (without a leading slash, as its layer has it) is taken out.
+    pub is_wanted: Arc<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Most files.
+    pub limit_files: usize,
+    /// What the files may have together. Units: bytes.
+    pub limit_bytes: u64,
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Selection")
+            .field("limit_files", &self.limit_files)
+            .field("limit_bytes", &self.limit_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The paths of an image, and where the files that were taken out of it lie.
+#[derive(Debug, Default)]
+pub struct Tree {
+    nodes: BTreeMap<String, Node>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Node {
+    Folder,
+    /// A file, and where it was put if it was wanted.
+    File(Option<PathBuf>),
+    /// A symbolic link.
+    Link(String),
+    /// Another name of a file. It is followed as a link is, through all layers: when an upper layer replaces or
+    /// removes that file, this name goes with it, although the kernel would keep the old file here.
+    Same(String),
+    /// A device, a socket: there, but of no use here.
+    Other,
+}
+
+/// Takes the files that `selection` names out of an image into `dest`, an empty folder, and reads every layer once.
+///
+/// Errors: as [`super::fetch_file`]; TooLarge – more than the selection's limits.
+pub async fn fetch_tree(
+    client: &Client,
+    reference: &Reference,
+    platform: &Platform,
+    selection: &Selection,
+    dest: &Path,
+) -> Result<Tree, Error> {
+    let manifest = resolve(client, reference, platform).await?;
+    let (_, layers) = parts(&manifest)?;
+    let place = Place::Registry {
+        client: client.clone(),
+        reference: reference.clone(),
+    };
+    overlay(&place, layers, selection, dest).await
+}
+
+/// Lays the layers over each other, topmost first.
+pub(super) async fn overlay(
+    place: &Place,
+    layers: &[Descriptor],
+    selection: &Selection,
+    dest: &Path,
+) -> Result<Tree, Error> {
+    let mut overlay = Overlay::new(selection.clone(), dest.to_owned());
+    for layer in layers.iter().rev() {
+        overlay = place
+            .with_layer(layer, move |bytes| {
+                overlay.add(bytes)?;
+                Ok(overlay)
+            })
+            .await?;
+    }
+    Ok(overlay.tree)
+}
+
+impl Tree {
+    /// Where the file at `path` was put, links followed; nothing when there is none or it was not wanted.
+    pub fn file(&self, path: &str) -> Option<&Path> {
+        match self.nodes.get(&self.resolved(path)?)? {
+            Node::File(file) => file.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Names in the folder at `path`, links followed; none when it is no folder.
+    pub fn names_in<'a>(&'a self, path: &str) -> impl Iterator<Item = &'a str> {
+        let prefix = self.resolved(path).map(|folder| format!("{folder}/"));
+        prefix
+            .into_iter()
+            .flat_map(|prefix| self.names_below(prefix))
+    }
+
+    /// What lies below `folder` at any depth and is no folder, by its path from there in the order of bytes, and where
+    /// its bytes were put, links followed; nothing where those are not there or were not wanted.
+    pub fn below<'a>(
+        &'a self,
+        folder: &str,
+    ) -> impl Iterator<Item = (&'a str, Option<&'a Path>)> + 'a {
+        let prefix = match layer::normalized(folder) {
+            Some(folder) => format!("{folder}/"),
+            None => String::new(),
+        };
+        let from = self.nodes.range(prefix.clone()..);
+        from.map_while(move |(path, node)| Some((path, path.strip_prefix(&prefix)?, node)))
+            .filter(|(.., node)| **node != Node::Folder)
+            .map(|(path, rest, _)| (rest, self.file(path)))
+    }
+
+    fn names_below(&self, prefix: String) -> impl Iterator<Item = &str> {
+        let from = self.nodes.range(prefix.clone()..);
+        from.map_while(move |(path, _)| path.strip_prefix(&prefix))
+            .filter(|name| !name.contains('/'))
+    }
+
+    /// `path` without links, as the kernel would walk it with the image as its root.
+    fn resolved(&self, path: &str) -> Option<String> {
+        let mut ahead: VecDeque<String> = path.split('/').map(str::to_owned).collect();
+        let mut walked: Vec<String> = Vec::new();
+        let mut links = 0;
+        while let Some(step) = ahead.pop_front() {
+            match step.as_str() {
+                "" | "." => continue,
+                ".." => {
+                    walked.pop();
+                    continue;
+                }
+                _ => walked.push(step),
+            }
+            let (target, is_absolute) = match self.nodes.get(&walked.join("/")) {
+                Some(Node::Link(target)) => (target, target.starts_with('/')),
+                Some(Node::Same(target)) => (target, true),
+                Some(Node::File(_) | Node::Other) if !ahead.is_empty() => return None,
+                _ => continue,
+            };
+            links += 1;
+            if links > LINK_LIMIT {
+                return None;
+            }
+            if is_absolute {
+                walked.clear();
+            } else {
+                walked.pop();
+            }
+            for step in target.rsplit('/') {
+                ahead.push_front(step.to_owned());
+            }
+        }
+        (!walked.is_empty()).then(|| walked.join("/"))
+    }
+}
+
+/// The layers read so far, topmost first.
+struct Overlay {
+    selection: Selection,
+    dest: PathBuf,
+    tree: Tree,
+    /// Paths that lower layers cannot bring back.
+    hidden: BTreeSet<String>,
+    /// Folders into which lower layers put nothing.
+    closed: BTreeSet<String>,
+    files: usize,
+    bytes: u64,
+    known_bytes: usize,
+}
+
+/// What one layer says.
+#[derive(Default)]
+struct Own {
+    nodes: BTreeMap<String, Node>,
+    hidden: BTreeSet<String>,
+    closed: BTreeSet<String>,
+}
+
+impl Overlay {
+    fn new(selection: Selection, dest: PathBuf) -> Self {
+        Self {
+            selection,
+            dest,
+            tree: Tree::default(),
+            hidden: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            files: 0,
+            bytes: 0,
+            known_bytes: 0,
+        }
+    }
+
+    /// Reads the layer below those read before.
+    fn add(&mut self, layer: &mut dyn Read) -> Result<(), Error> {
+        let own = layer::unpacked(layer, |archive| self.scan(archive))?;
+        for (path, node) in own.nodes {
+            self.tree.nodes.entry(path).or_insert(node);
+        }
+        self.hidden.extend(own.hidden);
+        self.closed.extend(own.closed);
+        Ok(())
+    }
+
+    fn scan(&mut self, archive: &mut dyn Read) -> Result<Own, Error> {
+        let mut own = Own::default();
+        layer::each_entry(archive, |says, entry| {
+            let (Says::Exists(path) | Says::Hides(path) | Says::Closes(path)) = &says;
+            if path.len() > PATH_LIMIT_BYTES {
+                return Ok(());
+            }
+            self.count_known(path.len())?;
+            match says {
+                Says::Closes(path) => {
+                    own.closed.insert(path);
+                }
+                Says::Hides(path) => {
+                    own.hidden.insert(path);
+                }
+                Says::Exists(path) if self.decides(&path) => {}
+                Says::Exists(path) => {
+                    let node = self.node(&path, entry)?;
+                    self.insert(&mut own, path, node)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(own)
+    }
+
+    /// Whether the layers above leave no say about `path` to those below.
+    fn decides(&self, path: &str) -> bool {
+        if self.tree.nodes.contains_key(path) || self.hidden.contains(path) {
+            return true;
+        }
+        if self.closed.contains("") {
+            return true;
+        }
+        path.match_indices('/').any(|(end, _)| {
+            let above = &path[..end];
+            self.hidden.contains(above)
+                || self.closed.contains(above)
+                || !matches!(self.tree.nodes.get(above), None | Some(Node::Folder))
+        })
+    }
+
+    fn node(&mut self, path: &str, entry: &mut Entry<'_, '_>) -> Result<Node, Error> {
+        let target = entry
+            .link_name_bytes()
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .filter(|target| target.len() <= PATH_LIMIT_BYTES);
+        Ok(match (entry.header().entry_type(), target) {
+            (EntryType::Directory, _) => Node::Folder,
+            (EntryType::Symlink, Some(target)) => {
+                self.count_known(target.len())?;
+                Node::Link(target)
+            }
+            (EntryType::Link, Some(target)) => {
+                self.count_known(target.len())?;
+                Node::Same(target)
+            }
+            (EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse, _) => {
+                let is_wanted = (self.selection.is_wanted)(path);
+                Node::File(is_wanted.then(|| self.write(entry)).transpose()?)
+            }
+            _ => Node::Other,
+        })
+    }
+
+    /// A later entry of the same path replaces an earlier one, as unpacking would.
+    fn insert(&mut self, own: &mut Own, path: String, node: Node) -> Result<(), Error> {
+        let Some(Node::File(Some(replaced))) = own.nodes.insert(path, node) else {
+            return Ok(());
+        };
+        let failed = |e| Error::internal(format!("removing {}", replaced.display()), e);
+        self.bytes -= fs::metadata(&replaced).map_err(failed)?.len();
+        fs::remove_file(&replaced).map_err(failed)
+    }
+
+    fn write(&mut self, entry: &mut Entry<'_, '_>) -> Result<PathBuf, Error> {
+        if self.files == self.selection.limit_files {
+            let limit = self.selection.limit_files as u64;
+            return Err(too_large("number of files in an image", limit));
+        }
+        let file = self.dest.join(self.files.to_string());
+        self.files += 1;
+        let failed = |e| Error::internal(format!("writing {}", file.display()), e);
+        let mode = entry.header().mode().map_err(unreadable)?;
+        let mut out = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&file)
+            .map_err(failed)?;
+        let limit = self.selection.limit_bytes;
+        let mut bounded = entry.take((limit - self.bytes).saturating_add(1));
+        self.bytes += layer::copy(&mut bounded, &mut out, &file)?;
+        if self.bytes > limit {
+            return Err(too_large("files taken out of an image", limit));
+        }
+        // Never set-uid, and always readable to whoever asked for it.
+        let mode = fs::Permissions::from_mode(mode & 0o777 | 0o400);
+        out.set_permissions(mode).map_err(failed)?;
+        Ok(file)
+    }
+
+    fn count_known(&mut self, text_bytes: usize) -> Result<(), Error> {
+        self.known_bytes += text_bytes + ENTRY_BYTES;
+        if self.known_bytes > KNOWN_LIMIT_BYTES {
+            let limit = KNOWN_LIMIT_BYTES as u64;
+            return Err(too_large("list of an image's files", limit));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "tree_tests.rs"]
+mod tests;

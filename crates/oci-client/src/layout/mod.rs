@@ -1,0 +1,194 @@
+//! A folder in OCI's image layout: what tools save images as when no registry is at hand.
+//!
+//! The one invariant of writing: a blob has its name, and an image is listed, only when it is whole.
+//!
+//! Source: OCI image-spec, image-layout.md.
+
+mod index;
+mod list;
+mod sweep;
+mod write;
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use bytes::Bytes;
+use model::Error;
+
+use oci::{Algorithm, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest};
+
+pub(crate) use index::Index;
+pub(crate) use list::{List, Lists};
+pub(crate) use write::Part;
+
+/// Those whose blobs have a folder.
+const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
+
+/// An image in such a folder, as people write it: `FOLDER[:NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The folder with `index.json`.
+    pub folder: PathBuf,
+    /// Which of its images: its name there, or the end of it behind a `/` or `:`. Unnamed, it has to be the only one.
+    pub name: Option<String>,
+}
+
+impl Layout {
+    /// The digest of the manifest or index that is meant.
+    ///
+    /// Blocking. Errors: NotFound – no such folder or image; Invalid – no layout, or several images and no tag.
+    pub fn digest(&self) -> Result<Digest, Error> {
+        let index = Index::read(&self.folder)?;
+        let mut meant = index.called(self.name.as_deref());
+        match (meant.next(), meant.next()) {
+            (None, _) => Err(Error::not_found("image", self)),
+            (Some(entry), None) => Ok(entry.digest.clone()),
+            (Some(_), Some(_)) => Err(Error::invalid(
+                "image layout",
+                format!("{self} holds several images: name one, as in FOLDER:NAME"),
+            )),
+        }
+    }
+
+    /// The names of all images that have one.
+    ///
+    /// Blocking. Errors: NotFound – no such folder; Invalid – no layout.
+    pub fn names(&self) -> Result<Vec<String>, Error> {
+        let index = Index::read(&self.folder)?;
+        Ok(index.names().map(str::to_owned).collect())
+    }
+
+    /// Blocking. Errors: NotFound; Invalid – it has another digest, or is no manifest.
+    pub(crate) fn manifest(&self, digest: &Digest) -> Result<Manifest, Error> {
+        let bytes = read(&self.path(digest), MANIFEST_LIMIT_BYTES as u64)?;
+        if !digest.matches(&bytes) {
+            return Err(self.damaged(digest));
+        }
+        Manifest::parse(bytes, None)
+            .map_err(|e| Error::invalid("image", format!("{self}: {digest}: {e}")))
+    }
+
+    /// A small blob.
+    ///
+    /// Blocking. Errors: as [`Self::manifest`]; TooLarge.
+    pub(crate) fn blob(&self, digest: &Digest, limit: u64) -> Result<Bytes, Error> {
+        let bytes = read(&self.path(digest), limit)?;
+        if !digest.matches(&bytes) {
+            return Err(self.damaged(digest));
+        }
+        Ok(bytes)
+    }
+
+    /// Does `work` with the bytes of a layer; what it makes of bytes that have another digest is dropped.
+    ///
+    /// Blocking. Errors: as [`Self::manifest`]; those of `work`.
+    pub(crate) fn with_layer<T>(
+        &self,
+        digest: &Digest,
+        work: impl FnOnce(&mut dyn Read) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let path = self.path(digest);
+        let mut layer = Hashed {
+            file: File::open(&path).map_err(|e| unreadable(&path, e))?,
+            hasher: Hasher::new(digest.algorithm()),
+        };
+        let made = work(&mut layer);
+        // Also after a failure: that the layer is damaged says more than what came of it.
+        io::copy(&mut layer, &mut io::sink()).map_err(|e| unreadable(&path, e))?;
+        if layer.hasher.finish() != *digest {
+            return Err(self.damaged(digest));
+        }
+        made
+    }
+
+    /// Where the bytes of a blob lie.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        let algorithm = digest.algorithm().as_str();
+        self.folder.join("blobs").join(algorithm).join(digest.hex())
+    }
+
+    fn damaged(&self, digest: &Digest) -> Error {
+        Error::invalid("image layout", format!("{self}: {digest} is damaged"))
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.folder.display())?;
+        match &self.name {
+            Some(name) => write!(f, ":{name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Layout {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (folder, name) = match text.split_once(':') {
+            Some((folder, name)) => (folder, Some(name.to_owned())),
+            None => (text, None),
+        };
+        let is_name = |it: &String| {
+            it.starts_with(|first: char| first == '_' || first.is_ascii_alphanumeric())
+        };
+        if folder.is_empty() || !name.as_ref().is_none_or(is_name) {
+            let reason =
+                format!("{text:?}: expected a folder, as in oci://FOLDER or oci://FOLDER:NAME");
+            return Err(Error::invalid("image layout", reason));
+        }
+        let folder = PathBuf::from(folder);
+        Ok(Self { folder, name })
+    }
+}
+
+fn read(path: &Path, limit: u64) -> Result<Bytes, Error> {
+    let file = File::open(path).map_err(|e| unreadable(path, e))?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| unreadable(path, e))?;
+    if bytes.len() as u64 > limit {
+        return Err(Error::TooLarge {
+            what: "file of an image layout",
+            limit,
+        });
+    }
+    Ok(bytes.into())
+}
+
+/// Why a file cannot be written.
+fn failed(path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::conflict(format!(
+            "the medium is full: {} could not be written; make room and run it again, what is there is kept",
+            path.display()
+        )),
+        _ => Error::internal(format!("writing {}", path.display()), error),
+    }
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::not_found("file of an image layout", path.display());
+    }
+    Error::internal(format!("reading {}", path.display()), error)
+}
+
+/// A file that is hashed while it is read.
+struct Hashed {
+    file: File,
+    hasher: Hasher,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.hasher.update(&buffer[..count]);
+        Ok(count)
+    }
+}

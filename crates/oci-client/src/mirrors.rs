@@ -1,0 +1,319 @@
+//! Where content lies besides the place that its name says, as container tools are told in `registries.conf`.
+//!
+//! Source: containers-registries.conf(5), version 2. Of it counts what says where images are; short names and settings of
+//! logins do not.
+
+use model::Error;
+use serde::Deserialize;
+
+use oci::{Reference, Tag, Target};
+
+/// What is known of other places.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mirrors(Vec<Registry>);
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sought {
+    /// What the reference names, by digest or tag.
+    Named,
+    /// What belongs to an image that was found, wherever it was: its blobs, and lists.
+    Rest,
+}
+
+impl Sought {
+    /// Whether a reference names what is attached to an image: a signature, or a list of what refers to it.
+    pub(crate) fn is_extra(reference: &Reference) -> bool {
+        matches!(reference.target(), Target::Tag(tag) if is_of_digest(&tag))
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    registry: Vec<Registry>,
+}
+
+/// Names with a beginning in common.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Registry {
+    /// The beginning, where it is another one than the location.
+    #[serde(default)]
+    prefix: String,
+    /// What takes the beginning's place.
+    #[serde(default)]
+    location: String,
+    #[serde(default)]
+    insecure: bool,
+    #[serde(default)]
+    blocked: bool,
+    #[serde(default)]
+    mirror_by_digest_only: bool,
+    #[serde(default)]
+    mirror: Vec<Mirror>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct Mirror {
+    location: String,
+    #[serde(default)]
+    insecure: bool,
+    #[serde(default, rename = "pull-from-mirror")]
+    pulls: Pulls,
+}
+
+/// For which images a mirror is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Pulls {
+    #[default]
+    All,
+    DigestOnly,
+    TagOnly,
+}
+
+impl Mirrors {
+    /// What such a file says.
+    ///
+    /// Errors: Invalid – it is no TOML, or an entry of it names no place.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let wrong = |reason: String| Error::invalid("registries.conf", reason);
+        let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let mut registries = file.registry;
+        for registry in &mut registries {
+            registry.complete().map_err(wrong)?;
+        }
+        Ok(Self(registries))
+    }
+
+    /// Hosts, with their ports, that need no certificate and no TLS.
+    pub fn insecure(&self) -> impl Iterator<Item = &str> {
+        let registries = self.0.iter();
+        let locations = registries.flat_map(|registry| {
+            let own = (&registry.location, registry.insecure);
+            let mirrors = registry.mirror.iter().map(|it| (&it.location, it.insecure));
+            mirrors.chain([own])
+        });
+        let insecure =
+            locations.filter(|(location, is_insecure)| *is_insecure && !location.is_empty());
+        insecure.map(|(location, _)| {
+            location
+                .split_once('/')
+                .map_or(location.as_str(), |it| it.0)
+        })
+    }
+
+    /// Where that lies, in the order in which it is looked for there. The last one is no mirror.
+    ///
+    /// Errors: Forbidden – nobody may ask for it; Invalid – a place that is none for this name.
+    pub(crate) fn places(
+        &self,
+        reference: &Reference,
+        sought: Sought,
+    ) -> Result<Vec<Reference>, Error> {
+        let name = format!("{}/{}", reference.registry, reference.repository);
+        let fitting = self.0.iter().filter_map(|it| Some((it, it.rest(&name)?)));
+        let Some((registry, rest)) = fitting.max_by_key(|(it, _)| it.prefix.len()) else {
+            return Ok(vec![reference.clone()]);
+        };
+        if registry.blocked {
+            let reason = format!("{name}: registries.conf blocks {}", registry.prefix);
+            return Err(Error::Forbidden { reason });
+        }
+        let is_by_digest = reference.digest.is_some() || Sought::is_extra(reference);
+        let mirrors = registry.mirror.iter().filter(|mirror| {
+            sought == Sought::Rest
+                || match mirror.pulls {
+                    _ if registry.mirror_by_digest_only => is_by_digest,
+                    Pulls::All => true,
+                    Pulls::DigestOnly => is_by_digest,
+                    Pulls::TagOnly => !is_by_digest,
+                }
+        });
+        let place = |location: &str| {
+            let place: Reference = format!("{location}{rest}").parse()?;
+            Ok(Reference {
+                registry: place.registry,
+                repository: place.repository,
+                ..reference.clone()
+            })
+        };
+        let mut places = mirrors
+            .map(|mirror| place(&mirror.location))
+            .collect::<Result<Vec<_>, Error>>()?;
+        places.push(match registry.location.as_str() {
+            "" => reference.clone(),
+            location => place(location)?,
+        });
+        Ok(places)
+    }
+}
+
+impl Registry {
+    /// Brings names into one form. Otherwise tells what is wrong.
+    fn complete(&mut self) -> Result<(), String> {
+        let mirrors = self.mirror.iter_mut().map(|it| &mut it.location);
+        for name in mirrors.chain([&mut self.location, &mut self.prefix]) {
+            name.truncate(name.trim_end_matches('/').len());
+        }
+        if self.prefix.is_empty() {
+            self.prefix.clone_from(&self.location);
+        }
+        let prefix = &self.prefix;
+        if prefix.is_empty() {
+            return Err("an entry has neither prefix nor location".into());
+        }
+        let own = Some(&self.location).filter(|it| !it.is_empty());
+        for location in self.mirror.iter().map(|it| &it.location).chain(own) {
+            if format!("{location}/a").parse::<Reference>().is_err() {
+                return Err(format!(
+                    "{prefix}: {location:?} is no place: expected HOST[:PORT][/PATH]"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What of a name follows the beginning; nothing where it begins otherwise.
+    fn rest<'a>(&self, name: &'a str) -> Option<&'a str> {
+        let rest = match self.prefix.strip_prefix('*') {
+            None => name.strip_prefix(self.prefix.as_str())?,
+            Some(end) => {
+                let (host, rest) = name.split_once(end)?;
+                (!host.contains('/')).then_some(rest)?
+            }
+        };
+        // A port may follow a host that a pattern names.
+        let is_whole = rest.is_empty() || rest.starts_with('/') || rest.starts_with(':');
+        is_whole.then_some(rest)
+    }
+}
+
+/// Whether it is a tag of what is attached to an image: the digest of that decides what is meant.
+fn is_of_digest(tag: &Tag) -> bool {
+    let tag = tag.as_str();
+    tag.starts_with("sha256-") || tag.starts_with("sha512-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        unqualified-search-registries = ["docker.io"]
+
+        [[registry]]
+        location = "quay.io"
+        [[registry.mirror]]
+        location = "near.example:5000/quay/"
+        pull-from-mirror = "digest-only"
+        [[registry.mirror]]
+        location = "far.example"
+        insecure = true
+
+        [[registry]]
+        prefix = "quay.io/acme"
+        location = "other.example/a/b"
+        insecure = true
+        mirror-by-digest-only = true
+        [[registry.mirror]]
+        location = "near.example:5000/acme"
+
+        [[registry]]
+        prefix = "*.wild.example"
+        [[registry.mirror]]
+        location = "near.example:5000/wild"
+        pull-from-mirror = "tag-only"
+
+        [[registry]]
+        prefix = "bad.example"
+        blocked = true
+    "#;
+
+    fn places(name: &str, sought: Sought) -> Vec<String> {
+        let mirrors = Mirrors::parse(FILE).unwrap();
+        let places = mirrors.places(&name.parse().unwrap(), sought).unwrap();
+        places.iter().map(Reference::to_string).collect()
+    }
+
+    #[test]
+    fn the_longest_name_decides_where_images_are() {
+        let digest = oci::Digest::sha256(b"");
+        for (name, expected) in [
+            ("x.example/a:t", vec!["x.example/a:t".to_owned()]),
+            (
+                "quay.io/a/b:t",
+                vec!["far.example/a/b:t".into(), "quay.io/a/b:t".into()],
+            ),
+            (
+                &format!("quay.io/a@{digest}"),
+                vec![
+                    format!("near.example:5000/quay/a@{digest}"),
+                    format!("far.example/a@{digest}"),
+                    format!("quay.io/a@{digest}"),
+                ],
+            ),
+            ("quay.io/acme/tool", vec!["other.example/a/b/tool".into()]),
+            (
+                "quay.io/acme/tool:sha256-00.sig",
+                vec![
+                    "near.example:5000/acme/tool:sha256-00.sig".into(),
+                    "other.example/a/b/tool:sha256-00.sig".into(),
+                ],
+            ),
+            (
+                "quay.io/acmes/tool",
+                vec!["far.example/acmes/tool".into(), "quay.io/acmes/tool".into()],
+            ),
+            (
+                "a.wild.example/b:t",
+                vec![
+                    "near.example:5000/wild/b:t".into(),
+                    "a.wild.example/b:t".into(),
+                ],
+            ),
+            ("wild.example/b:t", vec!["wild.example/b:t".into()]),
+        ] {
+            assert_eq!(places(name, Sought::Named), expected, "{name}");
+        }
+        assert_eq!(places("quay.io/a", Sought::Rest).len(), 3);
+    }
+
+    #[test]
+    fn nobody_asks_for_what_is_blocked() {
+        let mirrors = Mirrors::parse(FILE).unwrap();
+        let refused = mirrors.places(&"bad.example/a:t".parse().unwrap(), Sought::Named);
+        assert!(
+            matches!(refused, Err(Error::Forbidden { .. })),
+            "{refused:?}"
+        );
+        assert!(mirrors.insecure().eq(["far.example", "other.example"]));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told() {
+        for (text, expected) in [
+            ("[[registry]", "TOML"),
+            (
+                "[[registry]]\ninsecure = true",
+                "neither prefix nor location",
+            ),
+            (
+                "[[registry]]\nlocation = \"nowhere\"",
+                "\"nowhere\" is no place",
+            ),
+            (
+                "[[registry]]\nprefix = \"a.b\"\n[[registry.mirror]]\nlocation = \"\"",
+                "\"\" is no place",
+            ),
+            (
+                "[[registry]]\nprefix = \"a.b\"\n[[registry.mirror]]\nlocation = \"c.d\"\npull-from-mirror = \"some\"",
+                "digest-only",
+            ),
+        ] {
+            let told = Mirrors::parse(text).unwrap_err().to_string();
+            assert!(told.contains(expected), "{text}: {told}");
+        }
+    }
+}

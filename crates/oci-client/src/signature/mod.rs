@@ -1,0 +1,231 @@
+//! Signatures of release images, by OpenPGP: whose count, as stores have them, and as clusters take them.
+//!
+//! Source: `openshift/library-go`, `pkg/verify`.
+
+mod keyring;
+mod store;
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+pub use keyring::Keyring;
+pub use store::Store;
+
+use model::Error;
+use net::web::Web;
+use oci::Digest;
+
+/// How many signatures of a release a store is asked for.
+const SEARCH_LIMIT: usize = 10;
+/// How a signature of an image calls itself. Source: containers/image.
+const KIND: &str = "atomic container signature";
+/// How many hexadecimal digits of its digest are in a file's name. Source: the peer.
+const NAME_DIGITS: usize = 16;
+/// Where clusters look for signatures, and by which label.
+const NAMESPACE: &str = "openshift-config-managed";
+const LABEL: &str = "release.openshift.io/verification-signatures";
+
+/// The signatures of an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signatures {
+    pub digest: Digest,
+    pub signatures: Vec<Bytes>,
+}
+
+#[derive(Deserialize)]
+struct Claim {
+    critical: Critical,
+}
+
+#[derive(Deserialize)]
+struct Critical {
+    #[serde(rename = "type")]
+    kind: String,
+    image: Image,
+    identity: Identity,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    #[serde(rename = "docker-manifest-digest")]
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct Identity {
+    #[serde(rename = "docker-reference")]
+    reference: String,
+}
+
+/// Looks for a signature of an image by a key that is trusted; the stores are asked one after the other.
+///
+/// Errors: Invalid – there is none, with everything that was looked at; Unavailable – the same, and not all stores could
+/// be asked.
+pub async fn find(
+    digest: &Digest,
+    keyring: &Keyring,
+    stores: &[Store],
+    web: &Web,
+) -> Result<Signatures, Error> {
+    let (mut reasons, mut is_one_away) = (Vec::new(), false);
+    for store in stores {
+        for number in 1..=SEARCH_LIMIT {
+            let signature = match store.signature(digest, number, web).await {
+                Ok(signature) => signature,
+                Err(Error::NotFound { .. }) if number > 1 => break,
+                Err(error) => {
+                    is_one_away |= matches!(error, Error::Unavailable { .. });
+                    reasons.push(error.chain());
+                    break;
+                }
+            };
+            match check(digest, keyring, &signature) {
+                Ok(()) => {
+                    let (digest, signatures) = (digest.clone(), vec![signature]);
+                    return Ok(Signatures { digest, signatures });
+                }
+                Err(reason) => reasons.push(format!("signature {number} of {store}: {reason}")),
+            }
+        }
+    }
+    let reasons = reasons.join("; ");
+    let reason = format!("{digest} has no signature that counts: {reasons}");
+    Err(if is_one_away {
+        Error::unavailable(store::ROLE, reason)
+    } else {
+        Error::invalid("release signature", reason)
+    })
+}
+
+/// Whether it says, signed by a key that is trusted, that the image is a release.
+fn check(digest: &Digest, keyring: &Keyring, signature: &[u8]) -> Result<(), String> {
+    let content = keyring.content(signature)?;
+    let claim: Claim =
+        serde_json::from_slice(&content).map_err(|e| format!("it does not sign an image: {e}"))?;
+    let Critical {
+        kind,
+        image,
+        identity,
+    } = claim.critical;
+    if kind != KIND {
+        return Err(format!("it is a {kind:?}, not an {KIND:?}"));
+    }
+    if identity.reference.is_empty() {
+        return Err("it does not name the image".to_owned());
+    }
+    if image.digest != digest.to_string() {
+        return Err(format!("it signs {}", image.digest));
+    }
+    Ok(())
+}
+
+/// The file of a `ConfigMap` with the signatures of an image.
+fn file_name(digest: &Digest) -> String {
+    let hex = digest.hex();
+    let hex = hex.get(..NAME_DIGITS).unwrap_or(hex);
+    format!("signature-{}-{hex}.json", digest.algorithm().as_str())
+}
+
+impl Signatures {
+    /// The name of the file that has them.
+    pub fn file_name(&self) -> String {
+        file_name(&self.digest)
+    }
+
+    /// As a cluster takes them: a ConfigMap, as JSON.
+    pub fn config_map(&self) -> Bytes {
+        let name = self.name();
+        let numbered = self.signatures.iter().zip(1..);
+        let data: Map<String, Value> = numbered
+            .map(|(signature, number)| {
+                let text = STANDARD.encode(signature);
+                (format!("{name}-{number}"), json!(text))
+            })
+            .collect();
+        let config_map = json!({
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": { LABEL: "" },
+            },
+            "binaryData": data,
+        });
+        config_map.to_string().into()
+    }
+
+    /// Reads a ConfigMap; nothing where it has no signatures of an image.
+    pub fn parse(config_map: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct ConfigMap {
+            binary_data: BTreeMap<String, String>,
+        }
+        let ConfigMap { binary_data } = serde_json::from_slice(config_map).ok()?;
+        let (mut digest, mut signatures) = (None, BTreeMap::new());
+        for (key, text) in binary_data {
+            let mut parts = key.splitn(3, '-');
+            let (algorithm, hex, number) = (parts.next()?, parts.next()?, parts.next()?);
+            digest = Some(format!("{algorithm}:{hex}").parse().ok()?);
+            signatures.insert(number.parse::<usize>().ok()?, STANDARD.decode(text).ok()?);
+        }
+        let signatures = signatures.into_values().map(Bytes::from);
+        Some(Self {
+            digest: digest?,
+            signatures: signatures.collect(),
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("{}-{}", self.digest.algorithm().as_str(), self.digest.hex())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn clusters_take_signatures_as_config_maps() {
+        let signatures = Signatures {
+            digest: Digest::sha256(b"release"),
+            signatures: vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")],
+        };
+        let hex = signatures.digest.hex();
+        let expected = format!("signature-sha256-{}.json", &hex[..16]);
+        assert_eq!(signatures.file_name(), expected);
+        let config_map: Value = serde_json::from_slice(&signatures.config_map()).unwrap();
+        let expected = json!({
+            "kind": "ConfigMap",
+            "apiVersion": "v1",
+            "metadata": {
+                "name": format!("sha256-{hex}"),
+                "namespace": "openshift-config-managed",
+                "labels": {"release.openshift.io/verification-signatures": ""},
+            },
+            "binaryData": {format!("sha256-{hex}-1"): "b25l", format!("sha256-{hex}-2"): "dHdv"},
+        });
+        assert_eq!(config_map, expected);
+        assert_eq!(
+            Signatures::parse(&signatures.config_map()),
+            Some(signatures)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn anything_is_read_without_panic(text in ".{0,200}", key in "[a-z0-9-]{0,100}", value in "[A-Za-z0-9=]{0,20}") {
+            let _ = Signatures::parse(text.as_bytes());
+            let config_map = json!({"binaryData": {key: value}});
+            let _ = Signatures::parse(config_map.to_string().as_bytes());
+        }
+    }
+}
