@@ -43,9 +43,9 @@ pub(crate) use work::{Scope, Work};
 
 use crate::db::{Database, EventLimits};
 use crate::files::Store;
-use crate::keyed_mutex::KeyedMutex;
 use crate::settings::Settings;
 use crate::{discovery, install};
+use concurrency::KeyedMutex;
 
 /// The server's state. Cloning is cheap.
 #[derive(Debug, Clone)]

@@ -10,7 +10,6 @@ pub mod discovery;
 pub mod files;
 mod http;
 pub mod install;
-mod keyed_mutex;
 mod limits;
 pub mod operations;
 mod routes;

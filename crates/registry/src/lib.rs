@@ -3,14 +3,15 @@
 //! Clusters are unknown here. The one invariant: what was acknowledged is durable, and nothing is visible before
 //! it is whole.
 
-mod app;
 mod auth;
+mod error;
 mod gc;
 mod glob;
 pub mod htpasswd;
 mod http;
 mod notifications;
 mod observe;
+mod origin;
 mod policy;
 mod purge;
 mod readiness;
@@ -20,7 +21,6 @@ mod size;
 mod storage;
 mod upstream;
 mod validation;
-mod watched;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,10 +31,13 @@ use service::program::ServerSettings as _;
 use service::server::{self, Listen, Running};
 use service::{CancellationToken, Error};
 
-use app::App;
 use auth::Gate;
+use gc::Collector;
+use http::{App, AppParts};
 use observe::Observer;
-use policy::Policies;
+use origin::Origins;
+use policy::{Policies, Pulls};
+use scrub::Scrub;
 use upstream::Upstreams;
 
 pub use notifications::Endpoints;
@@ -63,12 +66,36 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     // Beside a bucket, there need not be a folder that lasts.
     let root = &settings.registry_storage_filesystem_rootdirectory;
     let folder = (settings.driver() == Driver::Filesystem).then(|| root.join(JOURNALS));
-    let (notifier, notifying) = notifications::open(&settings, folder.as_deref(), &shutdown)?;
+    let origins = Arc::new(Origins::new(&settings));
+    let (notifications, deliveries) = notifications::open(
+        &settings,
+        Arc::clone(&origins),
+        folder.as_deref(),
+        &shutdown,
+    )?;
     let upstreams = Upstreams::open(&settings, store.clone()).await?;
-    let policies = Policies::open(&settings).await?;
-    let app = App::new(store, upstreams.clone(), policies, &settings, notifier);
-    app.scrub.load(&app.store).await;
-    app.pulls.load(&app.store).await;
+    let policies = Arc::new(Policies::open(&settings).await?);
+    let (scrub, pulls) = (Arc::new(Scrub::default()), Arc::new(Pulls::default()));
+    scrub.load(&store).await;
+    pulls.load(&store).await;
+    let collector = Collector::new(
+        store.clone(),
+        Arc::clone(&policies),
+        Arc::clone(&pulls),
+        settings.registry_storage_maintenance_gc_grace,
+    );
+    let parts = AppParts {
+        read_only: storage::read_only(&store, &settings),
+        store,
+        upstreams: upstreams.clone(),
+        origins,
+        policies,
+        pulls,
+        notifications,
+        collector: Arc::new(collector),
+        scrub,
+    };
+    let app = App::new(parts.clone(), &settings);
     let health = Health::new();
     let router = http::router(&app, gate)
         .merge(health::routes(
@@ -85,7 +112,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
         let listen = vec![Listen::new(address.0, None)];
         let router = debug_router(&settings, &health);
         let aside = server::start(listen, router, shutdown.clone()).await?;
-        tracing::info!(address = %aside.address(), "health and metrics are told there");
+        tracing::info!(address = %aside.address(), "health and metrics listen");
         running.also(aside.wait());
     }
     {
@@ -98,13 +125,13 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
             Ok(())
         });
     }
-    for work in notifying {
+    for work in deliveries {
         running.also(async move {
             work.await;
             Ok(())
         });
     }
-    for task in tasks(app, health, settings) {
+    for task in tasks(parts, health, settings) {
         let shutdown = shutdown.clone();
         running.also(async move {
             shutdown.run_until_cancelled(task).await;
@@ -127,32 +154,46 @@ fn debug_router(settings: &Settings, health: &Health) -> Router {
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What goes on beside requests, until the end.
-fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
+/// Background tasks, until the shutdown.
+fn tasks(parts: AppParts, health: Health, settings: Settings) -> Vec<Task> {
+    let AppParts {
+        store,
+        policies,
+        pulls,
+        collector,
+        scrub,
+        read_only,
+        ..
+    } = parts;
     let settings = Arc::new(settings);
-    let may_clean = app.read_only.is_none();
+    let may_write = read_only.is_none();
     let mut tasks: Vec<Task> = Vec::new();
-    if settings.registry_storage_maintenance_gc_enabled && may_clean {
-        let (app, settings) = (app.clone(), Arc::clone(&settings));
-        tasks.push(Box::pin(async move { gc::run(app, &settings).await }));
+    if settings.registry_storage_maintenance_gc_enabled && may_write {
+        let settings = Arc::clone(&settings);
+        tasks.push(Box::pin(async move { collector.run(&settings).await }));
     }
     let drops_uploads = settings.registry_storage_maintenance_uploadpurging_enabled
         && !settings.registry_storage_maintenance_uploadpurging_dryrun;
-    if drops_uploads && may_clean {
-        let (store, settings) = (app.store.clone(), Arc::clone(&settings));
+    if drops_uploads && may_write {
+        let (store, settings) = (store.clone(), Arc::clone(&settings));
         tasks.push(Box::pin(async move { purge::run(store, &settings).await }));
     }
-    if may_clean {
-        let (app, settings) = (app.clone(), Arc::clone(&settings));
-        tasks.push(Box::pin(policy::note_pulls(app.clone())));
-        tasks.push(Box::pin(async move { scrub::run(app, &settings).await }));
+    if may_write {
+        let pulls_store = store.clone();
+        tasks.push(Box::pin(async move {
+            policy::record_pulls(&pulls, &policies, &pulls_store).await;
+        }));
+        let (store, settings) = (store.clone(), Arc::clone(&settings));
+        tasks.push(Box::pin(async move {
+            scrub::run(&scrub, &store, &settings).await;
+        }));
     }
-    tasks.push(Box::pin(observe::watch_storage(app.clone())));
+    tasks.push(Box::pin(observe::watch_storage(store.clone())));
     tasks.push(Box::pin(observe::watch_adoption(
-        app.clone(),
+        store.clone(),
         health.clone(),
     )));
-    tasks.push(Box::pin(observe::watch_room(app.clone())));
+    tasks.push(Box::pin(observe::watch_room(store.clone())));
     for (index, check) in settings.registry_health_file.0.iter().enumerate() {
         let component = format!("file {index}");
         let watch = readiness::watch_file(check.clone(), component, health.clone());
@@ -160,7 +201,7 @@ fn tasks(app: App, health: Health, settings: Settings) -> Vec<Task> {
     }
     if settings.registry_health_storagedriver_enabled {
         tasks.push(Box::pin(async move {
-            readiness::watch_storage(app, health, &settings).await;
+            readiness::watch_storage(store, may_write, health, &settings).await;
         }));
     }
     tasks

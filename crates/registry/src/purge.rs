@@ -5,8 +5,8 @@ use std::time::Duration;
 use blob_store::BlobStore as _;
 
 use crate::Settings;
-use crate::app::Store;
 use crate::observe;
+use crate::storage::Store;
 
 /// Longer ages mean never: about a hundred years, so that no subtraction leaves the calendar.
 pub(crate) const AGE_LIMIT: Duration = Duration::from_hours(100 * 365 * 24);

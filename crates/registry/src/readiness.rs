@@ -6,8 +6,8 @@ use blob_store::BlobStore as _;
 use service::health::Health;
 
 use crate::Settings;
-use crate::app::App;
 use crate::settings::FileCheck;
+use crate::storage::Store;
 
 const STORAGE: &str = "storage";
 /// A medium that does not answer for this long has failed.
@@ -18,12 +18,17 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(10);
 const RECOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tries the storage now and after each interval, for ever.
-pub(crate) async fn watch_storage(app: App, health: Health, settings: &Settings) {
+pub(crate) async fn watch_storage(
+    store: Store,
+    may_write: bool,
+    health: Health,
+    settings: &Settings,
+) {
     let interval = settings.registry_health_storagedriver_interval;
     let threshold = settings.registry_health_storagedriver_threshold.max(1);
     let mut failures: u32 = 0;
     loop {
-        match probe(&app).await {
+        match probe(&store, may_write).await {
             Ok(()) => {
                 if failures >= threshold {
                     tracing::info!("the storage works again");
@@ -50,8 +55,8 @@ pub(crate) async fn watch_storage(app: App, health: Health, settings: &Settings)
     }
 }
 
-async fn probe(app: &App) -> Result<(), String> {
-    match tokio::time::timeout(PROBE_LIMIT, app.store.probe(app.read_only.is_none())).await {
+async fn probe(store: &Store, may_write: bool) -> Result<(), String> {
+    match tokio::time::timeout(PROBE_LIMIT, store.probe(may_write)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) if error.is_full() => Err("no room is left".to_owned()),
         Ok(Err(error)) => Err(model::error::chain(&error)),

@@ -14,7 +14,7 @@ use oci::{Algorithm, Digest, Hasher, Repository};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::app::{App, Store};
+use crate::storage::Store;
 use crate::{Settings, Size};
 
 /// Contents that are listed at once.
@@ -154,15 +154,14 @@ impl Report {
 }
 
 /// Scrubs after each interval and when asked, for ever.
-pub(crate) async fn run(app: App, settings: &Settings) {
-    let scrub = &app.scrub;
+pub(crate) async fn run(scrub: &Scrub, store: &Store, settings: &Settings) {
     let interval = settings
         .registry_storage_maintenance_scrub_enabled
         .then_some(settings.registry_storage_maintenance_scrub_interval);
     if scrub.report().started_at.is_none() {
         // The first one comes an interval after the first start.
         scrub.report().ended_at = Some(service::clock::now());
-        scrub.keep(&app.store).await;
+        scrub.keep(store).await;
     }
     loop {
         if !scrub.report().is_running {
@@ -173,7 +172,7 @@ pub(crate) async fn run(app: App, settings: &Settings) {
             scrub.report().begin();
         }
         let rate = settings.registry_storage_maintenance_scrub_rate;
-        if let Err(error) = pass(&app, rate).await {
+        if let Err(error) = pass(scrub, store, rate).await {
             let error = model::error::chain(&error);
             tracing::error!(error, "the scrub stops here, and goes on in a while");
             tokio::time::sleep(BREAK).await;
@@ -197,26 +196,25 @@ async fn due(interval: Option<Duration>, ended_at: Option<Timestamp>) {
 }
 
 /// From where it is to the end.
-async fn pass(app: &App, rate: Size) -> Result<(), StoreError> {
-    let scrub = &app.scrub;
+async fn pass(scrub: &Scrub, store: &Store, rate: Size) -> Result<(), StoreError> {
     let mut pace = Pace::new(rate);
     let mut kept = Instant::now();
     loop {
         let after = scrub.report().position.clone();
-        let page = app.store.contents(after.as_ref(), PAGE).await?;
+        let page = store.contents(after.as_ref(), PAGE).await?;
         if page.is_empty() {
             break;
         }
         for content in page {
-            examine(app, &content, &mut pace).await?;
+            examine(scrub, store, &content, &mut pace).await?;
             scrub.report().position = Some(content.digest);
             if kept.elapsed() >= KEEP {
                 kept = Instant::now();
-                scrub.keep(&app.store).await;
+                scrub.keep(store).await;
             }
         }
     }
-    end(app).await;
+    end(scrub, store).await;
     Ok(())
 }
 
@@ -229,15 +227,15 @@ fn show(report: &Report) {
     }
 }
 
-async fn end(app: &App) {
+async fn end(scrub: &Scrub, store: &Store) {
     let report = {
-        let mut report = app.scrub.report();
+        let mut report = scrub.report();
         report.is_running = false;
         report.position = None;
         report.ended_at = Some(service::clock::now());
         report.clone()
     };
-    app.scrub.keep(&app.store).await;
+    scrub.keep(store).await;
     show(&report);
     let Report {
         contents,
@@ -266,11 +264,16 @@ async fn end(app: &App) {
 }
 
 /// Compares content with its digest. Errors: the store cannot be asked.
-async fn examine(app: &App, content: &Content, pace: &mut Pace) -> Result<(), StoreError> {
+async fn examine(
+    scrub: &Scrub,
+    store: &Store,
+    content: &Content,
+    pace: &mut Pace,
+) -> Result<(), StoreError> {
     let Content { digest, size } = content;
     let (what, bytes) = match size {
         None => (Some(What::Missing), 0),
-        Some(_) => match hashed(app, digest, pace).await {
+        Some(_) => match hashed(store, digest, pace).await {
             Ok((actual, bytes)) => ((actual != *digest).then_some(What::Damaged), bytes),
             // Collected meanwhile.
             Err(StoreError::UnknownBlob(_)) => return Ok(()),
@@ -280,36 +283,40 @@ async fn examine(app: &App, content: &Content, pace: &mut Pace) -> Result<(), St
         },
     };
     {
-        let mut report = app.scrub.report();
+        let mut report = scrub.report();
         report.contents += 1;
         report.bytes += bytes;
     }
     let Some(what) = what else {
         return Ok(());
     };
-    let is_taken = match app.store.quarantine(digest).await {
+    let is_taken = match store.quarantine(digest).await {
         Ok(is_taken) => is_taken,
         Err(error) => {
             let error = model::error::chain(&error);
             tracing::error!(%digest, error, "content could not be looked at");
-            app.scrub.report().unread += 1;
+            scrub.report().unread += 1;
             return Ok(());
         }
     };
     if is_taken || what == What::Missing {
-        let repositories = app.store.holders(digest).await?;
-        app.scrub.report().find(digest, what, repositories);
+        let repositories = store.holders(digest).await?;
+        scrub.report().find(digest, what, repositories);
     }
     Ok(())
 }
 
-async fn hashed(app: &App, digest: &Digest, pace: &mut Pace) -> Result<(Digest, u64), StoreError> {
+async fn hashed(
+    store: &Store,
+    digest: &Digest,
+    pace: &mut Pace,
+) -> Result<(Digest, u64), StoreError> {
     let failed = |source| StoreError::Io {
         doing: "reading content",
         source,
     };
     pace.pass(OPENING_BYTES).await;
-    let mut pieces = app.store.open_content(digest).await?;
+    let mut pieces = store.open_content(digest).await?;
     let (mut hasher, mut bytes) = (Hasher::new(Algorithm::Sha256), 0);
     while let Some(piece) = pieces.try_next().await.map_err(failed)? {
         let length = piece.len() as u64;

@@ -2,11 +2,27 @@
 
 use std::sync::Arc;
 
-use blob_store::{BucketStore, DiskOptions, DiskStore, object};
+use blob_store::{AnyStore, BucketStore, DiskOptions, DiskStore, object};
 use service::Error;
 
-use crate::app::Store;
 use crate::settings::{Driver, Settings};
+
+/// The store that requests are answered from; clones share it.
+pub(crate) type Store = AnyStore;
+
+/// Why nothing is written, whoever asks; nothing when it may be.
+pub(crate) fn read_only(store: &Store, settings: &Settings) -> Option<String> {
+    if settings.registry_storage_maintenance_readonly_enabled {
+        return Some("REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED is set".to_owned());
+    }
+    match store {
+        // The log of the start has the cause, with its path.
+        Store::Disk(disk) if disk.read_only().is_some() => {
+            Some("its storage folder is on a read-only medium, or of another user".to_owned())
+        }
+        _ => None,
+    }
+}
 
 /// Opens the store; with the place where it is, in words.
 ///

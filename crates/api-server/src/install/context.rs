@@ -18,7 +18,7 @@ use super::release::ReleaseInfo;
 use super::signed::Signers;
 use super::work_folder::Claim;
 use crate::files::Store;
-use crate::keyed_mutex::KeyedMutex;
+use concurrency::KeyedMutex;
 
 /// How preparations are made, fixed at start.
 #[derive(Debug, Clone)]

@@ -18,15 +18,14 @@ pub enum Error {
     },
     /// There is nobody to ask.
     #[error(
-        "the host {host} cannot be looked up: {resolv_conf} {reason}, and {hosts} does not list it"
+        "the host {host} cannot be looked up: {resolv_conf} names no server or cannot be read, and {hosts} does not list \
+         it"
     )]
     NoServers {
         /// Who is looked for.
         host: String,
         /// The file that should name servers.
         resolv_conf: String,
-        /// What is wrong with that file.
-        reason: String,
         /// The file that could list the host.
         hosts: String,
     },

@@ -13,12 +13,13 @@ mod kept;
 mod name;
 mod search;
 mod sockets;
-mod watched;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
+
+use concurrency::WatchedFile;
 
 pub use error::{Error, Statement};
 
@@ -28,7 +29,6 @@ use http::Turns;
 use kept::Kept;
 use name::HostName;
 use search::Search;
-use watched::Watched;
 
 /// Where a resolver looks, and how patient it is.
 #[derive(Debug, Clone)]
@@ -71,8 +71,8 @@ pub struct Resolver(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     options: Options,
-    conf: Watched<Conf>,
-    hosts: Watched<Hosts>,
+    conf: WatchedFile<Conf>,
+    hosts: WatchedFile<Hosts>,
     kept: Kept,
     search: Search,
     turns: Turns,
@@ -89,8 +89,16 @@ impl Resolver {
     /// A resolver of its own, with files and patience other than the system's.
     pub fn new(options: Options) -> Self {
         Self(Arc::new(Inner {
-            conf: Watched::new(options.resolv_conf.clone(), Conf::parse),
-            hosts: Watched::new(options.hosts.clone(), Hosts::parse),
+            conf: WatchedFile::awaiting(
+                &options.resolv_conf,
+                |text| Ok(Conf::parse(&String::from_utf8_lossy(text))),
+                Conf::parse(""),
+            ),
+            hosts: WatchedFile::awaiting(
+                &options.hosts,
+                |text| Ok(Hosts::parse(&String::from_utf8_lossy(text))),
+                Hosts::parse(""),
+            ),
             kept: Kept::default(),
             search: Search::default(),
             turns: Turns::default(),
@@ -107,7 +115,7 @@ impl Resolver {
             return Ok(vec![address]);
         }
         let name = HostName::parse(host)?;
-        if let Some(addresses) = self.listed(&name) {
+        if let Some(addresses) = self.listed(&name).await {
             return Ok(addresses);
         }
         self.0
@@ -124,10 +132,10 @@ impl Resolver {
             .await
     }
 
-    /// What is known without any server.
-    fn listed(&self, name: &HostName) -> Option<Vec<IpAddr>> {
-        let listed = self.0.hosts.current().ok();
-        let listed = listed.and_then(|hosts| hosts.get(name.relative()).map(<[_]>::to_vec));
+    /// Addresses of the hosts file, and of this machine.
+    async fn listed(&self, name: &HostName) -> Option<Vec<IpAddr>> {
+        let hosts = self.0.hosts.get().await;
+        let listed = hosts.get(name.relative()).map(<[_]>::to_vec);
         listed.or_else(|| {
             let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
             name.is_localhost().then(|| loopback.to_vec())
@@ -135,19 +143,13 @@ impl Resolver {
     }
 
     async fn ask(&self, name: &HostName) -> Result<Vec<IpAddr>, Error> {
-        let no_servers = |reason: String| Error::NoServers {
-            host: name.key().to_owned(),
-            resolv_conf: self.0.options.resolv_conf.display().to_string(),
-            reason,
-            hosts: self.0.options.hosts.display().to_string(),
-        };
-        let conf = self
-            .0
-            .conf
-            .current()
-            .map_err(|error| no_servers(format!("cannot be read ({error})")))?;
+        let conf = self.0.conf.get().await;
         if conf.servers.is_empty() {
-            return Err(no_servers("names no server".to_owned()));
+            return Err(Error::NoServers {
+                host: name.key().to_owned(),
+                resolv_conf: self.0.options.resolv_conf.display().to_string(),
+                hosts: self.0.options.hosts.display().to_string(),
+            });
         }
         self.0.search.run(name, &conf, &self.0.options).await
     }

@@ -6,7 +6,7 @@ use oci::Repository;
 
 use super::grants::Grants;
 use super::policy::{Action, Policy};
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 
 /// Who sends a request, and what that one may do.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use super::credentials::Credentials;
 use super::issuer::Issuer;
 use super::users::Users;
 use crate::Settings;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 
 /// Knows who may come in. Clones share what is remembered.
 #[derive(Debug, Clone)]

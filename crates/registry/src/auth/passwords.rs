@@ -17,10 +17,11 @@ use rand::RngCore as _;
 use ring::hmac;
 use sha2::{Digest as _, Sha256};
 
+use concurrency::{BoxError, WatchedFile};
+
 use super::checks::Slot;
 use super::credentials::Login;
 use crate::htpasswd;
-use crate::watched::{BoxError, Watched};
 
 /// Remembered passwords, each of one user at one network: about 2 MiB.
 pub(super) const REMEMBERED_LIMIT: u64 = 8192;
@@ -34,7 +35,7 @@ const NOBODY: &str = "$2b$10$CwTycUXWue0Thq9StjUM0uJ8nzFkH1lP6p4Yf4b4h1mZ3E4xN5u
 /// A password file, and which passwords are known to be right.
 #[derive(Debug)]
 pub(super) struct Passwords {
-    users: Watched<Users>,
+    users: WatchedFile<Users>,
     remembered: Cache<Mark, Arc<Known>>,
     key: [u8; 32],
     /// Signs tokens.
@@ -89,12 +90,13 @@ impl Passwords {
         let (mut key, mut token_key) = ([0; 32], [0; 32]);
         rand::rng().fill_bytes(&mut key);
         rand::rng().fill_bytes(&mut token_key);
+        let parse = |bytes: &[u8]| Users::parse(std::str::from_utf8(bytes)?);
         let users = if path.exists() {
-            Watched::open(path, Users::parse).await?
+            WatchedFile::open(path, parse).await?
         } else {
             let remedy = "`atoll registry htpasswd` makes one";
             tracing::warn!(path = %path.display(), remedy, "no password file: nobody can log in");
-            Watched::awaiting(path, Users::parse, Users::parse("")?)
+            WatchedFile::awaiting(path, parse, Users::parse("")?)
         };
         Ok(Self {
             users,

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use crate::glob::Glob;
-use crate::watched::BoxError;
+use concurrency::BoxError;
 
 /// What can be done in a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -9,6 +9,8 @@ use axum::http::HeaderValue;
 use metrics::Counter;
 use service::Error;
 
+use concurrency::WatchedFile;
+
 use super::access::Access;
 use super::backoff::{self, Backoff};
 use super::checks::Checks;
@@ -16,9 +18,8 @@ use super::credentials::{Credentials, Login};
 use super::passwords::{Passwords, TOKEN_LIFETIME, User};
 use super::policy::Policy;
 use crate::Settings;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 use crate::observe;
-use crate::watched::Watched;
 
 /// The token of whoever has not logged in.
 const ANONYMOUS: &str = "anonymous";
@@ -45,7 +46,7 @@ struct Inner {
 #[derive(Debug)]
 enum Rules {
     Fixed(Arc<Policy>),
-    File(Watched<Policy>),
+    File(WatchedFile<Policy>),
 }
 
 impl Users {
@@ -63,7 +64,7 @@ impl Users {
             .map_err(|e| Error::new(reading("REGISTRY_AUTH_HTPASSWD_PATH", path), e))?;
         let policy = match &settings.registry_auth_policy_path {
             Some(path) => Rules::File(
-                Watched::open(path, Policy::parse)
+                WatchedFile::open(path, |bytes| Policy::parse(std::str::from_utf8(bytes)?))
                     .await
                     .map_err(|e| Error::new(reading("REGISTRY_AUTH_POLICY_PATH", path), e))?,
             ),

@@ -9,18 +9,32 @@ use oci::{Digest, Repository};
 use service::range::RangeRequest;
 use service::sendfile;
 
-use super::{Answer, CONTENT_DIGEST, RegistryError};
-use crate::app::App;
-use crate::notifications::{self, Action};
-use crate::upstream::{Remote, Source, Traffic, pushed};
+use super::{Answer, CONTENT_DIGEST};
+use crate::error::RegistryError;
+use crate::notifications::{Action, Notifications};
+use crate::storage::Store;
+use crate::upstream::{Remote, Source, Traffic, Upstreams, pushed};
 
 /// Units: bytes. Below, one read costs less than a mapping.
 const SENDFILE_FROM_BYTES: u64 = 64 * 1024;
 
-pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {
+/// What downloads and deletions of blobs use.
+#[derive(Debug)]
+pub(super) struct BlobState {
+    pub(super) store: Store,
+    pub(super) upstreams: Upstreams,
+    pub(super) notifications: Notifications,
+}
+
+pub(super) async fn get(
+    state: &BlobState,
+    name: &Repository,
+    digest: &Digest,
+    head: &Parts,
+) -> Answer {
     let headers = &head.headers;
     let is_content_wanted = head.method != Method::HEAD && !is_known(headers, digest);
-    let (size, remote) = find(app, name, digest, is_content_wanted).await?;
+    let (size, remote) = find(state, name, digest, is_content_wanted).await?;
     if is_known(headers, digest) {
         let mut response = StatusCode::NOT_MODIFIED.into_response();
         describe(response.headers_mut(), digest);
@@ -49,12 +63,14 @@ pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Pa
     } else {
         match remote {
             Some(Remote::Coming(coming)) => Body::from_stream(coming.read(first, length)),
-            _ => body(app, name, digest, head, first, length).await?,
+            _ => body(state, name, digest, head, first, length).await?,
         }
     };
     if head.method == Method::GET {
-        notifications::of_blob(app, head, Action::Pull, (name, digest, size), None);
-        if app.upstreams.find(name).is_some() {
+        state
+            .notifications
+            .blob(head, Action::Pull, (name, digest, size), None);
+        if state.upstreams.find(name).is_some() {
             pushed(Traffic::Blob, length);
         }
     }
@@ -79,7 +95,7 @@ pub(super) async fn get(app: &App, name: &Repository, digest: &Digest, head: &Pa
 
 /// The kernel sends what is long, where nothing has to be encrypted.
 async fn body(
-    app: &App,
+    state: &BlobState,
     name: &Repository,
     digest: &Digest,
     head: &Parts,
@@ -88,26 +104,26 @@ async fn body(
 ) -> Result<Body, RegistryError> {
     if length >= SENDFILE_FROM_BYTES
         && sendfile::is_possible(head)
-        && let Some(file) = app.store.blob_file(name, digest).await?
+        && let Some(file) = state.store.blob_file(name, digest).await?
     {
         match sendfile::part(file, first, length) {
             Ok(part) => return Ok(part.into()),
             Err(error) => tracing::warn!(%error, "a blob is copied that could not be mapped"),
         }
     }
-    let pieces = app.store.open_blob(name, digest, first, length).await?;
+    let pieces = state.store.open_blob(name, digest, first, length).await?;
     Ok(Body::from_stream(pieces))
 }
 
 /// The size of a blob, and what brings it, where that is not here.
 async fn find(
-    app: &App,
+    state: &BlobState,
     name: &Repository,
     digest: &Digest,
     is_content_wanted: bool,
 ) -> Result<(u64, Option<Remote>), RegistryError> {
-    let here = app.store.blob_size(name, digest).await;
-    let Some(source) = app.upstreams.find(name) else {
+    let here = state.store.blob_size(name, digest).await;
+    let Some(source) = state.upstreams.find(name) else {
         return Ok((here?, None));
     };
     match here {
@@ -123,9 +139,14 @@ async fn find(
     }
 }
 
-pub(super) async fn delete(app: &App, name: &Repository, digest: &Digest, head: &Parts) -> Answer {
-    app.store.delete_blob(name, digest).await?;
-    notifications::of_deletion(app, head, name, Some(digest), None);
+pub(super) async fn delete(
+    state: &BlobState,
+    name: &Repository,
+    digest: &Digest,
+    head: &Parts,
+) -> Answer {
+    state.store.delete_blob(name, digest).await?;
+    state.notifications.deletion(head, name, Some(digest), None);
     Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
 }
 

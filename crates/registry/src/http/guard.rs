@@ -13,20 +13,41 @@ use oci::Repository;
 use serde_json::json;
 use service::server::ClientAddress;
 
-use super::location::Origin;
+use super::page;
 use super::route::Route;
-use super::{RegistryError, page};
-use crate::app::App;
+use super::state::App;
 use crate::auth::{Access, Action, Credentials, Gate, Lack, TOKEN_LIFETIME_S, Users};
+use crate::error::RegistryError;
 use crate::observe::UserName;
+use crate::origin::Origins;
+use crate::upstream::Upstreams;
 
 /// Where tokens are given. Source: distribution's own place for them.
 pub(super) const TOKEN_PATH: &str = "/auth/token";
 
 #[derive(Debug, Clone)]
 pub(super) struct Guard {
-    pub(super) app: App,
-    pub(super) gate: Gate,
+    origins: Arc<Origins>,
+    upstreams: Upstreams,
+    gate: Gate,
+}
+
+impl Guard {
+    pub(super) fn new(app: &App, gate: Gate) -> Self {
+        Self {
+            origins: Arc::clone(&app.origins),
+            upstreams: app.upstreams.clone(),
+            gate,
+        }
+    }
+
+    /// What gives tokens for passwords, if that is done here.
+    pub(super) fn users(&self) -> Option<&Users> {
+        match &self.gate {
+            Gate::Users(users) => Some(users),
+            Gate::Issuer(_) => None,
+        }
+    }
 }
 
 /// Lets a request through with its [`Access`], or refuses it; 401 always with a challenge.
@@ -142,22 +163,22 @@ fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action
 async fn challenge(guard: &Guard, head: &Parts, lack: Option<Lack>) -> Option<HeaderValue> {
     match &guard.gate {
         Gate::Issuer(issuer) => {
-            let origin = Origin::absolute(&guard.app, head);
-            issuer.challenge(origin.as_deref(), &scope(&guard.app, head), lack)
+            let origin = guard.origins.absolute(head);
+            issuer.challenge(origin.as_deref(), &scope(&guard.upstreams, head), lack)
         }
         // A password where nothing goes without one. Else a token, since there Docker has to send something from
         // the first request on, whether somebody has logged in or not, and of passwords it sends none or all.
         Gate::Users(users) if users.lets_in_anonymous().await => {
-            bearer(&guard.app, head).or_else(|| Some(users.basic()))
+            bearer(guard, head).or_else(|| Some(users.basic()))
         }
         Gate::Users(users) => Some(users.basic()),
     }
 }
 
-fn bearer(app: &App, head: &Parts) -> Option<HeaderValue> {
-    let origin = Origin::absolute(app, head)?;
+fn bearer(guard: &Guard, head: &Parts) -> Option<HeaderValue> {
+    let origin = guard.origins.absolute(head)?;
     let service = origin.split_once("://").map_or(&*origin, |(_, host)| host);
-    let scope = match scope(app, head) {
+    let scope = match scope(&guard.upstreams, head) {
         scope if scope.is_empty() => scope,
         scope => format!(",scope=\"{scope}\""),
     };
@@ -166,8 +187,8 @@ fn bearer(app: &App, head: &Parts) -> Option<HeaderValue> {
 }
 
 /// What a request needs, as tokens name it. Source: distribution, "Token Scope Documentation".
-fn scope(app: &App, head: &Parts) -> String {
-    let Ok(route) = super::route(app, head) else {
+fn scope(upstreams: &Upstreams, head: &Parts) -> String {
+    let Ok(route) = super::route(upstreams, head) else {
         return String::new();
     };
     match (&route, need(&route, &head.method)) {

@@ -1,5 +1,7 @@
 //! Lists of tags and repositories, page by page.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Uri, header};
@@ -9,40 +11,55 @@ use oci::{Repository, Tag};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
-use super::{Answer, RegistryError, UNCONFIRMED, query};
-use crate::app::App;
+use super::{Answer, UNCONFIRMED, query};
 use crate::auth::{Access, Action};
+use crate::error::RegistryError;
+use crate::origin::Origins;
+use crate::storage::Store;
+use crate::upstream::Upstreams;
 
 /// Most entries of a page that no setting bounds.
 pub(super) const PAGE_LIMIT: usize = 1000;
 
-pub(super) async fn tags(app: &App, name: &Repository, head: &Parts) -> Answer {
+/// What listings use.
+#[derive(Debug)]
+pub(super) struct ListState {
+    pub(super) store: Store,
+    pub(super) upstreams: Upstreams,
+    pub(super) origins: Arc<Origins>,
+    /// Most entries of a page of repositories.
+    pub(super) catalog_limit: usize,
+    /// Most entries of a page of tags.
+    pub(super) tags_limit: usize,
+}
+
+pub(super) async fn tags(state: &ListState, name: &Repository, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
     // Without a number all are wanted, though there be many.
-    let limit = page.limit(usize::MAX - 1, app.tags_limit);
-    let (tags, is_unconfirmed) = match app.upstreams.find(name) {
+    let limit = page.limit(usize::MAX - 1, state.tags_limit);
+    let (tags, is_unconfirmed) = match state.upstreams.find(name) {
         Some(source) => source.tags(&page.last, limit + 1).await?,
-        None => (app.store.tags(name, &page.last, limit + 1).await?, false),
+        None => (state.store.tags(name, &page.last, limit + 1).await?, false),
     };
     let part = Part::cut(&tags, limit, Tag::as_str);
     let body = Json(json!({ "name": name, "tags": part.entries }));
     let warning = is_unconfirmed.then_some(UNCONFIRMED);
-    Ok((warning, part.link(&app.path(head), ""), body).into_response())
+    Ok((warning, part.link(&state.origins.path(head), ""), body).into_response())
 }
 
-pub(super) async fn catalog(app: &App, access: &Access, head: &Parts) -> Answer {
+pub(super) async fn catalog(state: &ListState, access: &Access, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
     // Clients that cannot page lose what comes after that many.
-    let limit = page.limit(app.catalog_limit, app.catalog_limit);
-    let names = visible(app, access, page.last, limit + 1, |_| true).await?;
+    let limit = page.limit(state.catalog_limit, state.catalog_limit);
+    let names = visible(&state.store, access, page.last, limit + 1, |_| true).await?;
     let part = Part::cut(&names, limit, Repository::as_str);
     let body = Json(json!({ "repositories": part.entries }));
-    Ok((part.link(&app.path(head), ""), body).into_response())
+    Ok((part.link(&state.origins.path(head), ""), body).into_response())
 }
 
 /// Up to `limit` repositories after `after` that `fit` and that whoever asks may pull.
 pub(super) async fn visible(
-    app: &App,
+    store: &Store,
     access: &Access,
     mut after: String,
     limit: usize,
@@ -52,7 +69,7 @@ pub(super) async fn visible(
     let batch = if is_free { limit } else { PAGE_LIMIT };
     let mut found = Vec::new();
     loop {
-        let names = app.store.repositories(&after, batch).await?;
+        let names = store.repositories(&after, batch).await?;
         let is_end = names.len() < batch;
         if let Some(last) = names.last() {
             after = last.to_string();

@@ -1,5 +1,6 @@
 //! Manifests, in and out as the same bytes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -13,12 +14,15 @@ use oci::{
     Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform, Repository, Tag, Target, media_type,
 };
 
-use super::location::Origin;
-use super::{Answer, CONTENT_DIGEST, RegistryError, UNCONFIRMED, blobs, limits, query};
-use crate::app::App;
-use crate::notifications::{self, Action};
-use crate::upstream::{Found, Traffic, pushed};
-use crate::validation::Needed;
+use super::enforcement::Enforcement;
+use super::{Answer, CONTENT_DIGEST, UNCONFIRMED, blobs, query};
+use crate::error::RegistryError;
+use crate::notifications::{Action, Notifications};
+use crate::origin::Origins;
+use crate::policy::Pulls;
+use crate::storage::Store;
+use crate::upstream::{Found, Traffic, Upstreams, pushed};
+use crate::validation::{Needed, Validation};
 
 /// A manifest has to arrive within this time: it is small, and it is held in memory.
 const RECEIVE_LIMIT: Duration = Duration::from_mins(2);
@@ -28,15 +32,33 @@ const TAGS_LIMIT: usize = 64;
 const OCI_SUBJECT: header::HeaderName = header::HeaderName::from_static("oci-subject");
 const OCI_TAG: header::HeaderName = header::HeaderName::from_static("oci-tag");
 
-pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
-    let mut found = find(app, name, target).await?;
+/// What pulls, pushes and deletions of manifests use.
+#[derive(Debug)]
+pub(super) struct ManifestState {
+    pub(super) store: Store,
+    pub(super) upstreams: Upstreams,
+    pub(super) origins: Arc<Origins>,
+    pub(super) enforcement: Arc<Enforcement>,
+    pub(super) notifications: Notifications,
+    pub(super) pulls: Arc<Pulls>,
+    pub(super) validation: Arc<Validation>,
+    pub(super) takes_schema1: bool,
+}
+
+pub(super) async fn get(
+    state: &ManifestState,
+    name: &Repository,
+    target: &Target,
+    head: &Parts,
+) -> Answer {
+    let mut found = find(state, name, target).await?;
     if let Target::Tag(tag) = target {
-        app.pulls.note(name, tag);
+        state.pulls.note(name, tag);
     }
     if let Target::Tag(_) = target
         && let Some(child) = child_for_old_client(&found.manifest, &head.headers)
     {
-        found = find(app, name, &Target::Digest(child)).await?;
+        found = find(state, name, &Target::Digest(child)).await?;
     }
     let Found {
         digest, manifest, ..
@@ -50,8 +72,10 @@ pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Pa
                 Target::Digest(_) => &[],
             };
             let pulled = (name, &digest, &*manifest);
-            notifications::of_manifest(app, head, Action::Pull, pulled, asked);
-            if app.upstreams.find(name).is_some() {
+            state
+                .notifications
+                .manifest(head, Action::Pull, pulled, asked);
+            if state.upstreams.find(name).is_some() {
                 pushed(Traffic::Manifest, manifest.bytes.len() as u64);
             }
         }
@@ -75,29 +99,33 @@ pub(super) async fn get(app: &App, name: &Repository, target: &Target, head: &Pa
 }
 
 /// A manifest from here, or from where it comes from.
-async fn find(app: &App, name: &Repository, target: &Target) -> Result<Found, RegistryError> {
-    if let Some(source) = app.upstreams.find(name) {
+async fn find(
+    state: &ManifestState,
+    name: &Repository,
+    target: &Target,
+) -> Result<Found, RegistryError> {
+    if let Some(source) = state.upstreams.find(name) {
         return source.manifest(target).await;
     }
     let digest = match target {
         Target::Digest(digest) => digest.clone(),
-        Target::Tag(tag) => app.store.resolve_tag(name, tag).await?,
+        Target::Tag(tag) => state.store.resolve_tag(name, tag).await?,
     };
     Ok(Found {
-        manifest: app.store.manifest(name, &digest).await?,
+        manifest: state.store.manifest(name, &digest).await?,
         digest,
         is_unconfirmed: false,
     })
 }
 
 pub(super) async fn put(
-    app: &App,
+    state: &ManifestState,
     name: &Repository,
     target: &Target,
     head: &Parts,
     body: Body,
 ) -> Answer {
-    let origin = Origin::of(app, head);
+    let origin = state.origins.of(head);
     let tags = tags(target, &head.uri)?;
     let content_type = head
         .headers
@@ -105,10 +133,10 @@ pub(super) async fn put(
         .and_then(|value| Some(value.to_str().ok()?.to_owned()));
     let bytes = receive(body).await?;
     // Hashing four megabytes takes longer than other requests should wait.
-    let rules = app.clone();
+    let validation = Arc::clone(&state.validation);
     let parsed = tokio::task::spawn_blocking(move || {
         let manifest = Manifest::parse(bytes, content_type.as_deref())?;
-        rules.validation.check_urls(&manifest)?;
+        validation.check_urls(&manifest)?;
         manifest.verify_signatures()?;
         Ok(manifest)
     });
@@ -116,7 +144,7 @@ pub(super) async fn put(
         .await
         .unwrap_or_else(|e| Err(model::Error::internal("reading a manifest", e)))
         .map_err(|e| RegistryError::manifest(&e))?;
-    if !app.takes_schema1 && matches!(manifest.kind, Kind::Schema1 { .. }) {
+    if !state.takes_schema1 && matches!(manifest.kind, Kind::Schema1 { .. }) {
         return Err(RegistryError::unsupported(
             "manifests of schema 1 are switched off: REGISTRY_COMPATIBILITY_SCHEMA1_ENABLED",
         ));
@@ -125,16 +153,25 @@ pub(super) async fn put(
         Target::Tag(_) => manifest.digest.clone(),
         Target::Digest(claimed) => checked(claimed, &manifest)?,
     };
-    let is_sparse = may_be_sparse(app, name, &manifest).await?;
-    let _guard = limits::lock_immutable_tags(app, name, &tags, &manifest, &digest).await?;
+    let is_sparse = may_be_sparse(state, name, &manifest).await?;
+    let _guard = state
+        .enforcement
+        .lock_immutable_tags(name, &tags, &manifest, &digest)
+        .await?;
     let length = manifest.bytes.len() as u64;
-    let room = limits::room(app, name, Some(&manifest.digest), length).await?;
-    app.store
+    let room = state
+        .enforcement
+        .room(name, Some(&manifest.digest), length)
+        .await?;
+    state
+        .store
         .put_manifest(name, &manifest, &digest, &tags, is_sparse)
         .await?;
     room.used();
     let pushed = (name, &digest, &manifest);
-    notifications::of_manifest(app, head, Action::Push, pushed, &tags);
+    state
+        .notifications
+        .manifest(head, Action::Push, pushed, &tags);
     let headers = [
         (header::LOCATION, origin.manifest(name, &digest)),
         (CONTENT_DIGEST, blobs::digest_header(&digest)),
@@ -155,16 +192,21 @@ pub(super) async fn put(
     Ok(response)
 }
 
-pub(super) async fn delete(app: &App, name: &Repository, target: &Target, head: &Parts) -> Answer {
-    let _guard = limits::lock_for_deletion(app, name, target).await?;
+pub(super) async fn delete(
+    state: &ManifestState,
+    name: &Repository,
+    target: &Target,
+    head: &Parts,
+) -> Answer {
+    let _guard = state.enforcement.lock_for_deletion(name, target).await?;
     match target {
         Target::Tag(tag) => {
-            app.store.delete_tag(name, tag).await?;
-            notifications::of_deletion(app, head, name, None, Some(tag));
+            state.store.delete_tag(name, tag).await?;
+            state.notifications.deletion(head, name, None, Some(tag));
         }
         Target::Digest(digest) => {
-            app.store.delete_manifest(name, digest).await?;
-            notifications::of_deletion(app, head, name, Some(digest), None);
+            state.store.delete_manifest(name, digest).await?;
+            state.notifications.deletion(head, name, Some(digest), None);
         }
     }
     Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
@@ -174,18 +216,18 @@ pub(super) async fn delete(app: &App, name: &Repository, target: &Target, head: 
 ///
 /// Errors: what is needed at any rate is missing.
 async fn may_be_sparse(
-    app: &App,
+    state: &ManifestState,
     name: &Repository,
     manifest: &Manifest,
 ) -> Result<bool, RegistryError> {
-    let needed = match app.validation.needed(manifest) {
+    let needed = match state.validation.needed(manifest) {
         Needed::Everything => return Ok(false),
         Needed::Nothing => return Ok(true),
         Needed::Manifests(digests) => digests,
     };
     let mut missing = Vec::new();
     for digest in needed {
-        match app.store.manifest(name, &digest).await {
+        match state.store.manifest(name, &digest).await {
             Ok(_) => {}
             Err(StoreError::UnknownManifest(_)) => missing.push(digest),
             Err(error) => return Err(error.into()),

@@ -1,12 +1,10 @@
 //! The routes. Names hold slashes, so everything below `/v2/` is taken apart here and not by the router.
 
 mod blobs;
-mod collection;
-mod error;
+mod enforcement;
+mod garbage;
 mod guard;
-mod limits;
 mod lists;
-mod location;
 mod manifests;
 mod page;
 mod query;
@@ -14,9 +12,12 @@ mod referrers;
 mod reindex;
 mod route;
 mod scrub;
+mod state;
 mod uploads;
 
-use axum::extract::{Request, State};
+use std::sync::Arc;
+
+use axum::extract::{FromRef as _, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
@@ -25,13 +26,14 @@ use axum::routing::{any, get};
 use axum::{Extension, Json, Router};
 use serde_json::json;
 
-use crate::app::App;
 use crate::auth::{Access, Gate};
-pub(crate) use error::RegistryError;
+use crate::error::RegistryError;
+use crate::origin::Origins;
+use crate::upstream::Upstreams;
 use guard::Guard;
-use location::Origin;
-use oci::{Digest, Repository};
 use route::Route;
+use state::ExtraHeaders;
+pub(crate) use state::{App, Parts as AppParts};
 
 type Answer = Result<Response, RegistryError>;
 
@@ -59,14 +61,8 @@ pub(crate) fn router(app: &App, gate: Option<Gate>) -> Router {
     let registry = match gate {
         None => registry.layer(Extension(Access::open())),
         Some(gate) => {
-            let guard = Guard {
-                app: app.clone(),
-                gate,
-            };
-            let users = match &guard.gate {
-                Gate::Users(users) => Some(users.clone()),
-                Gate::Issuer(_) => None,
-            };
+            let guard = Guard::new(app, gate);
+            let users = guard.users().cloned();
             let registry = registry.layer(middleware::from_fn_with_state(guard, guard::check));
             match users {
                 Some(users) => {
@@ -78,8 +74,11 @@ pub(crate) fn router(app: &App, gate: Option<Gate>) -> Router {
     };
     let registry = registry
         .route("/v2", any(to_base).with_state(app.clone()))
-        .layer(middleware::from_fn_with_state(app.clone(), add_headers));
-    let registry = match app.prefix.as_str() {
+        .layer(middleware::from_fn_with_state(
+            ExtraHeaders::from_ref(app),
+            add_headers,
+        ));
+    let registry = match app.origins.prefix.as_str() {
         "" => registry,
         prefix => Router::new()
             .route(&format!("{prefix}/"), get(async || StatusCode::OK))
@@ -88,16 +87,20 @@ pub(crate) fn router(app: &App, gate: Option<Gate>) -> Router {
     registry.merge(pages)
 }
 
-async fn to_base(State(app): State<App>) -> impl IntoResponse {
-    let base = format!("{}/v2/", app.prefix);
+async fn to_base(State(origins): State<Arc<Origins>>) -> impl IntoResponse {
+    let base = format!("{}/v2/", origins.prefix);
     (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, base)])
 }
 
-async fn add_headers(State(app): State<App>, request: Request, next: Next) -> Response {
+async fn add_headers(
+    State(ExtraHeaders(extra)): State<ExtraHeaders>,
+    request: Request,
+    next: Next,
+) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     headers.insert(API_VERSION, HeaderValue::from_static("registry/2.0"));
-    for (name, value) in &app.headers {
+    for (name, value) in &*extra {
         headers.append(name, value.clone());
     }
     response
@@ -121,7 +124,7 @@ async fn dispatch(State(app): State<App>, request: Request) -> Response {
 async fn answer(app: &App, request: Request) -> Answer {
     // Apart, since a body may not be looked at by two threads, and handlers wait with the head in hand.
     let (head, body) = request.into_parts();
-    let mut route = route(app, &head)?;
+    let mut route = route(&app.upstreams, &head)?;
     let method = head.method.clone();
     let access = access(&head)?;
     let is_copy = route
@@ -153,58 +156,54 @@ async fn answer(app: &App, request: Request) -> Answer {
         (Route::Base, _) => {
             Ok(([(header::CONTENT_TYPE, "application/json")], "{}").into_response())
         }
-        (Route::Catalog, _) => lists::catalog(app, access, &head).await,
-        (Route::Tags { name }, _) => lists::tags(app, &name, &head).await,
+        (Route::Catalog, _) => lists::catalog(&app.lists, access, &head).await,
+        (Route::Tags { name }, _) => lists::tags(&app.lists, &name, &head).await,
         (Route::Gc, _) => {
             let is_dry = query::value(&head.uri, "dryrun").is_some_and(|value| value != "false");
-            Ok(collection::answer(app.clone(), is_dry))
+            Ok(garbage::collect(Arc::clone(&app.collector), is_dry))
         }
-        (Route::Usage, _) => limits::usage(app).await,
-        (Route::Scrub, method) => Ok(scrub::answer(app, &method)),
-        (Route::Reindex, method) => reindex::answer(app, &method),
+        (Route::Usage, _) => app.enforcement.usage().await,
+        (Route::Scrub, method) => Ok(scrub::answer(&app.scrub, &method)),
+        (Route::Reindex, method) => reindex::answer(&app.store, &method),
         (Route::Extensions, _) => Ok(Json(json!({ "extensions": [] })).into_response()),
-        (Route::Referrers { name, digest }, _) => referrers::list(app, &name, &digest, &head).await,
+        (Route::Referrers { name, digest }, _) => {
+            referrers::list(&app.lists, &name, &digest, &head).await
+        }
         (Route::Manifest { name, target }, Method::PUT) => {
-            manifests::put(app, &name, &target, &head, body).await
+            manifests::put(&app.manifests, &name, &target, &head, body).await
         }
         (Route::Manifest { name, target }, Method::DELETE) => {
-            manifests::delete(app, &name, &target, &head).await
+            manifests::delete(&app.manifests, &name, &target, &head).await
         }
-        (Route::Manifest { name, target }, _) => manifests::get(app, &name, &target, &head).await,
+        (Route::Manifest { name, target }, _) => {
+            manifests::get(&app.manifests, &name, &target, &head).await
+        }
         (Route::Blob { name, digest }, Method::DELETE) => {
-            blobs::delete(app, &name, &digest, &head).await
+            blobs::delete(&app.blobs, &name, &digest, &head).await
         }
-        (Route::Blob { name, digest }, _) => blobs::get(app, &name, &digest, &head).await,
-        (Route::Uploads { name }, _) => uploads::start(app, access, &name, &head, body).await,
+        (Route::Blob { name, digest }, _) => blobs::get(&app.blobs, &name, &digest, &head).await,
+        (Route::Uploads { name }, _) => {
+            uploads::start(&app.uploads, access, &name, &head, body).await
+        }
         (Route::Upload { name, id }, Method::PATCH) => {
-            uploads::append(app, &name, id, &head, body).await
+            uploads::append(&app.uploads, &name, id, &head, body).await
         }
         (Route::Upload { name, id }, Method::PUT) => {
-            uploads::finish(app, &name, id, &head, body).await
+            uploads::finish(&app.uploads, &name, id, &head, body).await
         }
-        (Route::Upload { name, id }, Method::DELETE) => uploads::cancel(app, &name, id).await,
-        (Route::Upload { name, id }, _) => uploads::status(app, &name, id, &head).await,
+        (Route::Upload { name, id }, Method::DELETE) => {
+            uploads::cancel(&app.uploads, &name, id).await
+        }
+        (Route::Upload { name, id }, _) => uploads::status(&app.uploads, &name, id, &head).await,
     }
 }
 
-/// Where a manifest can be had.
-pub(crate) fn manifest_url(app: &App, head: &Parts, name: &Repository, digest: &Digest) -> String {
-    let url = Origin::of(app, head).manifest(name, digest);
-    String::from_utf8_lossy(url.as_bytes()).into_owned()
-}
-
-/// Where a blob can be had.
-pub(crate) fn blob_url(app: &App, head: &Parts, name: &Repository, digest: &Digest) -> String {
-    let url = Origin::of(app, head).blob(name, digest);
-    String::from_utf8_lossy(url.as_bytes()).into_owned()
-}
-
 /// What a request is about. A client may name the registry of a repository apart: here it has another name then.
-fn route(app: &App, head: &Parts) -> Result<Route, RegistryError> {
+fn route(upstreams: &Upstreams, head: &Parts) -> Result<Route, RegistryError> {
     let mut route = Route::parse(head.uri.path())?;
     if let Some(name) = route.repository_mut()
         && let Some(namespace) = query::value(&head.uri, "ns")
-        && let Some(local) = app.upstreams.local_name(name, &namespace)
+        && let Some(local) = upstreams.local_name(name, &namespace)
     {
         *name = local;
     }

@@ -4,27 +4,30 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
 use blob_store::BlobStore as _;
-use oci::Referrer;
-use oci::{Digest, Repository, media_type};
+use oci::{Digest, Referrer, Repository, media_type};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;
 
-use super::lists::{PAGE_LIMIT, Page, Part};
+use super::lists::{ListState, PAGE_LIMIT, Page, Part};
 use super::{Answer, UNCONFIRMED, query};
-use crate::app::App;
 
 /// Tells which filters were followed. Source: distribution-spec, listing referrers.
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");
 const ARTIFACT_TYPE: &str = "artifactType";
 
 /// An index of them, empty when there is none: never 404.
-pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &Parts) -> Answer {
+pub(super) async fn list(
+    state: &ListState,
+    name: &Repository,
+    subject: &Digest,
+    head: &Parts,
+) -> Answer {
     let wanted = query::values(&head.uri, ARTIFACT_TYPE);
     let page = Page::parse(&head.uri)?;
     let limit = page.limit(PAGE_LIMIT, PAGE_LIMIT);
-    let (mut found, is_unconfirmed) = match app.upstreams.find(name) {
+    let (mut found, is_unconfirmed) = match state.upstreams.find(name) {
         Some(source) => source.referrers(subject).await?,
-        None => (app.store.referrers(name, subject).await?, false),
+        None => (state.store.referrers(name, subject).await?, false),
     };
     found.retain(|referrer| is_wanted(referrer, &wanted));
     let found: Vec<_> = found
@@ -48,7 +51,7 @@ pub(super) async fn list(app: &App, name: &Repository, subject: &Digest, head: &
         HeaderValue::from_static(media_type::OCI_INDEX),
     )];
     let warning = is_unconfirmed.then_some(UNCONFIRMED);
-    let link = part.link(&app.path(head), &filters);
+    let link = part.link(&state.origins.path(head), &filters);
     let mut response = (warning, link, kind, index.to_string()).into_response();
     if !wanted.is_empty() {
         let applied = HeaderValue::from_static(ARTIFACT_TYPE);

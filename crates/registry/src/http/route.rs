@@ -5,7 +5,7 @@ use oci::{Digest, Repository, Target};
 use percent_encoding::percent_decode_str;
 use uuid::Uuid;
 
-use super::RegistryError;
+use crate::error::RegistryError;
 
 /// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]

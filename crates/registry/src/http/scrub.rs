@@ -5,17 +5,17 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use crate::app::App;
+use crate::scrub::Scrub;
 
 /// The report; with `POST`, of a scrub that begins now unless one runs.
-pub(super) fn answer(app: &App, method: &Method) -> Response {
+pub(super) fn answer(scrub: &Scrub, method: &Method) -> Response {
     let status = if *method == Method::POST {
-        app.scrub.ask();
+        scrub.ask();
         StatusCode::ACCEPTED
     } else {
         StatusCode::OK
     };
-    let report = app.scrub.report();
+    let report = scrub.report();
     let mut body = json!(*report);
     body["percent"] = report.progress().into();
     (status, Json(body)).into_response()

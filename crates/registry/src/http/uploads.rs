@@ -1,5 +1,7 @@
 //! Blobs on their way in.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -9,21 +11,32 @@ use oci::{Algorithm, Digest, Repository};
 use service::range;
 use uuid::Uuid;
 
-use super::location::Origin;
-use super::{Answer, CONTENT_DIGEST, RegistryError, UPLOAD_UUID, blobs, limits, query};
-use crate::app::App;
+use super::enforcement::Enforcement;
+use super::{Answer, CONTENT_DIGEST, UPLOAD_UUID, blobs, query};
 use crate::auth::{self, Access};
-use crate::notifications::{self, Action};
+use crate::error::RegistryError;
+use crate::notifications::{Action, Notifications};
 use crate::observe;
+use crate::origin::{Origin, Origins};
+use crate::storage::Store;
+
+/// What uploads and mounts use.
+#[derive(Debug)]
+pub(super) struct UploadState {
+    pub(super) store: Store,
+    pub(super) origins: Arc<Origins>,
+    pub(super) enforcement: Arc<Enforcement>,
+    pub(super) notifications: Notifications,
+}
 
 pub(super) async fn start(
-    app: &App,
+    state: &UploadState,
     access: &Access,
     name: &Repository,
     head: &Parts,
     body: Body,
 ) -> Answer {
-    let origin = Origin::of(app, head);
+    let origin = state.origins.of(head);
     let uri = &head.uri;
     if let Some(algorithm) = query::value(uri, "digest-algorithm") {
         // Only a hint, but one that cannot be followed has to be told.
@@ -43,14 +56,19 @@ pub(super) async fn start(
         if let (Ok(digest), Ok(from)) = (digest.parse::<Digest>(), from)
             && may_read(&from)
         {
-            let room = limits::room_to_mount(app, name, from.as_ref(), &digest).await?;
-            if app.store.mount_blob(name, from.as_ref(), &digest).await? {
+            let room = state
+                .enforcement
+                .room_to_mount(name, from.as_ref(), &digest)
+                .await?;
+            if state.store.mount_blob(name, from.as_ref(), &digest).await? {
                 room.used();
-                if app.notifier.is_some()
-                    && let Ok(size) = app.store.blob_size(name, &digest).await
+                if state.notifications.is_enabled()
+                    && let Ok(size) = state.store.blob_size(name, &digest).await
                 {
                     let mounted = (name, &digest, size);
-                    notifications::of_blob(app, head, Action::Mount, mounted, from.as_ref());
+                    state
+                        .notifications
+                        .blob(head, Action::Mount, mounted, from.as_ref());
                 }
                 return Ok(created(&origin, name, &digest));
             }
@@ -60,15 +78,21 @@ pub(super) async fn start(
         Some(text) => Some(parse_digest(&text)?),
         None => None,
     };
-    limits::announced(app, name, None, digest.as_ref(), &head.headers).await?;
-    let id = app.store.start_upload(name, service::clock::now()).await?;
+    state
+        .enforcement
+        .announced(name, None, digest.as_ref(), &head.headers)
+        .await?;
+    let id = state
+        .store
+        .start_upload(name, service::clock::now())
+        .await?;
     observe::upload("started", 1);
     let Some(digest) = digest else {
         return Ok(pending(StatusCode::ACCEPTED, &origin, name, id, 0));
     };
-    if let Err(error) = complete(app, name, id, (None, body), &digest, head).await {
+    if let Err(error) = complete(state, name, id, (None, body), &digest, head).await {
         // Nobody was told the id of this upload.
-        app.store.cancel_upload(name, id).await.ok();
+        state.store.cancel_upload(name, id).await.ok();
         observe::upload("cancelled", 1);
         return Err(error);
     }
@@ -76,99 +100,112 @@ pub(super) async fn start(
 }
 
 pub(super) async fn append(
-    app: &App,
+    state: &UploadState,
     name: &Repository,
     id: Uuid,
     head: &Parts,
     body: Body,
 ) -> Answer {
-    let origin = Origin::of(app, head);
+    let origin = state.origins.of(head);
     let offset = offset(&head.headers)?;
-    limits::announced(app, name, Some(id), None, &head.headers).await?;
-    let size = receive(app, name, id, offset, body).await?;
+    state
+        .enforcement
+        .announced(name, Some(id), None, &head.headers)
+        .await?;
+    let size = receive(state, name, id, offset, body).await?;
     Ok(pending(StatusCode::ACCEPTED, &origin, name, id, size))
 }
 
 pub(super) async fn finish(
-    app: &App,
+    state: &UploadState,
     name: &Repository,
     id: Uuid,
     head: &Parts,
     body: Body,
 ) -> Answer {
-    let origin = Origin::of(app, head);
+    let origin = state.origins.of(head);
     let digest = query::value(&head.uri, "digest")
         .ok_or_else(|| RegistryError::digest("the parameter digest is missing"))?;
     let digest = parse_digest(&digest)?;
     let offset = offset(&head.headers)?;
-    limits::announced(app, name, Some(id), Some(&digest), &head.headers).await?;
-    complete(app, name, id, (offset, body), &digest, head).await?;
+    state
+        .enforcement
+        .announced(name, Some(id), Some(&digest), &head.headers)
+        .await?;
+    complete(state, name, id, (offset, body), &digest, head).await?;
     Ok(created(&origin, name, &digest))
 }
 
 /// Appends the last piece and makes it all the blob `digest`.
 async fn complete(
-    app: &App,
+    state: &UploadState,
     name: &Repository,
     id: Uuid,
     (offset, body): (Option<u64>, Body),
     digest: &Digest,
     head: &Parts,
 ) -> Result<(), RegistryError> {
-    let size = receive(app, name, id, offset, body).await?;
-    commit(app, name, id, digest, size).await?;
+    let size = receive(state, name, id, offset, body).await?;
+    commit(state, name, id, digest, size).await?;
     observe::upload("finished", 1);
-    notifications::of_blob(app, head, Action::Push, (name, digest, size), None);
+    state
+        .notifications
+        .blob(head, Action::Push, (name, digest, size), None);
     Ok(())
 }
 
-pub(super) async fn status(app: &App, name: &Repository, id: Uuid, head: &Parts) -> Answer {
-    let size = app.store.upload_size(name, id).await?;
+pub(super) async fn status(
+    state: &UploadState,
+    name: &Repository,
+    id: Uuid,
+    head: &Parts,
+) -> Answer {
+    let size = state.store.upload_size(name, id).await?;
     Ok(pending(
         StatusCode::NO_CONTENT,
-        &Origin::of(app, head),
+        &state.origins.of(head),
         name,
         id,
         size,
     ))
 }
 
-pub(super) async fn cancel(app: &App, name: &Repository, id: Uuid) -> Answer {
-    app.store.cancel_upload(name, id).await?;
+pub(super) async fn cancel(state: &UploadState, name: &Repository, id: Uuid) -> Answer {
+    state.store.cancel_upload(name, id).await?;
     observe::upload("cancelled", 1);
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Makes an upload a blob; one that there is no room for is dropped.
 async fn commit(
-    app: &App,
+    state: &UploadState,
     name: &Repository,
     id: Uuid,
     digest: &Digest,
     size: u64,
 ) -> Result<(), RegistryError> {
-    let room = match limits::room(app, name, Some(digest), size).await {
+    let room = match state.enforcement.room(name, Some(digest), size).await {
         Ok(room) => room,
         Err(error) => {
-            app.store.cancel_upload(name, id).await.ok();
+            state.store.cancel_upload(name, id).await.ok();
             return Err(error);
         }
     };
-    app.store.finish_upload(name, id, digest).await?;
+    state.store.finish_upload(name, id, digest).await?;
     room.used();
     Ok(())
 }
 
 /// Appends the body; fewer bytes than announced stay, but are an error.
 async fn receive(
-    app: &App,
+    state: &UploadState,
     name: &Repository,
     id: Uuid,
     offset: Option<u64>,
     body: Body,
 ) -> Result<u64, RegistryError> {
     let bytes = body.into_data_stream();
-    Ok(app.store.append_upload(name, id, offset, bytes).await?)
+    Ok(state.store.append_upload(name, id, offset, bytes).await?)
 }
 
 /// Where a piece says it begins; its length has to fit its range.

@@ -23,8 +23,7 @@ use tokio::sync::mpsc::{Sender, channel};
 use uuid::Uuid;
 
 use crate::Settings;
-use crate::app::App;
-use crate::http::{blob_url, manifest_url};
+use crate::origin::Origins;
 use deliver::Delivery;
 use endpoint::Endpoint;
 pub use endpoint::Endpoints;
@@ -42,12 +41,16 @@ const STATUSES: &str = "registry_notifications_status_total";
 /// What is done for an endpoint until the end.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Tells every endpoint.
+/// Queues events for every endpoint; does nothing without one. Clones share the queues.
+#[derive(Debug, Clone)]
+pub(crate) struct Notifications(Option<Arc<Notifier>>);
+
 #[derive(Debug)]
-pub(crate) struct Notifier {
+struct Notifier {
     endpoints: Vec<Line>,
     source: Source,
     has_references: bool,
+    origins: Arc<Origins>,
 }
 
 /// The way to one endpoint.
@@ -79,14 +82,15 @@ impl Action {
     }
 }
 
-/// The notifier that the settings ask for, if they do, and its work. Journals are kept in `folder`, or else in memory.
+/// The notifications of the settings, and the deliveries to run. Journals are kept in `folder`, or else in memory.
 ///
 /// Errors: a journal that cannot be opened; a client that cannot be built.
 pub(crate) fn open(
     settings: &Settings,
+    origins: Arc<Origins>,
     folder: Option<&Path>,
     shutdown: &CancellationToken,
-) -> Result<(Option<Notifier>, Vec<Work>), Error> {
+) -> Result<(Notifications, Vec<Work>), Error> {
     let endpoints = &settings.registry_notifications_endpoints.0;
     let enabled: Vec<_> = endpoints.iter().filter(|one| !one.is_disabled).collect();
     if let Some(folder) = folder {
@@ -96,7 +100,7 @@ pub(crate) fn open(
         );
     }
     if enabled.is_empty() {
-        return Ok((None, Vec::new()));
+        return Ok((Notifications(None), Vec::new()));
     }
     service::metrics::recorder();
     describe_counter!(EVENTS, "Events by what became of them");
@@ -132,25 +136,28 @@ pub(crate) fn open(
         endpoints: lines,
         source: Source::here(settings.registry_http_addr.0.port()),
         has_references: settings.registry_notifications_events_includereferences,
+        origins,
     };
-    Ok((Some(notifier), work))
+    Ok((Notifications(Some(Arc::new(notifier))), work))
 }
 
 impl Notifier {
-    fn tell(&self, app: &App, head: &Parts, action: Action, target: Target<'_>) {
+    fn queue(&self, head: &Parts, action: Action, target: Target<'_>) {
         let media_type = target.media_type.unwrap_or_default();
         let wants = |line: &&Line| line.endpoint.wants(action, media_type);
         let mut lines = self.endpoints.iter().filter(wants).peekable();
         if lines.peek().is_none() {
             return;
         }
+        let origin = self.origins.of(head);
         let url = match (target.digest, target.is_manifest) {
-            // What is gone has no address.
+            // Deleted content has no address.
             _ if action == Action::Delete => None,
-            (Some(digest), true) => Some(manifest_url(app, head, target.repository, digest)),
-            (Some(digest), false) => Some(blob_url(app, head, target.repository, digest)),
+            (Some(digest), true) => Some(origin.manifest(target.repository, digest)),
+            (Some(digest), false) => Some(origin.blob(target.repository, digest)),
             (None, _) => None,
         };
+        let url = url.map(|url| String::from_utf8_lossy(url.as_bytes()).into_owned());
         let event = Event::new(action, target, url, head, &self.source);
         let text = event.text();
         for line in lines {
@@ -162,78 +169,84 @@ impl Notifier {
     }
 }
 
-/// A manifest was pushed under `tags`, or pulled by one of them.
-pub(crate) fn of_manifest(
-    app: &App,
-    head: &Parts,
-    action: Action,
-    (repository, digest, manifest): (&Repository, &Digest, &Manifest),
-    tags: &[Tag],
-) {
-    let Some(notifier) = &app.notifier else {
-        return;
-    };
-    let tell = |tag| {
+impl Notifications {
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A manifest was pushed under `tags`, or pulled by one of them.
+    pub(crate) fn manifest(
+        &self,
+        head: &Parts,
+        action: Action,
+        (repository, digest, manifest): (&Repository, &Digest, &Manifest),
+        tags: &[Tag],
+    ) {
+        let Some(notifier) = &self.0 else {
+            return;
+        };
+        let queue = |tag| {
+            let target = Target {
+                media_type: Some(manifest.media_type),
+                digest: Some(digest),
+                size: Some(manifest.bytes.len() as u64),
+                tag,
+                is_manifest: true,
+                references: notifier.has_references.then_some(manifest),
+                ..Target::of(repository)
+            };
+            notifier.queue(head, action, target);
+        };
+        if tags.is_empty() {
+            queue(None);
+        }
+        for tag in tags {
+            queue(Some(tag));
+        }
+    }
+
+    /// A blob of `size` bytes was pushed, pulled or mounted from another repository.
+    pub(crate) fn blob(
+        &self,
+        head: &Parts,
+        action: Action,
+        (repository, digest, size): (&Repository, &Digest, u64),
+        from: Option<&Repository>,
+    ) {
+        let Some(notifier) = &self.0 else {
+            return;
+        };
         let target = Target {
-            media_type: Some(manifest.media_type),
+            media_type: Some(BLOB),
             digest: Some(digest),
-            size: Some(manifest.bytes.len() as u64),
-            tag,
-            is_manifest: true,
-            references: notifier.has_references.then_some(manifest),
+            size: Some(size),
+            from,
             ..Target::of(repository)
         };
-        notifier.tell(app, head, action, target);
-    };
-    if tags.is_empty() {
-        tell(None);
+        notifier.queue(head, action, target);
     }
-    for tag in tags {
-        tell(Some(tag));
+
+    /// A tag, or content under a digest, was deleted.
+    pub(crate) fn deletion(
+        &self,
+        head: &Parts,
+        repository: &Repository,
+        digest: Option<&Digest>,
+        tag: Option<&Tag>,
+    ) {
+        let Some(notifier) = &self.0 else {
+            return;
+        };
+        let target = Target {
+            digest,
+            tag,
+            ..Target::of(repository)
+        };
+        notifier.queue(head, Action::Delete, target);
     }
 }
 
-/// A blob of `size` bytes was pushed, pulled or mounted from another repository.
-pub(crate) fn of_blob(
-    app: &App,
-    head: &Parts,
-    action: Action,
-    (repository, digest, size): (&Repository, &Digest, u64),
-    from: Option<&Repository>,
-) {
-    let Some(notifier) = &app.notifier else {
-        return;
-    };
-    let target = Target {
-        media_type: Some(BLOB),
-        digest: Some(digest),
-        size: Some(size),
-        from,
-        ..Target::of(repository)
-    };
-    notifier.tell(app, head, action, target);
-}
-
-/// A tag, or what has a digest, was deleted.
-pub(crate) fn of_deletion(
-    app: &App,
-    head: &Parts,
-    repository: &Repository,
-    digest: Option<&Digest>,
-    tag: Option<&Tag>,
-) {
-    let Some(notifier) = &app.notifier else {
-        return;
-    };
-    let target = Target {
-        digest,
-        tag,
-        ..Target::of(repository)
-    };
-    notifier.tell(app, head, Action::Delete, target);
-}
-
-/// An identity that nobody had before.
+/// A new event id.
 fn new_id() -> String {
     Uuid::new_v4().to_string()
 }

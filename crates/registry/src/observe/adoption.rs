@@ -6,7 +6,7 @@ use blob_store::disk::AdoptionProgress;
 use metrics::{describe_gauge, gauge};
 use service::health::Health;
 
-use crate::app::App;
+use crate::storage::Store;
 
 const COMPONENT: &str = "adoption";
 const REPOSITORIES: &str = "registry_storage_adoption_repositories";
@@ -17,8 +17,8 @@ const RUNNING: &str = "registry_storage_adoption_running";
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows the progress after each interval, for ever; ends at once for a bucket, which has no index.
-pub(crate) async fn watch(app: App, health: Health) {
-    if app.store.adoption().is_none() {
+pub(crate) async fn watch(store: Store, health: Health) {
+    if store.adoption().is_none() {
         return;
     }
     describe_gauge!(
@@ -28,7 +28,7 @@ pub(crate) async fn watch(app: App, health: Health) {
     describe_gauge!(COMPARED, "Of these, compared");
     describe_gauge!(FAILED, "Of these, not readable");
     describe_gauge!(RUNNING, "1 while the folder is compared with the index");
-    while let Some(progress) = app.store.adoption() {
+    while let Some(progress) = store.adoption() {
         show(progress);
         health.ails(COMPONENT, ailment(progress));
         tokio::time::sleep(INTERVAL).await;

@@ -6,7 +6,7 @@ use blob_store::disk::Room;
 use blob_store::{BlobStore as _, Result};
 use metrics::{describe_gauge, gauge};
 
-use crate::app::{App, Store};
+use crate::storage::Store;
 
 const REPOSITORIES: &str = "registry_storage_repositories";
 const BLOBS: &str = "registry_storage_blobs";
@@ -25,12 +25,12 @@ const PAGE: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Counts now and after each interval, for ever.
-pub(crate) async fn watch(app: App) {
+pub(crate) async fn watch(store: Store) {
     describe_gauge!(REPOSITORIES, "Repositories that have or had a manifest");
     describe_gauge!(BLOBS, "Blobs and manifests, each counted once");
     describe_gauge!(BYTES, "Bytes of blobs and manifests, each counted once");
     loop {
-        match count(&app.store).await {
+        match count(&store).await {
             Ok(totals) => totals.show(),
             Err(error) => {
                 let error = model::error::chain(&error);
@@ -46,8 +46,8 @@ pub(crate) async fn watch(app: App) {
     clippy::cast_precision_loss,
     reason = "2^53 bytes are more than any disk has"
 )]
-pub(crate) async fn watch_room(app: App) {
-    let Store::Disk(store) = &app.store else {
+pub(crate) async fn watch_room(store: Store) {
+    let Store::Disk(store) = store else {
         return;
     };
     describe_gauge!(CAPACITY, "Bytes of the file system of the storage folder");

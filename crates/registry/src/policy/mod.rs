@@ -1,6 +1,5 @@
 //! What an operator wants kept, bounded and left alone: one file for retention, quotas and tags that never move.
 
-mod immutable;
 mod pulls;
 mod quota;
 mod retain;
@@ -9,6 +8,7 @@ mod retention;
 use std::sync::Arc;
 use std::time::Duration;
 
+use concurrency::{BoxError, WatchedFile};
 use oci::{Repository, Tag};
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
@@ -16,11 +16,9 @@ use service::Error;
 use service::settings::Setting as _;
 
 use crate::glob::Glob;
-use crate::watched::{BoxError, Watched};
 use crate::{Settings, Size};
 
-pub(crate) use immutable::Turns;
-pub(crate) use pulls::{Pulls, run as note_pulls};
+pub(crate) use pulls::{Pulls, run as record_pulls};
 pub(crate) use quota::{Exceeded, Quotas, Reservation};
 pub(crate) use retain::{Expired, retain};
 
@@ -111,7 +109,7 @@ pub(crate) struct Span(pub(crate) Duration);
 /// The policy in force.
 #[derive(Debug)]
 pub(crate) struct Policies {
-    file: Option<Watched<Policy>>,
+    file: Option<WatchedFile<Policy>>,
     none: Arc<Policy>,
 }
 
@@ -122,7 +120,9 @@ impl Policies {
             None => None,
             Some(path) => {
                 let doing = format!("reading {}", path.display());
-                let watched = Watched::open(path, Policy::parse).await;
+                let watched =
+                    WatchedFile::open(path, |bytes| Policy::parse(std::str::from_utf8(bytes)?))
+                        .await;
                 Some(watched.map_err(|e| Error::new(doing, e))?)
             }
         };

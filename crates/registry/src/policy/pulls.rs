@@ -10,7 +10,8 @@ use bytes::Bytes;
 use model::time::Timestamp;
 use oci::{Repository, Tag};
 
-use crate::app::{App, Store};
+use super::Policies;
+use crate::storage::Store;
 
 /// Tags whose pulls are remembered; each takes about 100 bytes. Others count as pulled now, and stay.
 const LIMIT: usize = 50_000;
@@ -124,12 +125,12 @@ impl Times {
 }
 
 /// Keeps what is known, for ever, while a policy asks for it.
-pub(crate) async fn run(app: App) {
+pub(crate) async fn run(pulls: &Pulls, policies: &Policies, store: &Store) {
     loop {
-        let is_wanted = app.policies.get().await.wants_pulls();
-        app.pulls.is_wanted.store(is_wanted, Ordering::Relaxed);
+        let is_wanted = policies.get().await.wants_pulls();
+        pulls.is_wanted.store(is_wanted, Ordering::Relaxed);
         tokio::time::sleep(KEEP).await;
-        app.pulls.keep(&app.store).await;
+        pulls.keep(store).await;
     }
 }
 

@@ -11,7 +11,7 @@ use oci::{Digest, Repository};
 use tokio::sync::Mutex as Turn;
 
 use super::{Policy, Quota, matches};
-use crate::app::Store;
+use crate::storage::Store;
 
 /// Contents that are listed at once.
 const PAGE: usize = 256;

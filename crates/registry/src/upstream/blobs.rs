@@ -12,8 +12,8 @@ use super::Source;
 use super::fetch::Progress;
 use super::numbers::{self, Traffic};
 use super::registry::Refusal;
-use crate::app::Store;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
+use crate::storage::Store;
 
 /// A blob that is not here, or not yet.
 #[derive(Debug)]

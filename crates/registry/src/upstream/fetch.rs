@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::Source;
 use super::numbers::{self, Traffic};
 use super::registry::Refusal;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 
 /// Pieces of the network that are written at once, when they are there already.
 const BATCH_PIECES: usize = 32;

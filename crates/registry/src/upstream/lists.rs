@@ -7,7 +7,7 @@ use oci::Referrer;
 use oci::{Digest, Tag};
 
 use super::Source;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 
 /// Longer than this nobody waits for a list when there is another one here.
 const PATIENCE: Duration = Duration::from_secs(30);

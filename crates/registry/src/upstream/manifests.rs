@@ -4,20 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blob_store::{BlobStore as _, StoreError};
+use concurrency::SingleFlight;
 use futures_util::FutureExt as _;
 use oci::{Digest, Manifest, Repository, Tag, Target};
 
 use super::Source;
-use super::flights::Flights;
 use super::numbers::{self, Traffic};
 use super::registry::Refusal;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 
 /// Longer than this nobody waits for an upstream when the manifest is here.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Lookups that are under way.
-pub(super) type Lookups = Flights<(Repository, Target), Result<Fetched, Refusal>>;
+pub(super) type Lookups = SingleFlight<(Repository, Target), Result<Fetched, Refusal>>;
 
 /// What an upstream has now, which is here, too.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ impl Source {
         let key = (self.name.clone(), target.clone());
         let (source, wanted) = (self.clone(), target.clone());
         let work = move || async move { source.fetch(&wanted).await }.boxed();
-        let ended = self.all.0.lookups.join(key, work).await;
+        let ended = self.all.0.lookups.run(key, work).await;
         ended.unwrap_or_else(|| Err(self.upstream.is_away_for("a lookup did not end")))
     }
 

@@ -8,7 +8,6 @@ mod ages;
 mod blobs;
 mod expire;
 mod fetch;
-mod flights;
 mod lists;
 mod manifests;
 mod numbers;
@@ -22,7 +21,7 @@ use oci::{Reference, Repository, Tag};
 use service::Error;
 
 use crate::Settings;
-use crate::app::Store;
+use crate::storage::Store;
 use ages::Ages;
 use fetch::Fetches;
 use manifests::Lookups;

@@ -8,7 +8,7 @@ use oci_client::{Client, ClientOptions, Credentials, Login};
 use service::{Error, StateLog};
 use tokio::sync::Semaphore;
 
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 use crate::settings::UpstreamConfig;
 
 /// Sent again once: who waits here could have the local copy.

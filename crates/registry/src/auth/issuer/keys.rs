@@ -4,7 +4,7 @@ use oci::jws::{Certificates, Jwk, Key};
 use serde::Deserialize;
 
 use super::jwt::Header;
-use crate::watched::BoxError;
+use concurrency::BoxError;
 
 /// Keys with the names by which tokens call them.
 #[derive(Debug)]

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use axum::http::HeaderValue;
 use service::Error;
 
+use concurrency::WatchedFile;
+
 use super::access::Access;
 use super::credentials::Credentials;
 use crate::Settings;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 use crate::observe;
-use crate::watched::Watched;
 use jwt::{Claims, Expected, Jwt};
 use keys::Keys;
 
@@ -26,7 +27,7 @@ pub(crate) struct Issuer(Arc<Inner>);
 struct Inner {
     realm: Realm,
     expected: Expected,
-    keys: Watched<Keys>,
+    keys: WatchedFile<Keys>,
 }
 
 /// Where tokens are given.
@@ -44,12 +45,16 @@ impl Issuer {
     pub(super) async fn open(settings: &Settings) -> Result<Option<Self>, Error> {
         let bundle = settings.registry_auth_token_rootcertbundle.as_ref();
         let jwks = settings.registry_auth_token_jwks.as_ref();
-        let (variable, path, parse): (_, _, fn(&str) -> _) = match (bundle, jwks) {
-            (Some(path), _) => ("ROOTCERTBUNDLE", path, Keys::of_certificates),
-            (None, Some(path)) => ("JWKS", path, Keys::of_jwks),
+        let (variable, path, parse): (_, _, fn(&[u8]) -> _) = match (bundle, jwks) {
+            (Some(path), _) => ("ROOTCERTBUNDLE", path, |bytes| {
+                Keys::of_certificates(std::str::from_utf8(bytes)?)
+            }),
+            (None, Some(path)) => ("JWKS", path, |bytes| {
+                Keys::of_jwks(std::str::from_utf8(bytes)?)
+            }),
             (None, None) => return Ok(None),
         };
-        let keys = Watched::open(path, parse).await.map_err(|e| {
+        let keys = WatchedFile::open(path, parse).await.map_err(|e| {
             let path = path.display();
             Error::new(format!("reading REGISTRY_AUTH_TOKEN_{variable} {path}"), e)
         })?;

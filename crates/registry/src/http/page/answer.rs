@@ -6,7 +6,7 @@ use maud::html;
 use service::page::{Shown, describe};
 
 use super::html;
-use crate::http::RegistryError;
+use crate::error::RegistryError;
 
 /// Why there is no page, with the status that clients would get.
 pub(in crate::http) fn refused(error: RegistryError) -> Response {

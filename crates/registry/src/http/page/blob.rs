@@ -10,13 +10,13 @@ use super::{Page, Visit, html};
 use crate::auth::Action;
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -> Page {
-    let size = visit.app.store.blob_size(name, digest).await?;
+    let size = visit.store.blob_size(name, digest).await?;
     let facts = [
         ("Digest", html! { code.whole { (digest) } }),
         ("Size", html! { (page::bytes(size)) " (" (size) " bytes)" }),
         (
             "Content",
-            html! { a href={ (visit.app.prefix) "/v2/" (name) "/blobs/" (digest) } download { "Download" } },
+            html! { a href={ (visit.origins.prefix) "/v2/" (name) "/blobs/" (digest) } download { "Download" } },
         ),
     ];
     let main = html! {
@@ -30,11 +30,11 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -
 
 /// Repositories of others are not told.
 async fn dependents(visit: Visit<'_>, digest: &Digest) -> Result<Markup, StoreError> {
-    let mut holders = visit.app.store.holders(digest).await?;
+    let mut holders = visit.store.holders(digest).await?;
     holders.retain(|name| visit.access.allows(name, Action::Pull));
     let mut rows = Vec::new();
     for name in holders.iter().take(ROWS_LIMIT) {
-        let needed_by = visit.app.store.needed_by(name, digest).await?;
+        let needed_by = visit.store.needed_by(name, digest).await?;
         rows.push(html! {
             th.name scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
             td { (manifests(name, &needed_by)) }

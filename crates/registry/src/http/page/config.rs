@@ -9,7 +9,7 @@ use oci::{Kind, Manifest, Repository, media_type};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::app::App;
+use crate::storage::Store;
 
 /// Units: bytes. Larger configurations are not read: those of real images have some ten thousand.
 const LIMIT_BYTES: u64 = 4 << 20;
@@ -117,7 +117,7 @@ pub(super) fn is_image(media_type: &str) -> bool {
 ///
 /// Errors: the store's.
 pub(super) async fn read(
-    app: &App,
+    store: &Store,
     name: &Repository,
     manifest: &Manifest,
 ) -> Result<Option<Result<Config, String>>, StoreError> {
@@ -127,7 +127,7 @@ pub(super) async fn read(
     if !is_image(&config.media_type) {
         return Ok(None);
     }
-    let size = match app.store.blob_size(name, &config.digest).await {
+    let size = match store.blob_size(name, &config.digest).await {
         Ok(size) => size,
         Err(StoreError::UnknownBlob(_)) => return Ok(Some(Err("it is not here".to_owned()))),
         Err(error) => return Err(error),
@@ -136,7 +136,7 @@ pub(super) async fn read(
         let limit = service::page::bytes(LIMIT_BYTES);
         return Ok(Some(Err(format!("it has more than {limit}"))));
     }
-    let pieces = app.store.open_blob(name, &config.digest, 0, size).await?;
+    let pieces = store.open_blob(name, &config.digest, 0, size).await?;
     let pieces: Vec<_> = pieces
         .try_collect()
         .await

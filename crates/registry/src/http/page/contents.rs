@@ -9,20 +9,20 @@ use super::config::Config;
 use super::describe::Index;
 use super::html;
 use super::route;
-use crate::app::App;
+use crate::storage::Store;
 
 /// The manifests of an index; which of them are here.
 ///
 /// Errors: the store's.
 pub(super) async fn index(
-    app: &App,
+    store: &Store,
     name: &Repository,
     manifest: &Manifest,
 ) -> Result<Markup, StoreError> {
     let entries = Index::parse(manifest).manifests;
     let mut rows = Vec::new();
     for entry in entries.iter().take(ROWS_LIMIT) {
-        let is_here = match app.store.manifest(name, &entry.digest).await {
+        let is_here = match store.manifest(name, &entry.digest).await {
             Ok(_) => true,
             Err(StoreError::UnknownManifest(_)) => false,
             Err(error) => return Err(error),

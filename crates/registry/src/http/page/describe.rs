@@ -10,7 +10,7 @@ use serde_json::Value;
 use service::page::ROWS_LIMIT;
 
 use super::config;
-use crate::app::App;
+use crate::storage::Store;
 
 /// Manifests of an index that are looked into for its size: images are made for some ten platforms.
 const CHILDREN_LIMIT: usize = 32;
@@ -106,7 +106,7 @@ pub(super) fn kind(manifest: &Manifest) -> String {
 
 /// Errors: the store's.
 pub(super) async fn summary(
-    app: &App,
+    store: &Store,
     name: &Repository,
     manifest: &Manifest,
 ) -> Result<Summary, StoreError> {
@@ -126,23 +126,23 @@ pub(super) async fn summary(
         summary.platforms = entries.iter().filter_map(Entry::platform).collect();
         summary.platforms.truncate(CHILDREN_LIMIT);
         for entry in entries.iter().take(CHILDREN_LIMIT) {
-            let child = match app.store.manifest(name, &entry.digest).await {
+            let child = match store.manifest(name, &entry.digest).await {
                 Ok(child) => child,
                 Err(StoreError::UnknownManifest(_)) => continue,
                 Err(error) => return Err(error),
             };
             measure(&mut sizes, &child);
             if summary.created.is_none() {
-                let config = config::read(app, name, &child).await?;
+                let config = config::read(store, name, &child).await?;
                 summary.created = config.and_then(|config| config.ok()?.created());
             }
         }
-    } else if let Some(Ok(config)) = config::read(app, name, manifest).await? {
+    } else if let Some(Ok(config)) = config::read(store, name, manifest).await? {
         summary.platforms.extend(config.platform());
         summary.created = config.created().or(summary.created);
     }
     if let Kind::Schema1 { layers, .. } = &manifest.kind {
-        let layers = sized(app, name, layers).await?;
+        let layers = sized(store, name, layers).await?;
         sizes.extend(layers.into_iter().map(|layer| (layer.digest, layer.size)));
     }
     summary.bytes = sizes.into_values().fold(0, u64::saturating_add);
@@ -153,13 +153,13 @@ pub(super) async fn summary(
 ///
 /// Errors: the store's.
 pub(super) async fn sized(
-    app: &App,
+    store: &Store,
     name: &Repository,
     layers: &[Descriptor],
 ) -> Result<Vec<Descriptor>, StoreError> {
     let mut sized = layers.to_vec();
     for layer in sized.iter_mut().take(ROWS_LIMIT) {
-        layer.size = match app.store.blob_size(name, &layer.digest).await {
+        layer.size = match store.blob_size(name, &layer.digest).await {
             Ok(size) => size,
             Err(StoreError::UnknownBlob(_)) => continue,
             Err(error) => return Err(error),

@@ -10,31 +10,31 @@ use super::route::{self, View};
 use super::{Page, Visit, blob, config, contents, describe, html, tags};
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository, target: &Target) -> Page {
-    let (app, store) = (visit.app, &visit.app.store);
+    let store = visit.store;
     let digest = match target {
         Target::Digest(digest) => digest.clone(),
         Target::Tag(tag) => store.resolve_tag(name, tag).await?,
     };
     let manifest = store.manifest(name, &digest).await?;
-    let tags = tags::at(app, name, &manifest).await?;
-    let config = config::read(app, name, &manifest).await?;
-    let summary = describe::summary(app, name, &manifest).await?;
+    let tags = tags::at(store, name, &manifest).await?;
+    let config = config::read(store, name, &manifest).await?;
+    let summary = describe::summary(store, name, &manifest).await?;
     let mut referrers = store.referrers(name, &digest).await?;
     let left_out = referrers.len().saturating_sub(ROWS_LIMIT);
     referrers.truncate(ROWS_LIMIT);
-    let fallback = tags::fallback(app, name, &manifest).await?;
+    let fallback = tags::fallback(store, name, &manifest).await?;
     let indexes = store.needed_by(name, &digest).await?;
     let main = html! {
         (section("Manifest", &overview(name, &manifest, &digest, &summary, &tags)))
         (section("Pull", &commands(&visit.origin(), name, target)))
         @match &manifest.kind {
-            Kind::Index { .. } => (contents::index(app, name, &manifest).await?),
+            Kind::Index { .. } => (contents::index(store, name, &manifest).await?),
             Kind::Image { config: its, layers } => {
                 (contents::configuration(name, its, config.as_ref()))
                 (contents::layers(name, layers, config.as_ref().and_then(|config| config.as_ref().ok())))
             }
             Kind::Schema1 { layers, .. } => {
-                (contents::layers(name, &describe::sized(app, name, layers).await?, None))
+                (contents::layers(name, &describe::sized(store, name, layers).await?, None))
             }
         }
         @if let Some(notes) = manifest.annotations.as_ref().filter(|notes| !notes.is_empty()) {

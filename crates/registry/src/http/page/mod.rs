@@ -15,6 +15,8 @@ mod repository;
 mod route;
 mod tags;
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -25,11 +27,13 @@ use axum::{Extension, Router};
 use maud::Markup;
 use service::page;
 
+use super::access;
 use super::guard::{self, Guard};
-use super::location::Origin;
-use super::{RegistryError, access};
-use crate::app::App;
+use super::state::App;
 use crate::auth::{Access, Action, Gate};
+use crate::error::RegistryError;
+use crate::origin::Origins;
+use crate::storage::Store;
 use route::View;
 
 pub(super) use answer::refused;
@@ -42,7 +46,8 @@ type Page = Result<Markup, RegistryError>;
 
 #[derive(Debug, Clone)]
 struct Pages {
-    app: App,
+    store: Store,
+    origins: Arc<Origins>,
     /// Whether there is anybody to log in as.
     has_users: bool,
 }
@@ -50,7 +55,8 @@ struct Pages {
 /// Whoever looks, and at what.
 #[derive(Clone, Copy)]
 struct Visit<'a> {
-    app: &'a App,
+    store: &'a Store,
+    origins: &'a Origins,
     access: &'a Access,
     head: &'a Parts,
     may_log_in: bool,
@@ -59,7 +65,8 @@ struct Visit<'a> {
 /// Every page behind `gate`, if there is one.
 pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
     let pages = Pages {
-        app: app.clone(),
+        store: app.store.clone(),
+        origins: Arc::clone(&app.origins),
         has_users: matches!(gate, Some(Gate::Users(_))),
     };
     let routes = Router::new()
@@ -70,11 +77,8 @@ pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
     let routes = match gate {
         None => routes.layer(Extension(Access::open())),
         Some(gate) => {
-            let (app, gate) = (app.clone(), gate.clone());
-            routes.layer(middleware::from_fn_with_state(
-                Guard { app, gate },
-                guard::check_visitor,
-            ))
+            let guard = Guard::new(app, gate.clone());
+            routes.layer(middleware::from_fn_with_state(guard, guard::check_visitor))
         }
     };
     routes
@@ -113,7 +117,8 @@ async fn visited(State(pages): State<Pages>, request: Request) -> Response {
     let shown = match access(&head) {
         Ok(access) => {
             let visit = Visit {
-                app: &pages.app,
+                store: &pages.store,
+                origins: &pages.origins,
                 access,
                 head: &head,
                 may_log_in: pages.has_users && access.user().is_none(),
@@ -153,7 +158,9 @@ async fn show(visit: Visit<'_>) -> super::Answer {
 impl Visit<'_> {
     /// The registry as the browser names it; for people to fill in when it does not.
     fn origin(&self) -> String {
-        Origin::absolute(self.app, self.head).unwrap_or_else(|| "https://REGISTRY".to_owned())
+        self.origins
+            .absolute(self.head)
+            .unwrap_or_else(|| "https://REGISTRY".to_owned())
     }
 }
 

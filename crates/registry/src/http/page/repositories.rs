@@ -19,11 +19,11 @@ pub(super) async fn page(visit: Visit<'_>) -> Page {
     let text = wanted.to_lowercase();
     let limit = PAGE_LIMIT + 1;
     let fits = |name: &Repository| name.as_str().contains(&text);
-    let names = lists::visible(visit.app, visit.access, after.clone(), limit, fits).await?;
+    let names = lists::visible(visit.store, visit.access, after.clone(), limit, fits).await?;
     let shown = &names[..names.len().min(PAGE_LIMIT)];
     let mut rows = Vec::new();
     for name in shown {
-        let usage = visit.app.store.usage(name).await?;
+        let usage = visit.store.usage(name).await?;
         rows.push(html! {
             th.name scope="row" { a href=(View::Repository(name.clone()).path()) { (name) } }
             td.number { (usage.tags) }

@@ -12,7 +12,7 @@ use super::{Page, Visit, describe, html, repositories};
 const PAGE_LIMIT: usize = 50;
 
 pub(super) async fn page(visit: Visit<'_>, name: &Repository) -> Page {
-    let store = &visit.app.store;
+    let store = visit.store;
     let after = parameter(&visit.head.uri, "last");
     let tags = store.tagged(name, &after, PAGE_LIMIT + 1).await?;
     let usage = store.usage(name).await?;
@@ -53,7 +53,7 @@ async fn row(
     tag: &Tag,
     digest: &Digest,
 ) -> Result<Markup, StoreError> {
-    let store = &visit.app.store;
+    let store = visit.store;
     let here = View::Manifest(name.clone(), Target::Tag(tag.clone())).path();
     let first = html! {
         th.name scope="row" { a href=(here) { (tag) } }
@@ -67,7 +67,7 @@ async fn row(
         }
         Err(error) => return Err(error),
     };
-    let summary = describe::summary(visit.app, name, &manifest).await?;
+    let summary = describe::summary(visit.store, name, &manifest).await?;
     let referrers = store.referrers(name, digest).await?.len();
     let now = service::clock::now();
     Ok(html! {

@@ -4,8 +4,8 @@ use axum::http::Uri;
 use oci::{Digest, Repository, Target};
 use percent_encoding::percent_decode_str;
 
-use super::super::RegistryError;
 use super::ROOT;
+use crate::error::RegistryError;
 
 /// What an address shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use blob_store::{BlobStore as _, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
-use crate::app::App;
+use crate::storage::Store;
 
 /// Tags that are read at once.
 const BATCH: usize = 1000;
@@ -15,14 +15,14 @@ const ENDINGS: [&str; 4] = ["", ".sig", ".att", ".sbom"];
 
 /// The tags of `repository` that point at `manifest`, by whichever digest.
 pub(super) async fn at(
-    app: &App,
+    store: &Store,
     repository: &Repository,
     manifest: &Manifest,
 ) -> Result<Vec<Tag>, StoreError> {
     let long = Digest::of(Algorithm::Sha512, &manifest.bytes);
     let (mut found, mut after) = (Vec::new(), String::new());
     for _ in 0..LOOKED_THROUGH / BATCH {
-        let tags = app.store.tagged(repository, &after, BATCH).await?;
+        let tags = store.tagged(repository, &after, BATCH).await?;
         let is_end = tags.len() < BATCH;
         if let Some((last, _)) = tags.last() {
             after = last.to_string();
@@ -42,7 +42,7 @@ pub(super) async fn at(
 
 /// The tags that stand in for the list of what refers to `manifest`.
 pub(super) async fn fallback(
-    app: &App,
+    store: &Store,
     repository: &Repository,
     manifest: &Manifest,
 ) -> Result<Vec<Tag>, StoreError> {
@@ -51,7 +51,7 @@ pub(super) async fn fallback(
         let digest = &manifest.digest;
         let tag = format!("{}-{}{ending}", digest.algorithm().as_str(), digest.hex());
         let Ok(tag) = tag.parse() else { continue };
-        match app.store.resolve_tag(repository, &tag).await {
+        match store.resolve_tag(repository, &tag).await {
             Ok(_) => found.push(tag),
             Err(StoreError::UnknownManifest(_)) => {}
             Err(error) => return Err(error),

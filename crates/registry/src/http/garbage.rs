@@ -1,6 +1,7 @@
-//! Garbage, collected because somebody asks.
+//! Garbage collection on request.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -10,19 +11,18 @@ use blob_store::StoreError;
 use bytes::Bytes;
 use serde_json::json;
 
-use super::RegistryError;
-use crate::app::App;
-use crate::gc;
+use crate::error::RegistryError;
+use crate::gc::Collector;
 
-/// How often a client hears that there is an end to wait for: before it takes the connection for dead.
-const BEAT: Duration = Duration::from_secs(10);
+/// Between bytes that keep the connection alive, so that no client times out.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// What was collected, or the errors, as JSON after as many blanks as it takes time. Goes on without its client.
-pub(super) fn answer(app: App, is_dry: bool) -> Response {
-    let collecting = tokio::spawn(async move { gc::collect(&app, is_dry).await });
+/// The result or the errors, as JSON after a blank for each interval. The collection continues when the client leaves.
+pub(super) fn collect(collector: Arc<Collector>, is_dry: bool) -> Response {
+    let collecting = tokio::spawn(async move { collector.collect(is_dry).await });
     let body = futures_util::stream::unfold(Some(collecting), |collecting| async {
         let mut collecting = collecting?;
-        let Ok(ended) = tokio::time::timeout(BEAT, &mut collecting).await else {
+        let Ok(ended) = tokio::time::timeout(KEEP_ALIVE, &mut collecting).await else {
             return Some((
                 Ok::<_, Infallible>(Bytes::from_static(b" ")),
                 Some(collecting),

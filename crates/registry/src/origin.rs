@@ -5,39 +5,79 @@ use axum::http::{HeaderMap, HeaderValue};
 use oci::{Digest, Repository};
 use uuid::Uuid;
 
-use crate::app::{App, Base};
+use crate::Settings;
 
-/// What stands before the paths in answers to one request.
+/// Where the registry is, as its clients see it; for every request.
+#[derive(Debug)]
+pub(crate) struct Origins {
+    base: Base,
+    /// Before every path.
+    pub(crate) prefix: String,
+    is_tls: bool,
+}
+
+/// The part of a `Location` header before the path.
+#[derive(Debug, PartialEq, Eq)]
+enum Base {
+    /// Nothing.
+    Relative,
+    /// Always this URL.
+    Fixed(String),
+    /// Scheme and host of the request.
+    Request,
+}
+
+/// The part of a URL before the path, in the answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin(String);
+pub(crate) struct Origin(String);
+
+impl Origins {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let base = match &settings.registry_http_host {
+            _ if settings.registry_http_relativeurls => Base::Relative,
+            Some(url) => Base::Fixed(url.trim_end_matches('/').to_owned()),
+            None => Base::Request,
+        };
+        Self {
+            base,
+            prefix: settings.registry_http_prefix.0.clone(),
+            is_tls: settings.tls().is_some(),
+        }
+    }
+
+    /// The origin of a request: configured, or reported by a proxy, or of the request itself.
+    pub(crate) fn of(&self, head: &Parts) -> Origin {
+        Origin(match &self.base {
+            Base::Relative => self.prefix.clone(),
+            Base::Fixed(url) => url.clone(),
+            Base::Request => seen(self.is_tls, head).unwrap_or_default() + &self.prefix,
+        })
+    }
+
+    /// The origin for URLs that cannot be relative; None when the request has no usable host.
+    pub(crate) fn absolute(&self, head: &Parts) -> Option<String> {
+        match &self.base {
+            Base::Fixed(url) => Some(url.clone()),
+            Base::Relative | Base::Request => Some(seen(self.is_tls, head)? + &self.prefix),
+        }
+    }
+
+    /// The path of a request as its client knows it.
+    pub(crate) fn path(&self, head: &Parts) -> String {
+        format!("{}{}", self.prefix, head.uri.path())
+    }
+}
 
 impl Origin {
-    /// The origin as the client sees it: configured, or told by a proxy, or by the request itself.
-    pub(super) fn of(app: &App, head: &Parts) -> Self {
-        match &app.base {
-            Base::Relative => Self(app.prefix.clone()),
-            Base::Fixed(url) => Self(url.clone()),
-            Base::Request => Self(seen(app.is_tls, head).unwrap_or_default() + &app.prefix),
-        }
-    }
-
-    /// The origin for what cannot be a path alone; nothing when the request does not tell one.
-    pub(super) fn absolute(app: &App, head: &Parts) -> Option<String> {
-        match &app.base {
-            Base::Fixed(url) => Some(url.clone()),
-            Base::Relative | Base::Request => Some(seen(app.is_tls, head)? + &app.prefix),
-        }
-    }
-
-    pub(super) fn upload(&self, name: &Repository, id: Uuid) -> HeaderValue {
+    pub(crate) fn upload(&self, name: &Repository, id: Uuid) -> HeaderValue {
         self.header(&format!("/v2/{name}/blobs/uploads/{id}"))
     }
 
-    pub(super) fn blob(&self, name: &Repository, digest: &Digest) -> HeaderValue {
+    pub(crate) fn blob(&self, name: &Repository, digest: &Digest) -> HeaderValue {
         self.header(&format!("/v2/{name}/blobs/{digest}"))
     }
 
-    pub(super) fn manifest(&self, name: &Repository, digest: &Digest) -> HeaderValue {
+    pub(crate) fn manifest(&self, name: &Repository, digest: &Digest) -> HeaderValue {
         self.header(&format!("/v2/{name}/manifests/{digest}"))
     }
 

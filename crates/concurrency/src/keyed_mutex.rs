@@ -12,7 +12,7 @@ const SWEEP_ABOVE: usize = 256;
 
 /// Mutexes by key; one exists only while a caller holds it or waits for it.
 #[derive(Debug)]
-pub(crate) struct KeyedMutex<K>(Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>);
+pub struct KeyedMutex<K>(Mutex<HashMap<K, Weak<tokio::sync::Mutex<()>>>>);
 
 impl<K> Default for KeyedMutex<K> {
     fn default() -> Self {
@@ -22,7 +22,7 @@ impl<K> Default for KeyedMutex<K> {
 
 impl<K: Eq + Hash> KeyedMutex<K> {
     /// Waits for the mutex of `key`; it is held while the guard lives.
-    pub(crate) async fn lock<Q>(&self, key: &Q) -> OwnedMutexGuard<()>
+    pub async fn lock<Q>(&self, key: &Q) -> OwnedMutexGuard<()>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -31,11 +31,7 @@ impl<K: Eq + Hash> KeyedMutex<K> {
     }
 
     /// Waits for the mutex of `key`, unless `waiting` callers wait for it already.
-    pub(crate) async fn lock_within<Q>(
-        &self,
-        key: &Q,
-        waiting: usize,
-    ) -> Option<OwnedMutexGuard<()>>
+    pub async fn lock_within<Q>(&self, key: &Q, waiting: usize) -> Option<OwnedMutexGuard<()>>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,

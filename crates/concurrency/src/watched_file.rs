@@ -1,0 +1,250 @@
+//! A file whose parsed content is reloaded when the file changes.
+
+use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, SystemTime};
+
+/// Units: bytes. Largest file.
+const LIMIT_BYTES: u64 = 16 << 20;
+/// A file that was written this shortly before a read may be written again within the same tick of the clock.
+const SETTLED: Duration = Duration::from_secs(1);
+
+/// An error of a parser.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Parse<T> = fn(&[u8]) -> Result<T, BoxError>;
+
+/// Parsed content of a file. A file that cannot be read or parsed leaves the previous content in force.
+///
+/// Each use compares the file's metadata: that works on every kind of mount, inotify does not.
+pub struct WatchedFile<T> {
+    path: PathBuf,
+    parse: Parse<T>,
+    state: RwLock<Loaded<T>>,
+}
+
+struct Loaded<T> {
+    content: Arc<T>,
+    version: Version,
+}
+
+/// Changes with the content. The time alone would miss a second change within one tick of the clock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Absent,
+    Present {
+        device: u64,
+        inode: u64,
+        size: u64,
+        modified: (i64, i64),
+        changed: (i64, i64),
+        is_settled: bool,
+    },
+}
+
+impl<T: Send + Sync + 'static> WatchedFile<T> {
+    /// Errors: the file cannot be read, is larger than 16 MiB or does not parse.
+    pub async fn open(path: &Path, parse: Parse<T>) -> Result<Self, BoxError> {
+        // Before the read, so that a change during it is seen.
+        let version = Version::of(path);
+        let content = read(path.to_owned(), parse).await?;
+        Ok(Self::with(path, parse, content, version))
+    }
+
+    /// A file that may be absent: until it exists, `content` stands in for it.
+    pub fn awaiting(path: &Path, parse: Parse<T>, content: T) -> Self {
+        Self::with(path, parse, content, Version::Absent)
+    }
+
+    fn with(path: &Path, parse: Parse<T>, content: T, version: Version) -> Self {
+        let content = Arc::new(content);
+        Self {
+            path: path.to_owned(),
+            parse,
+            state: RwLock::new(Loaded { content, version }),
+        }
+    }
+
+    /// The content of the file now, or when it last could be read and parsed.
+    pub async fn get(&self) -> Arc<T> {
+        // A blocking task would cost more than one `stat`.
+        let version = Version::of(&self.path);
+        {
+            let state = self.state();
+            if state.version == version && version.is_settled() {
+                return state.content.clone();
+            }
+        }
+        let is_new = {
+            let mut state = self.state_mut();
+            if state.version == version && version.is_settled() {
+                return state.content.clone();
+            }
+            // Set before the read: each change is read and logged once, not with each request.
+            let is_new = !state.version.is_same_file_state(version);
+            state.version = version;
+            is_new
+        };
+        let path = self.path.display();
+        match read(self.path.clone(), self.parse).await {
+            Ok(content) => {
+                if is_new {
+                    tracing::info!(%path, "file reloaded");
+                }
+                let mut state = self.state_mut();
+                // A read that a later change overtook has older content.
+                if state.version == version {
+                    state.content = Arc::new(content);
+                }
+            }
+            Err(error) if is_new => {
+                tracing::error!(%path, %error, "file not reloaded, the previous content stays in force");
+            }
+            Err(_) => {}
+        }
+        self.state().content.clone()
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, Loaded<T>> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state_mut(&self) -> RwLockWriteGuard<'_, Loaded<T>> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> fmt::Debug for WatchedFile<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WatchedFile").field(&self.path).finish()
+    }
+}
+
+impl Version {
+    fn of(path: &Path) -> Self {
+        let is_settled = |metadata: &Metadata| {
+            let age = SystemTime::now().duration_since(metadata.modified().ok()?);
+            // A time in the future is no reason to read the file for ever.
+            Some(age.map_or(true, |age| age > SETTLED))
+        };
+        match std::fs::metadata(path) {
+            Err(_) => Self::Absent,
+            Ok(metadata) => Self::Present {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                size: metadata.len(),
+                modified: (metadata.mtime(), metadata.mtime_nsec()),
+                changed: (metadata.ctime(), metadata.ctime_nsec()),
+                is_settled: is_settled(&metadata).unwrap_or(true),
+            },
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        !matches!(
+            self,
+            Self::Present {
+                is_settled: false,
+                ..
+            }
+        )
+    }
+
+    /// Equality but for the age.
+    fn is_same_file_state(mut self, mut other: Self) -> bool {
+        for version in [&mut self, &mut other] {
+            if let Self::Present { is_settled, .. } = version {
+                *is_settled = true;
+            }
+        }
+        self == other
+    }
+}
+
+async fn read<T: Send + 'static>(path: PathBuf, parse: Parse<T>) -> Result<T, BoxError> {
+    tokio::task::spawn_blocking(move || {
+        if std::fs::metadata(&path)?.len() > LIMIT_BYTES {
+            return Err(format!("larger than {LIMIT_BYTES} bytes").into());
+        }
+        parse(&std::fs::read(&path)?)
+    })
+    .await?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn number(bytes: &[u8]) -> Result<u32, BoxError> {
+        Ok(std::str::from_utf8(bytes)?.parse()?)
+    }
+
+    #[tokio::test]
+    async fn a_changed_file_is_reloaded_and_a_broken_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("number");
+        let write = |text: &str| std::fs::write(&path, text).unwrap();
+        write("1");
+        let file = WatchedFile::open(&path, number).await.unwrap();
+        assert_eq!(*file.get().await, 1);
+        // Of the same size and in the same tick of the clock; of another size; another file.
+        write("2");
+        assert_eq!(*file.get().await, 2);
+        write("22");
+        assert_eq!(*file.get().await, 22);
+        std::fs::write(dir.path().join("new"), "33").unwrap();
+        std::fs::rename(dir.path().join("new"), &path).unwrap();
+        assert_eq!(*file.get().await, 33);
+        write("garbage");
+        assert_eq!(*file.get().await, 33);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(*file.get().await, 33);
+        write("4");
+        assert_eq!(*file.get().await, 4);
+        write(&"0".repeat(usize::try_from(LIMIT_BYTES).unwrap() + 1));
+        assert_eq!(*file.get().await, 4);
+    }
+
+    #[tokio::test]
+    async fn an_unchanged_file_is_not_read_again() {
+        static READS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("number");
+        std::fs::write(&path, "1").unwrap();
+        let settled = SystemTime::now() - 2 * SETTLED;
+        let handle = File::options().write(true).open(&path).unwrap();
+        handle.set_modified(settled).unwrap();
+        let counting = |bytes: &[u8]| {
+            READS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            number(bytes)
+        };
+        let file = WatchedFile::open(&path, counting).await.unwrap();
+        for _ in 0..3 {
+            assert_eq!(*file.get().await, 1);
+        }
+        assert_eq!(READS.load(std::sync::atomic::Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn an_absent_file_is_loaded_once_it_exists() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("number");
+        let file = WatchedFile::awaiting(&path, number, 7);
+        assert_eq!(*file.get().await, 7);
+        std::fs::write(&path, "8").unwrap();
+        assert_eq!(*file.get().await, 8);
+    }
+
+    #[tokio::test]
+    async fn a_broken_file_is_an_error_at_the_start() {
+        let path = Path::new("/none/file");
+        assert!(WatchedFile::open(path, |_| Ok(())).await.is_err());
+        let path = Path::new("/proc/version");
+        let refused = WatchedFile::<()>::open(path, |_| Err("broken".into())).await;
+        assert_eq!(refused.unwrap_err().to_string(), "broken");
+    }
+}
