@@ -10,7 +10,7 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    BlobStore, BucketStore, Collected, Content, DiskStore, Result, Usage,
+    BucketStore, Collected, Content, ContentStore, DiskStore, Result, Usage,
     disk::{AdoptionProgress, Pieces},
 };
 use oci::{Digest, Manifest, Referrer, Repository, Tag, Target};
@@ -58,8 +58,8 @@ impl AnyStore {
     }
 }
 
-impl BlobStore for AnyStore {
-    type Bytes = Either<Pieces, <BucketStore as BlobStore>::Bytes>;
+impl ContentStore for AnyStore {
+    type Bytes = Either<Pieces, <BucketStore as ContentStore>::Bytes>;
 
     async fn open_blob(
         &self,

@@ -13,7 +13,7 @@ use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::{BlobStore, Collected, StoreError, Usage};
+use super::{Collected, ContentStore, StoreError, Usage};
 use oci::{Algorithm, Digest, Manifest, Referrer, Repository, Tag};
 
 pub use content::damaged_content_is_lost_until_it_is_pushed;
@@ -29,7 +29,7 @@ pub use uploads::{
 };
 
 /// Runs every function of this module against an empty store.
-pub async fn all<S: BlobStore>(store: &S) {
+pub async fn all<S: ContentStore>(store: &S) {
     a_probe_leaves_nothing(store).await;
     blobs_come_back_whole(store).await;
     uploads_resume_and_keep_order(store).await;
@@ -51,7 +51,7 @@ pub async fn all<S: BlobStore>(store: &S) {
 }
 
 /// A working store says so.
-pub async fn a_probe_leaves_nothing<S: BlobStore>(store: &S) {
+pub async fn a_probe_leaves_nothing<S: ContentStore>(store: &S) {
     let before = store.repositories("", 10).await.expect("repositories");
     for may_write in [true, false] {
         store.probe(may_write).await.expect("a store that works");
@@ -61,7 +61,7 @@ pub async fn a_probe_leaves_nothing<S: BlobStore>(store: &S) {
 }
 
 /// What is uploaded can be read, from any offset, also when it is empty or uploaded twice.
-pub async fn blobs_come_back_whole<S: BlobStore>(store: &S) {
+pub async fn blobs_come_back_whole<S: ContentStore>(store: &S) {
     let repository = repository("whole/blobs");
     for content in [Vec::new(), b"x".to_vec(), vec![7; 700_000]] {
         for _ in 0..2 {
@@ -79,7 +79,7 @@ pub async fn blobs_come_back_whole<S: BlobStore>(store: &S) {
 }
 
 /// A blob is seen only where it was pushed or mounted, and goes only where it is deleted.
-pub async fn blobs_belong_to_repositories<S: BlobStore>(store: &S) {
+pub async fn blobs_belong_to_repositories<S: ContentStore>(store: &S) {
     let (first, second, third) = (
         repository("own/a"),
         repository("own/b"),
@@ -120,7 +120,7 @@ pub async fn blobs_belong_to_repositories<S: BlobStore>(store: &S) {
 }
 
 /// SHA-512 digests work like the others.
-pub async fn long_digests_name_the_same_content<S: BlobStore>(store: &S) {
+pub async fn long_digests_name_the_same_content<S: ContentStore>(store: &S) {
     let repository = repository("long");
     let upload = start(store, &repository).await;
     append(store, &repository, upload, None, b"{}")
@@ -164,7 +164,7 @@ pub async fn long_digests_name_the_same_content<S: BlobStore>(store: &S) {
 }
 
 /// A manifest is refused, with every missing digest, until its content is there.
-pub async fn manifests_need_their_content<S: BlobStore>(store: &S) {
+pub async fn manifests_need_their_content<S: ContentStore>(store: &S) {
     let repository = repository("needy");
     let config = Digest::sha256(b"needed");
     let image = manifest(&config, "");
@@ -197,7 +197,7 @@ pub async fn manifests_need_their_content<S: BlobStore>(store: &S) {
 }
 
 /// A tag points at what was pushed last; what it pointed at stays reachable by digest.
-pub async fn tags_move_and_manifests_stay<S: BlobStore>(store: &S) {
+pub async fn tags_move_and_manifests_stay<S: ContentStore>(store: &S) {
     let repository = repository("moving");
     let config = push(store, &repository, b"{}").await;
     let (old, new) = (manifest(&config, "old"), manifest(&config, "new"));
@@ -247,7 +247,7 @@ pub async fn tags_move_and_manifests_stay<S: BlobStore>(store: &S) {
 }
 
 /// A manifest of schema 1 is known by the digest of what is signed, and comes back with its signatures.
-pub async fn signed_manifests_keep_their_signatures<S: BlobStore>(store: &S) {
+pub async fn signed_manifests_keep_their_signatures<S: ContentStore>(store: &S) {
     let repository = repository("signed");
     let signed = Bytes::from_static(include_bytes!("../../oci/fixtures/schema1.json"));
     let signed = Manifest::parse(signed, None).expect("a manifest");
@@ -281,7 +281,7 @@ pub async fn signed_manifests_keep_their_signatures<S: BlobStore>(store: &S) {
 }
 
 /// Deleting by digest takes every tag on it along, and no other.
-pub async fn deleting_a_manifest_takes_its_tags<S: BlobStore>(store: &S) {
+pub async fn deleting_a_manifest_takes_its_tags<S: ContentStore>(store: &S) {
     let repository = repository("deleted");
     let config = push(store, &repository, b"{}").await;
     let (one, two) = (manifest(&config, "one"), manifest(&config, "two"));
@@ -314,7 +314,7 @@ pub async fn deleting_a_manifest_takes_its_tags<S: BlobStore>(store: &S) {
 }
 
 /// Tags have their digests; each content counts once, whatever names it has.
-pub async fn what_a_repository_has_is_counted<S: BlobStore>(store: &S) {
+pub async fn what_a_repository_has_is_counted<S: ContentStore>(store: &S) {
     let (repository, neighbour) = (repository("counted"), repository("counted/too"));
     let none = store.usage(&repository).await.expect("usage");
     assert_eq!(none, Usage::default());
@@ -343,7 +343,7 @@ pub async fn what_a_repository_has_is_counted<S: BlobStore>(store: &S) {
 }
 
 /// Tags and repositories are listed by bytes; a repository without manifests is not known.
-pub async fn lists_are_sorted_and_come_in_pages<S: BlobStore>(store: &S) {
+pub async fn lists_are_sorted_and_come_in_pages<S: ContentStore>(store: &S) {
     let (outer, nested, bare) = (
         repository("list"),
         repository("list/nested"),
@@ -393,7 +393,7 @@ pub async fn lists_are_sorted_and_come_in_pages<S: BlobStore>(store: &S) {
 }
 
 /// What refers to a manifest is listed with it, whether that is there or not, until it is deleted.
-pub async fn referrers_are_listed<S: BlobStore>(store: &S) {
+pub async fn referrers_are_listed<S: ContentStore>(store: &S) {
     let repository = repository("signed");
     let config = push(store, &repository, b"{}").await;
     let subject = manifest(&config, "subject");
@@ -426,7 +426,7 @@ pub async fn referrers_are_listed<S: BlobStore>(store: &S) {
 }
 
 /// Blobs that no manifest needs go, with content and repositories that nobody has any more; not what is young.
-pub async fn garbage_is_collected_and_nothing_else<S: BlobStore>(store: &S) {
+pub async fn garbage_is_collected_and_nothing_else<S: ContentStore>(store: &S) {
     let (repository, other) = (repository("collected"), repository("collected/other"));
     let late = Timestamp::UNIX_EPOCH + Duration::from_hours(200 * 365 * 24);
     let config = push(store, &repository, b"{}").await;
@@ -484,14 +484,14 @@ fn tag(name: &str) -> Tag {
     name.parse().expect("the tag fits the grammar")
 }
 
-async fn start<S: BlobStore>(store: &S, repository: &Repository) -> Uuid {
+async fn start<S: ContentStore>(store: &S, repository: &Repository) -> Uuid {
     store
         .start_upload(repository, Timestamp::UNIX_EPOCH)
         .await
         .expect("start")
 }
 
-async fn append<S: BlobStore>(
+async fn append<S: ContentStore>(
     store: &S,
     repository: &Repository,
     upload: Uuid,
@@ -507,7 +507,7 @@ async fn append<S: BlobStore>(
         .await
 }
 
-async fn push<S: BlobStore>(store: &S, repository: &Repository, content: &[u8]) -> Digest {
+async fn push<S: ContentStore>(store: &S, repository: &Repository, content: &[u8]) -> Digest {
     let upload = start(store, repository).await;
     append(store, repository, upload, None, content)
         .await
@@ -520,7 +520,7 @@ async fn push<S: BlobStore>(store: &S, repository: &Repository, content: &[u8]) 
     digest
 }
 
-async fn read<S: BlobStore>(
+async fn read<S: ContentStore>(
     store: &S,
     repository: &Repository,
     digest: &Digest,
@@ -545,7 +545,7 @@ fn index(child: &Manifest) -> Manifest {
     Manifest::parse(body.into(), None).expect("an index")
 }
 
-async fn put<S: BlobStore>(
+async fn put<S: ContentStore>(
     store: &S,
     repository: &Repository,
     manifest: &Manifest,

@@ -1,6 +1,6 @@
 //! Where a registry keeps its content.
 //!
-//! [`BlobStore`] is what a registry needs of a store. [`disk`] keeps it in a folder and [`object`] in a bucket, both in
+//! [`ContentStore`] is what a registry needs of a store. [`disk`] keeps it in a folder and [`object`] in a bucket, both in
 //! distribution's layout; [`conformance`] holds any store to the rules. The invariant: what a store lists or hands out is whole and durable.
 
 mod any;
@@ -68,7 +68,7 @@ pub struct Content {
 }
 
 /// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
-pub trait BlobStore: Send + Sync + 'static {
+pub trait ContentStore: Send + Sync + 'static {
     /// Bytes of a blob, in pieces of any length but none.
     type Bytes: Stream<Item = std::io::Result<Bytes>> + Send + Unpin + 'static;
 

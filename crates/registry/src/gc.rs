@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blob_store::{BlobStore as _, Collected, StoreError};
+use blob_store::{Collected, ContentStore as _, StoreError};
 use serde::Serialize;
 use tokio::sync::Mutex;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use service::health::Health;
 
 use crate::Settings;

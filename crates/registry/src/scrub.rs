@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use blob_store::{BlobStore as _, Content, StoreError};
+use blob_store::{Content, ContentStore as _, StoreError};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;

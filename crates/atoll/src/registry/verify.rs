@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use blob_store::disk::{Audited, Fault, FaultKind};
-use blob_store::{BlobStore as _, DiskStore};
+use blob_store::{ContentStore as _, DiskStore};
 use clap::Args;
 use oci::Digest;
 use reqwest::Method;

@@ -7,11 +7,11 @@ use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 
 use super::{index, manifest, push, put, read, repository, tag};
-use crate::{BlobStore, Content, StoreError};
+use crate::{Content, ContentStore, StoreError};
 use oci::{Digest, Manifest, Repository, Target};
 
 /// Content is listed once, with everybody who has it and every manifest that needs it; what is whole stays.
-pub(super) async fn content_is_listed_with_who_has_it<S: BlobStore>(store: &S) {
+pub(super) async fn content_is_listed_with_who_has_it<S: ContentStore>(store: &S) {
     let (first, second) = (repository("listed"), repository("listed/too"));
     let mut digests = Vec::new();
     for repository in [&first, &second] {
@@ -88,7 +88,7 @@ pub(super) async fn content_is_listed_with_who_has_it<S: BlobStore>(store: &S) {
 }
 
 /// A tag goes unless it was pushed again; a manifest when it has no tag, no index and nothing that it refers to.
-pub(super) async fn only_what_nothing_needs_expires<S: BlobStore>(store: &S) {
+pub(super) async fn only_what_nothing_needs_expires<S: ContentStore>(store: &S) {
     let repository = repository("expiring");
     let config = push(store, &repository, b"{}").await;
     let image = manifest(&config, "expiring");
@@ -140,7 +140,7 @@ pub(super) async fn only_what_nothing_needs_expires<S: BlobStore>(store: &S) {
 }
 
 /// What was kept last is there, and only under its name.
-pub(super) async fn records_are_replaced_whole<S: BlobStore>(store: &S) {
+pub(super) async fn records_are_replaced_whole<S: ContentStore>(store: &S) {
     for text in ["a longer one", "short", ""] {
         let record = Bytes::from_static(text.as_bytes());
         store.put_record("kept", record.clone()).await.expect("put");
@@ -152,7 +152,7 @@ pub(super) async fn records_are_replaced_whole<S: BlobStore>(store: &S) {
 
 /// What `damage` does to stored bytes is noticed, nobody gets it, and who pushes it gives it back to everybody.
 /// Not among [`super::all`]: only a store's own tests know where bytes are.
-pub async fn damaged_content_is_lost_until_it_is_pushed<S: BlobStore>(
+pub async fn damaged_content_is_lost_until_it_is_pushed<S: ContentStore>(
     store: &S,
     damage: impl AsyncFn(&Digest),
 ) {

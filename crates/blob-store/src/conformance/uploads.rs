@@ -5,11 +5,11 @@ use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 
 use super::{append, read, repository, start};
-use crate::{BlobStore, StoreError};
+use crate::{ContentStore, StoreError};
 use oci::{Algorithm, Digest};
 
 /// Pieces append in order only; what arrived before a cut stays.
-pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
+pub async fn uploads_resume_and_keep_order<S: ContentStore>(store: &S) {
     let repository = repository("resumed");
     let upload = start(store, &repository).await;
     assert_eq!(
@@ -78,7 +78,7 @@ pub async fn uploads_resume_and_keep_order<S: BlobStore>(store: &S) {
 }
 
 /// An upload with another digest than was claimed is dropped.
-pub async fn wrong_digests_leave_nothing<S: BlobStore>(store: &S) {
+pub async fn wrong_digests_leave_nothing<S: ContentStore>(store: &S) {
     let repository = repository("wrong");
     for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
         let upload = start(store, &repository).await;
@@ -104,7 +104,7 @@ pub async fn wrong_digests_leave_nothing<S: BlobStore>(store: &S) {
 }
 
 /// Uploads without a byte since a moment go; later ones stay.
-pub async fn abandoned_uploads_are_purged<S: BlobStore>(store: &S) {
+pub async fn abandoned_uploads_are_purged<S: ContentStore>(store: &S) {
     let repository = repository("abandoned");
     let upload = start(store, &repository).await;
     append(store, &repository, upload, None, b"x")

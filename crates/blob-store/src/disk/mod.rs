@@ -42,7 +42,7 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::remembered::{Blobs, Manifests};
-use super::{BlobStore, Result, StoreError};
+use super::{ContentStore, Result, StoreError};
 pub use adoption::AdoptionProgress;
 pub use audit::{Audited, Fault, FaultKind};
 use change::{Change, Name, Order, Source};
@@ -181,7 +181,7 @@ fn join<T>(result: std::result::Result<Result<T>, tokio::task::JoinError>) -> Re
     result.unwrap_or_else(|error| Err(error.into()))
 }
 
-impl BlobStore for DiskStore {
+impl ContentStore for DiskStore {
     type Bytes = Pieces;
 
     async fn probe(&self, may_write: bool) -> Result<()> {

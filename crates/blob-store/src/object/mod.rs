@@ -35,7 +35,7 @@ use super::content_name::Name;
 use super::remembered::{Manifests, Wanted};
 use super::sessions::Sessions;
 use super::verified::Verified;
-use super::{BlobStore, Collected, Content, Result, StoreError, Usage};
+use super::{Collected, Content, ContentStore, Result, StoreError, Usage};
 use bucket::Bucket;
 use layout::Layout;
 use names::Walk;
@@ -224,7 +224,7 @@ impl Inner {
     }
 }
 
-impl BlobStore for BucketStore {
+impl ContentStore for BucketStore {
     type Bytes = BoxStream<'static, std::io::Result<Bytes>>;
 
     async fn probe(&self, may_write: bool) -> Result<()> {

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use blob_store::{BlobStore, DiskStore, StoreError, disk};
+use blob_store::{ContentStore, DiskStore, StoreError, disk};
 use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blob_store::{BlobStore, DiskOptions, DiskStore, Result, StoreError};
+use blob_store::{ContentStore, DiskOptions, DiskStore, Result, StoreError};
 use bytes::Bytes;
 use faults::{Campaign, DONE, FOLDER};
 use futures_util::{TryStreamExt as _, stream};
@@ -57,7 +57,7 @@ pub(crate) async fn again<T>(work: impl AsyncFn() -> Result<T>) -> T {
     panic!("no recovery: {last}");
 }
 
-async fn push(store: &impl BlobStore, repository: &Repository, bytes: Vec<u8>) -> Digest {
+async fn push(store: &impl ContentStore, repository: &Repository, bytes: Vec<u8>) -> Digest {
     let digest = Digest::sha256(&bytes);
     again(async || {
         let upload = store.start_upload(repository, now()).await?;
@@ -75,7 +75,7 @@ async fn push(store: &impl BlobStore, repository: &Repository, bytes: Vec<u8>) -
 }
 
 async fn put(
-    store: &impl BlobStore,
+    store: &impl ContentStore,
     repository: &Repository,
     config: &Digest,
     tag: &str,
@@ -110,7 +110,7 @@ fn now() -> Timestamp {
 }
 
 /// What each operation acknowledges is there afterwards, whatever failed on the way.
-pub(crate) async fn change(store: &impl BlobStore) {
+pub(crate) async fn change(store: &impl ContentStore) {
     let (app, other) = (name("team/app"), name("other"));
     let config = push(store, &app, b"{}".to_vec()).await;
     let large = push(store, &app, vec![7; LARGE]).await;
@@ -217,7 +217,7 @@ fn state(folder: &Path) -> String {
 }
 
 /// Everything that clients can see.
-pub(crate) async fn seen(store: &impl BlobStore) -> String {
+pub(crate) async fn seen(store: &impl ContentStore) -> String {
     let mut lines = Vec::new();
     for repository in store.repositories("", PAGE).await.unwrap() {
         for (tag, digest) in store.tagged(&repository, "", PAGE).await.unwrap() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use blob_store::{BlobStore, DiskStore, StoreError, conformance};
+use blob_store::{ContentStore, DiskStore, StoreError, conformance};
 use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use blob_store::{BlobStore, StoreError};
+use blob_store::{ContentStore, StoreError};
 use bytes::Bytes;
 use futures_util::stream;
 use model::time::Timestamp;
@@ -48,7 +48,7 @@ in_every_store!(
     what_a_policy_expires_frees_nothing,
 );
 
-async fn blob(store: &impl BlobStore, bytes: &[u8]) -> Digest {
+async fn blob(store: &impl ContentStore, bytes: &[u8]) -> Digest {
     let digest = Digest::sha256(bytes);
     let upload = store
         .start_upload(&repository(), Timestamp::UNIX_EPOCH)
@@ -66,7 +66,7 @@ async fn blob(store: &impl BlobStore, bytes: &[u8]) -> Digest {
     digest
 }
 
-async fn put(store: &impl BlobStore, body: String, tag: Option<&str>) -> Digest {
+async fn put(store: &impl ContentStore, body: String, tag: Option<&str>) -> Digest {
     let manifest = Manifest::parse(body.into(), None).unwrap();
     let tags: Vec<_> = tag.iter().map(|tag| tag.parse().unwrap()).collect();
     let name = repository();
@@ -77,7 +77,7 @@ async fn put(store: &impl BlobStore, body: String, tag: Option<&str>) -> Digest 
 
 /// The image of one platform, as clients push it: by its digest.
 async fn image(
-    store: &impl BlobStore,
+    store: &impl ContentStore,
     note: &str,
     subject: Option<&Digest>,
     tag: Option<&str>,
@@ -93,7 +93,7 @@ async fn image(
     put(store, body, tag).await
 }
 
-async fn index(store: &impl BlobStore, children: &[&Digest], tag: &str) -> Digest {
+async fn index(store: &impl ContentStore, children: &[&Digest], tag: &str) -> Digest {
     let kind = media_type::OCI_MANIFEST;
     let children = children
         .iter()
@@ -104,11 +104,11 @@ async fn index(store: &impl BlobStore, children: &[&Digest], tag: &str) -> Diges
     put(store, body, Some(tag)).await
 }
 
-async fn delete(store: &impl BlobStore, digest: &Digest) {
+async fn delete(store: &impl ContentStore, digest: &Digest) {
     store.delete_manifest(&repository(), digest).await.unwrap();
 }
 
-async fn has(store: &impl BlobStore, digest: &Digest) -> bool {
+async fn has(store: &impl ContentStore, digest: &Digest) -> bool {
     match store.manifest(&repository(), digest).await {
         Ok(_) => true,
         Err(StoreError::UnknownManifest(_)) => false,
@@ -116,7 +116,7 @@ async fn has(store: &impl BlobStore, digest: &Digest) -> bool {
     }
 }
 
-async fn what_only_a_deleted_index_named_goes_after_the_grace<S: BlobStore>(
+async fn what_only_a_deleted_index_named_goes_after_the_grace<S: ContentStore>(
     open: impl AsyncFn() -> S,
 ) {
     let store = open().await;
@@ -149,7 +149,7 @@ async fn what_only_a_deleted_index_named_goes_after_the_grace<S: BlobStore>(
     assert_eq!(store.contents(None, 9).await.unwrap(), []);
 }
 
-async fn what_anything_else_names_stays<S: BlobStore>(open: impl AsyncFn() -> S) {
+async fn what_anything_else_names_stays<S: ContentStore>(open: impl AsyncFn() -> S) {
     let store = open().await;
     let tagged = image(&store, "tagged", None, Some("kept")).await;
     let shared = image(&store, "of two indexes", None, None).await;
@@ -179,7 +179,7 @@ async fn what_anything_else_names_stays<S: BlobStore>(open: impl AsyncFn() -> S)
     }
 }
 
-async fn what_a_policy_expires_frees_nothing<S: BlobStore>(open: impl AsyncFn() -> S) {
+async fn what_a_policy_expires_frees_nothing<S: ContentStore>(open: impl AsyncFn() -> S) {
     let store = open().await;
     let child = image(&store, "1", None, None).await;
     let whole = index(&store, &[&child], "t").await;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use blob_store::{BlobStore, DiskStore, StoreError};
+use blob_store::{ContentStore, DiskStore, StoreError};
 use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;

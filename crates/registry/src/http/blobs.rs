@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use oci::{Digest, Repository};
 use service::range::RangeRequest;
 use service::sendfile;

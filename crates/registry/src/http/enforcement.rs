@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse as _;
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use concurrency::KeyedMutex;
 use oci::{Digest, Manifest, Repository, Tag, Target};
 use serde_json::json;

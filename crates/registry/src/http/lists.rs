@@ -6,7 +6,7 @@ use axum::Json;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::IntoResponse;
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use oci::{Repository, Tag};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;

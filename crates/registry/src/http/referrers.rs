@@ -3,7 +3,7 @@
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use oci::{Digest, Referrer, Repository, media_type};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::json;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use oci::{Algorithm, Digest, Repository};
 use service::range;
 use uuid::Uuid;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blob_store::disk::Room;
-use blob_store::{BlobStore as _, Result};
+use blob_store::{ContentStore as _, Result};
 use metrics::{describe_gauge, gauge};
 
 use crate::storage::Store;

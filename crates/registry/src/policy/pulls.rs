@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use bytes::Bytes;
 use model::time::Timestamp;
 use oci::{Repository, Tag};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use model::time::Timestamp;
 use oci::{Algorithm, Digest, Kind, Manifest, Repository, Target};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use oci::Digest;
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-type Pieces = <Store as blob_store::BlobStore>::Bytes;
+type Pieces = <Store as blob_store::ContentStore>::Bytes;
 
 struct Reading {
     coming: Coming,

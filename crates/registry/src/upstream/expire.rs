@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 
 use super::Inner;
 use super::ages::Ages;

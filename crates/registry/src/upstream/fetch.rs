@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use futures_util::{StreamExt as _, stream};
 use oci::{Descriptor, Digest, Repository};
 use tokio::sync::watch;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use concurrency::SingleFlight;
 use futures_util::FutureExt as _;
 use oci::{Digest, Manifest, Repository, Tag, Target};

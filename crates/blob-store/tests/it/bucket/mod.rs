@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use blob_store::{BlobStore, BucketStore, StoreError, conformance};
+use blob_store::{BucketStore, ContentStore, StoreError, conformance};
 use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;

@@ -1,6 +1,6 @@
 //! One blob, and who depends on it.
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use maud::{Markup, html};
 use oci::{Digest, Repository};
 use service::page::{self, ROWS_LIMIT, section};

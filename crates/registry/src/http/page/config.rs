@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 use oci::{Kind, Manifest, Repository, media_type};

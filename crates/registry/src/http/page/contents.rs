@@ -1,6 +1,6 @@
 //! What a manifest consists of.
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use maud::{Markup, html};
 use oci::{Descriptor, Manifest, Repository};
 use service::page::{self, ROWS_LIMIT, Shown, section};

@@ -1,6 +1,6 @@
 //! One manifest: what it is, how to pull it, what it consists of, what refers to it.
 
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use maud::{Markup, html};
 use oci::Referrer;
 use oci::{Digest, Kind, Manifest, Repository, Tag, Target};

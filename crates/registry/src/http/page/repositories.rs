@@ -1,6 +1,6 @@
 //! Every repository, page by page.
 
-use blob_store::BlobStore as _;
+use blob_store::ContentStore as _;
 use maud::{Markup, html};
 use oci::Repository;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};

@@ -1,6 +1,6 @@
 //! One repository: its tags.
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use maud::{Markup, html};
 use oci::{Digest, Repository, Tag, Target};
 use service::page::{self, Shown};

@@ -1,6 +1,6 @@
 //! Which tags lead to a manifest.
 
-use blob_store::{BlobStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
 use crate::storage::Store;
