@@ -71,8 +71,8 @@ pub(crate) enum Profile {
     Dev,
     /// Quick to run.
     Release,
-    /// As what is shipped, but quick to build.
-    Quick,
+    /// Built together with all tests, so that dependencies have their features and are compiled once.
+    Tests,
     /// What is shipped.
     Dist,
 }
@@ -83,16 +83,21 @@ impl Profile {
         match self {
             Self::Dev => ("dev", "debug"),
             Self::Release => ("release", "release"),
-            Self::Quick => ("quick", "quick"),
+            Self::Tests => ("dev", "debug"),
             Self::Dist => ("dist", "dist"),
         }
     }
 }
 
-/// Builds `packages` and says where their programs are.
+/// Builds `packages`, or everything for the tests, and returns the folder of the programs.
 pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     let (name, folder) = profile.names();
-    run(&mut build_command(packages, name))?;
+    if profile == Profile::Tests {
+        // Features of development dependencies count only where tests are built, too.
+        run(build_command(&[], name).args(["--workspace", "--all-targets"]))?;
+    } else {
+        run(&mut build_command(packages, name))?;
+    }
     Ok(target_directory()?.join(folder))
 }
 

@@ -9,6 +9,7 @@ mod db;
 mod elf;
 mod engine;
 mod layout;
+mod libraries;
 mod list;
 pub(crate) mod programs;
 mod record;
@@ -26,7 +27,7 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use clap::builder::FalseyValueParser;
 
-use crate::cargo::{Profile, root, target_directory};
+use crate::cargo::{self, Profile, root, target_directory};
 use crate::scratch::Scratch;
 use context::Source;
 use engine::Engine;
@@ -45,7 +46,7 @@ pub(crate) struct Arguments {
     /// Only these images
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// With programs that are quick to build, and neither small nor fast: for tests, not to be shipped
+    /// Pack the programs that the tests are built with, with their libraries: for tests, not to be shipped
     #[arg(long)]
     quick: bool,
     /// Also write each as an OCI layout to target/images/NAME
@@ -76,7 +77,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         engine.can_save(path)?;
     }
     let profile = if arguments.quick {
-        Profile::Quick
+        Profile::Tests
     } else {
         Profile::Dist
     };
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
             let layout = folder.join(image.name);
             layout::write(engine, &image.reference(), &row.digest, &layout)?;
         }
-        let bill = sbom::of(image, &row.digest, triple(&programs))?;
+        let bill = sbom::of(image, &row.digest, &triple(&programs))?;
         let path = bill_path(&folder, image);
         fs::write(&path, bill).with_context(|| format!("writing {}", path.display()))?;
         report.rows.push(row);
@@ -113,10 +114,15 @@ fn bill_path(folder: &Path, image: &Image) -> PathBuf {
     folder.join(format!("{}.{}", image.name, sbom::EXTENSION))
 }
 
-/// What `programs` was built for: the folder above names it.
-fn triple(programs: &Path) -> &str {
+/// The target of the folder `programs`: its parent's name, or else this machine's.
+fn triple(programs: &Path) -> String {
     let folder = programs.parent().and_then(Path::file_name);
-    folder.and_then(|name| name.to_str()).unwrap_or_default()
+    let name = folder.and_then(|name| name.to_str()).unwrap_or_default();
+    if name.contains("-linux-") {
+        name.to_owned()
+    } else {
+        format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
+    }
 }
 
 /// Copies the bills of materials of all images to the new folder `target`.
@@ -154,7 +160,10 @@ fn build(images: &[&Image], profile: Profile) -> Result<PathBuf> {
     }
     // Always all of them: what is built together decides on the features of shared dependencies, and a program alone
     // would not be the one that is made with the others.
-    programs::build(&program_packages(), profile)
+    match profile {
+        Profile::Tests => cargo::build(&[], profile),
+        _ => programs::build(&program_packages(), profile),
+    }
 }
 
 /// The packages of all images that carry a program.
@@ -183,8 +192,8 @@ fn pack(engine: Engine, image: &Image, source: &Source, folder: &Path) -> Result
         return Ok(row(stored, false));
     }
     let scratch = Scratch::new()?;
-    source.fill(scratch.path())?;
-    let stored = engine.pack(&reference, VERSION, &source.containerfile, scratch.path())?;
+    let containerfile = source.fill(scratch.path())?;
+    let stored = engine.pack(&reference, VERSION, &containerfile, scratch.path())?;
     let digest = stored.digest.clone();
     record::write(&Record { inputs, digest }, &path)?;
     Ok(row(stored, true))

@@ -161,7 +161,7 @@ fn reproduced(own: &Path) -> Result<Tally> {
 
 /// The pod's tests; those that take long, too, where there is a bundle to start from.
 fn pod_tests(engine: &Engine, bundle: Option<&Path>) -> Result<Outcome> {
-    build(&demo::PACKAGES, Profile::Dev)?;
+    build(&demo::PACKAGES, Profile::Tests)?;
     static_installer()?;
     // The same packages as everywhere else: dependencies keep their features, and need not be built again.
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);

@@ -3,12 +3,15 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
 use super::list::{Content, Image, VERSION};
-use super::{authorities, db, engine};
+use super::{authorities, db, elf, engine, libraries};
+use crate::apt;
+use crate::command::run;
 
 /// Everybody may write, and nobody takes away what is another's.
 const TEMPORARY_MODE: u32 = 0o1777;
@@ -20,7 +23,7 @@ const FILE_MODE: u32 = 0o644;
 pub(super) struct Source {
     image: &'static Image,
     /// The instructions.
-    pub(super) containerfile: PathBuf,
+    containerfile: PathBuf,
     program: PathBuf,
 }
 
@@ -60,24 +63,50 @@ impl Source {
         Ok(hex::encode(hash.finalize()))
     }
 
-    /// Fills an empty folder with what Containerfiles copy; each takes what its service needs.
-    pub(super) fn fill(&self, folder: &Path) -> Result<()> {
+    /// Fills an empty folder with the files that Containerfiles copy, and returns the Containerfile to use.
+    pub(super) fn fill(&self, folder: &Path) -> Result<PathBuf> {
         if self.image.content == Content::Database {
-            return db::context(folder);
+            db::context(folder)?;
+            return Ok(self.containerfile.clone());
         }
         // Modes are part of an image: those of this machine's checkout and umask are not taken.
-        write(
-            &folder.join(self.image.name),
-            &read(&self.program)?,
-            PROGRAM_MODE,
-        )?;
+        let program = folder.join(self.image.name);
+        let bytes = read(&self.program)?;
+        write(&program, &bytes, PROGRAM_MODE)?;
         let authorities = folder.join("ca-certificates.crt");
         write(&authorities, &authorities::bundle()?, FILE_MODE)?;
         make_folder(&folder.join("data"), PROGRAM_MODE)?;
         let root = folder.join("root");
         make_folder(&root, PROGRAM_MODE)?;
         make_folder(&root.join("tmp"), TEMPORARY_MODE)?;
-        self.link(&root.join("bin"))
+        self.link(&root.join("bin"))?;
+        if elf::is_static(&bytes).with_context(|| self.program.display().to_string())? {
+            Ok(self.containerfile.clone())
+        } else {
+            self.add_libraries(folder, &program)
+        }
+    }
+
+    /// Makes a program of the tests run in an image without a system: without debug information, which is most of its
+    /// size, and with its libraries.
+    fn add_libraries(&self, folder: &Path, program: &Path) -> Result<PathBuf> {
+        if !apt::is_program("strip") {
+            apt::install(
+                &["binutils"],
+                "programs of the tests are packed without debug information",
+            )?;
+        }
+        run(Command::new("strip").arg("--strip-debug").arg(program))?;
+        for library in libraries::libraries(&[program.to_owned()])? {
+            let path = folder.join("libraries").join(library.strip_prefix("/")?);
+            fs::create_dir_all(path.parent().unwrap_or(folder))?;
+            write(&path, &read(&library)?, PROGRAM_MODE)?;
+        }
+        let instructions = String::from_utf8(read(&self.containerfile)?)?;
+        let containerfile = folder.join("Containerfile");
+        let instructions = format!("{instructions}COPY libraries /\n");
+        write(&containerfile, instructions.as_bytes(), FILE_MODE)?;
+        Ok(containerfile)
     }
 
     /// The other names of the program.

@@ -11,8 +11,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 
+use super::libraries::libraries;
 use crate::apt;
 use crate::cargo::root;
 use crate::command::output;
@@ -224,31 +225,6 @@ fn configured(binaries: &Path, what: &str) -> Result<PathBuf> {
     let program = binaries.join("pg_config");
     let text = answer(Command::new(program).arg(what))?;
     Ok(PathBuf::from(text.trim()))
-}
-
-/// Every library that one of the files needs, the loader among them.
-fn libraries(files: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut command = Command::new("ldd");
-    command
-        .args(files)
-        .env_remove("LD_LIBRARY_PATH")
-        .env_remove("LD_PRELOAD");
-    let text = answer(&mut command)?;
-    if let Some(line) = text.lines().find(|line| line.contains("not found")) {
-        bail!("ldd: {}: is the server's package whole?", line.trim());
-    }
-    let mut found: Vec<_> = text.lines().filter_map(library).collect();
-    found.sort();
-    found.dedup();
-    Ok(found)
-}
-
-/// The path in `name => /path (address)` or `/path (address)`.
-fn library(line: &str) -> Option<PathBuf> {
-    let path = line
-        .split_whitespace()
-        .find(|word| word.starts_with('/') && !word.ends_with(':'))?;
-    Some(PathBuf::from(path))
 }
 
 fn answer(command: &mut Command) -> Result<String> {

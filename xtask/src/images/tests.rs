@@ -49,12 +49,12 @@ fn pack(engine: Engine, image: &'static Image, version: &str, hours: u64, mode: 
     let (programs, context) = (Scratch::new().unwrap(), Scratch::new().unwrap());
     write_program(programs.path(), image, hours, mode);
     let source = Source::new(image, &root().join("deploy"), programs.path());
-    source.fill(context.path()).unwrap();
+    let containerfile = source.fill(context.path()).unwrap();
     let name = image.name;
     let pid = std::process::id();
     let reference = format!("localhost/atoll-test-{pid}/{name}:{version}-{hours}");
     let stored = engine
-        .pack(&reference, version, &source.containerfile, context.path())
+        .pack(&reference, version, &containerfile, context.path())
         .unwrap();
     assert!(stored.size_bytes > 0);
     Packed {

@@ -72,7 +72,7 @@ impl Report {
             |broken| format!("demo --break {}", broken.as_str()),
         );
         self.add(&name, || {
-            let code = demo::run(None, None, broken, Profile::Dev)?;
+            let code = demo::run(None, None, broken, Profile::Tests)?;
             Ok(Tally::one(code == ExitCode::SUCCESS))
         });
     }

@@ -226,25 +226,6 @@ fn a_volume_in_use_is_refused() {
 }
 
 #[test]
-fn libraries_are_found_in_what_ldd_prints() {
-    let lines = [
-        ("\tlinux-vdso.so.1 (0x00007f00d9061000)", None),
-        (
-            "\tlibz.so.1 => /lib/x/libz.so.1 (0x00007f00d8ee7000)",
-            Some("/lib/x/libz.so.1"),
-        ),
-        (
-            "\t/lib64/ld-linux-x86-64.so.2 (0x00007f00d9063000)",
-            Some("/lib64/ld-linux-x86-64.so.2"),
-        ),
-        ("/usr/lib/postgresql/15/bin/postgres:", None),
-    ];
-    for (line, expected) in lines {
-        assert_eq!(library(line), expected.map(PathBuf::from), "{line}");
-    }
-}
-
-#[test]
 fn only_wanted_extensions_and_modules_are_taken() {
     assert!(belongs_to("pgcrypto.control", "pgcrypto"));
     assert!(belongs_to("pgcrypto--1.2--1.3.sql", "pgcrypto"));
