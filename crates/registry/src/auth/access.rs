@@ -1,4 +1,4 @@
-//! What whoever sends a request may do.
+//! Access of one request.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::grants::Grants;
 use super::policy::{Action, Policy};
 use crate::error::RegistryError;
 
-/// Who sends a request, and what that one may do.
+/// The user of a request and the granted actions.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     user: Option<Arc<str>>,
@@ -17,14 +17,14 @@ pub(crate) struct Access {
 
 #[derive(Debug, Clone)]
 enum Rights {
-    /// Whatever the rules say of the user.
+    /// By the policy's rules on the user.
     Policy(Arc<Policy>),
-    /// What a token says; another token may say more.
+    /// By a token's claims; another token may grant more.
     Token(Arc<Grants>),
 }
 
 impl Access {
-    /// What everybody has when there is no gate.
+    /// Access without authentication: everything.
     pub(crate) fn open() -> Self {
         Self::by_policy(None, Arc::new(Policy::open()))
     }
@@ -39,7 +39,7 @@ impl Access {
         Self { user, rights }
     }
 
-    /// Nobody has logged in: none.
+    /// None for anonymous clients.
     pub(crate) fn name(&self) -> Option<Arc<str>> {
         self.user.clone()
     }
@@ -85,7 +85,7 @@ impl Access {
         self.refuse_unless(self.allows(repository, action))
     }
 
-    /// Errors: as [`Access::demand`], where it takes the right to see what there is; each sees what it may pull.
+    /// Errors: as [`Access::demand`], for listing repositories; the list has those that the user may pull.
     pub(crate) fn demand_catalog(&self) -> Result<(), RegistryError> {
         self.refuse_unless(match &self.rights {
             Rights::Policy(_) => true,

@@ -1,7 +1,7 @@
 //! The budget of failed logins: beyond it, logins wait.
 //!
-//! Each user at each network has a budget; only what a user spends of it counts for the network, so that one client
-//! with an old password, however long it tries, does not spend the budget of the others behind its address. Users who
+//! Each user at each network has a budget; only a user's spending counts for the network, so that one client
+//! with an old password, however long it retries, does not spend the budget of the others behind its address. Users that
 //! have logged in from there before do not depend on the network's budget at all.
 
 use std::hash::{BuildHasher as _, Hash, RandomState};
@@ -26,12 +26,12 @@ const ESTABLISHED_IDLE: Duration = Duration::from_hours(7 * 24);
 /// Networks, and pairs of network and user, that are remembered at one time: about 1 MiB each.
 pub(super) const RECORDS_LIMIT: u64 = 8192;
 
-/// What is known about failed logins.
+/// Failed logins.
 #[derive(Debug)]
 pub(super) struct Backoff {
     networks: Failures<IpAddr>,
     logins: Failures<LoginKey>,
-    /// Who has logged in, and from where.
+    /// Successful logins: user and network.
     established: Cache<LoginKey, ()>,
     /// Users are kept as keyed hashes, since names may be long and anything.
     hasher: RandomState,
@@ -159,7 +159,7 @@ fn wait_after(count: u32, free: u32) -> Duration {
     }
 }
 
-/// What one guesser has at hand: an address, of IPv6 a network of 64 bits.
+/// The network of a client: an address, for IPv6 its /64.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! What a request says about who sends it.
+//! Credentials of a request.
 
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
@@ -7,13 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 /// The `Authorization` of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Credentials {
-    /// None, or empty ones: podman sends those when nobody has logged in.
+    /// None, or empty ones: podman sends those without a login.
     None,
     /// A user and a password.
     Basic(Login),
     /// A token that was given for a password, or without one.
     Bearer(String),
-    /// Something that nobody can have been given.
+    /// Credentials that cannot be valid.
     Unreadable,
 }
 

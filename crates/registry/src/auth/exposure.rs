@@ -1,11 +1,11 @@
-//! Registries that are open to everybody: wanted on a desk, seldom elsewhere, so the start says it.
+//! Detection of registries that anonymous clients may push to: fine on a desk, seldom elsewhere, so the start warns.
 
 use service::tls::Demand;
 
 use super::gate::Gate;
 use crate::Settings;
 
-/// Whether everybody who reaches the registry may push or delete.
+/// Whether anonymous clients may push or delete.
 pub(crate) async fn is_open_to_everybody(settings: &Settings, gate: Option<&Gate>) -> bool {
     let takes_content = !settings.registry_storage_maintenance_readonly_enabled
         && settings.registry_proxy_remoteurl.is_none();

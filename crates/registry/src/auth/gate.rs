@@ -12,12 +12,12 @@ use super::users::Users;
 use crate::Settings;
 use crate::error::RegistryError;
 
-/// Knows who may come in. Clones share what is remembered.
+/// Authenticates requests. Clones share their caches.
 #[derive(Debug, Clone)]
 pub(crate) enum Gate {
     /// By passwords.
     Users(Users),
-    /// By tokens that somebody else gives.
+    /// By tokens of an external token service.
     Issuer(Issuer),
 }
 
@@ -32,7 +32,7 @@ impl Gate {
         Ok(Users::open(settings).await?.map(Self::Users))
     }
 
-    /// Lets somebody in, who then may do what the policy or the token grants.
+    /// Authenticates a request; the policy or the token decides on its access.
     ///
     /// Errors: wrong credentials, none where there have to be some, too many wrong ones before.
     pub(crate) async fn admit(

@@ -1,4 +1,4 @@
-//! Bounds of what logins may cost.
+//! Bounds of the cost of logins.
 
 use service::limits::{Bound, Limit};
 

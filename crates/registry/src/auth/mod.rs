@@ -1,6 +1,6 @@
-//! Who may come in, and what each may do.
+//! Authentication and authorization.
 //!
-//! The one invariant: what no rule of the policy grants is refused, and a file that cannot be used leaves the one
+//! The one invariant: access that no rule of the policy grants is refused, and a file that cannot be used leaves the one
 //! before it in force.
 
 mod access;

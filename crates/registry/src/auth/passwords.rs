@@ -1,7 +1,7 @@
 //! The users and their passwords.
 //!
 //! Right passwords are remembered, since one check costs up to 300 ms; wrong ones and unknown users cost the
-//! same time, so that nobody learns which names exist.
+//! same time, so that no client learns which names exist.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -29,7 +29,7 @@ pub(super) const REMEMBERED_LIMIT: u64 = 8192;
 pub(super) const REMEMBERED_IDLE: Duration = Duration::from_mins(10);
 /// How long a token counts: less than its password is remembered.
 pub(super) const TOKEN_LIFETIME: Duration = Duration::from_mins(5);
-/// What unknown users are checked against when the file has no user: cost 10, of a text nobody knows.
+/// Hash for unknown users when the file has none: cost 10, of an unknown text.
 const NOBODY: &str = "$2b$10$CwTycUXWue0Thq9StjUM0uJ8nzFkH1lP6p4Yf4b4h1mZ3E4xN5u3K";
 
 /// A password file, and which passwords are known to be right.
@@ -59,7 +59,7 @@ struct Known {
     hash: String,
 }
 
-/// A login and what it is measured by.
+/// A login and the hash that it is compared with.
 #[derive(Debug)]
 pub(super) struct Claim {
     login: Login,
@@ -83,7 +83,7 @@ struct Users {
 }
 
 impl Passwords {
-    /// Nobody can log in before the file is there.
+    /// Every login fails until the file exists.
     ///
     /// Errors: the file cannot be read; a line is no `user:hash`.
     pub(super) async fn open(path: &Path) -> Result<Self, BoxError> {
@@ -95,7 +95,7 @@ impl Passwords {
             WatchedFile::open(path, parse).await?
         } else {
             let remedy = "`atoll registry htpasswd` makes one";
-            tracing::warn!(path = %path.display(), remedy, "no password file: nobody can log in");
+            tracing::warn!(path = %path.display(), remedy, "no password file: every login fails");
             WatchedFile::awaiting(path, parse, Users::parse("")?)
         };
         Ok(Self {
@@ -165,7 +165,7 @@ impl Passwords {
         Some(User { name, mark })
     }
 
-    /// What stands for the password of `user` until [`TOKEN_LIFETIME`] has passed.
+    /// A token that replaces the password of `user` for [`TOKEN_LIFETIME`].
     pub(super) fn token(&self, user: &User, now: Instant) -> String {
         let end = self.seconds(now + TOKEN_LIFETIME);
         let mut token = Vec::with_capacity(2 * SIGNED_BYTES);
@@ -225,7 +225,7 @@ impl Users {
         for (user, _) in hashes.iter().filter(|(_, hash)| cost(hash).is_none()) {
             tracing::warn!(
                 user,
-                "this user's hash is not bcrypt: nobody gets in with it"
+                "this user's hash is not bcrypt: the user cannot log in"
             );
         }
         let dearest = hashes

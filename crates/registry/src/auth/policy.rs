@@ -1,6 +1,6 @@
-//! Which user may do what in which repository.
+//! Actions of users in repositories.
 //!
-//! Rules only grant: what one grants no other takes away, so their order means nothing, and what none grants is
+//! Rules only grant: none takes away another's grant, so their order means nothing. Actions that no rule grants are
 //! refused.
 
 use serde::Deserialize;
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use crate::glob::Glob;
 use concurrency::BoxError;
 
-/// What can be done in a repository.
+/// Actions in a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
     /// Reading content and lists.
     Pull,
-    /// Sending content. Whoever may push may pull: every client looks for what is there before it sends.
+    /// Sending content. Implies pulling: every client checks for existing content before it sends.
     Push,
     /// Deleting tags, manifests and blobs.
     Delete,
@@ -30,14 +30,14 @@ pub(super) struct Policy {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    users: Vec<Who>,
+    users: Vec<Subject>,
     repositories: Vec<Glob>,
     actions: Vec<Action>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-enum Who {
+enum Subject {
     /// Logged in or not: logging in never takes anything away.
     Anonymous,
     /// Every user.
@@ -53,29 +53,29 @@ impl Policy {
         Ok(serde_yaml::from_str(text)?)
     }
 
-    /// Everything for everybody.
+    /// Everything for every client.
     pub(super) fn open() -> Self {
         Self {
             rules: vec![
-                Rule::everywhere(Who::Anonymous, Action::Push),
-                Rule::everywhere(Who::Anonymous, Action::Delete),
+                Rule::everywhere(Subject::Anonymous, Action::Push),
+                Rule::everywhere(Subject::Anonymous, Action::Delete),
             ],
         }
     }
 
-    /// Everything for users; pulling for everybody, if `is_pull_free`.
+    /// Everything for users; pulling for anonymous clients, if `is_pull_free`.
     pub(super) fn of_users(is_pull_free: bool) -> Self {
         let mut rules = vec![
-            Rule::everywhere(Who::Users, Action::Push),
-            Rule::everywhere(Who::Users, Action::Delete),
+            Rule::everywhere(Subject::Users, Action::Push),
+            Rule::everywhere(Subject::Users, Action::Delete),
         ];
         if is_pull_free {
-            rules.push(Rule::everywhere(Who::Anonymous, Action::Pull));
+            rules.push(Rule::everywhere(Subject::Anonymous, Action::Pull));
         }
         Self { rules }
     }
 
-    /// Whether `user`, or whoever has not logged in, may do `action` in `repository`.
+    /// Whether `user`, or an anonymous client, may do `action` in `repository`.
     pub(super) fn allows(&self, user: Option<&str>, repository: &str, action: Action) -> bool {
         self.grants(user, action, |glob| glob.matches(repository))
     }
@@ -90,7 +90,7 @@ impl Policy {
         self.grants(None, Action::Pull, |_| true) || self.grants(None, Action::Delete, |_| true)
     }
 
-    /// Whether there is a repository that everybody may push to or delete from.
+    /// Whether anonymous clients may push to or delete from any repository.
     pub(super) fn lets_in_anonymous_writers(&self) -> bool {
         let may = |action| self.grants(None, action, |_| true);
         may(Action::Push) || may(Action::Delete)
@@ -98,7 +98,7 @@ impl Policy {
 
     fn grants(&self, user: Option<&str>, action: Action, is_there: impl Fn(&Glob) -> bool) -> bool {
         self.rules.iter().any(|rule| {
-            rule.users.iter().any(|who| who.is(user))
+            rule.users.iter().any(|subject| subject.is(user))
                 && rule.actions.iter().any(|granted| granted.covers(action))
                 && rule.repositories.iter().any(&is_there)
         })
@@ -112,16 +112,16 @@ impl Action {
 }
 
 impl Rule {
-    fn everywhere(who: Who, action: Action) -> Self {
+    fn everywhere(subject: Subject, action: Action) -> Self {
         Self {
-            users: vec![who],
+            users: vec![subject],
             repositories: vec![Glob::everything()],
             actions: vec![action],
         }
     }
 }
 
-impl Who {
+impl Subject {
     fn is(&self, user: Option<&str>) -> bool {
         match self {
             Self::Anonymous => true,
@@ -131,14 +131,14 @@ impl Who {
     }
 }
 
-impl TryFrom<String> for Who {
+impl TryFrom<String> for Subject {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
         match text.as_str() {
             "" => Err("a user without a name".to_owned()),
             "*" => Ok(Self::Users),
-            // A user of that name has what everybody has.
+            // A user of that name has the access of anonymous clients.
             "anonymous" => Ok(Self::Anonymous),
             _ => Ok(Self::User(text)),
         }
@@ -234,7 +234,7 @@ rules:
         let json = r#"{"rules": [{"users": ["*"], "repositories": ["a"], "actions": ["pull"]}]}"#;
         assert!(Policy::parse(json).unwrap().allows(Some("u"), "a", Pull));
         assert_eq!(Policy::parse("rules: []").unwrap().rules, []);
-        for (wrong, told) in [
+        for (wrong, message) in [
             ("", "end of input"),
             ("rule: []", "rule"),
             (&EXAMPLE.replace("[push]", "[write]"), "write"),
@@ -244,21 +244,21 @@ rules:
             (&EXAMPLE.replace("users: [admin]", "user: admin"), "user"),
         ] {
             let error = Policy::parse(wrong).unwrap_err().to_string();
-            assert!(error.contains(told), "{told}: {error}");
+            assert!(error.contains(message), "{message}: {error}");
         }
     }
 
     fn rule() -> impl Strategy<Value = Rule> {
-        let who = prop_oneof![
-            Just(Who::Anonymous),
-            Just(Who::Users),
-            "[uv]".prop_map(Who::User)
+        let subject = prop_oneof![
+            Just(Subject::Anonymous),
+            Just(Subject::Users),
+            "[uv]".prop_map(Subject::User)
         ];
         let glob = prop_oneof![Just("**"), Just("a/*"), Just("a"), Just("a/**")]
             .prop_map(|text| Glob::try_from(text.to_owned()).unwrap());
         let action = prop_oneof![Just(Pull), Just(Push), Just(Delete)];
         (
-            proptest::collection::vec(who, 0..3),
+            proptest::collection::vec(subject, 0..3),
             proptest::collection::vec(glob, 0..3),
             proptest::collection::vec(action, 0..3),
         )

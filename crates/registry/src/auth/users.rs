@@ -21,14 +21,14 @@ use crate::Settings;
 use crate::error::RegistryError;
 use crate::observe;
 
-/// The token of whoever has not logged in.
+/// The token of anonymous clients.
 const ANONYMOUS: &str = "anonymous";
 /// Units: seconds. How long a token counts.
 pub(crate) const TOKEN_LIFETIME_S: u64 = TOKEN_LIFETIME.as_secs();
 /// How long clients are asked to wait while too many passwords wait to be checked.
 const CHECKS_FULL_WAIT: Duration = Duration::from_secs(1);
 
-/// Knows who may come in. Clones share what is remembered.
+/// Authenticates by passwords and our own tokens. Clones share their caches.
 #[derive(Debug, Clone)]
 pub(crate) struct Users(Arc<Inner>);
 
@@ -102,7 +102,7 @@ impl Users {
         self.policy().await.lets_in_anonymous_writers()
     }
 
-    /// Lets somebody in, who then may do what the policy grants.
+    /// Authenticates a request; the policy decides on its access.
     ///
     /// Errors: wrong credentials, none where there have to be some, too many wrong ones before.
     pub(crate) async fn admit(
@@ -199,7 +199,7 @@ impl Users {
     }
 }
 
-/// Rounded up: whoever comes a moment too early would wait once more.
+/// Rounded up: a client that retries a moment too early would wait once more.
 fn whole_seconds(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Minutes of waiting, whatever the machine's speed.
+    /// Minutes of waiting, at any speed of the machine.
     fn slow_down(gate: &Users, user: &str) {
         let source = gate.0.backoff.source(HERE, user);
         for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Blobs on their way out.
+//! Downloads and deletions of blobs.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -18,7 +18,7 @@ use crate::upstream::{Remote, Source, Traffic, Upstreams, pushed};
 /// Units: bytes. Below, one read costs less than a mapping.
 const SENDFILE_FROM_BYTES: u64 = 64 * 1024;
 
-/// What downloads and deletions of blobs use.
+/// State of downloads and deletions of blobs.
 #[derive(Debug)]
 pub(super) struct BlobState {
     pub(super) store: Store,
@@ -93,7 +93,7 @@ pub(super) async fn get(
     Ok(response)
 }
 
-/// The kernel sends what is long, where nothing has to be encrypted.
+/// Long bodies are sent by the kernel (sendfile), unless the connection is encrypted.
 async fn body(
     state: &BlobState,
     name: &Repository,
@@ -115,7 +115,7 @@ async fn body(
     Ok(Body::from_stream(pieces))
 }
 
-/// The size of a blob, and what brings it, where that is not here.
+/// The size of a blob, and its fetch when it is not stored locally.
 async fn find(
     state: &BlobState,
     name: &Repository,

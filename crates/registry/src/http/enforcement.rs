@@ -1,4 +1,4 @@
-//! What the operator's policy forbids: more than a quota, and moving tags that stay where they are.
+//! Enforcement of the operator's policy: quotas and immutable tags.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Enforcement {
         }
     }
 
-    /// Room for content that `name` gets. Errors: a quota is exhausted.
+    /// Reserves quota for content of `name`. Errors: a quota is exhausted.
     pub(super) async fn room(
         &self,
         name: &Repository,
@@ -55,7 +55,7 @@ impl Enforcement {
         reserved.map_err(|exceeded| RegistryError::quota(&exceeded))
     }
 
-    /// Whether there is room for what a request announces, and what its upload has already. Errors: a quota is exhausted.
+    /// Checks the quota for the announced length and the bytes of its upload so far. Errors: a quota is exhausted.
     pub(super) async fn announced(
         &self,
         name: &Repository,
@@ -80,7 +80,7 @@ impl Enforcement {
         self.room(name, content, bytes).await.map(drop)
     }
 
-    /// Room for a blob that `name` gets from another repository, or from any. Errors: a quota is exhausted.
+    /// Reserves quota for a blob that is mounted into `name` from another repository, or from any. Errors: a quota is exhausted.
     pub(super) async fn room_to_mount(
         &self,
         name: &Repository,
@@ -108,7 +108,7 @@ impl Enforcement {
 
     /// The lock under which `tags` are pointed at a manifest; none where no tag of them is immutable.
     ///
-    /// Errors: one of them stays where it is.
+    /// Errors: one of them is immutable and points elsewhere.
     pub(super) async fn lock_immutable_tags(
         &self,
         name: &Repository,
@@ -141,7 +141,7 @@ impl Enforcement {
 
     /// The lock under which a tag or manifest is deleted; none where the repository has no immutable tags.
     ///
-    /// Errors: the tag stays where it is, or one does that points at the manifest.
+    /// Errors: the tag is immutable, or one that points at the manifest is.
     pub(super) async fn lock_for_deletion(
         &self,
         name: &Repository,
@@ -183,7 +183,7 @@ impl Enforcement {
         }
     }
 
-    /// The SHA-256 of a manifest, by whatever digest it is told; nothing when it is not there.
+    /// The SHA-256 of a manifest that any of its digests names; None when it does not exist.
     async fn canonical(
         &self,
         name: &Repository,
@@ -196,7 +196,7 @@ impl Enforcement {
         }
     }
 
-    /// Every quota with what it is used for.
+    /// Every quota with its usage.
     pub(super) async fn usage(&self) -> Answer {
         let policy = self.policies.get().await;
         let usage = self.quotas.usage(&self.store, &policy).await?;

@@ -41,7 +41,7 @@ impl Guard {
         }
     }
 
-    /// What gives tokens for passwords, if that is done here.
+    /// The users that get tokens for passwords; None with an external token service.
     pub(super) fn users(&self) -> Option<&Users> {
         match &self.gate {
             Gate::Users(users) => Some(users),
@@ -64,7 +64,7 @@ pub(super) async fn check(State(guard): State<Guard>, request: Request, next: Ne
         admitted => admitted,
     };
     match admitted {
-        // Who cannot get more is told 403: no challenge helps.
+        // 403 where no login grants more: no challenge helps.
         Ok(access) if !access.may_get_more() => {
             let name = access.name();
             head.extensions.insert(access);
@@ -103,9 +103,9 @@ pub(super) async fn check_visitor(
     challenged(response, guard.gate.basic())
 }
 
-/// `GET /auth/token`: what a client shows instead of its password. Source: distribution's token protocol.
+/// `GET /auth/token`: a token in place of a password. Source: distribution's token protocol.
 ///
-/// The scope that is asked for means nothing: what a user may do is looked up with each request.
+/// The requested scope is ignored: access is looked up with each request.
 pub(super) async fn token(State(users): State<Users>, request: Request) -> Response {
     let head = request.into_parts().0;
     let credentials = Credentials::of(&head.headers);
@@ -118,14 +118,14 @@ pub(super) async fn token(State(users): State<Users>, request: Request) -> Respo
     }
 }
 
-/// Errors: whoever sent the request may not do that there.
+/// Errors: the user may not do that in the repository.
 pub(super) fn authorize(
     access: &Access,
     route: &Route,
     method: &Method,
 ) -> Result<(), RegistryError> {
     match (route, need(route, method)) {
-        // All of them tell what every repository has.
+        // All of them reveal content of every repository.
         (Route::Gc | Route::Scrub | Route::Reindex | Route::Usage, _) => access.demand_everything(),
         (Route::Catalog, _) => access.demand_catalog(),
         (_, Some((repository, action))) => access.demand(repository, action),
@@ -133,7 +133,7 @@ pub(super) fn authorize(
     }
 }
 
-/// What a request needs to be allowed. What belongs to no repository needs nothing more.
+/// The access that a request needs; None outside of repositories.
 fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action)> {
     match route {
         Route::Base
@@ -159,7 +159,7 @@ fn need<'a>(route: &'a Route, method: &Method) -> Option<(&'a Repository, Action
     }
 }
 
-/// What a client has to bring along.
+/// The challenge of a 401.
 async fn challenge(guard: &Guard, head: &Parts, lack: Option<Lack>) -> Option<HeaderValue> {
     match &guard.gate {
         Gate::Issuer(issuer) => {
@@ -186,7 +186,7 @@ fn bearer(guard: &Guard, head: &Parts) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-/// What a request needs, as tokens name it. Source: distribution, "Token Scope Documentation".
+/// The scope of a request. Source: distribution, "Token Scope Documentation".
 fn scope(upstreams: &Upstreams, head: &Parts) -> String {
     let Ok(route) = super::route(upstreams, head) else {
         return String::new();
@@ -216,7 +216,7 @@ fn challenged(mut response: Response, challenge: Option<HeaderValue>) -> Respons
     response
 }
 
-/// Tells whoever watches on whose behalf was answered.
+/// Adds the user's name for the access log.
 fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
     if let Some(name) = name {
         response.extensions_mut().insert(UserName(name));

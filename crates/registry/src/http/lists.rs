@@ -21,7 +21,7 @@ use crate::upstream::Upstreams;
 /// Most entries of a page that no setting bounds.
 pub(super) const PAGE_LIMIT: usize = 1000;
 
-/// What listings use.
+/// State of listings.
 #[derive(Debug)]
 pub(super) struct ListState {
     pub(super) store: Store,
@@ -49,7 +49,7 @@ pub(super) async fn tags(state: &ListState, name: &Repository, head: &Parts) -> 
 
 pub(super) async fn catalog(state: &ListState, access: &Access, head: &Parts) -> Answer {
     let page = Page::parse(&head.uri)?;
-    // Clients that cannot page lose what comes after that many.
+    // Clients without pagination miss the entries after that many.
     let limit = page.limit(state.catalog_limit, state.catalog_limit);
     let names = visible(&state.store, access, page.last, limit + 1, |_| true).await?;
     let part = Part::cut(&names, limit, Repository::as_str);
@@ -57,7 +57,7 @@ pub(super) async fn catalog(state: &ListState, access: &Access, head: &Parts) ->
     Ok((part.link(&state.origins.path(head), ""), body).into_response())
 }
 
-/// Up to `limit` repositories after `after` that `fit` and that whoever asks may pull.
+/// Up to `limit` repositories after `after` that `fit` and that the user may pull.
 pub(super) async fn visible(
     store: &Store,
     access: &Access,
@@ -85,7 +85,7 @@ pub(super) async fn visible(
     }
 }
 
-/// What a request asks for.
+/// Pagination parameters of a request.
 #[derive(Debug)]
 pub(super) struct Page {
     n: Option<usize>,

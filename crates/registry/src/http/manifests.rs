@@ -28,11 +28,11 @@ use crate::validation::{Needed, Validation};
 const RECEIVE_LIMIT: Duration = Duration::from_mins(2);
 /// Tags of one push. Source: distribution-spec, at least 10; beyond that 414.
 const TAGS_LIMIT: usize = 64;
-/// Tells clients that the list of referrers has the manifest now.
+/// Header: the list of referrers has the manifest now. Source: distribution-spec.
 const OCI_SUBJECT: header::HeaderName = header::HeaderName::from_static("oci-subject");
 const OCI_TAG: header::HeaderName = header::HeaderName::from_static("oci-tag");
 
-/// What pulls, pushes and deletions of manifests use.
+/// State of pulls, pushes and deletions of manifests.
 #[derive(Debug)]
 pub(super) struct ManifestState {
     pub(super) store: Store,
@@ -212,9 +212,9 @@ pub(super) async fn delete(
     Ok((StatusCode::ACCEPTED, [(header::CONTENT_LENGTH, "0")]).into_response())
 }
 
-/// Whether more may be missing than what is missing now.
+/// Whether content of the manifest may be missing (sparse index).
 ///
-/// Errors: what is needed at any rate is missing.
+/// Errors: required content is missing.
 async fn may_be_sparse(
     state: &ManifestState,
     name: &Repository,

@@ -37,7 +37,7 @@ pub(crate) use state::{App, Parts as AppParts};
 
 type Answer = Result<Response, RegistryError>;
 
-/// Tells clients which protocol is spoken. Source: distribution, on every answer.
+/// Header: the protocol version. Source: distribution, on every answer.
 const API_VERSION: HeaderName = HeaderName::from_static("docker-distribution-api-version");
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Which registry a client means. Source: distribution-spec, registry proxying.
@@ -198,7 +198,7 @@ async fn answer(app: &App, request: Request) -> Answer {
     }
 }
 
-/// What a request is about. A client may name the registry of a repository apart: here it has another name then.
+/// The route of a request. With the parameter `ns`, the repository has its local name.
 fn route(upstreams: &Upstreams, head: &Parts) -> Result<Route, RegistryError> {
     let mut route = Route::parse(head.uri.path())?;
     if let Some(name) = route.repository_mut()
@@ -210,7 +210,7 @@ fn route(upstreams: &Upstreams, head: &Parts) -> Result<Route, RegistryError> {
     Ok(route)
 }
 
-/// Errors: nobody was asked, which must not happen.
+/// Errors: the request did not pass authentication, which must not happen.
 fn access(head: &Parts) -> Result<&Access, RegistryError> {
     head.extensions
         .get()

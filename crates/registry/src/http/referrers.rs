@@ -1,4 +1,4 @@
-//! What refers to a manifest: signatures, attestations, lists of components.
+//! Referrers of a manifest: signatures, attestations, bills of materials.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, header};
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::lists::{ListState, PAGE_LIMIT, Page, Part};
 use super::{Answer, UNCONFIRMED, query};
 
-/// Tells which filters were followed. Source: distribution-spec, listing referrers.
+/// Header: the filters that were applied. Source: distribution-spec, listing referrers.
 const FILTERS_APPLIED: HeaderName = HeaderName::from_static("oci-filters-applied");
 const ARTIFACT_TYPE: &str = "artifactType";
 

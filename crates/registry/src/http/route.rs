@@ -7,14 +7,14 @@ use uuid::Uuid;
 
 use crate::error::RegistryError;
 
-/// What a path names.
+/// The resource of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Route {
     Base,
     Catalog,
     /// Collects garbage: our own.
     Gc,
-    /// What quotas are used for: our own.
+    /// Usage of quotas: our own.
     Usage,
     /// Compares all content with its digest: our own.
     Scrub,
@@ -109,7 +109,7 @@ impl Route {
         }
     }
 
-    /// The repository that it lies in.
+    /// Its repository.
     pub(super) fn repository_mut(&mut self) -> Option<&mut Repository> {
         match self {
             Self::Base

@@ -1,4 +1,4 @@
-//! What the scrub found, and a scrub because somebody asks.
+//! The report of the scrub, and a scrub on request.
 
 use axum::Json;
 use axum::http::{Method, StatusCode};

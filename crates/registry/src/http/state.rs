@@ -31,7 +31,7 @@ pub(crate) struct Parts {
     pub(crate) notifications: Notifications,
     pub(crate) collector: Arc<Collector>,
     pub(crate) scrub: Arc<Scrub>,
-    /// Why nothing is written, whoever asks; None when it may be.
+    /// Reason why every write is refused; None when writes are allowed.
     pub(crate) read_only: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Blobs on their way in.
+//! Uploads and cross-repository mounts of blobs.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::observe;
 use crate::origin::{Origin, Origins};
 use crate::storage::Store;
 
-/// What uploads and mounts use.
+/// State of uploads and mounts.
 #[derive(Debug)]
 pub(super) struct UploadState {
     pub(super) store: Store,
@@ -39,7 +39,7 @@ pub(super) async fn start(
     let origin = state.origins.of(head);
     let uri = &head.uri;
     if let Some(algorithm) = query::value(uri, "digest-algorithm") {
-        // Only a hint, but one that cannot be followed has to be told.
+        // Only a hint, but one that cannot be followed is an error.
         algorithm
             .parse::<Algorithm>()
             .map_err(|e| RegistryError::digest(e.to_string()))?;
@@ -52,7 +52,7 @@ pub(super) async fn start(
             Some(from) => access.allows(from, auth::Action::Pull),
             None => access.allows_everywhere(auth::Action::Pull),
         };
-        // What cannot be mounted is uploaded instead: never an error.
+        // A blob that cannot be mounted is uploaded instead: never an error.
         if let (Ok(digest), Ok(from)) = (digest.parse::<Digest>(), from)
             && may_read(&from)
         {
@@ -91,7 +91,7 @@ pub(super) async fn start(
         return Ok(pending(StatusCode::ACCEPTED, &origin, name, id, 0));
     };
     if let Err(error) = complete(state, name, id, (None, body), &digest, head).await {
-        // Nobody was told the id of this upload.
+        // No client knows the id of this upload.
         state.store.cancel_upload(name, id).await.ok();
         observe::upload("cancelled", 1);
         return Err(error);

@@ -1,6 +1,6 @@
-//! What a request is about: a short list, so that there are never more numbers than it has entries.
+//! Handler names: a fixed list, which bounds the number of series.
 
-/// Who answers. Source: the names of distribution's routes, and ours beside them.
+/// The handler of a request. Source: distribution's route names, and our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handler {
     Base,

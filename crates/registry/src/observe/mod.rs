@@ -1,4 +1,4 @@
-//! What is seen of requests from outside: numbers for Prometheus, and a line for each in the access log.
+//! Metrics of requests, and the access log.
 //!
 //! Counted when the answer has been sent, or given up. Everything that is touched with each request is looked up
 //! once, at the start.
@@ -168,13 +168,13 @@ impl Drop for Flight {
     }
 }
 
-/// A request's body that counts what comes.
+/// A request's body that counts its bytes.
 struct Received {
     body: Body,
     bytes: Arc<AtomicU64>,
 }
 
-/// An answer's body that counts what goes, and ends the flight when it is let go.
+/// An answer's body that counts its bytes, and ends the in-flight request when it is dropped.
 struct Sent {
     body: Body,
     flight: Flight,

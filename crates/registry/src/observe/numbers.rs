@@ -71,7 +71,7 @@ struct OfHandler {
     methods: [OfMethod; METHODS.len()],
 }
 
-/// Not there before the first request of its kind: whoever looks sees what happened, not what might.
+/// Registered with the first request of its kind, so that the exposition has no series of zeros.
 #[derive(Debug, Default)]
 struct OfMethod {
     duration: OnceLock<Histogram>,
@@ -157,7 +157,7 @@ pub(crate) fn upload(outcome: &'static str, count: u64) {
     counter!(UPLOADS, "outcome" => outcome).increment(count);
 }
 
-/// Garbage was looked for; what went, unless that failed.
+/// Records a collection; None when it failed.
 pub(crate) fn collected(gone: Option<(u64, u64)>) {
     let outcome = if gone.is_some() { "done" } else { "failed" };
     counter!(COLLECTIONS, "outcome" => outcome).increment(1);
@@ -169,7 +169,7 @@ pub(crate) fn collected(gone: Option<(u64, u64)>) {
     counter!(COLLECTED_BYTES).increment(bytes);
 }
 
-/// Somebody was not let in: `wrong` credentials, or too many of them before.
+/// Counts a refused login: `wrong` credentials, or too many before.
 pub(crate) fn auth_failed(reason: &'static str) {
     counter!(AUTH_FAILURES, "reason" => reason).increment(1);
 }
@@ -193,7 +193,7 @@ fn describe() {
     describe_histogram!(DURATION, Unit::Seconds, "The HTTP request latencies");
     describe_histogram!(REQUEST_SIZE, Unit::Bytes, "The HTTP request sizes");
     describe_histogram!(RESPONSE_SIZE, Unit::Bytes, "The HTTP response sizes");
-    describe_counter!(UPLOADS, "Uploads by what became of them");
+    describe_counter!(UPLOADS, "Uploads by outcome");
     describe_counter!(COLLECTIONS, "How often garbage was collected");
     describe_gauge!(
         COLLECTED_AT,

@@ -1,4 +1,4 @@
-//! How much there is: counted now and then, since nobody keeps the sums.
+//! Metrics of the content: counted at intervals, since the store keeps no sums.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What an operator wants kept, bounded and left alone: one file for retention, quotas and tags that never move.
+//! The operator's policy: one file for retention, quotas and immutable tags.
 
 mod pulls;
 mod quota;
@@ -22,7 +22,7 @@ pub(crate) use pulls::{Pulls, run as record_pulls};
 pub(crate) use quota::{Exceeded, Quotas, Reservation};
 pub(crate) use retain::{Expired, retain};
 
-/// Units: bytes. What one pattern of tags may take in memory.
+/// Units: bytes. Bound of one compiled tag pattern.
 const PATTERN_LIMIT_BYTES: usize = 1 << 20;
 
 /// The file.
@@ -38,16 +38,16 @@ pub(crate) struct Policy {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Retention {
-    /// Only tell what would go.
+    /// Only report what would expire.
     #[serde(alias = "dryRun")]
     pub(crate) dry_run: bool,
-    /// Nothing younger goes, whatever the rules say.
+    /// Younger content never expires.
     pub(crate) delay: Span,
     /// The first one that is for a repository counts.
     pub(crate) policies: Vec<Rules>,
 }
 
-/// What stays in some repositories.
+/// Rules of some repositories.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Rules {
@@ -55,7 +55,7 @@ pub(crate) struct Rules {
     /// Whether manifests go that never had a tag, or lost it by a push.
     #[serde(alias = "deleteUntagged")]
     pub(crate) delete_untagged: bool,
-    /// Whether signatures and the like go with what they refer to.
+    /// Whether referrers, such as signatures, expire with their subject.
     #[serde(alias = "deleteReferrers")]
     pub(crate) delete_referrers: bool,
     /// A tag stays if any of them keeps it; without any, all tags stay.
@@ -130,7 +130,7 @@ impl Policies {
         Ok(Self { file, none })
     }
 
-    /// What the file says now; nothing without one.
+    /// The current policy; empty without a file.
     pub(crate) async fn get(&self) -> Arc<Policy> {
         match &self.file {
             Some(file) => file.get().await,
@@ -272,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn mistakes_are_reported() {
         assert!(Policy::parse("{}").unwrap().quotas.is_empty());
-        for (wrong, told) in [
+        for (wrong, message) in [
             ("retain: []", "retain"),
             ("quotas: [{repositories: [a], limit: 1 XB}]", "XB"),
             ("quotas: [{repositories: [A], limit: 1}]", "\"A\""),
@@ -287,7 +287,7 @@ mod tests {
             ("retention: {policies: [{keep_tag: []}]}", "keep_tag"),
         ] {
             let error = Policy::parse(wrong).unwrap_err().to_string();
-            assert!(error.contains(told), "{told}: {error}");
+            assert!(error.contains(message), "{message}: {error}");
         }
         let span = |text: &str| Span::try_from(text.to_owned()).map(|span| span.0);
         assert_eq!(span("30d"), Ok(Duration::from_hours(720)));

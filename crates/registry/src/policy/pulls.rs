@@ -1,4 +1,4 @@
-//! When tags were pulled, as far as a policy asks for it: in memory, kept from time to time.
+//! Times of the last pull of tags, while a policy needs them: in memory, saved at intervals.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::storage::Store;
 
 /// Tags whose pulls are remembered; each takes about 100 bytes. Others count as pulled now, and stay.
 const LIMIT: usize = 50_000;
-/// What a crash may take from what is remembered.
+/// Interval of saving: a crash loses at most as much.
 const KEEP: Duration = Duration::from_mins(1);
 const RECORD: &str = "pulls";
 
@@ -37,7 +37,7 @@ struct Times {
 }
 
 impl Pulls {
-    /// Somebody asked for a tag.
+    /// Records a pull of a tag.
     pub(crate) fn note(&self, repository: &Repository, tag: &Tag) {
         if self.is_wanted.load(Ordering::Relaxed) {
             self.times().set(repository, tag, service::clock::now());
@@ -76,11 +76,11 @@ impl Pulls {
         self.times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what was kept, before anybody asks.
+    /// Loads the saved times, before the first request.
     pub(crate) async fn load(&self, store: &Store) {
         match store.record(RECORD).await {
             Ok(record) => {
-                // What cannot be read was written by a crash: all count as pulled now.
+                // A record that cannot be read was cut by a crash: all tags count as pulled now.
                 let known = record.and_then(|record| serde_json::from_slice(&record).ok());
                 let known: BTreeMap<_, BTreeMap<_, _>> = known.unwrap_or_default();
                 let count = known.values().map(BTreeMap::len).sum();
@@ -90,7 +90,7 @@ impl Pulls {
                     is_changed: false,
                 };
             }
-            Err(error) => tracing::warn!(%error, "when tags were pulled is not known"),
+            Err(error) => tracing::warn!(%error, "times of pulls not loaded"),
         }
     }
 
@@ -104,7 +104,7 @@ impl Pulls {
         };
         if let Err(error) = store.put_record(RECORD, Bytes::from(record)).await {
             let error = model::error::chain(&error);
-            tracing::warn!(error, "when tags were pulled was not kept");
+            tracing::warn!(error, "times of pulls not saved");
         }
     }
 }
@@ -124,7 +124,7 @@ impl Times {
     }
 }
 
-/// Keeps what is known, for ever, while a policy asks for it.
+/// Saves the times at intervals, for ever, while a policy needs them.
 pub(crate) async fn run(pulls: &Pulls, policies: &Policies, store: &Store) {
     loop {
         let is_wanted = policies.get().await.wants_pulls();
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(
             pulls.last(&repository, &tag(0), at(9)),
             at(5),
-            "nobody asks"
+            "no policy needs it"
         );
         pulls.is_wanted.store(true, Ordering::Relaxed);
         pulls.note(&repository, &tag(0));

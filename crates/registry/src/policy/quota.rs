@@ -1,40 +1,40 @@
-//! How much the repositories of a quota hold together: each content once, whoever of them has it.
+//! Usage of a quota's repositories together: each content counts once.
 //!
-//! Counted by a look at everything, and from then on by what is added; what goes shows at the next look, which is
-//! taken before anybody is refused.
+//! A full count starts it, additions are added to it; removals show at the next full count, which happens before a
+//! request is refused.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use blob_store::{ContentStore as _, StoreError};
 use oci::{Digest, Repository};
-use tokio::sync::Mutex as Turn;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::{Policy, Quota, matches};
 use crate::storage::Store;
 
 /// Contents that are listed at once.
 const PAGE: usize = 256;
-/// Whoever is refused again and again makes nobody look at everything more often.
+/// Age of a full count that is reused: repeated refusals cause no more counting.
 const FRESH: Duration = Duration::from_secs(10);
 /// Bytes that the repositories of a quota hold.
 const USED_METRIC: &str = "atoll_registry_quota_used_bytes";
 /// Bytes that they may hold.
 const LIMIT_METRIC: &str = "atoll_registry_quota_limit_bytes";
 
-/// What is held, quota by quota.
+/// Usage by quota.
 #[derive(Debug, Default)]
 pub(crate) struct Quotas {
     accounts: Mutex<Accounts>,
-    /// Held by whoever looks at everything.
-    looking: Turn<()>,
+    /// Held during a full count.
+    counting: AsyncMutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct Accounts {
     /// The one that the others belong to.
     policy: Option<Arc<Policy>>,
-    looked_at: Option<Instant>,
+    counted_at: Option<Instant>,
     each: Vec<Account>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Exceeded {
 }
 
 impl Quotas {
-    /// Room for `bytes` of content in `repository`; none is needed for what the repositories of a quota have already.
+    /// Reserves `bytes` of content in `repository`; content that the quota's repositories have already needs none.
     ///
     /// Errors: of the store. The inner ones: a quota is exhausted.
     pub(crate) async fn reserve(
@@ -88,22 +88,22 @@ impl Quotas {
             let none = Vec::new();
             return Ok(Ok(Reservation::new(self, policy, none, 0)));
         }
-        self.look(store, &policy, None).await?;
+        self.count(store, &policy, None).await?;
         let mut tried = self.try_reserve(&policy, &of, bytes);
         if tried.is_err() {
-            self.look(store, &policy, Some(FRESH)).await?;
+            self.count(store, &policy, Some(FRESH)).await?;
             tried = self.try_reserve(&policy, &of, bytes);
         }
         Ok(tried.map(|()| Reservation::new(self, policy, of, bytes)))
     }
 
-    /// Every quota with what its repositories hold.
+    /// Every quota with its usage.
     pub(crate) async fn usage(
         &self,
         store: &Store,
         policy: &Arc<Policy>,
     ) -> Result<Vec<Exceeded>, StoreError> {
-        self.look(store, policy, Some(FRESH)).await?;
+        self.count(store, policy, Some(FRESH)).await?;
         let accounts = self.accounts();
         let quotas = policy.quotas.iter().zip(&accounts.each);
         Ok(quotas
@@ -117,7 +117,7 @@ impl Quotas {
 
     fn try_reserve(&self, policy: &Arc<Policy>, of: &[usize], bytes: u64) -> Result<(), Exceeded> {
         let mut accounts = self.accounts();
-        // The file has changed meanwhile: the next look counts what comes now.
+        // The policy has changed meanwhile: the next full count includes this content.
         if !accounts.is_of(policy) {
             return Ok(());
         }
@@ -134,8 +134,8 @@ impl Quotas {
         Ok(())
     }
 
-    /// Looks at everything, unless that was done for this policy; if it has to be `fresh`, a short while ago.
-    async fn look(
+    /// Counts everything, unless that was done for this policy; with `fresh`, at most that long ago.
+    async fn count(
         &self,
         store: &Store,
         policy: &Arc<Policy>,
@@ -144,7 +144,7 @@ impl Quotas {
         if self.accounts().is_known(policy, fresh) {
             return Ok(());
         }
-        let _turn = self.looking.lock().await;
+        let _turn = self.counting.lock().await;
         if self.accounts().is_known(policy, fresh) {
             return Ok(());
         }
@@ -158,8 +158,8 @@ impl Quotas {
         for (account, used) in accounts.each.iter_mut().zip(used) {
             account.used = used;
         }
-        accounts.looked_at = Some(began);
-        accounts.tell();
+        accounts.counted_at = Some(began);
+        accounts.export();
         Ok(())
     }
 }
@@ -171,11 +171,11 @@ impl Accounts {
     }
 
     fn is_known(&self, policy: &Arc<Policy>, fresh: Option<Duration>) -> bool {
-        let is_fresh = |looked_at: Instant| fresh.is_none_or(|fresh| looked_at.elapsed() < fresh);
-        self.is_of(policy) && self.looked_at.is_some_and(is_fresh)
+        let is_fresh = |counted_at: Instant| fresh.is_none_or(|fresh| counted_at.elapsed() < fresh);
+        self.is_of(policy) && self.counted_at.is_some_and(is_fresh)
     }
 
-    fn tell(&self) {
+    fn export(&self) {
         let Some(policy) = &self.policy else { return };
         for (quota, account) in policy.quotas.iter().zip(&self.each) {
             let (used, limit) = (account.used, quota.limit.0);
@@ -204,7 +204,7 @@ impl<'a> Reservation<'a> {
             for &index in &self.of {
                 accounts.each[index].used += self.bytes;
             }
-            accounts.tell();
+            accounts.export();
         }
     }
 }
@@ -253,7 +253,7 @@ impl Quota {
     }
 }
 
-/// What the repositories of each quota hold now. Units: bytes.
+/// Current usage of each quota. Units: bytes.
 async fn held(store: &Store, quotas: &[Quota]) -> Result<Vec<u64>, StoreError> {
     let mut used = vec![0; quotas.len()];
     let mut after = None;

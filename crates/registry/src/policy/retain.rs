@@ -1,4 +1,4 @@
-//! What no rule keeps, taken away while everything goes on: what changes meanwhile stays.
+//! Expiry of unretained content beside pushes: content that changes meanwhile stays.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use super::retention::{self, Held, Tagged};
 use super::{Policies, Policy, Pulls, Retention};
 use crate::storage::Store;
 
-/// Entries of a list that are asked for at once.
+/// Entries of one page of a listing.
 const PAGE: usize = 1000;
-/// Repositories that are reported by name; beyond that, what goes is only counted.
+/// Repositories that are reported by name; expired content of others is only counted.
 const NAMED_LIMIT: usize = 1000;
 
-/// What no rule kept.
+/// Unretained content.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Expired {
     /// Nothing went.
@@ -26,7 +26,7 @@ pub(crate) struct Expired {
     pub(crate) repositories: Vec<ExpiredThere>,
 }
 
-/// What no rule kept in a repository.
+/// Unretained content of a repository.
 #[derive(Debug, Serialize)]
 pub(crate) struct ExpiredThere {
     repository: Repository,
@@ -88,7 +88,7 @@ impl RetentionRun<'_> {
         };
         let now = service::clock::now();
         let found = match self.content(&repository, now).await {
-            // Deleted meanwhile, or damaged: what it keeps is not known then.
+            // Deleted meanwhile, or damaged: its dependents are unknown then.
             Err(StoreError::UnknownManifest(_) | StoreError::UnknownRepository(_)) => None,
             found => Some(found?),
         };

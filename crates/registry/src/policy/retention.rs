@@ -1,6 +1,6 @@
 //! Which tags and manifests of a repository no rule keeps: a pure decision.
 //!
-//! Whatever is kept keeps what belongs to it: an index its manifests, a manifest what refers to it.
+//! Retained content retains its dependents: an index its manifests, a manifest its referrers.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -32,16 +32,16 @@ pub(super) struct Held {
     pub(super) subject: Option<Digest>,
 }
 
-/// What goes.
+/// Expired content.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Decision<'a> {
     pub(super) tags: Vec<&'a Tagged>,
-    /// Indexes before what is in them, and what is referred to before what refers to it, as far as these do not
+    /// Indexes before their manifests, and subjects before their referrers, as far as these do not
     /// stand in a circle.
     pub(super) manifests: Vec<&'a Held>,
 }
 
-/// What no rule keeps of all that a repository has; nothing that is younger than `delay`.
+/// Content of a repository that no rule retains, except what is younger than `delay`.
 pub(super) fn decide<'a>(
     rules: &Rules,
     delay: Span,
@@ -122,7 +122,7 @@ fn kept_by<'a>(keep: &KeepTags, tags: &'a [Tagged], now: Timestamp) -> Vec<&'a T
             let mut patterns = keep.patterns.iter();
             keep.patterns.is_empty() || patterns.any(|pattern| pattern.matches(&tagged.tag))
         })
-        // Tags that stand for referrers stay with what they refer to.
+        // Tags of the referrers scheme stay with their subject.
         .filter(|tagged| subject_of(&tagged.tag).is_none())
         .collect();
     let KeepTags {
@@ -159,7 +159,7 @@ fn kept_by<'a>(keep: &KeepTags, tags: &'a [Tagged], now: Timestamp) -> Vec<&'a T
         .collect()
 }
 
-/// What a tag refers to by its name, as in `sha256-<hex>` and `sha256-<hex>.sig`. Source: distribution-spec,
+/// The subject in a tag's name, as in `sha256-<hex>` and `sha256-<hex>.sig`. Source: distribution-spec,
 /// referrers tag schema; cosign.
 fn subject_of(tag: &Tag) -> Option<Digest> {
     let (algorithm, rest) = tag.as_str().split_once('-')?;
@@ -167,7 +167,7 @@ fn subject_of(tag: &Tag) -> Option<Digest> {
     format!("{algorithm}:{hex}").parse().ok()
 }
 
-/// The manifests that stay, closed over what belongs to them.
+/// The retained manifests, closed over their dependents.
 struct Kept<'a> {
     manifests: HashMap<&'a Digest, &'a Held>,
     referrers: HashMap<&'a Digest, Vec<&'a Digest>>,

@@ -12,7 +12,7 @@ use service::Error;
 
 /// Repository, digest: when it was last used. Units: seconds since 1970.
 const USED: TableDefinition<(&str, &str), i64> = TableDefinition::new("used");
-/// Units: bytes. What is not in it comes from the system's own cache.
+/// Units: bytes. Cache of the database; the system's page cache does the rest.
 const CACHE_BYTES: usize = 1 << 20;
 /// Uses that are remembered before they are written down.
 const TOUCHED_LIMIT: usize = 10_000;
@@ -104,7 +104,7 @@ impl Ages {
         }
     }
 
-    /// Writes down what was used.
+    /// Writes the last uses.
     pub(super) async fn flush(&self) {
         let touched = std::mem::take(
             &mut *self
@@ -134,7 +134,7 @@ impl Ages {
         };
         if let Err(error) = self.run(work).await {
             let error = model::error::chain(&error);
-            tracing::error!(error, "what was used of upstreams is not written down");
+            tracing::error!(error, "last uses of cached content not written");
         }
     }
 
@@ -188,7 +188,7 @@ impl Ages {
         let inner = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || work(&inner)).await?;
         done.map_err(|error| StoreError::Io {
-            doing: "writing down what was used of upstreams",
+            doing: "writing the last uses of cached content",
             source: std::io::Error::other(error),
         })
     }
@@ -200,7 +200,7 @@ fn database(path: &Path) -> Result<Database, redb::Error> {
     match open() {
         // Content is there without it, only for ever.
         Err(redb::DatabaseError::Storage(error)) => {
-            tracing::warn!(%error, "it is not known any more what of upstreams was used when");
+            tracing::warn!(%error, "last uses of cached content lost");
             std::fs::remove_file(path)?;
             Ok(open()?)
         }

@@ -18,7 +18,7 @@ use crate::storage::Store;
 /// A blob that is not here, or not yet.
 #[derive(Debug)]
 pub(crate) enum Remote {
-    /// Nobody fetches it.
+    /// No fetch is in progress.
     There {
         /// Units: bytes.
         size: u64,
@@ -113,7 +113,7 @@ type Pieces = <Store as blob_store::ContentStore>::Bytes;
 
 struct Reading {
     coming: Coming,
-    /// Units: bytes. What comes next, and where that ends.
+    /// Units: bytes. Offsets of the next byte and of the end.
     at: u64,
     end: u64,
     pieces: Option<Pieces>,
@@ -156,7 +156,7 @@ impl Reading {
         Ok(None)
     }
 
-    /// What has come meanwhile; waits when that is nothing.
+    /// The bytes received since; waits for at least one.
     async fn open(&mut self) -> io::Result<Option<Pieces>> {
         let Self {
             coming, at, end, ..

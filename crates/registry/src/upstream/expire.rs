@@ -1,4 +1,4 @@
-//! What nobody has used for long goes: its manifest here and now, its blobs as garbage when nothing else needs them.
+//! Expiry of unused cached content: manifests are deleted, blobs become garbage unless another manifest needs them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Inner;
 use super::ages::Ages;
 use crate::purge::AGE_LIMIT;
 
-/// How often uses are written down and what is old is looked for, at the least and at the most.
+/// Shortest and longest interval of writing uses and of expiry.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(1));
 /// Manifests that go before the next ones are looked for.
 const BATCH: usize = 1000;
@@ -30,10 +30,10 @@ pub(super) async fn run(upstreams: &Inner) {
         }
         match expire(upstreams, ages).await {
             Ok(0) => {}
-            Ok(manifests) => tracing::info!(manifests, "what nobody used any more has gone"),
+            Ok(manifests) => tracing::info!(manifests, "expired cached manifests removed"),
             Err(error) => {
                 let error = model::error::chain(&error);
-                tracing::error!(error, "what nobody uses any more stays");
+                tracing::error!(error, "expired cached manifests not removed");
             }
         }
     }

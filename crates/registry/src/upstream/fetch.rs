@@ -45,7 +45,7 @@ pub(super) enum Progress {
 type Key = (Repository, Digest);
 type Running = Arc<Mutex<HashMap<Key, watch::Receiver<Progress>>>>;
 
-/// What is being fetched.
+/// Fetches in progress.
 #[derive(Debug, Default)]
 pub(super) struct Fetches {
     running: Running,
@@ -62,7 +62,7 @@ impl Fetches {
         running.get(&(name.clone(), digest.clone())).cloned()
     }
 
-    /// Begins to fetch a blob, unless somebody has. It goes on when nobody waits any more.
+    /// Starts the fetch of a blob, or joins the one in progress. It continues when every client leaves.
     pub(super) fn begin(&self, source: &Source, digest: &Digest) -> watch::Receiver<Progress> {
         let key = (source.name.clone(), digest.clone());
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -83,7 +83,7 @@ impl Fetches {
                 Ok(size) => Progress::Kept { size },
                 Err(refusal) => Progress::Failed(refusal),
             };
-            // First the word, then the room: who comes between finds the end of this one.
+            // The end is published before the entry is removed: a caller in between joins this fetch and sees its end.
             sender.send_replace(end);
             drop(landing);
         });
@@ -100,7 +100,7 @@ impl Fetches {
     }
 }
 
-/// Makes room for the next fetch, whatever happens.
+/// Removes the entry when the fetch ends, by a panic too.
 struct Landing {
     running: Running,
     key: Key,
@@ -122,7 +122,7 @@ impl Source {
         let _turn = self.upstream.blobs.acquire().await;
         let store = &self.all.0.store;
         let size = self.remote_size(digest).await?;
-        // The upstream has it there, and somebody here has it already.
+        // The upstream has it, and another local repository stores it already.
         if store
             .mount_blob(&self.name, None, digest)
             .await

@@ -1,4 +1,4 @@
-//! Lists of upstreams: theirs when they are there, else what is here.
+//! Lists of upstreams: of the upstream when it answers, else of the local copy.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use oci::{Digest, Tag};
 use super::Source;
 use crate::error::RegistryError;
 
-/// Longer than this nobody waits for a list when there is another one here.
+/// Timeout of a list of the upstream when there is a local one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A list, and whether the upstream was not there to complete it.
@@ -47,7 +47,7 @@ impl Source {
         }
     }
 
-    /// What refers to `subject`, here or there, sorted by digest.
+    /// Referrers of `subject`, local and of the upstream, sorted by digest.
     ///
     /// Errors: the store's.
     pub(crate) async fn referrers(&self, subject: &Digest) -> Listed<Referrer> {

@@ -13,13 +13,13 @@ use super::numbers::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
 
-/// Longer than this nobody waits for an upstream when the manifest is here.
+/// Timeout of an upstream's lookup when there is a local copy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Lookups that are under way.
 pub(super) type Lookups = SingleFlight<(Repository, Target), Result<Fetched, Refusal>>;
 
-/// What an upstream has now, which is here, too.
+/// A manifest of the upstream, stored locally.
 #[derive(Debug, Clone)]
 pub(super) struct Fetched {
     digest: Digest,
@@ -32,7 +32,7 @@ pub(super) struct Fetched {
 pub(crate) struct Found {
     pub(crate) digest: Digest,
     pub(crate) manifest: Arc<Manifest>,
-    /// The upstream was not there to say whether this is what it has now.
+    /// The upstream could not be asked whether this is its current one.
     pub(crate) is_unconfirmed: bool,
 }
 
@@ -109,7 +109,7 @@ impl Source {
         }
     }
 
-    /// Whether what is here needs no confirmation.
+    /// Whether the local copy is served without asking the upstream.
     fn is_current(&self, target: &Target) -> bool {
         match (target, &self.all.0.current) {
             (Target::Digest(_), _) => true,
@@ -188,7 +188,7 @@ impl Source {
             .map_err(refused)?;
         numbers::pulled(Traffic::Manifest, manifest.bytes.len() as u64);
         let manifest = Arc::new(manifest);
-        // Before it is here: what was written down and never came does no harm, the other way round would.
+        // Recorded before it is stored: a record without content does no harm, content without a record would never expire.
         self.expect(&digest).await.map_err(Refusal::own)?;
         self.keep(&manifest, &digest, tag)
             .await
@@ -216,7 +216,7 @@ impl Source {
         }
     }
 
-    /// What a manifest needs comes when somebody asks for it.
+    /// The content of a manifest is fetched on demand.
     async fn keep(
         &self,
         manifest: &Manifest,

@@ -1,8 +1,8 @@
-//! Registries whose content is fetched when somebody asks for it, and kept.
+//! Pull-through cache: content of upstream registries is fetched on demand and stored.
 //!
-//! What is asked for by digest is served from here once it is here. A tag is looked up at its upstream first, and
-//! served from here when that is away. Clients cannot push to such repositories, and what nobody has used for long
-//! goes again, but never what was pushed here before.
+//! Content is served locally by its digest once it is stored. A tag is looked up at the upstream first, and served
+//! locally while the upstream is down. Clients cannot push to such repositories. Cached content expires after its last
+//! use; content that was pushed before never does.
 
 mod ages;
 mod blobs;
@@ -34,7 +34,7 @@ pub(crate) use numbers::{Traffic, pushed};
 /// Tags that were looked up lately and need not be again.
 const CURRENT_TAGS: u64 = 10_000;
 
-/// Every upstream; clones share what is being fetched.
+/// Every upstream; clones share the fetches in progress.
 #[derive(Debug, Clone)]
 pub(crate) struct Upstreams(Arc<Inner>);
 
@@ -43,7 +43,7 @@ struct Inner {
     /// The longest prefix first.
     registries: Vec<Arc<Upstream>>,
     store: Store,
-    /// How long content stays that nobody uses; for ever when zero.
+    /// Time to live of content after its last use; for ever when zero.
     ttl: Duration,
     /// Tags that need not be looked up again yet.
     current: Option<Cache<(Repository, Tag), ()>>,
@@ -73,7 +73,7 @@ fn is_copy(upstreams: &[Arc<Upstream>], name: &Repository) -> bool {
 impl Upstreams {
     /// The upstreams that the settings name.
     ///
-    /// Errors: a file that cannot be read, by its variable; the record of what is kept cannot be opened.
+    /// Errors: a file that cannot be read, by its variable; the record of last uses cannot be opened.
     pub(crate) async fn open(settings: &Settings, store: Store) -> Result<Self, Error> {
         numbers::describe();
         let mut registries = Vec::new();
@@ -123,24 +123,24 @@ impl Upstreams {
         })
     }
 
-    /// The name here of what a client calls `name` in the registry `namespace`. Source: containerd, which asks mirrors
+    /// The local name of the repository `name` of the registry `namespace`. Source: containerd, which asks mirrors
     /// with the parameter `ns`.
     pub(crate) fn local_name(&self, name: &Repository, namespace: &str) -> Option<Repository> {
         let mut upstreams = self.0.registries.iter();
         upstreams.find_map(|upstream| upstream.local_name(name, namespace))
     }
 
-    /// Until what is being fetched has come, or `limit` is over.
+    /// Waits for the fetches in progress, at most for `limit`.
     pub(crate) async fn finish(&self, limit: Duration) {
         self.0.fetches.finish(limit).await;
     }
 
-    /// Lets go what nobody has used for long, from time to time, for ever.
+    /// Expires unused content at intervals, for ever.
     pub(crate) async fn expire(&self) {
         expire::run(&self.0).await;
     }
 
-    /// Writes down what was used.
+    /// Writes the last uses.
     pub(crate) async fn save(&self) {
         if let Some(ages) = &self.0.ages {
             ages.flush().await;

@@ -8,7 +8,7 @@ const MISSES: &str = "registry_proxy_misses_total";
 const PULLED: &str = "registry_proxy_pulled_bytes_total";
 const PUSHED: &str = "registry_proxy_pushed_bytes_total";
 
-/// What is counted apart.
+/// Kinds of content with counters of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Traffic {
     Blob,
@@ -24,7 +24,7 @@ impl Traffic {
     }
 }
 
-/// Says what the numbers mean.
+/// Describes the metrics.
 pub(super) fn describe() {
     describe_counter!(REQUESTS, "Requests for content of upstreams");
     describe_counter!(HITS, "Requests for content that was here");
@@ -33,7 +33,7 @@ pub(super) fn describe() {
     describe_counter!(PUSHED, Unit::Bytes, "Content of upstreams for clients");
 }
 
-/// Somebody asked for content of an upstream; whether it was here.
+/// Counts a request for content of an upstream as a hit or a miss.
 pub(super) fn asked(traffic: Traffic, was_here: bool) {
     counter!(REQUESTS, "type" => traffic.label()).increment(1);
     let result = if was_here { HITS } else { MISSES };

@@ -1,4 +1,4 @@
-//! One upstream: how to reach it, whether it can be reached, what its refusals mean.
+//! One upstream: its client, its circuit breaker, the meaning of its refusals.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 use crate::error::RegistryError;
 use crate::settings::UpstreamConfig;
 
-/// Sent again once: who waits here could have the local copy.
+/// Attempts of a request: one retry, since the caller may have a local copy to serve.
 const ATTEMPTS: u32 = 2;
 /// Blobs that are fetched at once from one registry: more would only share its bandwidth.
 const BLOBS: usize = 8;
 /// Lookups at once at one registry.
 const LOOKUPS: usize = 16;
-/// How often it is tried whether a registry is back, where nobody waits for it.
+/// Interval of probes of a registry that is down.
 const AWAY_PAUSE: Duration = Duration::from_secs(5);
 /// Between two log lines about the same refusal.
 const REFUSAL_REMINDER: Duration = Duration::from_mins(1);
@@ -41,7 +41,7 @@ pub(super) struct Upstream {
 #[derive(Debug, Clone)]
 pub(crate) struct Refusal {
     error: RegistryError,
-    /// It says nothing about the content: what is here may be served.
+    /// It is no statement about the content: the local copy may be served.
     pub(super) may_be_bridged: bool,
 }
 
@@ -99,7 +99,7 @@ impl Upstream {
         prefix.map_or(0, |prefix| prefix.as_str().len())
     }
 
-    /// What is called `name` here; nothing when it does not come from there.
+    /// The upstream's name of the local repository `name`; None when it is not a copy of this upstream.
     pub(super) fn remote_name(&self, name: &Repository) -> Option<Repository> {
         let Some(prefix) = &self.prefix else {
             return Some(name.clone());
@@ -108,7 +108,7 @@ impl Upstream {
         below.strip_prefix('/')?.parse().ok()
     }
 
-    /// What is called `name` in the registry `namespace`, if this is that one.
+    /// The local name of `name` in the registry `namespace`, if this upstream is that registry.
     pub(super) fn local_name(&self, name: &Repository, namespace: &str) -> Option<Repository> {
         let prefix = self.prefix.as_ref().map(Repository::as_str);
         if namespace != self.registry && prefix != Some(namespace) {
@@ -128,7 +128,7 @@ impl Upstream {
         away.is_some() || self.client.rest(&self.registry).is_some()
     }
 
-    /// Whether it is time, for whoever asks first, to try whether it is back.
+    /// Whether a probe is due; the first caller is to send it.
     pub(super) fn is_due(&self) -> bool {
         let mut away = self.away.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = away.is_some_and(|last| last.elapsed() >= AWAY_PAUSE);
@@ -151,7 +151,7 @@ impl Upstream {
         self.refusal(&error, RegistryError::upstream_away(cause.to_owned()))
     }
 
-    /// Remembers whether it could be reached, and tells when that changes.
+    /// Records whether it could be reached, and logs each change.
     pub(super) fn heard<T>(&self, answer: Result<T, oci::Error>) -> Result<T, oci::Error> {
         if let Err(error @ oci::Error::Unavailable { .. }) = &answer {
             self.lost(&error.chain());
@@ -191,7 +191,7 @@ impl Upstream {
         }
     }
 
-    /// What its refusal means to a client that asked for something; `unknown` when it is not there.
+    /// The error for our client of an upstream's refusal; `unknown` for content that it does not have.
     pub(super) fn refusal(&self, error: &oci::Error, unknown: RegistryError) -> Refusal {
         let cause = format!("{}: {}", self.registry, error.chain());
         let (error, may_be_bridged) = match error {

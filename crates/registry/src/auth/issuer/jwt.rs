@@ -10,7 +10,7 @@ use crate::auth::grants::Grants;
 /// Units: seconds. How far clocks may be apart. Source: distribution.
 const LEEWAY_S: f64 = 60.0;
 
-/// What tokens have to say to count here.
+/// Claims that tokens must have to be accepted.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) issuer: String,
@@ -19,11 +19,11 @@ pub(super) struct Expected {
     pub(super) algorithms: Vec<String>,
 }
 
-/// A token of which nobody knows yet whether it counts.
+/// A token before its verification.
 #[derive(Debug)]
 pub(super) struct Jwt<'a> {
     header: Header,
-    /// What is signed.
+    /// The signed part.
     message: &'a str,
     claims: &'a str,
     signature: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Header {
     pub(super) x5c: Vec<String>,
 }
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Debug, Deserialize)]
 pub(super) struct Claims {
     #[serde(default)]
@@ -99,7 +99,7 @@ impl<'a> Jwt<'a> {
         result
     }
 
-    /// What it says; to be asked after [`Jwt::verify`]. Errors: Invalid – it is for somebody else, or another time.
+    /// Its claims; call [`Jwt::verify`] first. Errors: Invalid – another audience or time.
     pub(super) fn claims(&self, expected: &Expected, now: u64) -> Result<Claims, Error> {
         let claims: Claims = decoded(self.claims)?;
         if claims.iss != expected.issuer {
@@ -125,7 +125,7 @@ impl<'a> Jwt<'a> {
 }
 
 impl Claims {
-    /// Who got the token.
+    /// The user that the token was issued to.
     pub(super) fn subject(&self) -> Option<&str> {
         Some(self.sub.as_str()).filter(|sub| !sub.is_empty())
     }

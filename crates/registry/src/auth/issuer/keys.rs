@@ -19,7 +19,7 @@ struct Jwks {
 }
 
 impl Keys {
-    /// Those of a PEM bundle, and of whatever its certificates sign.
+    /// Keys of a PEM bundle, and of the certificates that it signs.
     ///
     /// Errors: none in it, or one that is not known here.
     pub(super) fn of_certificates(pem: &str) -> Result<Self, BoxError> {

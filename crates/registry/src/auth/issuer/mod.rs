@@ -107,7 +107,7 @@ impl Issuer {
         token.claims(expected, now)
     }
 
-    /// What a client is told to get: a token for `scope`; why the one it has is not enough, if it has one.
+    /// The challenge for a token with `scope`, and the reason why the client's own token, if any, does not suffice.
     pub(crate) fn challenge(
         &self,
         origin: Option<&str>,

@@ -1,4 +1,4 @@
-//! One blob, and who depends on it.
+//! One blob and its dependents.
 
 use blob_store::{ContentStore as _, StoreError};
 use maud::{Markup, html};
@@ -21,14 +21,14 @@ pub(super) async fn page(visit: Visit<'_>, name: &Repository, digest: &Digest) -
     ];
     let main = html! {
         (section("Blob", &page::facts(&facts)))
-        (section("Who has it and who needs it", &dependents(visit, digest).await?))
+        (section("Repositories and manifests", &dependents(visit, digest).await?))
     };
     let way = [View::Repositories, View::Repository(name.clone())];
     let title = format!("Blob {}", html::short(digest));
     Ok(html::document(visit, &title, &way, &main))
 }
 
-/// Repositories of others are not told.
+/// Repositories that the visitor may not pull are left out.
 async fn dependents(visit: Visit<'_>, digest: &Digest) -> Result<Markup, StoreError> {
     let mut holders = visit.store.holders(digest).await?;
     holders.retain(|name| visit.access.allows(name, Action::Pull));

@@ -1,4 +1,4 @@
-//! What an image's configuration says. Read up to a bound, and believed in nothing.
+//! The configuration of an image. Bounded, and untrusted.
 
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ impl Config {
         self.run.as_ref()
     }
 
-    /// The commands that made the layers, lowest first; nothing when they cannot be told apart.
+    /// The commands that made the layers, lowest first; None when their number does not fit.
     pub(super) fn commands(&self, layers: usize) -> Vec<&str> {
         let steps = self.history.iter().flatten();
         let found: Vec<_> = steps
@@ -113,7 +113,7 @@ pub(super) fn is_image(media_type: &str) -> bool {
     [media_type::OCI_CONFIG, DOCKER_CONFIG].contains(&media_type)
 }
 
-/// The configuration of an image, or what is wrong with it; nothing for what is no image.
+/// The configuration of an image, or the reason why it cannot be read; None for other artifacts.
 ///
 /// Errors: the store's.
 pub(super) async fn read(

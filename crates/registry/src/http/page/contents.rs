@@ -1,4 +1,4 @@
-//! What a manifest consists of.
+//! Content of a manifest.
 
 use blob_store::{ContentStore as _, StoreError};
 use maud::{Markup, html};
@@ -44,7 +44,7 @@ pub(super) async fn index(
     Ok(section("Manifests", &table))
 }
 
-/// What the configuration of an image says.
+/// Configuration of an image.
 pub(super) fn configuration(
     name: &Repository,
     blob: &Descriptor,

@@ -1,4 +1,4 @@
-//! What a list says of a manifest in one line.
+//! One-line summary of a manifest.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) struct Summary {
     pub(super) created: Option<Timestamp>,
 }
 
-/// An index with what a store has no use for.
+/// An index with the fields that a store ignores.
 #[derive(Debug, Deserialize)]
 pub(super) struct Index {
     pub(super) manifests: Vec<Entry>,
@@ -50,13 +50,13 @@ struct Platform {
     os: String,
     #[serde(default)]
     architecture: String,
-    /// A text; unlike the others, nobody checked that.
+    /// A text; unlike the others, unchecked.
     #[serde(default)]
     variant: Value,
 }
 
 impl Index {
-    /// What was taken as an index can be read as one.
+    /// Content that was accepted as an index parses as one.
     pub(super) fn parse(manifest: &Manifest) -> Self {
         let read = serde_json::from_slice(&manifest.bytes);
         read.unwrap_or_else(|_| Self {
@@ -77,14 +77,14 @@ impl Entry {
     }
 }
 
-/// The parts with slashes between them. What is built for no platform says `unknown`.
+/// The parts with slashes between them. Attestations say `unknown`.
 pub(super) fn platform(parts: [&str; 3]) -> Option<String> {
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     let is_known = !parts.is_empty() && parts.iter().any(|part| *part != "unknown");
     is_known.then(|| parts.join("/"))
 }
 
-/// What a manifest is.
+/// Kind of a manifest.
 pub(super) fn kind(manifest: &Manifest) -> String {
     match (&manifest.kind, manifest.media_type) {
         (Kind::Index { .. }, media_type::DOCKER_LIST) => "Docker list".to_owned(),
@@ -149,7 +149,7 @@ pub(super) async fn summary(
     Ok(summary)
 }
 
-/// Layers of a manifest that does not tell their sizes; as many as are shown.
+/// Layers of a manifest without sizes; as many as are shown.
 ///
 /// Errors: the store's.
 pub(super) async fn sized(

@@ -7,10 +7,10 @@ use service::page::{ROWS_LIMIT, Shown, Site, framed, section, table};
 use super::route::View;
 use super::{ROOT, Visit};
 
-/// Units: characters. As many of a digest as tell it from others.
+/// Units: characters. Length of an abbreviated digest.
 const SHORT_DIGEST: usize = 12;
 
-/// What every page belongs to.
+/// The frame of every page.
 const SITE: Site = Site {
     name: "Registry",
     root: ROOT,
@@ -44,7 +44,7 @@ pub(super) fn document(visit: Visit, title: &str, way: &[View], main: &Markup) -
     framed(&SITE, title, &top, &body)
 }
 
-/// A page without anything that takes to know who looks.
+/// A page without parts that depend on the visitor.
 pub(super) fn bare(title: &str, main: &Markup) -> Markup {
     framed(&SITE, title, &html! {}, main)
 }
@@ -56,7 +56,7 @@ fn step(view: &View) -> String {
     }
 }
 
-/// Names and values that somebody pushed.
+/// Names and values from pushed content.
 pub(super) fn texts<'a>(
     caption: &str,
     pairs: impl ExactSizeIterator<Item = (&'a String, &'a String)>,
@@ -77,7 +77,7 @@ pub(super) fn link(digest: &Digest, href: &str) -> Markup {
     html! { a.digest href=(href) title=(digest) { (short(digest)) } }
 }
 
-/// A digest as people tell it from others.
+/// An abbreviated digest.
 pub(super) fn short(digest: &Digest) -> String {
     let hex = &digest.hex()[..SHORT_DIGEST];
     format!("{}:{hex}…", digest.algorithm().as_str())

@@ -1,4 +1,4 @@
-//! One manifest: what it is, how to pull it, what it consists of, what refers to it.
+//! One manifest: summary, pull command, content, referrers.
 
 use blob_store::ContentStore as _;
 use maud::{Markup, html};

@@ -1,6 +1,6 @@
-//! Pages to look at, for people with a browser: what is there, what it consists of and what depends on it.
+//! HTML pages for browsers: repositories, tags, manifests and their content, blobs and their dependents.
 //!
-//! Made here whole, without scripts. What somebody pushed is text and nothing else: the templates escape, and
+//! Rendered here, without scripts. Pushed content is text and nothing else: the templates escape, and
 //! [`page::Shown`] bounds it.
 
 mod answer;
@@ -52,7 +52,7 @@ struct Pages {
     has_users: bool,
 }
 
-/// Whoever looks, and at what.
+/// The visitor and the request.
 #[derive(Clone, Copy)]
 struct Visit<'a> {
     store: &'a Store,
@@ -89,7 +89,7 @@ pub(super) fn routes(app: &App, gate: Option<&Gate>) -> Router {
         .layer(middleware::from_fn(browsers_only))
 }
 
-/// Whoever does not ask for a page at the root asks whether the registry lives, as load balancers do.
+/// Requests for the root that accept no page are health checks of load balancers.
 async fn browsers_only(request: Request, next: Next) -> Response {
     if request.uri().path() != "/" {
         return next.run(request).await;
@@ -142,7 +142,7 @@ async fn show(visit: Visit<'_>) -> super::Answer {
         View::Icon => {
             return Ok(page::file(&visit.head.headers, "image/svg+xml", page::ICON));
         }
-        // Where everybody may look, browsers send no password until they are asked.
+        // Where anonymous visitors are allowed, browsers send no password without a challenge.
         View::LogIn if visit.may_log_in => return Err(RegistryError::unauthorized()),
         View::LogIn => {
             return Ok((StatusCode::SEE_OTHER, [(header::LOCATION, ROOT)]).into_response());

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use super::ROOT;
 use crate::error::RegistryError;
 
-/// What an address shows.
+/// The page of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum View {
     Repositories,

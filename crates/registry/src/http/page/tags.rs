@@ -9,7 +9,7 @@ use crate::storage::Store;
 const BATCH: usize = 1000;
 /// Tags of a repository that are looked through: beyond, the answer would take too long.
 const LOOKED_THROUGH: usize = 100_000;
-/// Tools that know nothing of referrers keep what refers to a manifest under a tag made of its digest. Source: cosign,
+/// Tools without the referrers API keep referrers under a tag made of the subject's digest. Source: cosign,
 /// and distribution-spec, referrers tag schema.
 const ENDINGS: [&str; 4] = ["", ".sig", ".att", ".sbom"];
 
@@ -40,7 +40,7 @@ pub(super) async fn at(
     Ok(found)
 }
 
-/// The tags that stand in for the list of what refers to `manifest`.
+/// Tags of the referrers tag scheme for `manifest`.
 pub(super) async fn fallback(
     store: &Store,
     repository: &Repository,
