@@ -44,7 +44,7 @@ impl RegistryError {
         )
     }
 
-    /// Somebody has logged in, but may not do that.
+    /// The user has logged in, but has no such access.
     pub(crate) fn denied() -> Self {
         Self::new(
             StatusCode::FORBIDDEN,
@@ -124,7 +124,7 @@ impl RegistryError {
         )
     }
 
-    /// What the upstream sent is not what was asked for.
+    /// The upstream sent other content than requested.
     pub(crate) fn upstream_is_wrong(cause: String) -> Self {
         Self::of_upstream(
             StatusCode::BAD_GATEWAY,
@@ -187,7 +187,7 @@ impl RegistryError {
         )
     }
 
-    /// A tag that nobody can have pushed.
+    /// A malformed tag.
     pub(crate) fn manifest_unknown(target: impl std::fmt::Display) -> Self {
         let detail = json!(target.to_string());
         Self::new(
@@ -242,7 +242,7 @@ impl RegistryError {
         )
     }
 
-    /// What was sent as a manifest is none, or too large.
+    /// The manifest is malformed or too large.
     pub(super) fn manifest(error: &model::Error) -> Self {
         let status = match error {
             model::Error::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -266,7 +266,7 @@ impl RegistryError {
         (self.status, retry_after, Json(body)).into_response()
     }
 
-    /// What is wrong, for people.
+    /// The message.
     pub(super) fn messages(&self) -> Vec<String> {
         let texts = self.items.iter().map(|item| item["message"].as_str());
         texts.flatten().map(str::to_owned).collect()

@@ -49,13 +49,13 @@ impl TryFrom<String> for Glob {
     }
 }
 
-/// A place in the pattern behind its stars, and one in the name that what follows was tried at.
+/// A place in the pattern behind its stars, and one in the name where the rest was tried.
 type Place = (usize, usize);
 
-/// Time: length of the pattern times length of the name, whatever the pattern.
+/// Time: length of the pattern times length of the name, for any pattern.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut read) = (0, 0);
-    // Only the last star of each kind is tried with more text: what stands before it has matched already.
+    // Only the last star of each kind is tried with more text: everything before it has matched already.
     let (mut star, mut stars): (Option<Place>, Option<Place>) = (None, None);
     loop {
         if pattern[at..].starts_with(b"**") {
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// What the stars mean, without any thought of speed.
+    /// Reference implementation of the stars, without optimisation.
     fn means(pattern: &str, name: &str) -> bool {
         let any = |rest: &str, may_cross: bool| {
             (0..=name.len())

@@ -1,6 +1,6 @@
 //! The container registry: distribution's protocol over a store in distribution's layout.
 //!
-//! Clusters are unknown here. The one invariant: what was acknowledged is durable, and nothing is visible before
+//! Clusters are unknown here. The one invariant: acknowledged writes are durable, and nothing is visible before
 //! it is whole.
 
 mod auth;
@@ -47,7 +47,7 @@ pub use settings::{
 };
 pub use size::Size;
 
-/// Where journals of notifications are: beside what is the store's own, and not in distribution's layout.
+/// Folder of the journals of notifications: beside the store's own files, outside of distribution's layout.
 const JOURNALS: &str = ".atoll/notifications";
 /// Opens the store, binds the address and serves there until `shutdown`.
 ///
@@ -58,10 +58,7 @@ pub async fn start(settings: Settings, shutdown: CancellationToken) -> Result<Ru
     if auth::is_open_to_everybody(&settings, gate.as_ref()).await {
         let remedy =
             "set REGISTRY_AUTH_HTPASSWD_PATH; `atoll registry htpasswd` makes a password file";
-        tracing::warn!(
-            remedy,
-            "everybody who reaches this registry may push or delete"
-        );
+        tracing::warn!(remedy, "anonymous clients may push or delete");
     }
     // Beside a bucket, there need not be a folder that lasts.
     let root = &settings.registry_storage_filesystem_rootdirectory;

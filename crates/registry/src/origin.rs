@@ -105,7 +105,7 @@ fn seen(is_tls: bool, head: &Parts) -> Option<String> {
     Some(format!("{scheme}://{host}"))
 }
 
-/// Only what can stand in a URL: the text is repeated to the client.
+/// Only characters of a URL's host: the text is repeated to the client.
 fn is_host(text: &str) -> bool {
     let fits =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':' | b'[' | b']');

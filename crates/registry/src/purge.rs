@@ -1,4 +1,4 @@
-//! Uploads that nobody finishes: without this, cut pushes would fill the disk.
+//! Expiry of abandoned uploads: without it, interrupted pushes would fill the disk.
 
 use std::time::Duration;
 

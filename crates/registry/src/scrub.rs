@@ -1,6 +1,6 @@
-//! All content, read from time to time and compared with its digest, so slowly that nobody notices.
+//! Scrub: all content is read at intervals and compared with its digest, at a bounded rate.
 //!
-//! Where it is, is kept: a restart goes on there. What is damaged is in quarantine when it is reported.
+//! Its position is saved: a restart resumes there. Damaged content is in quarantine before it is reported.
 
 use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,13 +19,13 @@ use crate::{Settings, Size};
 
 /// Contents that are listed at once.
 const PAGE: usize = 256;
-/// Units: bytes. What opening costs is counted, too, so that a million small contents do not come at once.
+/// Units: bytes. Cost of opening, so that the rate bounds small contents too.
 const OPENING_BYTES: u64 = 16 * 1024;
-/// How often the position is kept: what is read twice after a crash.
+/// Interval of saving the position: a crash reads as much twice.
 const KEEP: Duration = Duration::from_secs(1);
 /// Damaged contents that are reported by name; beyond that, they are only counted.
 const FINDINGS_LIMIT: usize = 1000;
-/// What has been read before it was asked for is no reason to hurry now.
+/// Bound of the credit for idle time.
 const LAG: Duration = Duration::from_secs(1);
 /// After a failure of the store.
 const BREAK: Duration = Duration::from_secs(30);
@@ -40,20 +40,20 @@ const UNREAD_METRIC: &str = "atoll_registry_scrub_unread";
 /// When the last scrub ended. Units: seconds since 1970.
 const ENDED_METRIC: &str = "atoll_registry_scrub_last_end_timestamp_seconds";
 
-/// The scrub, and what it found.
+/// The scrub and its report.
 #[derive(Debug, Default)]
 pub(crate) struct Scrub {
     report: Mutex<Report>,
     asked: Notify,
 }
 
-/// What the last scrub found, or the one that runs has found so far.
+/// Findings of the last scrub, or of the running one so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) is_running: bool,
     started_at: Option<Timestamp>,
     ended_at: Option<Timestamp>,
-    /// Everything up to there was compared: digests are spread evenly, so this tells how far it is.
+    /// Everything up to there was compared: digests are spread evenly, so it is the progress.
     position: Option<Digest>,
     contents: u64,
     /// Units: bytes.
@@ -66,17 +66,18 @@ pub(crate) struct Report {
     findings: Vec<Finding>,
 }
 
-/// Content that nobody gets until it is pushed again.
+/// Damaged or missing content: not served until it is pushed again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Finding {
     digest: Digest,
-    what: What,
+    #[serde(rename = "what")]
+    kind: FindingKind,
     repositories: Vec<Repository>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum What {
+enum FindingKind {
     Damaged,
     Missing,
 }
@@ -88,20 +89,20 @@ impl Scrub {
         self.asked.notify_one();
     }
 
-    /// What is known now.
+    /// The report now.
     pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
         self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up what was kept, before anybody asks.
+    /// Loads the saved report, before the first request.
     pub(crate) async fn load(&self, store: &Store) {
         match store.record(RECORD).await {
-            // What cannot be read was written by a crash: it begins anew.
+            // A record that cannot be read was cut by a crash: the scrub starts again.
             Ok(record) => {
                 let kept = record.and_then(|record| serde_json::from_slice(&record).ok());
                 *self.report() = kept.unwrap_or_default();
             }
-            Err(error) => tracing::warn!(%error, "where the scrub was is not known"),
+            Err(error) => tracing::warn!(%error, "position of the scrub not loaded"),
         }
     }
 
@@ -109,7 +110,7 @@ impl Scrub {
         let record = serde_json::to_vec(&*self.report()).expect("a report is plain data");
         if let Err(error) = store.put_record(RECORD, Bytes::from(record)).await {
             let error = model::error::chain(&error);
-            tracing::warn!(error, "where the scrub is was not kept");
+            tracing::warn!(error, "position of the scrub not saved");
         }
     }
 }
@@ -137,16 +138,16 @@ impl Report {
         }
     }
 
-    fn find(&mut self, content: &Digest, what: What, repositories: Vec<Repository>) {
-        match what {
-            What::Damaged => self.damaged += 1,
-            What::Missing => self.missing += 1,
+    fn find(&mut self, content: &Digest, kind: FindingKind, repositories: Vec<Repository>) {
+        match kind {
+            FindingKind::Damaged => self.damaged += 1,
+            FindingKind::Missing => self.missing += 1,
         }
         if self.findings.len() < FINDINGS_LIMIT {
             let digest = content.clone();
             self.findings.push(Finding {
                 digest,
-                what,
+                kind,
                 repositories,
             });
         }
@@ -174,7 +175,7 @@ pub(crate) async fn run(scrub: &Scrub, store: &Store, settings: &Settings) {
         let rate = settings.registry_storage_maintenance_scrub_rate;
         if let Err(error) = pass(scrub, store, rate).await {
             let error = model::error::chain(&error);
-            tracing::error!(error, "the scrub stops here, and goes on in a while");
+            tracing::error!(error, "scrub interrupted, resumes after a pause");
             tokio::time::sleep(BREAK).await;
         }
     }
@@ -271,14 +272,14 @@ async fn examine(
     pace: &mut Pace,
 ) -> Result<(), StoreError> {
     let Content { digest, size } = content;
-    let (what, bytes) = match size {
-        None => (Some(What::Missing), 0),
+    let (kind, bytes) = match size {
+        None => (Some(FindingKind::Missing), 0),
         Some(_) => match hashed(store, digest, pace).await {
-            Ok((actual, bytes)) => ((actual != *digest).then_some(What::Damaged), bytes),
+            Ok((actual, bytes)) => ((actual != *digest).then_some(FindingKind::Damaged), bytes),
             // Collected meanwhile.
             Err(StoreError::UnknownBlob(_)) => return Ok(()),
             // The store finds out what it is.
-            Err(StoreError::Io { .. }) => (Some(What::Damaged), 0),
+            Err(StoreError::Io { .. }) => (Some(FindingKind::Damaged), 0),
             Err(error) => return Err(error),
         },
     };
@@ -287,21 +288,21 @@ async fn examine(
         report.contents += 1;
         report.bytes += bytes;
     }
-    let Some(what) = what else {
+    let Some(kind) = kind else {
         return Ok(());
     };
     let is_taken = match store.quarantine(digest).await {
         Ok(is_taken) => is_taken,
         Err(error) => {
             let error = model::error::chain(&error);
-            tracing::error!(%digest, error, "content could not be looked at");
+            tracing::error!(%digest, error, "content could not be examined");
             scrub.report().unread += 1;
             return Ok(());
         }
     };
-    if is_taken || what == What::Missing {
+    if is_taken || kind == FindingKind::Missing {
         let repositories = store.holders(digest).await?;
-        scrub.report().find(digest, what, repositories);
+        scrub.report().find(digest, kind, repositories);
     }
     Ok(())
 }
@@ -399,7 +400,11 @@ mod tests {
         let kept = serde_json::to_vec(&report).unwrap();
         assert_eq!(serde_json::from_slice::<Report>(&kept).unwrap(), report);
         for n in 0..2 * FINDINGS_LIMIT {
-            report.find(&Digest::sha256(&n.to_le_bytes()), What::Damaged, Vec::new());
+            report.find(
+                &Digest::sha256(&n.to_le_bytes()),
+                FindingKind::Damaged,
+                Vec::new(),
+            );
         }
         assert_eq!(report.damaged, 2 * FINDINGS_LIMIT as u64);
         assert_eq!(report.findings.len(), FINDINGS_LIMIT);

@@ -10,7 +10,7 @@ use crate::settings::{Driver, Settings};
 /// The store that requests are answered from; clones share it.
 pub(crate) type Store = AnyStore;
 
-/// Why nothing is written, whoever asks; nothing when it may be.
+/// Reason why every write is refused; None when writes are allowed.
 pub(crate) fn read_only(store: &Store, settings: &Settings) -> Option<String> {
     if settings.registry_storage_maintenance_readonly_enabled {
         return Some("REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED is set".to_owned());

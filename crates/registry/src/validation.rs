@@ -1,4 +1,4 @@
-//! What manifests have to be like, besides what the protocol says.
+//! Validation of manifests beyond the protocol.
 
 use model::Error;
 use oci::{Digest, Kind, Manifest, Platform};
@@ -17,7 +17,7 @@ pub(crate) struct Validation {
     platforms: Vec<Platform>,
 }
 
-/// What a manifest needs to be there before it.
+/// Content that has to exist before a manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Needed {
     /// All it names.
@@ -77,7 +77,7 @@ impl Validation {
         is_web && is_allowed && !self.denied.is_match(url)
     }
 
-    /// What has to be there before `manifest`.
+    /// Content that has to exist before `manifest`.
     pub(crate) fn needed(&self, manifest: &Manifest) -> Needed {
         match (&manifest.kind, self.checks) {
             _ if self.is_disabled => Needed::Nothing,
@@ -86,7 +86,7 @@ impl Validation {
             }
             (Kind::Index { .. }, PlatformChecks::None) => Needed::Nothing,
             (Kind::Index { manifests }, PlatformChecks::List) => {
-                // What is for no platform is needed by all.
+                // Entries without a platform are needed on all.
                 let is_wanted = |platform: &Option<Platform>| {
                     platform
                         .as_ref()

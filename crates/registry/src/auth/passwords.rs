@@ -30,7 +30,7 @@ pub(super) const REMEMBERED_IDLE: Duration = Duration::from_mins(10);
 /// How long a token counts: less than its password is remembered.
 pub(super) const TOKEN_LIFETIME: Duration = Duration::from_mins(5);
 /// Hash for unknown users when the file has none: cost 10, of an unknown text.
-const NOBODY: &str = "$2b$10$CwTycUXWue0Thq9StjUM0uJ8nzFkH1lP6p4Yf4b4h1mZ3E4xN5u3K";
+const UNKNOWN_USER_HASH: &str = "$2b$10$CwTycUXWue0Thq9StjUM0uJ8nzFkH1lP6p4Yf4b4h1mZ3E4xN5u3K";
 
 /// A password file, and which passwords are known to be right.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub(super) struct User {
 struct Users {
     hashes: HashMap<String, String>,
     /// A hash that costs as much as the dearest one.
-    nobody: String,
+    unknown_user_hash: String,
 }
 
 impl Passwords {
@@ -115,7 +115,7 @@ impl Passwords {
         let users = self.users.get().await;
         let (hash, is_known) = match users.hashes.get(&login.user) {
             Some(hash) => (hash.clone(), true),
-            None => (users.nobody.clone(), false),
+            None => (users.unknown_user_hash.clone(), false),
         };
         let mark = self.mark(&login, network, &hash);
         Claim {
@@ -176,7 +176,7 @@ impl Passwords {
         URL_SAFE_NO_PAD.encode(token)
     }
 
-    /// The user to whom `token` was given: until it ends, and as long as its password is the user's. Use does not
+    /// The user of `token`, until it expires, and as long as its password is the user's. Use does not
     /// prolong it.
     pub(super) async fn by_token(&self, token: &str, now: Instant) -> Option<User> {
         let token = URL_SAFE_NO_PAD.decode(token).ok()?;
@@ -232,8 +232,11 @@ impl Users {
             .values()
             .filter(|hash| cost(hash).is_some())
             .max_by_key(|hash| cost(hash));
-        let nobody = dearest.map_or(NOBODY, String::as_str).to_owned();
-        Ok(Self { hashes, nobody })
+        let unknown_user_hash = dearest.map_or(UNKNOWN_USER_HASH, String::as_str).to_owned();
+        Ok(Self {
+            hashes,
+            unknown_user_hash,
+        })
     }
 }
 
@@ -423,7 +426,7 @@ mod tests {
         let unknown = claim(&passwords, "unknown", "p").await;
         assert_eq!(cost(&unknown.hash), Some(10));
         assert!(
-            bcrypt::verify("x", NOBODY).is_ok(),
+            bcrypt::verify("x", UNKNOWN_USER_HASH).is_ok(),
             "the text has to be a hash, or it costs nothing"
         );
     }

@@ -167,7 +167,7 @@ async fn challenge(guard: &Guard, head: &Parts, lack: Option<Lack>) -> Option<He
             issuer.challenge(origin.as_deref(), &scope(&guard.upstreams, head), lack)
         }
         // A password where nothing goes without one. Else a token, since there Docker has to send something from
-        // the first request on, whether somebody has logged in or not, and of passwords it sends none or all.
+        // the first request on, with or without a login, and of passwords it sends none or all.
         Gate::Users(users) if users.lets_in_anonymous().await => {
             bearer(guard, head).or_else(|| Some(users.basic()))
         }
@@ -224,8 +224,8 @@ fn signed(mut response: Response, name: Option<Arc<str>>) -> Response {
     response
 }
 
-/// The address that failed logins count for: the peer, or what a trusted proxy (`TRUSTED_PROXIES`) reports. Of anybody
-/// else, `X-Forwarded-For` would be a way around the throttle.
+/// The address that failed logins count for: the peer, or the one that a trusted proxy (`TRUSTED_PROXIES`) reports. Of
+/// others, `X-Forwarded-For` would be a way around the throttle.
 fn address(head: &Parts) -> IpAddr {
     let client = head.extensions.get::<ClientAddress>();
     client.map_or(Ipv6Addr::UNSPECIFIED.into(), |client| client.ip)

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Between two looks at a journal that cannot be read.
 const REPAIR: Duration = Duration::from_secs(5);
 
-/// What is done for one endpoint.
+/// Delivers events to one endpoint.
 pub(super) struct Delivery {
     endpoint: Arc<Endpoint>,
     journal: Arc<Mutex<Journal>>,
@@ -46,7 +46,7 @@ impl Delivery {
         }
     }
 
-    /// Until `shutdown`; then what still comes is written down as long as there is `patience`, and sent after the
+    /// Runs until `shutdown`; events that arrive within `patience` after it are journaled, and sent after the
     /// next start.
     pub(super) async fn run(
         self,
@@ -62,7 +62,7 @@ impl Delivery {
         };
         let end = async {
             shutdown.run_until_cancelled(self.send_all()).await;
-            // Who is left may still finish, and be told of.
+            // Requests in flight may still finish, and queue their events.
             shutdown.cancelled().await;
             tokio::time::sleep(patience).await;
         };

@@ -1,4 +1,4 @@
-//! Who is told, and of what.
+//! Endpoints and their filters.
 
 use std::collections::BTreeMap;
 use std::str::FromStr as _;
@@ -10,11 +10,11 @@ use service::settings::{Setting, Shape};
 use super::Action;
 use crate::settings::{items, nothing, without_index};
 
-/// Those who are told.
+/// Every endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Endpoints(pub(crate) Vec<Endpoint>);
 
-/// One who is told.
+/// One endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     /// For the log and the metrics.
@@ -190,8 +190,8 @@ mod tests {
             ],
             &[("url", "http://a")],
         ] {
-            let told = parse(wrong).unwrap_err();
-            assert!(!told.contains("secret"), "{told}");
+            let reported = parse(wrong).unwrap_err();
+            assert!(!reported.contains("secret"), "{reported}");
         }
     }
 }

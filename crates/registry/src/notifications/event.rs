@@ -1,4 +1,4 @@
-//! What endpoints are told. Source: distribution's events, version 2.
+//! Events. Source: distribution's events, version 2.
 
 use std::net::SocketAddr;
 
@@ -13,10 +13,10 @@ use service::layers::RequestId;
 use super::{Action, new_id};
 use crate::auth::Access;
 
-/// The media type of what is sent.
+/// The media type of a delivery.
 pub(super) const MEDIA_TYPE: &str = "application/vnd.docker.distribution.events.v2+json";
 
-/// What was done to what.
+/// Action and target.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) repository: &'a Repository,
@@ -27,7 +27,7 @@ pub(super) struct Target<'a> {
     pub(super) tag: Option<&'a Tag>,
     /// Where a mounted blob was before.
     pub(super) from: Option<&'a Repository>,
-    /// What this one refers to is told, too.
+    /// Content of the manifest, listed in the event too.
     pub(super) references: Option<&'a Manifest>,
     pub(super) is_manifest: bool,
 }

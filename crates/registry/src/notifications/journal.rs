@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use oci::Digest;
 
-/// Units: bytes. Of what waits for one endpoint; about fifty thousand events.
+/// Units: bytes. Bound of the pending events of one endpoint; about fifty thousand.
 const LIMIT_BYTES: u64 = 64 << 20;
 /// Units: bytes. The same where there is no file.
 const MEMORY_LIMIT_BYTES: u64 = 4 << 20;
@@ -121,7 +121,7 @@ impl Journal {
         }
     }
 
-    /// Takes away the event that [`Self::first`] told.
+    /// Removes the event that [`Self::first`] returned.
     pub(super) fn took(&mut self, event: &Bytes) -> io::Result<()> {
         let size = event.len() as u64 + 1;
         match &mut self.keeping {
@@ -180,7 +180,7 @@ impl OnDisk {
         })
     }
 
-    /// Leaves what was taken behind.
+    /// Rewrites the journal without the removed events.
     fn compact(&mut self) -> io::Result<()> {
         let mut source = File::open(&self.path)?;
         source.seek(SeekFrom::Start(self.taken))?;

@@ -1,7 +1,7 @@
-//! Tells others of pushes, pulls, deletions and mounts, as distribution does.
+//! Notifications of pushes, pulls, deletions and mounts, as distribution sends them.
 //!
 //! A request only leaves its event in a bounded queue. From there it goes into the endpoint's journal, and leaves
-//! that when the endpoint has taken it: at least once, over restarts. What finds no room is counted and lost.
+//! that when the endpoint has taken it: at least once, over restarts. Events beyond the queue's bound are counted and dropped.
 
 mod deliver;
 mod endpoint;
@@ -32,13 +32,13 @@ use journal::Journal;
 
 /// Events on their way to a journal; each takes about a kilobyte.
 const INBOX: usize = 1024;
-/// What blobs are said to be: nobody knows better. Source: distribution.
+/// Media type of blobs: the protocol does not transmit a better one. Source: distribution.
 const BLOB: &str = "application/octet-stream";
 const EVENTS: &str = "registry_notifications_events_total";
 const PENDING: &str = "registry_notifications_pending_total";
 const STATUSES: &str = "registry_notifications_status_total";
 
-/// What is done for an endpoint until the end.
+/// The deliveries to an endpoint, until the shutdown.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Queues events for every endpoint; does nothing without one. Clones share the queues.
@@ -62,7 +62,7 @@ struct Line {
     dropped: Counter,
 }
 
-/// What was done.
+/// Action of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Pull,
@@ -103,14 +103,14 @@ pub(crate) fn open(
         return Ok((Notifications(None), Vec::new()));
     }
     service::metrics::recorder();
-    describe_counter!(EVENTS, "Events by what became of them");
+    describe_counter!(EVENTS, "Events by outcome");
     describe_gauge!(
         PENDING,
         "Bytes of events that an endpoint has not taken yet"
     );
     describe_counter!(STATUSES, "Answers of endpoints");
     let client = service::http_client(None, false)?;
-    // Whoever is slow to end loses what comes later.
+    // Requests that take longer to end lose their events.
     let patience = settings.registry_http_draintimeout + Duration::from_secs(5);
     let (mut lines, mut work) = (Vec::new(), Vec::<Work>::new());
     for endpoint in enabled {

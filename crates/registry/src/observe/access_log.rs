@@ -1,7 +1,7 @@
 //! A line for each request on standard output, in the combined format.
 //!
-//! Requests only leave their line in memory; a thread writes what has gathered. Whoever reads the lines too slowly
-//! loses some, which is told; nobody waits for it.
+//! Requests only leave their line in memory; a thread writes them. A slow reader of the log
+//! loses lines, which are counted and reported; requests never wait for it.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use metrics::counter;
 
 /// Units: bytes. Lines that wait: some ten thousand.
 const WAITING_LIMIT_BYTES: usize = 2 << 20;
-/// Units: bytes. Of what a client may say about itself, each.
+/// Units: bytes. Bound of each field that a client sends.
 const TEXT_LIMIT_BYTES: usize = 1024;
 /// Lines of this time are written together: waking a thread for each would cost more than the lines.
 const GATHER: Duration = Duration::from_millis(50);
@@ -40,13 +40,13 @@ struct State {
     lines: String,
     /// Lines that had no room.
     dropped: u64,
-    /// Units: seconds since 1970. What `time` tells.
+    /// Units: seconds since 1970. The time of the text `time`.
     second: i64,
     time: String,
     has_ended: bool,
 }
 
-/// What a line tells.
+/// Fields of a line.
 pub(super) struct Line<'a> {
     pub(super) address: Option<IpAddr>,
     pub(super) user: Option<&'a str>,
@@ -103,7 +103,7 @@ impl Drop for AccessLog {
     fn drop(&mut self) {
         self.waiting.state().has_ended = true;
         self.waiting.has_more.notify_one();
-        // What it panicked with has been printed.
+        // Its panic has been printed.
         self.thread.take().map(JoinHandle::join);
     }
 }
@@ -136,7 +136,7 @@ impl Waiting {
             }
             if let Err(error) = written {
                 tracing::error!(%error, "the access log cannot be written and ends");
-                // Full, and never emptied again: what comes is counted and nothing else.
+                // Full, and never emptied again: further lines are only counted.
                 return;
             }
             if has_ended {
@@ -169,7 +169,7 @@ impl Line<'_> {
     }
 }
 
-/// Adds what somebody sent so that it can neither end a field nor a line; a hyphen for nothing.
+/// Adds a client's text so that it can end neither a field nor a line; a hyphen for nothing.
 fn escape(lines: &mut String, text: Option<&[u8]>, is_word: bool) {
     let text = text.unwrap_or_default();
     if text.is_empty() {
@@ -197,13 +197,15 @@ mod tests {
 
     /// Holds every write until it may go on.
     struct Slow {
-        told: Sender<Vec<u8>>,
+        reported: Sender<Vec<u8>>,
         may_go: Receiver<()>,
     }
 
     impl Write for Slow {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.told.send(bytes.to_vec()).map_err(io::Error::other)?;
+            self.reported
+                .send(bytes.to_vec())
+                .map_err(io::Error::other)?;
             self.may_go.recv().map_err(io::Error::other)?;
             Ok(bytes.len())
         }
@@ -240,9 +242,9 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_slow_reader_and_what_waits_is_bounded() {
-        let (told, written) = channel();
+        let (reported, written) = channel();
         let (go, may_go) = channel();
-        let log = AccessLog::to(Slow { told, may_go }).unwrap();
+        let log = AccessLog::to(Slow { reported, may_go }).unwrap();
         let uri: Uri = "/v2/".parse().unwrap();
         let long = vec![b'x'; TEXT_LIMIT_BYTES + 1];
         log.write(&line(&uri, "", &long));
@@ -267,9 +269,9 @@ mod tests {
 
     #[test]
     fn whoever_lets_go_waits_for_the_last_line() {
-        let (told, written) = channel();
+        let (reported, written) = channel();
         let (go, may_go) = channel();
-        let log = AccessLog::to(Slow { told, may_go }).unwrap();
+        let log = AccessLog::to(Slow { reported, may_go }).unwrap();
         go.send(()).unwrap();
         log.write(&line(&"/v2/".parse().unwrap(), "u", b"x"));
         drop(log);

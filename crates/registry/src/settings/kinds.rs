@@ -44,7 +44,7 @@ fn every_address() -> IpAddr {
     }
 }
 
-/// What is listened on: never anything else.
+/// Protocol of the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Net;
 
@@ -60,7 +60,7 @@ impl Setting for Net {
     }
 }
 
-/// What stands before every path: nothing, or a slash and names, without a slash at the end.
+/// Prefix of every path: empty, or a slash and names, without a slash at the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefix(pub String);
 
@@ -140,7 +140,7 @@ pub(crate) fn items<'a>(
     Ok(items)
 }
 
-/// What has parts only.
+/// A setting that has parts only.
 pub(crate) fn nothing<T: Default>(text: &str) -> Result<T, String> {
     if text.is_empty() {
         Ok(T::default())
@@ -268,10 +268,10 @@ mod tests {
 
     #[test]
     fn values_of_headers_are_not_repeated() {
-        let told = Headers::parse_parts(&[("authorization", "secret\n")].into()).unwrap_err();
+        let reported = Headers::parse_parts(&[("authorization", "secret\n")].into()).unwrap_err();
         assert!(
-            !told.contains("secret") && told.contains("authorization"),
-            "{told}"
+            !reported.contains("secret") && reported.contains("authorization"),
+            "{reported}"
         );
         assert!(Headers::parse_parts(&[("a b", "x")].into()).is_err());
     }

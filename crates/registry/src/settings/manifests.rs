@@ -1,4 +1,4 @@
-//! What manifests have to be like.
+//! Settings of the validation of manifests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the registry reads, under the names that distribution gave.
+//! Settings, under distribution's names.
 
 mod distribution;
 mod kinds;
@@ -35,11 +35,11 @@ service::settings! {
         registry_configuration_path: Option<PathBuf> = "",
         /// Where to listen: `host:port`, or `:port` for every address.
         registry_http_addr: HttpAddr = ":5000",
-        /// What is listened on.
+        /// Protocol of the listener.
         registry_http_net: Net = "tcp",
-        /// What stands before every path, as in `/registry/`.
+        /// Prefix of every path, as in `/registry/`.
         registry_http_prefix: Prefix = "",
-        /// How long open requests may take to finish after the registry was told to end.
+        /// Time for in-flight requests to finish at a shutdown.
         registry_http_draintimeout: Duration = "20s",
         /// Headers of every answer, as in `REGISTRY_HTTP_HEADERS_X-Content-Type-Options=nosniff`.
         registry_http_headers: Headers = "",
@@ -59,13 +59,13 @@ service::settings! {
         registry_http_tls_key: Option<PathBuf> = "",
         /// PEM files of the authorities whose certificates clients have to show.
         registry_http_tls_clientcas: CommaList = "",
-        /// What clients have to show; unset: require-and-verify-client-cert once there are authorities, else nothing.
+        /// Client certificates; unset: require-and-verify-client-cert once there are authorities, else nothing.
         registry_http_tls_clientauth: Option<tls::Demand> = "",
         /// The lowest version of TLS that is spoken.
         registry_http_tls_minimumtls: tls::Version = "tls1.2",
         /// The cipher suites of TLS 1.2 that are spoken, by their IANA names; unset: all that are safe.
         registry_http_tls_ciphersuites: CommaList = "",
-        /// URL under which clients reach the registry, for Location headers; unset: what the request says.
+        /// URL under which clients reach the registry, for Location headers; unset: as in the request.
         registry_http_host: Option<String> = "",
         /// Whether Location headers are paths instead of URLs.
         registry_http_relativeurls: bool = "false",
@@ -73,18 +73,18 @@ service::settings! {
         registry_auth_htpasswd_path: Option<PathBuf> = "",
         /// Realm that clients show when they ask for a password.
         registry_auth_htpasswd_realm: String = "Registry",
-        /// Whether everybody may pull; users of the password file may do anything.
+        /// Whether anonymous clients may pull; users of the password file may do anything.
         registry_auth_anonymouspull: bool = "false",
-        /// File of rules, YAML or JSON, that say which user may do what in which repository; what no rule grants is
+        /// File of access rules, YAML or JSON: actions of users in repositories; access that no rule grants is
         /// refused. Read again when it changes. `rules: [{users: [ci, "*", anonymous], repositories: ["team/**"],
-        /// actions: [pull, push, delete]}]`: `*` is every user, `anonymous` everybody; in repositories `*` is any
-        /// text without a slash, `**` any text; who may push may pull.
+        /// actions: [pull, push, delete]}]`: `*` is every user, `anonymous` every client; in repositories `*` is any
+        /// text without a slash, `**` any text; push implies pull.
         registry_auth_policy_path: Option<PathBuf> = "",
         /// URL of the server that gives tokens; with it, or with autoredirect, tokens take the place of passwords.
         registry_auth_token_realm: Option<String> = "",
-        /// What tokens have to be for: their `aud`.
+        /// Audience of tokens: their `aud`.
         registry_auth_token_service: Option<String> = "",
-        /// Who has to have given them: their `iss`.
+        /// Issuer of tokens: their `iss`.
         registry_auth_token_issuer: Option<String> = "",
         /// PEM certificates whose keys, or those that they vouch for, sign tokens. Read again when it changes.
         registry_auth_token_rootcertbundle: Option<PathBuf> = "",
@@ -96,7 +96,7 @@ service::settings! {
         registry_auth_token_autoredirect: bool = "false",
         /// At which path there.
         registry_auth_token_autoredirectpath: String = "/auth/token",
-        /// What content is kept in; unset: s3 if `REGISTRY_STORAGE_S3_BUCKET` is set, else filesystem.
+        /// Storage driver; unset: s3 if `REGISTRY_STORAGE_S3_BUCKET` is set, else filesystem.
         registry_storage: Option<Driver> = "",
         /// Folder of the content, in distribution's layout.
         registry_storage_filesystem_rootdirectory: PathBuf = "/var/lib/registry",
@@ -109,7 +109,7 @@ service::settings! {
         registry_storage_s3_region: String = "us-east-1",
         /// Host or URL of a server other than Amazon's.
         registry_storage_s3_regionendpoint: Option<String> = "",
-        /// Who asks; unset: whoever the machine's metadata service says.
+        /// Access key id; unset: credentials of the instance metadata service.
         registry_storage_s3_accesskey: Option<Secret> = "",
         /// Goes with the access key.
         registry_storage_s3_secretkey: Option<Secret> = "",
@@ -127,7 +127,7 @@ service::settings! {
         registry_storage_s3_forcepathstyle: Option<bool> = "",
         /// Units: bytes. In parts of this length uploads are sent on; each takes up to four times as much memory.
         registry_storage_s3_chunksize: u64 = "5242880",
-        /// Whether the server is asked to encrypt what it keeps.
+        /// Server-side encryption of objects.
         registry_storage_s3_encrypt: bool = "false",
         /// The key for that in the server's key service.
         registry_storage_s3_keyid: Option<String> = "",
@@ -136,7 +136,7 @@ service::settings! {
         /// File of rules, YAML or JSON, that say which tags are kept, how much repositories may hold, and which tags
         /// never move. Read again when it changes.
         registry_storage_policy_path: Option<PathBuf> = "",
-        /// Whether uploads that nobody finishes are dropped.
+        /// Whether abandoned uploads are dropped.
         registry_storage_maintenance_uploadpurging_enabled: bool = "true",
         /// How long an upload may stay without a byte.
         registry_storage_maintenance_uploadpurging_age: Duration = "168h",
@@ -144,7 +144,7 @@ service::settings! {
         registry_storage_maintenance_uploadpurging_interval: Duration = "24h",
         /// Whether abandoned uploads stay all the same.
         registry_storage_maintenance_uploadpurging_dryrun: bool = "false",
-        /// Whether tags that no policy keeps and content that nothing needs are removed, while everything goes on.
+        /// Whether unretained tags and unreferenced content are removed, while the registry serves.
         registry_storage_maintenance_gc_enabled: bool = "true",
         /// How often such tags and content are looked for.
         registry_storage_maintenance_gc_interval: Duration = "24h",
@@ -158,12 +158,12 @@ service::settings! {
         registry_storage_maintenance_scrub_interval: Duration = "168h",
         /// How much a scrub reads in a second; 0: as much as it can.
         registry_storage_maintenance_scrub_rate: Size = "50MiB",
-        /// Whether manifests are taken that need what is not there.
+        /// Whether manifests with missing content are accepted.
         registry_validation_disabled: bool = "false",
-        /// Registry whose content is fetched when somebody asks for it, and kept: `https://HOST[:PORT]`. Nothing can be
+        /// Upstream of a pull-through cache: `https://HOST[:PORT]`. Nothing can be
         /// pushed then.
         registry_proxy_remoteurl: Option<String> = "",
-        /// Who to log in as there.
+        /// User of the upstream.
         registry_proxy_username: Option<String> = "",
         /// The password or token.
         registry_proxy_password: Option<Secret> = "",
@@ -173,7 +173,7 @@ service::settings! {
         /// `REGISTRY_PROXY_UPSTREAMS_0_PREFIX=docker.io`, `…_0_URL=https://registry-1.docker.io`, and where they are
         /// needed `…_0_USERNAME`, `_PASSWORD` or `_PASSWORDFILE`, `_CAFILE`.
         registry_proxy_upstreams: UpstreamList = "",
-        /// How long fetched content stays that nobody uses; for ever when zero.
+        /// Time to live of fetched content after its last use; for ever when zero.
         registry_proxy_ttl: Duration = "168h",
         /// How long a tag is served without asking its registry again.
         registry_proxy_tagttl: Duration = "0s",
@@ -198,13 +198,13 @@ service::settings! {
         registry_health_storagedriver_threshold: u32 = "3",
         /// Files that say by being there that the registry is not ready: `REGISTRY_HEALTH_FILE_0_FILE=/run/away`.
         registry_health_file: FileChecks = "",
-        /// Who is told of pushes, pulls and deletions: `REGISTRY_NOTIFICATIONS_ENDPOINTS_0_URL=http://…`, and beside it
+        /// Endpoints of notifications: `REGISTRY_NOTIFICATIONS_ENDPOINTS_0_URL=http://…`, and beside it
         /// NAME, HEADERS_<name>, TIMEOUT (1s), THRESHOLD (10), BACKOFF (1s), DISABLED, IGNOREDMEDIATYPES,
-        /// IGNORE_MEDIATYPES and IGNORE_ACTIONS. What cannot be told yet is kept, also over a restart.
+        /// IGNORE_MEDIATYPES and IGNORE_ACTIONS. Undelivered events are stored, also over a restart.
         registry_notifications_endpoints: Endpoints = "",
-        /// Whether they are told what a manifest refers to.
+        /// Whether events list the content of manifests.
         registry_notifications_events_includereferences: bool = "false",
-        /// The least weight of what is logged; unset: `LOG_LEVEL`.
+        /// Log level; unset: `LOG_LEVEL`.
         registry_log_level: Option<Level> = "",
         /// How the log looks; unset: text on a terminal, JSON elsewhere.
         registry_log_formatter: Option<Formatter> = "",

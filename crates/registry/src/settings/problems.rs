@@ -1,4 +1,4 @@
-//! What is wrong with settings although each of them can be read.
+//! Problems of settings that parse, but contradict each other.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -74,7 +74,7 @@ impl Settings {
         if self.registry_storage_maintenance_readonly_enabled && !self.upstreams().is_empty() {
             problems.push(Problem::new(
                 "REGISTRY_STORAGE_MAINTENANCE_READONLY_ENABLED",
-                "contradicts REGISTRY_PROXY_…: what is fetched is kept",
+                "contradicts REGISTRY_PROXY_…: fetched content is stored",
             ));
         }
         for (at, config) in self.upstreams().iter().enumerate() {
@@ -144,7 +144,7 @@ impl Settings {
         problems
     }
 
-    /// Rights that nobody could have, or that nobody would look for.
+    /// Rights that no user could have, or that are easily overlooked.
     fn rights_problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let (has_policy, is_pull_free) = (
@@ -159,7 +159,7 @@ impl Settings {
             };
             problems.push(Problem::new(
                 "REGISTRY_AUTH_HTPASSWD_PATH",
-                format!("missing although {switch} is set: nobody could log in"),
+                format!("missing although {switch} is set: every login would fail"),
             ));
         }
         if has_policy && is_pull_free {
@@ -170,7 +170,7 @@ impl Settings {
         }
         problems
     }
-    /// Half of what tokens need would let nobody in, or anybody.
+    /// An incomplete token service would refuse or admit every client.
     fn token_problems(&self) -> Vec<Problem> {
         let keys = [
             ("ROOTCERTBUNDLE", &self.registry_auth_token_rootcertbundle),
@@ -190,27 +190,27 @@ impl Settings {
         let Some((given, _)) = wanted.iter().find(|(_, is_given)| *is_given) else {
             return Vec::new();
         };
-        let told = |name: &str, reason: String| {
+        let reported = |name: &str, reason: String| {
             Problem::new(format!("REGISTRY_AUTH_TOKEN_{name}"), reason)
         };
         let missing = wanted.iter().filter(|(_, is_given)| !is_given);
         let mut problems: Vec<_> = missing
             .map(|(name, _)| {
                 let reason = format!("missing although REGISTRY_AUTH_TOKEN_{given} is set");
-                told(name, reason)
+                reported(name, reason)
             })
             .collect();
         for (name, path) in keys {
             if let Some(path) = path.as_ref().filter(|path| !path.is_file()) {
-                problems.push(told(name, format!("{} is not a file", path.display())));
+                problems.push(reported(name, format!("{} is not a file", path.display())));
             }
         }
         if keys.iter().all(|(_, path)| path.is_some()) {
-            problems.push(told("JWKS", "one source of keys is enough".to_owned()));
+            problems.push(reported("JWKS", "one source of keys is enough".to_owned()));
         }
         if self.registry_auth_htpasswd_path.is_some() {
             let reason = "passwords and tokens exclude each other".to_owned();
-            problems.push(told(given, reason));
+            problems.push(reported(given, reason));
         }
         problems
     }
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn rights_that_mean_nothing_are_told() {
-        let told = |policy: Option<&str>, is_pull_free, users: Option<&str>| {
+        let reported = |policy: Option<&str>, is_pull_free, users: Option<&str>| {
             let settings = Settings {
                 registry_auth_policy_path: policy.map(Into::into),
                 registry_auth_anonymouspull: is_pull_free,
@@ -238,14 +238,14 @@ mod tests {
         // Any file will do.
         let file = Some("Cargo.toml");
         let (users, free) = ("REGISTRY_AUTH_HTPASSWD_PATH", "REGISTRY_AUTH_ANONYMOUSPULL");
-        assert_eq!(told(file, false, None), [users]);
-        assert_eq!(told(None, true, None), [users]);
-        assert_eq!(told(file, true, file), [free]);
+        assert_eq!(reported(file, false, None), [users]);
+        assert_eq!(reported(None, true, None), [users]);
+        assert_eq!(reported(file, true, file), [free]);
         assert_eq!(
-            told(Some("/none"), false, file),
+            reported(Some("/none"), false, file),
             ["REGISTRY_AUTH_POLICY_PATH"]
         );
-        assert!(told(None, true, file).is_empty() && told(file, false, file).is_empty());
+        assert!(reported(None, true, file).is_empty() && reported(file, false, file).is_empty());
     }
 
     #[test]
@@ -283,15 +283,18 @@ mod tests {
                 registry_http_tls_clientauth: auth,
                 ..Settings::default()
             };
-            let told = settings.problems().into_iter().map(|told| told.reason);
-            told.collect::<Vec<_>>().join("; ")
+            let reported = settings
+                .problems()
+                .into_iter()
+                .map(|reported| reported.reason);
+            reported.collect::<Vec<_>>().join("; ")
         };
         let no_tls = "without REGISTRY_HTTP_TLS_CERTIFICATE there is no TLS";
         assert_eq!(problems(&["Cargo.toml"], None), no_tls);
         assert_eq!(problems(&[], Some(tls::Demand::Request)), no_tls);
-        let told = problems(&["/none/ca"], Some(tls::Demand::VerifyIfGiven));
-        assert_eq!(told, format!("/none/ca is not a file; {no_tls}"));
-        let told = problems(&[], Some(tls::Demand::RequireAndVerify));
-        assert!(told.contains("missing although"), "{told}");
+        let reported = problems(&["/none/ca"], Some(tls::Demand::VerifyIfGiven));
+        assert_eq!(reported, format!("/none/ca is not a file; {no_tls}"));
+        let reported = problems(&[], Some(tls::Demand::RequireAndVerify));
+        assert!(reported.contains("missing although"), "{reported}");
     }
 }

@@ -11,7 +11,7 @@ use super::Settings;
 const STORAGE: &str = "REGISTRY_STORAGE";
 const BUCKET: &str = "REGISTRY_STORAGE_S3_BUCKET";
 
-/// What content is kept in.
+/// Storage driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Driver {
     /// A folder.
@@ -41,7 +41,7 @@ impl Settings {
         self.registry_storage.unwrap_or(by_bucket)
     }
 
-    /// The bucket, and who asks. Errors: the file of certificates cannot be read.
+    /// The bucket and its credentials. Errors: the file of certificates cannot be read.
     pub(crate) fn s3(&self) -> Result<S3Options, Error> {
         let ca_pem = match &self.registry_storage_s3_cafile {
             None => None,
@@ -180,12 +180,13 @@ mod tests {
 
     #[test]
     fn contradictions_are_told_and_secrets_are_not() {
-        let told = |pairs: &[(&str, &str)]| {
+        let reported = |pairs: &[(&str, &str)]| {
             let problems = settings(pairs).problems().into_iter();
-            let told: Vec<_> = problems.map(|problem| problem.to_string()).collect();
-            assert!(!told.join(" ").contains("hidden"), "{told:?}");
-            told.into_iter()
-                .map(|told| told.split(':').next().unwrap_or_default().to_owned())
+            let reported: Vec<_> = problems.map(|problem| problem.to_string()).collect();
+            assert!(!reported.join(" ").contains("hidden"), "{reported:?}");
+            reported
+                .into_iter()
+                .map(|reported| reported.split(':').next().unwrap_or_default().to_owned())
                 .collect::<Vec<_>>()
         };
         let (key, secret) = (
@@ -220,7 +221,7 @@ mod tests {
                 "REGISTRY_STORAGE_S3_CHUNKSIZE",
             ),
         ] {
-            assert_eq!(told(pairs), [variable], "{pairs:?}");
+            assert_eq!(reported(pairs), [variable], "{pairs:?}");
         }
         let shown = format!("{:?}", settings(&[(key, "hidden"), (secret, "hidden")]));
         assert!(!shown.contains("hidden"), "{shown}");

@@ -15,7 +15,7 @@ pub struct UpstreamConfig {
     pub prefix: Option<Repository>,
     /// `https://HOST[:PORT]`, or `http://` for one without TLS.
     pub url: String,
-    /// Who to log in as there.
+    /// User of the upstream.
     pub username: Option<String>,
     /// The password or token.
     pub password: Option<Secret>,
@@ -62,7 +62,7 @@ impl Setting for UpstreamList {
 }
 
 impl UpstreamConfig {
-    /// Whether TLS is spoken, and the host with its port. Errors: what is wrong with the URL, without repeating it.
+    /// Whether TLS is spoken, and the host with its port. Errors: the reason, without repeating the URL.
     pub(crate) fn address(&self) -> Result<(bool, &str), &'static str> {
         let url = self.url.trim_end_matches('/');
         let (is_tls, host) = match (url.strip_prefix("https://"), url.strip_prefix("http://")) {
@@ -80,7 +80,7 @@ impl UpstreamConfig {
         Ok((is_tls, host))
     }
 
-    /// What cannot be meant.
+    /// Contradictions.
     pub(crate) fn problem(&self) -> Option<String> {
         let files = [&self.cafile, &self.passwordfile];
         let absent = files.into_iter().flatten().find(|path| !path.is_file());

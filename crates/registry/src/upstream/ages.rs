@@ -31,7 +31,7 @@ struct Inner {
 }
 
 impl Ages {
-    /// The record below `root`. It forgets what is no copy, as whoever asks `is_copy` knows: there, things may have
+    /// The record below `root`. It drops entries of repositories for which `is_copy` is false: there, content may have
     /// been pushed since.
     ///
     /// Errors: the file cannot be used.

@@ -229,7 +229,7 @@ async fn a_folder_on_a_read_only_medium_is_served_as_it_is() {
 }
 
 #[tokio::test]
-async fn every_way_to_write_tells_that_there_is_no_room_and_reads_go_on() {
+async fn every_write_reports_a_full_disk_and_reads_continue() {
     let folder = tempfile::tempdir().unwrap();
     let small = Small::start(folder.path(), "8m").await;
     let config = Digest::sha256(b"{}");

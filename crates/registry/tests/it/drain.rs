@@ -1,4 +1,4 @@
-//! Uploads that are on their way when the registry is told to end.
+//! Uploads in flight at a graceful shutdown.
 
 use std::io;
 use std::time::Duration;

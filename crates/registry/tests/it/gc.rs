@@ -83,7 +83,7 @@ async fn no_acknowledged_push_is_lost() {
             loop {
                 config = server.push_blob(&name, b"{}").await;
                 layer = server.push_blob(&name, note.as_bytes()).await;
-                // Half of the clients look first whether all is there, and what they were told of stays for them.
+                // Half of the clients check for existing content first; content that they were answered stays for them.
                 if n % 2 == 0 || is_there(&server, &name, &[&config, &layer]).await {
                     break;
                 }

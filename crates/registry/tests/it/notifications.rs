@@ -1,4 +1,4 @@
-//! Whoever asks to be told of pushes and pulls is told.
+//! Notifications of pushes and pulls.
 
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use service::settings::Setting as _;
 use crate::operations::free_port;
 use crate::server::{OCI_MANIFEST, Server, eventually};
 
-/// Somebody who is told.
+/// An endpoint.
 #[derive(Clone, Default)]
 struct Receiver {
     events: Arc<Mutex<Vec<Value>>>,
@@ -44,14 +44,14 @@ impl Receiver {
     }
 
     /// Action, repository and tag of each event.
-    fn told(&self) -> Vec<String> {
+    fn reported(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-        let told = self.events().into_iter().map(|event| {
+        let reported = self.events().into_iter().map(|event| {
             let target = &event["target"];
             let (name, tag) = (text(&target["repository"]), text(&target["tag"]));
             format!("{} {name} {tag}", text(&event["action"]))
         });
-        told.collect()
+        reported.collect()
     }
 }
 
@@ -78,7 +78,7 @@ fn endpoint(settings: &mut Settings, address: SocketAddr, more: &[(&str, &str)])
 }
 
 #[tokio::test]
-async fn everything_that_is_done_is_told_in_distributions_words() {
+async fn every_action_is_an_event_in_distributions_format() {
     let receiver = Receiver::default();
     let address = receiver.listen(0).await;
     let server = Server::with(|settings| {
@@ -114,8 +114,8 @@ async fn everything_that_is_done_is_told_in_distributions_words() {
         "delete a -",
         "delete a -",
     ];
-    eventually(async || receiver.told().len() >= expected.len()).await;
-    assert_eq!(receiver.told(), expected);
+    eventually(async || receiver.reported().len() >= expected.len()).await;
+    assert_eq!(receiver.reported(), expected);
 
     let events = receiver.events();
     let target = &events[2]["target"];
@@ -149,7 +149,7 @@ async fn everything_that_is_done_is_told_in_distributions_words() {
 }
 
 #[tokio::test]
-async fn what_somebody_ignores_is_not_told() {
+async fn ignored_actions_and_media_types_are_not_delivered() {
     let receiver = Receiver::default();
     let address = receiver.listen(0).await;
     let ignore = [
@@ -160,12 +160,12 @@ async fn what_somebody_ignores_is_not_told() {
     server.push_image("a", "t", "x").await;
     server.get("/v2/a/manifests/t").await;
     server.delete("/v2/a/manifests/t").await;
-    eventually(async || receiver.told().len() >= 2).await;
-    assert_eq!(receiver.told(), ["push a t", "delete a t"]);
+    eventually(async || receiver.reported().len() >= 2).await;
+    assert_eq!(receiver.reported(), ["push a t", "delete a t"]);
 }
 
 #[tokio::test]
-async fn whoever_refuses_is_told_again_and_in_order() {
+async fn refused_events_are_retried_in_order() {
     let receiver = Receiver::default();
     *receiver.status.lock().unwrap() = StatusCode::INTERNAL_SERVER_ERROR;
     let address = receiver.listen(0).await;
@@ -180,10 +180,10 @@ async fn whoever_refuses_is_told_again_and_in_order() {
         numbers.contains("registry_notifications_status_total{code=\"500 Internal Server Error\"")
     };
     eventually(refused).await;
-    assert!(receiver.told().is_empty());
+    assert!(receiver.reported().is_empty());
     *receiver.status.lock().unwrap() = StatusCode::OK;
-    eventually(async || receiver.told().len() >= 3).await;
-    assert_eq!(receiver.told(), ["push a t1", "push a t2", "push a t3"]);
+    eventually(async || receiver.reported().len() >= 3).await;
+    assert_eq!(receiver.reported(), ["push a t1", "push a t2", "push a t3"]);
 }
 
 #[tokio::test]
@@ -205,7 +205,7 @@ async fn whoever_never_answers_delays_nobody() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_told_is_told_after_a_restart() {
+async fn pending_events_are_delivered_after_a_restart() {
     let ignore = [("0_ignoredmediatypes_0", "application/octet-stream")];
     // Nobody is there.
     let port = free_port();
@@ -216,8 +216,8 @@ async fn what_could_not_be_told_is_told_after_a_restart() {
     server.push_image("a", "t2", "y").await;
     let receiver = Receiver::default();
     receiver.listen(port).await;
-    eventually(async || receiver.told().len() >= 2).await;
-    assert_eq!(receiver.told(), ["push a t1", "push a t2"]);
+    eventually(async || receiver.reported().len() >= 2).await;
+    assert_eq!(receiver.reported(), ["push a t1", "push a t2"]);
 }
 
 #[tokio::test]
@@ -265,8 +265,8 @@ async fn events_survive_kill_9() {
     let receiver = Receiver::default();
     receiver.listen(there).await;
     let mut process = start();
-    eventually(async || !receiver.told().is_empty()).await;
-    assert_eq!(receiver.told()[0], "push a -");
+    eventually(async || !receiver.reported().is_empty()).await;
+    assert_eq!(receiver.reported()[0], "push a -");
     process.kill().unwrap();
     process.wait().unwrap();
 }

@@ -68,8 +68,8 @@ async fn a_file_says_that_the_registry_is_not_ready() {
     eventually(async || ready().await == StatusCode::SERVICE_UNAVAILABLE).await;
     let debug = server.get("/debug/health").await;
     assert_eq!(debug.status(), StatusCode::SERVICE_UNAVAILABLE);
-    let told: serde_json::Value = debug.json().await.unwrap();
-    assert_eq!(told["file 0"], format!("{text} is there"));
+    let reported: serde_json::Value = debug.json().await.unwrap();
+    assert_eq!(reported["file 0"], format!("{text} is there"));
     assert_eq!(server.get("/health").await.status(), StatusCode::OK);
     std::fs::remove_file(&away).unwrap();
     eventually(async || ready().await == StatusCode::OK).await;
@@ -228,7 +228,7 @@ fn program(arguments: &[&str], file: &Path) -> std::process::Output {
 }
 
 #[tokio::test]
-async fn health_and_metrics_are_told_on_a_port_of_their_own() {
+async fn health_and_metrics_have_a_port_of_their_own() {
     let port = free_port();
     let server = Server::with(|settings| {
         settings.registry_http_debug_addr = Some(HttpAddr(([127, 0, 0, 1], port).into()));
@@ -251,27 +251,27 @@ fn distributions_file_is_checked_as_a_whole() {
         "version: 0.1\nstorage:\n  filesystem: {rootdirectory: /srv}\nredis: {addr: x}\nhttp:\n  adr: :1\n",
     );
     let checked = program(&["--check-config", "serve"], &file);
-    let told = String::from_utf8(checked.stdout).unwrap();
-    assert!(checked.status.success(), "{told}");
+    let reported = String::from_utf8(checked.stdout).unwrap();
+    assert!(checked.status.success(), "{reported}");
     for part in [
         "REGISTRY_REDIS: ",
         "line 4",
         "REGISTRY_HTTP_ADDR may be meant",
         "can be used",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
     write("version: 0.1\nstorage: {gcs: {bucket: x}}\nhttp:\n  net: unix\n");
     let checked = program(&["--check-config", "--config"], &file);
-    let told = String::from_utf8(checked.stderr).unwrap();
-    assert_eq!(checked.status.code(), Some(2), "{told}");
+    let reported = String::from_utf8(checked.stderr).unwrap();
+    assert_eq!(checked.status.code(), Some(2), "{reported}");
     for part in [
         "REGISTRY_STORAGE_GCS_BUCKET",
         "line 2",
         "REGISTRY_HTTP_NET",
         "line 4",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
 }
 

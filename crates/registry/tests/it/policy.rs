@@ -142,11 +142,17 @@ async fn a_changed_policy_counts_and_a_broken_one_does_not() {
         "retention: {dryRun: true, policies: [{repositories: [a], keepTags: [{patterns: [x]}]}]}",
     )
     .unwrap();
-    let told = collect(&server, "").await["retention"].clone();
-    assert_eq!((&told["is_dry"], &told["tags"]), (&json!(true), &json!(1)));
+    let reported = collect(&server, "").await["retention"].clone();
+    assert_eq!(
+        (&reported["is_dry"], &reported["tags"]),
+        (&json!(true), &json!(1))
+    );
     std::fs::write(file(&dir), "retention: garbage").unwrap();
-    let told = collect(&server, "").await["retention"].clone();
-    assert_eq!((&told["is_dry"], &told["tags"]), (&json!(true), &json!(1)));
+    let reported = collect(&server, "").await["retention"].clone();
+    assert_eq!(
+        (&reported["is_dry"], &reported["tags"]),
+        (&json!(true), &json!(1))
+    );
     assert_eq!(tags(&server, "a").await, json!(["dev"]));
 }
 
@@ -158,23 +164,23 @@ async fn tags_that_were_pulled_stay_and_that_is_not_forgotten() {
         server.push_image("a", tag, tag).await;
     }
     // Neither was pulled as far as anybody knows, and from now on that is known.
-    let told = collect(&server, "?dryrun=true").await["retention"].clone();
-    assert_eq!(told["repositories"][0]["tags"], json!(["two"]));
+    let reported = collect(&server, "?dryrun=true").await["retention"].clone();
+    assert_eq!(reported["repositories"][0]["tags"], json!(["two"]));
     let record = server.dir.path().join("data/.atoll/records/pulls");
     std::fs::create_dir_all(record.parent().unwrap()).unwrap();
     std::fs::write(&record, r#"{"a": {"one": 1000, "two": 2000}}"#).unwrap();
     let server = server.restart().await;
     crate::server::eventually(async || {
-        let told = collect(&server, "?dryrun=true").await["retention"].clone();
-        told["repositories"][0]["tags"] == json!(["one"])
+        let reported = collect(&server, "?dryrun=true").await["retention"].clone();
+        reported["repositories"][0]["tags"] == json!(["one"])
     })
     .await;
     assert_eq!(
         server.get("/v2/a/manifests/one").await.status(),
         StatusCode::OK
     );
-    let told = collect(&server, "").await["retention"].clone();
-    assert_eq!(told["repositories"][0]["tags"], json!(["two"]));
+    let reported = collect(&server, "").await["retention"].clone();
+    assert_eq!(reported["repositories"][0]["tags"], json!(["two"]));
 }
 
 const QUOTAS: &str = "
@@ -221,7 +227,7 @@ async fn what_repositories_hold_together_is_bounded() {
         error["detail"],
         json!({"repositories": "team/**", "limit": 1000, "used": 600, "wanted": 600})
     );
-    // Told before it is sent, where its length is known.
+    // Refused before the body is sent, where its length is known.
     let location = server.upload("team/a").await;
     let refused = server.patch(&location, None, &[3; 600]).await;
     assert_eq!(refusal(refused).await, is(403, "DENIED"));

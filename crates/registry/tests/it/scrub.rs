@@ -1,4 +1,4 @@
-//! Damage: found, taken away, told, and healed by whoever pushes again.
+//! Damage: found, quarantined, reported, and healed by another push.
 
 use std::fs;
 use std::path::PathBuf;
@@ -81,7 +81,7 @@ async fn a_scrub_takes_damage_away_and_a_push_heals_it_everywhere() {
             is(404, "BLOB_UNKNOWN")
         );
     }
-    // Still to be told, and not twice: the bytes are gone, what refers to them is not.
+    // Still reported, and not twice: the bytes are gone, the links to them are not.
     let report = server.scrubbed().await;
     assert_eq!(
         (&report["damaged"], &report["missing"]),

@@ -109,7 +109,7 @@ async fn any_certificate_will_do_without_authorities() {
 }
 
 #[tokio::test]
-async fn old_versions_are_refused_when_told() {
+async fn old_versions_are_refused_when_configured() {
     let pem = server_pem();
     for (minimum, is_let_in) in [(Version::Tls12, true), (Version::Tls13, false)] {
         let dir = tempfile::tempdir().unwrap();
@@ -165,8 +165,8 @@ fn settings_as_distribution_spells_them() {
         ("registry_http_tls_clientauth", "none"),
         ("registry_http_tls_minimumtls", "tls1.0"),
     ] {
-        let told = registry::Settings::from_values(&Values::from_pairs([(name, wrong)]));
-        let told = told.unwrap_err().to_string();
-        assert!(told.contains(&name.to_uppercase()), "{told}");
+        let reported = registry::Settings::from_values(&Values::from_pairs([(name, wrong)]));
+        let reported = reported.unwrap_err().to_string();
+        assert!(reported.contains(&name.to_uppercase()), "{reported}");
     }
 }

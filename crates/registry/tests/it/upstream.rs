@@ -337,7 +337,7 @@ async fn what_is_not_what_it_says_is_not_kept() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_unless_the_copy_will_do() {
+async fn refusals_are_passed_on_unless_there_is_a_copy() {
     let demand = ("www-authenticate", "Basic realm=\"x\"");
     for ((status, name, value), expected, is_bridged) in [
         ((401, demand.0, demand.1), is(403, "DENIED"), true),

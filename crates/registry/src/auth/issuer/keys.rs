@@ -55,10 +55,10 @@ impl Keys {
         })
     }
 
-    /// Those that may have signed a token, at a time in seconds since 1970: what it brings along counts if somebody
-    /// vouches for it, else the one that it names, else any.
+    /// Those that may have signed a token, at a time in seconds since 1970: its own certificates or key if they are
+    /// trusted, else the key that it names, else any.
     ///
-    /// Errors: nobody vouches.
+    /// Errors: its certificates are not trusted.
     pub(super) fn candidates(&self, header: &Header, now: u64) -> Result<Vec<Key>, model::Error> {
         if !header.x5c.is_empty()
             && let Some(certificates) = &self.certificates

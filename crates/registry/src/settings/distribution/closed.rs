@@ -1,12 +1,12 @@
 //! Access, storage and TLS fail closed: a key there that is not understood ends the start. Passed over, a misspelt
-//! `auth` is a registry that is open to everybody.
+//! `auth` is a registry that is open to every client.
 
 use service::settings::Values;
 
 /// A part of the file in which every key has to be understood.
 struct Section {
     name: &'static str,
-    /// What there is instead.
+    /// The replacement.
     remedy: &'static str,
 }
 

@@ -12,19 +12,19 @@ use service::settings::{FromValues as _, Problem, Problems, Shape, Values};
 
 use super::{OWN_FILE, Settings};
 
-/// What every name begins with.
+/// Prefix of every name.
 const PREFIX: &str = "registry";
 /// The one version of the file. Source: distribution.
 const VERSION: &str = "0.1";
 const VERSION_NAME: &str = "registry_version";
 /// Units: bytes. Longer files are no settings.
 const FILE_LIMIT_BYTES: u64 = 1 << 20;
-/// What a file that says nothing about it means, where we would do something else.
+/// Distribution's defaults where ours differ: a configuration file means distribution's.
 const MEANT: &[(&str, &str)] = &[("registry_storage_delete_enabled", "false")];
 /// Older names of the same.
 const RENAMED: &[(&str, &str)] = &[("registry_loglevel", "registry_log_level")];
 
-/// Puts what the file says below the variables, and tells of every name what becomes of it.
+/// Merges the file below the variables, and reports how each name is handled.
 pub(super) fn prepare(values: &mut Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
     take_apart(values);
     let path = values.text(OWN_FILE).unwrap_or_default().to_owned();
@@ -51,7 +51,7 @@ fn take_apart(values: &mut Values) {
         if !text.trim_start().starts_with(['{', '[']) || is_taken_whole(&name) {
             continue;
         }
-        // Text that only looks like it is left to whoever reads it.
+        // Text that only looks like a number stays text.
         let Ok(leaves) = document::leaves(text, &name) else {
             continue;
         };
@@ -123,14 +123,14 @@ mod tests {
         Settings::prepare(&mut values, &mut problems, &mut remarks);
         let settings = Settings::read(&values, &mut problems);
         let folder = format!("{}/", dir.path().display());
-        let told = |told: Vec<Problem>| {
-            let told = told.into_iter().map(|one| one.to_string());
-            told.map(|one| one.replace(&folder, "")).collect()
+        let reported = |reported: Vec<Problem>| {
+            let reported = reported.into_iter().map(|one| one.to_string());
+            reported.map(|one| one.replace(&folder, "")).collect()
         };
         Read {
             settings,
-            problems: told(problems.0),
-            remarks: told(remarks),
+            problems: reported(problems.0),
+            remarks: reported(remarks),
         }
     }
 
@@ -194,12 +194,12 @@ mod tests {
             &[("registry_htp_secret", "x"), ("registry_zebra", "")],
         );
         assert_eq!(read.problems, [""; 0]);
-        let told = [
+        let reported = [
             "REGISTRY_HTP_SECRET: unknown and ignored; REGISTRY_HTTP_SECRET may be meant",
             "REGISTRY_HTTP_ADR: config.yml, line 3: unknown and ignored; REGISTRY_HTTP_ADDR may be meant",
             "REGISTRY_ZEBRA: unknown and ignored",
         ];
-        assert_eq!(read.remarks, told);
+        assert_eq!(read.remarks, reported);
     }
 
     #[test]
@@ -234,13 +234,16 @@ mod tests {
             ),
         ] {
             let read = read(Some(&format!("version: 0.1\n{yaml}")), &[]);
-            let told = read.problems.join("; ");
-            assert!(told.starts_with(&format!("{variable}: ")), "{yaml}{told}");
-            assert!(told.contains(reason), "{yaml}{told}");
+            let reported = read.problems.join("; ");
+            assert!(
+                reported.starts_with(&format!("{variable}: ")),
+                "{yaml}{reported}"
+            );
+            assert!(reported.contains(reason), "{yaml}{reported}");
         }
     }
 
-    /// A file, the name and what is said of it.
+    /// A file, the name and its report.
     const REFUSED: &[(&str, &str, &str)] = &[
         (
             "auth:\n  ldap: {}\n",
@@ -260,7 +263,7 @@ mod tests {
         (
             "auth:\n  htpasswd:\n    realm: r\n",
             "REGISTRY_AUTH_HTPASSWD_REALM",
-            "line 4: without auth.htpasswd.path everybody could push",
+            "line 4: without auth.htpasswd.path every client could push",
         ),
         (
             "auth:\n  htpasswd: {}\n",
@@ -323,21 +326,27 @@ mod tests {
     fn access_storage_and_tls_fail_closed() {
         for (yaml, variable, reason) in REFUSED {
             let read = read(Some(&format!("version: 0.1\n{yaml}")), &[]);
-            let [told] = &read.problems[..] else {
+            let [reported] = &read.problems[..] else {
                 panic!("{yaml}{:?}", read.problems);
             };
-            assert!(told.starts_with(&format!("{variable}: ")), "{yaml}{told}");
-            assert!(told.contains(reason), "{yaml}{told}");
+            assert!(
+                reported.starts_with(&format!("{variable}: ")),
+                "{yaml}{reported}"
+            );
+            assert!(reported.contains(reason), "{yaml}{reported}");
         }
     }
 
     #[test]
     fn variables_fail_closed_too() {
         let refused = |variables: &[(&str, &str)]| read(None, variables).problems.join("; ");
-        let told = refused(&[("registry_auth_htpasswd_realm", "r")]);
-        assert!(told.contains("REGISTRY_AUTH_HTPASSWD_REALM"), "{told}");
-        let told = refused(&[("registry_auth", "{ldap: {}}")]);
-        assert!(told.contains("unknown key auth.ldap"), "{told}");
+        let reported = refused(&[("registry_auth_htpasswd_realm", "r")]);
+        assert!(
+            reported.contains("REGISTRY_AUTH_HTPASSWD_REALM"),
+            "{reported}"
+        );
+        let reported = refused(&[("registry_auth", "{ldap: {}}")]);
+        assert!(reported.contains("unknown key auth.ldap"), "{reported}");
         let both = [
             ("registry_storage_filesystem_rootdirectory", "/a"),
             ("registry_storage_s3_bucket", "b"),
@@ -364,18 +373,18 @@ mod tests {
             ("- version\n", "line 1: "),
             ("", "`version: 0.1` is missing"),
         ] {
-            let told = read(Some(yaml), &[]).problems.join("; ");
+            let reported = read(Some(yaml), &[]).problems.join("; ");
             assert!(
-                told.starts_with("REGISTRY_CONFIGURATION_PATH: "),
-                "{yaml}{told}"
+                reported.starts_with("REGISTRY_CONFIGURATION_PATH: "),
+                "{yaml}{reported}"
             );
-            assert!(told.contains(reason), "{yaml}{told}");
+            assert!(reported.contains(reason), "{yaml}{reported}");
         }
-        let told = read(None, &[(OWN_FILE, "/none")]).problems.join("; ");
-        assert!(told.contains("/none cannot be read"), "{told}");
+        let reported = read(None, &[(OWN_FILE, "/none")]).problems.join("; ");
+        assert!(reported.contains("/none cannot be read"), "{reported}");
     }
 
-    /// What Debian's package docker-registry 2.8.2 installs.
+    /// The file of Debian's package docker-registry 2.8.2.
     #[test]
     fn the_file_of_debians_package_is_taken() {
         let read = read(Some(include_str!("debian.yml")), &[]);

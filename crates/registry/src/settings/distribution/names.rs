@@ -1,10 +1,10 @@
-//! What becomes of each name.
+//! Handling of each of distribution's names.
 
 use service::settings::{FromValues as _, Problem, Problems, Shape, Values, Variable};
 
 use super::{PREFIX, Settings, closed, sections};
 
-/// What distribution reads and we do not.
+/// A name that distribution reads and we do not.
 struct Foreign {
     /// The name, and all below it.
     name: &'static str,
@@ -14,9 +14,9 @@ struct Foreign {
 
 #[derive(PartialEq)]
 enum Fate {
-    /// Whoever set it gets what it was for, or does not need it.
+    /// Its purpose is served anyway, or void here.
     NoEffect,
-    /// Whoever set it would rely on what is not done.
+    /// A user would rely on it, and it is not done.
     Refused,
 }
 
@@ -36,11 +36,11 @@ pub(super) const NO_SUCH_USERS: &str =
     "users come from a password file or with tokens here: auth.htpasswd, auth.token";
 const INDEXED: &str = "an index beside the content answers";
 
-/// In the order in which they are looked at. What [`Settings`] has is none of these.
+/// In the order in which they are looked at. Names of [`Settings`] are not among them.
 static FOREIGN: &[Foreign] = &[
     no_effect(
         "registry_http_secret",
-        "uploads have names that nobody can guess, and survive restarts",
+        "uploads have names that cannot be guessed, and survive restarts",
     ),
     refused(
         "registry_http_tls_letsencrypt",
@@ -51,7 +51,7 @@ static FOREIGN: &[Foreign] = &[
         "registry_log_hooks",
         "nothing is sent by mail: watch the log or the metrics",
     ),
-    no_effect("registry_log_reportcaller", "errors name what was done"),
+    no_effect("registry_log_reportcaller", "errors name the operation"),
     no_effect("registry_reporting", "nothing is reported to strangers"),
     no_effect("registry_storage_cache", INDEXED),
     no_effect("registry_redis", INDEXED),
@@ -70,7 +70,7 @@ static FOREIGN: &[Foreign] = &[
     ),
     no_effect(
         "registry_storage_s3_objectacl",
-        "who may read objects is a matter of the bucket",
+        "access to objects is configured in the bucket",
     ),
     no_effect(
         "registry_storage_s3_v4auth",
@@ -78,15 +78,15 @@ static FOREIGN: &[Foreign] = &[
     ),
     no_effect(
         "registry_storage_s3_multipartcopychunksize",
-        "what can be copied at once is",
+        "copies are server-side where possible",
     ),
     no_effect(
         "registry_storage_s3_multipartcopymaxconcurrency",
-        "what can be copied at once is",
+        "copies are server-side where possible",
     ),
     no_effect(
         "registry_storage_s3_multipartcopythresholdsize",
-        "what can be copied at once is",
+        "copies are server-side where possible",
     ),
     no_effect(
         "registry_storage_s3_useragent",
@@ -124,7 +124,7 @@ static FOREIGN: &[Foreign] = &[
     ),
     no_effect(
         "registry_policy_repository_classes",
-        "whoever may push may push images and plugins",
+        "push access covers images and plugins",
     ),
     no_effect("registry_health_http", "watch other servers from outside"),
     no_effect("registry_health_tcp", "watch other servers from outside"),
@@ -138,7 +138,7 @@ static FOREIGN: &[Foreign] = &[
     ),
 ];
 
-/// How a value alone says what elsewhere stands below it.
+/// Spelling of a section as one value.
 struct Choice {
     name: &'static str,
     taken: &'static [&'static str],
@@ -151,9 +151,9 @@ static CHOICES: &[Choice] = &[Choice {
     why: NO_SUCH_USERS,
 }];
 
-/// Tells of each name that is not one of the settings what becomes of it.
+/// Reports the handling of each name that is not one of the settings.
 pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<Problem>) {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let prefix = format!("{PREFIX}_");
     for name in values.names(&prefix) {
         let text = values.text(name).unwrap_or_default();
@@ -175,8 +175,8 @@ pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<
                 }
             }
             Some(foreign) => {
-                if !told.contains(&foreign.name) {
-                    told.push(foreign.name);
+                if !reported.contains(&foreign.name) {
+                    reported.push(foreign.name);
                     let why = format!("has no effect here: {}", foreign.why);
                     let place = placed(values, name, &why);
                     remarks.push(Problem::new(foreign.name.to_uppercase(), place));
@@ -196,7 +196,7 @@ pub(super) fn judge(values: &Values, problems: &mut Problems, remarks: &mut Vec<
             }
         }
     }
-    // What a misspelt key leaves incomplete has been reported with it.
+    // Sections that a misspelt key leaves incomplete have been reported with it.
     if problems.0.is_empty() {
         sections::judge(values, problems);
     }

@@ -16,7 +16,7 @@ static NEEDED: &[Needed] = &[
     Needed {
         section: "registry_auth_htpasswd",
         keys: &["registry_auth_htpasswd_path"],
-        reason: "without auth.htpasswd.path everybody could push",
+        reason: "without auth.htpasswd.path every client could push",
     },
     Needed {
         section: "registry_auth_token",
@@ -28,7 +28,7 @@ static NEEDED: &[Needed] = &[
             "registry_auth_token_rootcertbundle",
             "registry_auth_token_jwks",
         ],
-        reason: "without auth.token.service everybody could push",
+        reason: "without auth.token.service every client could push",
     },
     Needed {
         section: "registry_storage_s3",
@@ -59,9 +59,13 @@ fn judge_users(values: &Values, problems: &mut Problems) {
     let has_users = is_set(values, "registry_auth_htpasswd_path");
     let has_tokens = is_set(values, "registry_auth_token_service");
     let reason = match values.text(name) {
-        Some("token") if !has_tokens => "without REGISTRY_AUTH_TOKEN_SERVICE nobody could log in",
+        Some("token") if !has_tokens => {
+            "without REGISTRY_AUTH_TOKEN_SERVICE every login would fail"
+        }
         Some("none") if has_tokens => "contradicts REGISTRY_AUTH_TOKEN_SERVICE",
-        Some("htpasswd") if !has_users => "without REGISTRY_AUTH_HTPASSWD_PATH nobody could log in",
+        Some("htpasswd") if !has_users => {
+            "without REGISTRY_AUTH_HTPASSWD_PATH every login would fail"
+        }
         Some("none") if has_users => "contradicts REGISTRY_AUTH_HTPASSWD_PATH",
         _ => return,
     };

@@ -87,7 +87,7 @@ async fn ask(server: &Server, method: Method, path: &str, token: &str) -> Respon
 }
 
 #[tokio::test]
-async fn clients_are_told_which_token_to_get() {
+async fn challenges_name_the_scope() {
     let signer = Signer::new();
     let (_dir, server) = signer.server(|_, _| {}).await;
     let start = format!("Bearer realm=\"{REALM}\",service=\"registry\"");

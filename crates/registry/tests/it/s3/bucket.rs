@@ -134,9 +134,9 @@ impl S3 for Bucket {
             None => (stored.content.clone(), None),
             Some(range) => {
                 let range = range.check(whole)?;
-                let told = format!("bytes {}-{}/{whole}", range.start, range.end - 1);
+                let reported = format!("bytes {}-{}/{whole}", range.start, range.end - 1);
                 let [first, end] = [range.start, range.end].map(|n| usize::try_from(n).unwrap());
-                (stored.content.slice(first..end), Some(told))
+                (stored.content.slice(first..end), Some(reported))
             }
         };
         Ok(S3Response::new(GetObjectOutput {

@@ -140,7 +140,7 @@ async fn the_store_keeps_the_rules_of_every_store() {
 }
 
 #[tokio::test]
-async fn a_bucket_that_cannot_be_used_is_told_at_the_start() {
+async fn an_unusable_bucket_is_reported_at_the_start() {
     let s3 = S3::start().await;
     let mut wrong = s3.options();
     wrong.keys = Some((SecretString::from(KEY), SecretString::from("hidden")));
@@ -148,9 +148,12 @@ async fn a_bucket_that_cannot_be_used_is_told_at_the_start() {
     absent.bucket = "other".to_owned();
     for options in [wrong, absent] {
         let error = open(&options).await.unwrap_err();
-        let told = format!("{error} {error:?}");
-        assert!(matches!(error, StoreError::Unavailable { .. }), "{told}");
-        assert!(!told.contains("hidden"), "{told}");
+        let reported = format!("{error} {error:?}");
+        assert!(
+            matches!(error, StoreError::Unavailable { .. }),
+            "{reported}"
+        );
+        assert!(!reported.contains("hidden"), "{reported}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! An upstream that does what it is told: counts, breaks off, waits, refuses.
+//! A scripted upstream: counts, breaks off, waits, refuses.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
