@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::Source;
 use super::fetch::Progress;
-use super::numbers::{self, Traffic};
+use super::metrics::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
 use crate::storage::Store;
@@ -49,7 +49,7 @@ impl Remote {
 impl Source {
     /// A blob was asked for and was here.
     pub(crate) fn had_blob() {
-        numbers::asked(Traffic::Blob, true);
+        metrics::asked(Traffic::Blob, true);
     }
 
     /// A blob that is not here: on its way to stay, when it `is_wanted` and not only asked about.
@@ -60,7 +60,7 @@ impl Source {
         digest: &Digest,
         is_wanted: bool,
     ) -> Result<Remote, RegistryError> {
-        numbers::asked(Traffic::Blob, false);
+        metrics::asked(Traffic::Blob, false);
         let fetches = &self.all.0.fetches;
         let progress = match fetches.under_way(&self.name, digest) {
             Some(progress) => progress,

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::Source;
-use super::numbers::{self, Traffic};
+use super::metrics::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
 
@@ -170,7 +170,7 @@ impl Source {
             let batch: Result<Vec<_>, _> = batch.into_iter().collect();
             let batch = self.upstream.heard(batch).map_err(refused)?;
             let length = batch.iter().map(|piece| piece.len() as u64).sum();
-            numbers::pulled(Traffic::Blob, length);
+            metrics::pulled(Traffic::Blob, length);
             let batch = stream::iter(batch.into_iter().map(Ok::<_, Infallible>));
             written = store
                 .append_upload(&self.name, upload, Some(written), batch)

@@ -9,7 +9,7 @@ use futures_util::FutureExt as _;
 use oci::{Digest, Manifest, Repository, Tag, Target};
 
 use super::Source;
-use super::numbers::{self, Traffic};
+use super::metrics::{self, Traffic};
 use super::registry::Refusal;
 use crate::error::RegistryError;
 
@@ -58,14 +58,14 @@ impl Source {
                 Ok(self.here(digest, manifest, true))
             }
             _ => {
-                numbers::asked(Traffic::Manifest, false);
+                metrics::asked(Traffic::Manifest, false);
                 Err(refusal.into())
             }
         }
     }
 
     fn here(&self, digest: Digest, manifest: Arc<Manifest>, is_unconfirmed: bool) -> Found {
-        numbers::asked(Traffic::Manifest, true);
+        metrics::asked(Traffic::Manifest, true);
         self.touch(&digest);
         Found {
             digest,
@@ -80,7 +80,7 @@ impl Source {
             manifest,
             was_here,
         } = fetched;
-        numbers::asked(Traffic::Manifest, was_here);
+        metrics::asked(Traffic::Manifest, was_here);
         self.touch(&digest);
         if let (Target::Tag(tag), Some(current)) = (target, &self.all.0.current) {
             current.insert((self.name.clone(), tag.clone()), ());
@@ -186,7 +186,7 @@ impl Source {
         let manifest = upstream
             .heard(client.pull_manifest(&reference).await)
             .map_err(refused)?;
-        numbers::pulled(Traffic::Manifest, manifest.bytes.len() as u64);
+        metrics::pulled(Traffic::Manifest, manifest.bytes.len() as u64);
         let manifest = Arc::new(manifest);
         // Recorded before it is stored: a record without content does no harm, content without a record would never expire.
         self.expect(&digest).await.map_err(Refusal::own)?;

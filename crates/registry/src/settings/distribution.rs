@@ -387,7 +387,7 @@ mod tests {
     /// The file of Debian's package docker-registry 2.8.2.
     #[test]
     fn the_file_of_debians_package_is_taken() {
-        let read = read(Some(include_str!("debian.yml")), &[]);
+        let read = read(Some(include_str!("distribution/debian.yml")), &[]);
         assert_eq!(read.problems, [""; 0]);
         assert_eq!(read.remarks.len(), 2, "{:?}", read.remarks);
         let settings = read.settings;

@@ -10,7 +10,7 @@ mod expire;
 mod fetch;
 mod lists;
 mod manifests;
-mod numbers;
+mod metrics;
 mod registry;
 
 use std::sync::Arc;
@@ -27,9 +27,9 @@ use fetch::Fetches;
 use manifests::Lookups;
 use registry::Upstream;
 
+pub(crate) use self::metrics::{Traffic, pushed};
 pub(crate) use blobs::Remote;
 pub(crate) use manifests::Found;
-pub(crate) use numbers::{Traffic, pushed};
 
 /// Tags that were looked up lately and need not be again.
 const CURRENT_TAGS: u64 = 10_000;
@@ -75,7 +75,7 @@ impl Upstreams {
     ///
     /// Errors: a file that cannot be read, by its variable; the record of last uses cannot be opened.
     pub(crate) async fn open(settings: &Settings, store: Store) -> Result<Self, Error> {
-        numbers::describe();
+        metrics::describe();
         let mut registries = Vec::new();
         for config in settings.upstreams() {
             registries.push(Arc::new(Upstream::open(&config).await?));

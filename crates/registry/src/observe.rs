@@ -6,7 +6,7 @@
 mod access_log;
 mod adoption;
 mod handler;
-mod numbers;
+mod metrics;
 mod storage;
 
 use std::net::{IpAddr, SocketAddr};
@@ -25,14 +25,14 @@ use axum::{Error, Router};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
+use self::metrics::RequestMetrics;
 use access_log::{AccessLog, Line};
 use handler::Handler;
-use numbers::Numbers;
 
 use crate::Settings;
 
+pub(crate) use self::metrics::{auth_failed, collected, count_logins, upload};
 pub(crate) use adoption::watch as watch_adoption;
-pub(crate) use numbers::{auth_failed, collected, count_logins, upload};
 pub(crate) use storage::{watch as watch_storage, watch_room};
 
 /// Source: nginx. The client went away before there was an answer.
@@ -44,7 +44,7 @@ pub(crate) struct Observer(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    numbers: Numbers,
+    numbers: RequestMetrics,
     log: Option<AccessLog>,
     prefix: String,
 }
@@ -58,7 +58,7 @@ impl Observer {
     pub(crate) fn new(settings: &Settings) -> std::io::Result<Self> {
         let is_silent = settings.registry_log_accesslog_disabled;
         Ok(Self(Arc::new(Inner {
-            numbers: Numbers::new(),
+            numbers: RequestMetrics::new(),
             log: (!is_silent).then(AccessLog::open).transpose()?,
             prefix: settings.registry_http_prefix.0.clone(),
         })))
@@ -144,7 +144,7 @@ impl Drop for Flight {
         let Inner { numbers, log, .. } = &*self.observer.0;
         numbers.end(
             self.handler,
-            &numbers::Answer {
+            &metrics::Answer {
                 method: &self.method,
                 status: self.status,
                 elapsed: self.started.elapsed(),

@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_policy_in_the_readme_can_be_used() {
-        let readme = include_str!("../../README.md");
+        let readme = include_str!("../README.md");
         let text = readme
             .split("```yaml\n")
             .find(|block| block.starts_with("retention:"))

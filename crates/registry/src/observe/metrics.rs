@@ -1,4 +1,4 @@
-//! Numbers for Prometheus, under distribution's names where it has them.
+//! RequestMetrics for Prometheus, under distribution's names where it has them.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -61,7 +61,7 @@ const CODES: [(u16, &str); 26] = [
 
 /// Every number that a request changes.
 #[derive(Debug)]
-pub(super) struct Numbers(Vec<OfHandler>);
+pub(super) struct RequestMetrics(Vec<OfHandler>);
 
 #[derive(Debug)]
 struct OfHandler {
@@ -89,7 +89,7 @@ pub(super) struct Answer<'a> {
     pub(super) sent: u64,
 }
 
-impl Numbers {
+impl RequestMetrics {
     pub(super) fn new() -> Self {
         service::metrics::recorder();
         describe();
@@ -107,18 +107,18 @@ impl Numbers {
     }
 
     pub(super) fn end(&self, handler: Handler, answer: &Answer<'_>) {
-        let numbers = &self.0[handler as usize];
-        numbers.in_flight.decrement(1.0);
-        numbers.request_size.record(as_number(answer.received));
-        numbers.response_size.record(as_number(answer.sent));
+        let series = &self.0[handler as usize];
+        series.in_flight.decrement(1.0);
+        series.request_size.record(as_number(answer.received));
+        series.response_size.record(as_number(answer.sent));
         let (method, code) = (method(answer.method), code(answer.status));
         let (handler, method_name) = (handler.name(), METHODS[method]);
-        let numbers = &numbers.methods[method];
-        let duration = numbers
+        let series = &series.methods[method];
+        let duration = series
             .duration
             .get_or_init(|| histogram!(DURATION, "handler" => handler, "method" => method_name));
         duration.record(answer.elapsed.as_secs_f64());
-        let requests = numbers.requests[code].get_or_init(|| {
+        let requests = series.requests[code].get_or_init(|| {
             counter!(REQUESTS, "handler" => handler, "method" => method_name, "code" => CODES[code].1)
         });
         requests.increment(1);
