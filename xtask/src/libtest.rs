@@ -95,6 +95,11 @@ impl Reader {
         }
     }
 
+    /// Failed tests so far.
+    pub(crate) fn failures(&self) -> u32 {
+        self.tally.failed
+    }
+
     /// The count, with the `records` of tests that found out themselves that they cannot run: the harness takes these for
     /// passed.
     pub(crate) fn finish(self, records: &str) -> Outcome {

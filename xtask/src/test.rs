@@ -4,6 +4,7 @@ mod coreos_installer;
 mod distribution;
 mod engine;
 mod podman_compose;
+mod programs;
 mod report;
 
 use std::fs;
@@ -75,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     report.add("postgres", || {
         postgres::ensure_binaries().map(|_| Tally::default())
     });
-    report.add_tests("tests", || unit_and_integration(arguments.full));
+    tests(&mut report, arguments.full);
     if arguments.full {
         // Another C library makes other system calls, which a filter has to know.
         report.add_tests("sandbox, as shipped", || {
@@ -208,24 +209,42 @@ fn offline(command: &mut Command) -> &mut Command {
         .env_remove("DATABASE_URL")
 }
 
-/// Runs all test programs, shows what they print, and counts.
-fn unit_and_integration(full: bool) -> Result<Outcome> {
-    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+/// All tests but those of the pod: unit tests first, for an early verdict.
+fn tests(report: &mut Report, full: bool) {
+    let mut programs = Vec::new();
+    report.add("compilation of tests", || {
+        programs = programs::compile()?;
+        Ok(Tally::one(true))
+    });
+    let mut arguments = Vec::new();
     if full {
         // Ignored tests take long: faults in every process.
-        command.args(["--", "--include-ignored", "--skip", WRITERS]);
+        arguments.extend(["--include-ignored", "--skip", WRITERS]);
         for (test, variable) in BY_HAND {
             if std::env::var_os(variable).is_none() {
                 println!("{test} is run by hand, with {variable}");
-                command.args(["--skip", test]);
+                arguments.extend(["--skip", test]);
             }
         }
     }
-    match distribution::ensure() {
-        Ok(program) => drop(command.env(DOCKER_REGISTRY, program)),
-        Err(error) => println!("docker-registry cannot be had here: {error:#}"),
+    let distribution = distribution::ensure()
+        .inspect_err(|error| println!("docker-registry cannot be had here: {error:#}"))
+        .ok();
+    let prepare = |command: &mut Command| {
+        if let Some(program) = &distribution {
+            command.env(DOCKER_REGISTRY, program);
+        }
+        command.env(POD_APART, "1");
+    };
+    for (name, is_integration) in [("unit tests", false), ("integration tests", true)] {
+        let stage = programs
+            .iter()
+            .filter(|program| program.is_integration == is_integration);
+        report.add_tests(name, || programs::run(stage, &arguments, &prepare));
     }
-    counted(command.env(POD_APART, "1"))
+    report.add_tests("examples in docs", || {
+        counted(&mut cargo(&["test", "--workspace", "--doc"]))
+    });
 }
 
 /// Runs cargo test, and counts.

@@ -1,0 +1,201 @@
+//! Test programs: compiled by cargo, several run at a time.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
+use super::{SKIPS, offline};
+use crate::cargo::cargo;
+use crate::libtest::{Outcome, Reader, Tally};
+use crate::scratch::Scratch;
+
+/// Programs at a time: most tests wait for a server, a disk or the clock, and two cores have room for a third.
+const CONCURRENT: usize = 3;
+
+/// A compiled test program.
+#[derive(Debug)]
+pub(super) struct TestProgram {
+    package: String,
+    target: String,
+    pub(super) is_integration: bool,
+    path: PathBuf,
+    /// The package's folder, in which cargo runs it.
+    folder: PathBuf,
+}
+
+/// A line of `cargo test --no-run --message-format=json`. Source: the cargo book, "External tools".
+#[derive(Debug, Deserialize)]
+struct Message {
+    reason: String,
+    manifest_path: Option<PathBuf>,
+    target: Option<Target>,
+    profile: Option<Profile>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    kind: Vec<String>,
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Profile {
+    test: bool,
+}
+
+/// Compiles the tests of the workspace.
+///
+/// Errors: one does not compile.
+pub(super) fn compile() -> Result<Vec<TestProgram>> {
+    let mut command = cargo(&[
+        "test",
+        "--workspace",
+        "--no-run",
+        "--message-format=json-render-diagnostics",
+    ]);
+    let mut child = offline(&mut command)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("running cargo test --no-run")?;
+    let stdout = child.stdout.take().context("cargo test has no output")?;
+    let mut programs = Vec::new();
+    for line in BufReader::new(stdout).lines() {
+        programs.extend(program(&line?)?);
+    }
+    ensure!(child.wait()?.success(), "the tests do not compile");
+    Ok(programs)
+}
+
+fn program(line: &str) -> Result<Option<TestProgram>> {
+    let message: Message = serde_json::from_str(line).context("reading a message of cargo")?;
+    let (Some(manifest), Some(target), Some(Profile { test: true }), Some(path)) = (
+        message.manifest_path,
+        message.target,
+        message.profile,
+        message.executable,
+    ) else {
+        return Ok(None);
+    };
+    if message.reason != "compiler-artifact" {
+        return Ok(None);
+    }
+    let folder = manifest.parent().context("a manifest has a folder")?;
+    let package = folder.file_name().unwrap_or_default();
+    Ok(Some(TestProgram {
+        package: package.to_string_lossy().into_owned(),
+        is_integration: target.kind.iter().any(|kind| kind == "test"),
+        target: target.name,
+        path,
+        folder: folder.to_owned(),
+    }))
+}
+
+/// Runs `programs` with `arguments`, and prints the output of each when it ends.
+///
+/// `prepare` adds what else a program needs to know.
+pub(super) fn run<'a>(
+    programs: impl IntoIterator<Item = &'a TestProgram>,
+    arguments: &[&str],
+    prepare: impl Fn(&mut Command) + Sync,
+) -> Result<Outcome> {
+    let scratch = Scratch::new()?;
+    let skips = scratch.path().join("skipped");
+    let waiting: Mutex<VecDeque<_>> = Mutex::new(programs.into_iter().collect());
+    let reader = Mutex::new((Reader::default(), 0));
+    thread::scope(|scope| {
+        for _ in 0..CONCURRENT {
+            scope.spawn(|| {
+                while let Some(program) = lock(&waiting).pop_front() {
+                    let started = Instant::now();
+                    let mut command = program.command(&skips);
+                    prepare(command.args(arguments));
+                    let ended = command.output();
+                    let seconds = started.elapsed().as_secs_f64();
+                    let (reader, broken) = &mut *lock(&reader);
+                    println!("-- {} {}: {seconds:.1} s", program.package, program.target);
+                    match ended {
+                        Ok(output) => {
+                            let before = reader.failures();
+                            for stream in [&output.stdout, &output.stderr] {
+                                for line in String::from_utf8_lossy(stream).lines() {
+                                    println!("{line}");
+                                    reader.line(line);
+                                }
+                            }
+                            // It was killed, or ended without a count.
+                            if !output.status.success() && reader.failures() == before {
+                                println!("{} {}", program.path.display(), output.status);
+                                *broken += 1;
+                            }
+                        }
+                        Err(error) => {
+                            println!("{}: {error}", program.path.display());
+                            *broken += 1;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (reader, broken) = reader.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut outcome = reader.finish(&fs::read_to_string(&skips).unwrap_or_default());
+    outcome.tally.add(Tally {
+        passed: 0,
+        failed: broken,
+    });
+    Ok(outcome)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl TestProgram {
+    /// As cargo starts it. Source: the cargo book, "Environment variables".
+    fn command(&self, skips: &Path) -> Command {
+        let mut command = Command::new(&self.path);
+        offline(&mut command)
+            .current_dir(&self.folder)
+            .stdin(Stdio::null())
+            .env("CARGO_MANIFEST_DIR", &self.folder)
+            .env("CARGO_PKG_NAME", &self.package)
+            .env(SKIPS, skips);
+        command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_programs_are_told_apart_from_other_artifacts() {
+        let message = |kind: &str, test: bool, executable: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","manifest_path":"/a/crates/x/Cargo.toml","target":{{"kind":["{kind}"],
+                "name":"it"}},"profile":{{"test":{test}}},"executable":{executable}}}"#
+            )
+        };
+        let found = |line: &str| program(line).unwrap();
+        let it = found(&message("test", true, "\"/t/it\"")).unwrap();
+        assert!(it.is_integration && it.package == "x" && it.path == Path::new("/t/it"));
+        assert!(
+            !found(&message("lib", true, "\"/t/x\""))
+                .unwrap()
+                .is_integration
+        );
+        assert!(found(&message("bin", false, "\"/t/x\"")).is_none());
+        assert!(found(&message("lib", true, "null")).is_none());
+        assert!(found(r#"{"reason":"build-finished","success":true}"#).is_none());
+        assert!(program("no message").is_err());
+    }
+}
