@@ -17,8 +17,8 @@ pub(crate) enum Task {
     Up(up::Arguments),
     /// Everything that must hold; the last line counts it
     Test(test::Arguments),
-    /// The house's own rules
-    Tidy,
+    /// Check the house's own rules
+    Tidy(tidy::TidyArgs),
     /// Writes the generated files that are checked in: messages and descriptors of `proto/`, `docs/limits.md`
     Codegen,
     /// Asks Ignition's validator about the recorded configurations, and records its verdicts
@@ -45,7 +45,7 @@ impl Task {
         match self {
             Self::Up(arguments) => up::run(&arguments),
             Self::Test(arguments) => Ok(test::run(&arguments)),
-            Self::Tidy => tidy::run(),
+            Self::Tidy(args) => tidy::run(&args),
             Self::Codegen => codegen::run(),
             Self::IgnitionCorpus => ignition_corpus::run(),
             Self::ApiCoverage => api_coverage::run(),
