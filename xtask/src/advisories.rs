@@ -24,7 +24,7 @@ use snapshot::{Advisory, Snapshot};
 const SNAPSHOT: &str = "xtask/advisories.tsv";
 const EXCEPTIONS: &str = "deny.toml";
 
-/// Checks, or refreshes the snapshot.
+/// Arguments of `advisories`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Replace the snapshot by the advisories of a clone of https://github.com/rustsec/advisory-db
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     update: Option<PathBuf>,
 }
 
-/// An advisory that does not concern this workspace, and why.
+/// An exception: an advisory that does not concern this workspace, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Exception {
     id: String,
@@ -89,7 +89,7 @@ fn read(path: impl AsRef<Path>) -> Result<String> {
     fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
 }
 
-/// Advisories that concern a package and are not excepted, and exceptions that except nothing.
+/// Unexcepted advisories that concern a package, and exceptions that match none.
 fn findings(
     advisories: &[Advisory],
     packages: &[Package],

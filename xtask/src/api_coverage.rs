@@ -1,4 +1,4 @@
-//! `cargo xtask api-coverage`: the API server itself knows which operations it has.
+//! `cargo xtask api-coverage`: the operations of the API, as the API server lists them.
 
 use std::process::ExitCode;
 
@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::cargo::cargo;
 use crate::command;
 
-/// Prints every operation, whether it is there, and the count.
+/// Prints every operation, whether it is implemented, and the count.
 pub(crate) fn run() -> Result<ExitCode> {
     let arguments = [
         "run",

@@ -1,4 +1,4 @@
-//! Debian's packages, installed where something that a task needs is missing.
+//! Debian packages, installed when a tool is missing.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,16 +9,16 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::command::{run, shown};
 
-/// The right to install packages.
+/// Permission to install packages.
 #[derive(Debug)]
 pub(crate) struct Apt {
-    /// What goes before a command that needs root.
+    /// Prefix of commands that need root.
     prefix: Vec<&'static str>,
 }
 
 impl Apt {
-    /// Gets ready to install `packages`; what is missing is said with a remedy, `elsewhere` that of systems other
-    /// than Debian's.
+    /// Prepares the installation of `packages`. Errors: a missing permission, with its remedy; `elsewhere` on systems
+    /// other than Debian.
     pub(crate) fn prepare(packages: &[&str], elsewhere: &str) -> Result<Self> {
         if !Path::new("/etc/debian_version").exists() {
             bail!("{elsewhere}");
@@ -31,7 +31,7 @@ impl Apt {
             );
         };
         let apt = Self { prefix };
-        // Lists may be empty or old on a fresh machine; a mirror that is away must not stop an installation from the cache.
+        // Fresh machines have no lists. An unreachable mirror must not stop an installation from the cache.
         apt.command(&["apt-get", "update", "--quiet=2"])
             .status()
             .ok();
@@ -53,7 +53,7 @@ impl Apt {
             .env("DEBIAN_FRONTEND", "noninteractive"))
     }
 
-    /// Writes a file of the system.
+    /// Writes a system file.
     pub(crate) fn write(&self, path: &str, text: &str) -> Result<()> {
         let folder = Path::new(path).parent().context("a file has a folder")?;
         run(&mut self.command(&["mkdir", "-p", &folder.to_string_lossy()]))?;
@@ -71,7 +71,7 @@ impl Apt {
         Ok(())
     }
 
-    /// Removes a file of the system.
+    /// Removes a system file.
     pub(crate) fn remove(&self, path: &str) -> Result<()> {
         run(&mut self.command(&["rm", "-f", path]))
     }
@@ -85,7 +85,7 @@ impl Apt {
     }
 }
 
-/// Installs `packages`, and says so with the reason.
+/// Installs `packages` and prints the reason.
 pub(crate) fn install(packages: &[&str], why: &str) -> Result<()> {
     let names = packages.join(", ");
     println!("Installing from Debian: {names} ({why}).");
@@ -110,13 +110,13 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
     fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-/// What to put before a command that needs root; nothing works without a password otherwise.
+/// Prefix of commands that need root; `None` without root and passwordless sudo.
 fn privileged_prefix() -> Option<Vec<&'static str>> {
     if is_root() {
         return Some(Vec::new());
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_are_looked_for_in_path() {
+    fn programs_are_found_in_path() {
         assert!(is_program("sh"));
         assert!(!is_program("no-program-has-this-name"));
     }

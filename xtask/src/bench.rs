@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: what the services cost.
+//! `cargo xtask bench`: benchmarks of the services.
 
 mod api;
 mod blob;
@@ -16,10 +16,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 
-/// What is measured.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum What {
-    /// CPU of the API server while simulated hosts poll as real agents do, and everybody's memory
+    /// CPU of the API server while simulated hosts poll as real agents do, and memory of all services
     Api(api::Load),
     /// Speed and memory of the registry, beside other servers that are installed
     Registry(registry::Plan),
@@ -31,7 +31,7 @@ pub(crate) enum What {
     SlowClients(slow_clients::Plan),
 }
 
-/// Measures and prints.
+/// Runs a benchmark and prints its results.
 pub(crate) fn run(what: &What) -> Result<ExitCode> {
     match what {
         What::Api(load) => api::run(load),

@@ -1,4 +1,4 @@
-//! `cargo xtask bundle`: what is carried to the disconnected host to run the pod there.
+//! `cargo xtask bundle`: the folder that is carried to the disconnected host to run the pod there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use clap::Args;
 use crate::cargo::Profile;
 use crate::images;
 
-/// Prepares the host (`atoll pod init`), or runs everything by itself (`atoll up`).
+/// Prepares the host (`atoll pod init`), or runs all services itself (`atoll up`).
 pub(crate) const PROGRAM: &str = "atoll";
 
 /// The bill of materials of each image, as CycloneDX.
 const BILLS: &str = "sbom";
 
-/// Where it goes.
+/// Arguments of `bundle`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// The folder to write
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// A program that runs cannot be written into; it can be replaced.
+/// Replaces a program atomically: a running one cannot be written to.
 fn replace(source: &Path, target: &Path) -> Result<()> {
     let part = target.with_extension("part");
     fs::copy(source, &part)
@@ -55,10 +55,10 @@ mod tests {
     use crate::cargo::cargo;
     use crate::command::output;
 
-    /// The catalog server reads no SQLite, which would make its image larger.
+    /// The catalog server has no SQLite reader, which would enlarge its image.
     const COMPILED_TWICE: &str = "catalog";
 
-    /// The features of each crate that `packages` are compiled with, by name and version.
+    /// The features of each crate in builds of `packages`, by name and version.
     fn features(packages: &[&str]) -> BTreeMap<String, String> {
         let mut command = cargo(&["tree", "--locked", "--edges", "normal"]);
         command.args(["--prefix", "none", "--no-dedupe", "--format", "{p}|{f}"]);

@@ -1,4 +1,4 @@
-//! Cargo and rustc, as this workspace needs them.
+//! Cargo and rustc.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,12 +18,12 @@ pub(crate) fn root() -> &'static Path {
 
 /// A cargo command in the workspace's root.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
-    // Cargo tells its children which one it is.
+    // Cargo passes its own path to its children.
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root()).args(arguments);
-    // Cargo told this program about its own package. Build scripts that look at these would run again, and what
-    // stands on them be built again, each time that somebody changes between `cargo` and `cargo xtask`.
+    // Cargo sets variables of this program's package. Inherited, they would rerun build scripts that watch them, and
+    // rebuild their dependents, at each switch between `cargo` and `cargo xtask`.
     for (name, _) in std::env::vars_os() {
         if is_of_package(&name.to_string_lossy()) {
             command.env_remove(name);
@@ -32,12 +32,12 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether cargo describes the package that it runs with this variable.
+/// Whether cargo sets this variable for the package that it runs.
 fn is_of_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
 }
 
-/// Refuses a compiler that is too old, before it fails on something obscure.
+/// Rejects a compiler that is too old, before it fails with an obscure error.
 pub(crate) fn check_version() -> Result<()> {
     let output = Command::new("rustc")
         .current_dir(root())
@@ -64,7 +64,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// How programs are built.
+/// Build profiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Profile {
     /// Quick to build.
@@ -73,12 +73,12 @@ pub(crate) enum Profile {
     Release,
     /// Built together with all tests, so that dependencies have their features and are compiled once.
     Tests,
-    /// What is shipped.
+    /// As shipped.
     Dist,
 }
 
 impl Profile {
-    /// As cargo calls it, and the folder below the target directory.
+    /// The profile's name, and its folder below the target directory.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Dev => ("dev", "debug"),
@@ -89,7 +89,7 @@ impl Profile {
     }
 }
 
-/// Builds `packages`, or everything for the tests, and returns the folder of the programs.
+/// Builds `packages`, or everything for the tests; returns the folder of the programs.
 pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     let (name, folder) = profile.names();
     if profile == Profile::Tests {
@@ -101,7 +101,7 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     Ok(target_directory()?.join(folder))
 }
 
-/// Builds `packages` for the target `triple`, with `flags` for what runs there, and says where their programs are.
+/// Builds `packages` for the target `triple` with `flags`; returns the folder of their programs.
 pub(crate) fn build_for(
     triple: &str,
     flags: &[String],
@@ -111,9 +111,9 @@ pub(crate) fn build_for(
     let (name, folder) = profile.names();
     run(build_command(packages, name)
         .args(["--target", triple])
-        // Wins over every other place that flags come from: the same source gives the same program.
+        // Overrides every other source of flags: the same source gives the same program.
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"))
-        // C sources that want to know when they are compiled are told this.
+        // Compile time of C sources that embed one.
         .env("SOURCE_DATE_EPOCH", "0"))?;
     Ok(target_directory()?.join(triple).join(folder))
 }
@@ -127,7 +127,7 @@ fn build_command(packages: &[&str], profile: &str) -> Command {
     command
 }
 
-/// Where cargo keeps the sources of dependencies.
+/// Cargo's home, with the sources of dependencies.
 pub(crate) fn home() -> Result<PathBuf> {
     if let Some(home) = std::env::var_os("CARGO_HOME") {
         return Ok(PathBuf::from(home));
@@ -136,7 +136,7 @@ pub(crate) fn home() -> Result<PathBuf> {
     Ok(home.join(".cargo"))
 }
 
-/// Where cargo puts what it builds.
+/// Cargo's target directory.
 pub(crate) fn target_directory() -> Result<PathBuf> {
     let metadata = metadata()?;
     let path = metadata["target_directory"].as_str();
@@ -144,7 +144,7 @@ pub(crate) fn target_directory() -> Result<PathBuf> {
         .context("cargo metadata names no target directory")
 }
 
-/// What cargo knows of the workspace, without its dependencies' own.
+/// Cargo's metadata of the workspace, without dependencies of dependencies.
 pub(crate) fn metadata() -> Result<serde_json::Value> {
     let answer = command::output(&mut cargo(&[
         "metadata",
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_compilers_are_told_apart() {
+    fn old_compilers_are_rejected() {
         assert!(parse_version("rustc 1.63.0").unwrap() < MINIMUM);
         assert!(parse_version("rustc 1.95.0 (59807616e 2026-03-21)").unwrap() >= MINIMUM);
         assert!(parse_version("rustc 2.0.0-nightly").unwrap() > MINIMUM);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_package_is_not_told_on() {
+    fn variables_of_the_own_package_are_not_inherited() {
         let command = cargo(&["build"]);
         let removed: Vec<_> = command
             .get_envs()
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_asks_for_the_same_version() {
+    fn the_manifest_requires_the_same_version() {
         let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
         let line = format!("rust-version = \"{}.{}\"", MINIMUM.0, MINIMUM.1);
         assert!(manifest.contains(&line));

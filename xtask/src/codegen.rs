@@ -1,5 +1,5 @@
 //! `cargo xtask codegen`: generated files that are checked in. Messages and descriptors of `proto/`, so that no build
-//! needs a compiler of protocols, and `docs/limits.md`, which `atoll`'s own tests compare with the programs.
+//! needs a protobuf compiler, and `docs/limits.md`, which `atoll`'s own tests compare with the programs.
 
 use std::fs;
 use std::process::{Command, ExitCode};
@@ -15,7 +15,7 @@ const PROTO: &str = "registry.proto";
 const MESSAGES: &str = "crates/catalog/src/api/messages.rs";
 const DESCRIPTORS: &str = "crates/catalog-server/src/grpc/descriptors.bin";
 
-/// Limits of every server; a test of `atoll` finds what is stale, since it has the programs.
+/// Limits of every server; a test of `atoll` finds stale ones, since it has the programs.
 pub(crate) const LIMITS: &str = "docs/limits.md";
 /// The services of `atoll serve`.
 const SERVERS: [&str; 6] = [
@@ -36,13 +36,13 @@ A client address is the address of the connection, or what a trusted proxy says 
 count by /64.
 ";
 
-/// A file and what has to be in it.
+/// A file and its expected content.
 struct Generated {
     path: &'static str,
     content: Vec<u8>,
 }
 
-/// Writes everything.
+/// Writes all generated files.
 pub(crate) fn run() -> Result<ExitCode> {
     let limits = Generated {
         path: LIMITS,
@@ -61,7 +61,7 @@ fn limits() -> Result<String> {
     let mut text = LIMITS_HEAD.to_owned();
     for server in SERVERS {
         let mut command = Command::new(programs.join("atoll"));
-        // Nothing of the caller's environment is a setting.
+        // No variable of the caller's environment may act as a setting.
         command.env_clear();
         let table = output(command.args(["serve", server, "settings", "--limits"]))?;
         let table = String::from_utf8(table).context("a table of limits is no text")?;
@@ -70,7 +70,7 @@ fn limits() -> Result<String> {
     Ok(text)
 }
 
-/// Files of `proto/` that hold something else than [`run`] would write.
+/// Files of `proto/` whose content differs from the output of [`run`].
 pub(crate) fn stale() -> Result<Vec<String>> {
     let is_stale = |one: &Generated| {
         let found = fs::read(root().join(one.path));

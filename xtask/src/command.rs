@@ -1,4 +1,4 @@
-//! Other programs: run, listened to, ended in time.
+//! Other programs: run, with output and timeout.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 const POLL: Duration = Duration::from_millis(50);
 
-/// Runs a command that has to succeed.
+/// Runs a command. Errors: it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     let status = command
@@ -18,7 +18,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What a command prints that has to succeed; what it complains about otherwise.
+/// Standard output of a command. Errors: it fails, with its standard error.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let shown = shown(command);
     let output = command
@@ -33,7 +33,7 @@ pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Runs a command that has to succeed in time.
+/// Runs a command. Errors: it fails, or exceeds `limit`.
 pub(crate) fn bounded(command: &mut Command, limit: Duration) -> Result<()> {
     let shown = shown(command);
     let mut child = command
@@ -54,7 +54,7 @@ pub(crate) fn bounded(command: &mut Command, limit: Duration) -> Result<()> {
     }
 }
 
-/// A command as a person would type it.
+/// A command in shell syntax.
 pub(crate) fn shown(command: &Command) -> String {
     let name = Path::new(command.get_program())
         .file_name()
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_without_end_is_ended() {
+    fn a_hanging_command_is_killed() {
         let error = bounded(Command::new("sleep").arg("600"), Duration::ZERO).unwrap_err();
         assert!(error.to_string().contains("no end"), "{error}");
         let long = Duration::from_mins(1);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_says_is_told() {
+    fn output_and_errors_of_a_command_are_reported() {
         assert_eq!(output(Command::new("echo").arg("a")).unwrap(), b"a\n");
         let mut wrong = Command::new("sh");
         let error = output(wrong.args(["-c", "echo why >&2; exit 3"])).unwrap_err();

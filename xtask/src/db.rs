@@ -1,4 +1,4 @@
-//! `cargo xtask db`: the descriptions of queries that builds without a database use.
+//! `cargo xtask db`: the query descriptions for builds without a database.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,25 +20,25 @@ use crate::{apt, postgres};
 /// Crates with checked queries.
 const CRATES: [&str; 1] = ["api-server"];
 const START_TIMEOUT: Duration = Duration::from_mins(1);
-/// Whom the server runs as when this is root: it refuses root.
+/// Users to run the server as when this process is root: it refuses root.
 const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
 
-/// What is done.
+/// The database tasks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum What {
     /// Describe every checked query anew, in .sqlx
     Prepare(Prepare),
 }
 
-/// How.
+/// Arguments of `db prepare`.
 #[derive(Debug, Args)]
 pub(crate) struct Prepare {
-    /// Change nothing; fail when .sqlx is not what it would be
+    /// Change nothing; fail when .sqlx is out of date
     #[arg(long)]
     check: bool,
 }
 
-/// Runs a throw-away server with the schema and lets the compiler describe the queries.
+/// Runs a throw-away server with the schema, so that the compiler describes the queries.
 pub(crate) fn run(What::Prepare(prepare): &What) -> Result<ExitCode> {
     let binaries = postgres::ensure_binaries()?;
     let scratch = Scratch::new()?;
@@ -68,7 +68,7 @@ pub(crate) fn run(What::Prepare(prepare): &What) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Queries are described while their crate is compiled, so it has to be compiled.
+/// Marks a crate as changed: queries are described while it is compiled.
 fn touch(path: &Path) -> Result<()> {
     let file = fs::File::options().append(true).open(path)?;
     file.set_modified(std::time::SystemTime::now())
@@ -105,7 +105,7 @@ fn replace(
     Ok(())
 }
 
-/// A server that trusts everybody on loopback, for as long as a build takes.
+/// A server that trusts all users on loopback, for the duration of a build.
 struct Server {
     child: Child,
     url: String,
@@ -197,13 +197,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Its data goes with it: nothing has to be saved.
+        // SIGKILL loses nothing: its data is deleted with it.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Numbers of the unprivileged user to take, when this is root.
+/// Uid and gid of the unprivileged user to run as, when this is root.
 fn account() -> Result<Option<(u32, u32)>> {
     if !apt::is_root() {
         return Ok(None);

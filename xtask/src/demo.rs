@@ -1,4 +1,4 @@
-//! The main job on real input: everything started, content made, a cluster installed.
+//! The main job on real input: services start, content is made, a cluster is installed.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) const PORTS: u16 = 6;
 /// Programs of the demo, by package.
 pub(crate) const PACKAGES: [&str; 3] = ["atoll", "host-sim", "testkit"];
 
-/// What goes wrong on purpose.
+/// Injected faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Break {
     /// A host has too little memory
@@ -28,7 +28,7 @@ pub(crate) enum Break {
 }
 
 impl Break {
-    /// As the demo spells it.
+    /// The demo's spelling of it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Ram => "ram",
@@ -37,7 +37,7 @@ impl Break {
     }
 }
 
-/// Builds what is needed and runs the demo on `data`, or on a folder that goes with it; the demo's exit code.
+/// Builds the programs and runs the demo on `data`, or on a temporary folder; returns the demo's exit code.
 pub(crate) fn run(
     data: Option<&Path>,
     ports_from: Option<u16>,
@@ -56,7 +56,7 @@ pub(crate) fn run(
         Some(port) => port,
         None => free_ports(PORTS)?,
     };
-    // The services start before there is content, and follow this file.
+    // The services start before there is content, and watch this file.
     let settings = data.join("demo/settings.env");
     fs::create_dir_all(data.join("demo"))
         .with_context(|| format!("making {}/demo", data.display()))?;
@@ -73,7 +73,7 @@ pub(crate) fn run(
     Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Makes the live image and the release, and the settings that tell of them; its exit code.
+/// Makes the live image and the release, and the settings that name them; returns the exit code.
 pub(crate) fn content(programs: &Path, data: &Path) -> Result<i32> {
     finish(
         Command::new(programs.join("demo"))
@@ -83,7 +83,7 @@ pub(crate) fn content(programs: &Path, data: &Path) -> Result<i32> {
     )
 }
 
-/// From a new cluster to an installed one; its exit code.
+/// Installs a new cluster; returns the exit code.
 fn journey(programs: &Path, installation: &Installation, broken: Option<Break>) -> Result<i32> {
     let mut command = Command::new(programs.join("demo"));
     command
@@ -97,7 +97,7 @@ fn journey(programs: &Path, installation: &Installation, broken: Option<Break>) 
 
 fn finish(command: &mut Command) -> Result<i32> {
     let shown = shown(command);
-    // Cached tools are looked for below the workspace.
+    // Cached tools are searched for below the workspace.
     let status = command
         .current_dir(root())
         .status()

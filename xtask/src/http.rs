@@ -1,4 +1,4 @@
-//! The few requests that tasks make, over plain HTTP.
+//! A minimal client for plain HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,12 +9,12 @@ use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Posts `body` to `url` and reads the JSON answer.
+/// Posts `body` to `url` and reads the JSON response.
 pub(crate) fn post(url: &str, body: &Value) -> Result<Value> {
     send("POST", url, &body.to_string())
 }
 
-/// Reads the JSON answer of `url`.
+/// Reads the JSON response of `url`.
 pub(crate) fn get(url: &str) -> Result<Value> {
     send("GET", url, "")
 }
@@ -27,7 +27,7 @@ fn send(method: &str, url: &str, body: &str) -> Result<Value> {
     let length = body.len();
     let mut stream = TcpStream::connect(host).with_context(|| format!("connecting to {host}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    // HTTP/1.0: the answer ends with the connection and comes in one piece.
+    // HTTP/1.0: the response ends with the connection and is not chunked.
     let request = format!(
         "{method} /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     );

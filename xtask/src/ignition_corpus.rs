@@ -1,4 +1,4 @@
-//! Ignition's own validator, asked about the configurations in the corpus of the crate `ignition`.
+//! Ignition's own validator, run on the configurations in the corpus of the crate `ignition`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the validator of `program` still says what is recorded, file by file.
+/// Compares the validator's verdicts with the recorded ones, file by file.
 pub(crate) fn check(program: &PathBuf) -> Result<Tally> {
     let path = corpus().join(VERDICTS);
     let recorded =
@@ -43,7 +43,7 @@ pub(crate) fn check(program: &PathBuf) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Builds the validator into target/tools unless it is there.
+/// Builds the validator into target/tools unless it exists.
 pub(crate) fn ensure() -> Result<PathBuf> {
     let tools = root().join("target/tools/ignition");
     let program = tools.join(PROGRAM);

@@ -1,6 +1,6 @@
-//! `cargo xtask images`: a container image of each service, from nothing but its program.
+//! `cargo xtask images`: a container image of each service, from its program alone.
 //!
-//! No base image is taken from anywhere, and the same input gives the same digest: what did not change need not be
+//! There is no base image, and the same input gives the same digest: unchanged images need not be
 //! carried to an isolated machine again.
 
 mod authorities;
@@ -37,16 +37,16 @@ use report::{Report, Row};
 
 pub(crate) use report::Figure;
 
-/// In the folder of images: the size of those that were last built to be shipped.
+/// In the folder of images: the size of the last shipped build.
 const FIGURE: &str = "size.json";
 
-/// Which, and what becomes of them besides being in the storage of the engine.
+/// Arguments of `images`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Only these images
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Pack the programs that the tests are built with, with their libraries: for tests, not to be shipped
+    /// Pack the programs of the tests' build, with their libraries: for tests, not to be shipped
     #[arg(long)]
     quick: bool,
     /// Also write each as an OCI layout to target/images/NAME
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// All, written to `path`.
+    /// All images, saved to `path`.
     pub(crate) fn saving(path: PathBuf) -> Self {
         Self {
             names: Vec::new(),
@@ -69,7 +69,7 @@ impl Arguments {
     }
 }
 
-/// Builds, packs what changed, and prints what there is.
+/// Builds the images, packs those that changed, and prints a table.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let images = list::select(&arguments.names)?;
     let engine = Engine::ensure()?;
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if !arguments.quick && images.len() == IMAGES.len() {
         report.figure().write(&folder.join(FIGURE))?;
     }
-    // The images are there and work: a budget concerns those who develop them, and `test --full` shows it to them.
+    // The images exist and work: a budget concerns developers, and `test --full` reports it to them.
     Ok(ExitCode::SUCCESS)
 }
 
@@ -114,7 +114,7 @@ fn bill_path(folder: &Path, image: &Image) -> PathBuf {
     folder.join(format!("{}.{}", image.name, sbom::EXTENSION))
 }
 
-/// The target of the folder `programs`: its parent's name, or else this machine's.
+/// The target triple of `programs`: the name of the folder above, or else this machine's.
 fn triple(programs: &Path) -> String {
     let folder = programs.parent().and_then(Path::file_name);
     let name = folder.and_then(|name| name.to_str()).unwrap_or_default();
@@ -136,7 +136,7 @@ pub(crate) fn copy_bills(target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The digests of the images that were last built with the target directory `target`, by name.
+/// The digests of the last images built with the target directory `target`, by name.
 pub(crate) fn digests(target: &Path) -> BTreeMap<&'static str, String> {
     let folder = target.join("images");
     let digest = |image: &Image| {
@@ -146,7 +146,7 @@ pub(crate) fn digests(target: &Path) -> BTreeMap<&'static str, String> {
     IMAGES.iter().filter_map(digest).collect()
 }
 
-/// The size of the images that were last built to be shipped; none before the first time.
+/// The size of the last shipped build; `None` before the first.
 pub(crate) fn figure() -> Result<Option<Figure>> {
     Ok(Figure::read(
         &target_directory()?.join("images").join(FIGURE),
@@ -158,8 +158,8 @@ fn build(images: &[&Image], profile: Profile) -> Result<PathBuf> {
     if !images.iter().any(|image| image.is_program()) {
         return Ok(PathBuf::new());
     }
-    // Always all of them: what is built together decides on the features of shared dependencies, and a program alone
-    // would not be the one that is made with the others.
+    // Always all of them: features of shared dependencies depend on the set of packages, and a program built alone
+    // would differ from the one built with the others.
     match profile {
         Profile::Tests => cargo::build(&[], profile),
         _ => programs::build(&program_packages(), profile),
@@ -172,7 +172,7 @@ pub(crate) fn program_packages() -> Vec<&'static str> {
     programs.map(|image| image.name).collect()
 }
 
-/// Packs one image, unless the one that the engine has was made from the same input.
+/// Packs one image, unless the engine's image was made from the same input.
 fn pack(engine: Engine, image: &Image, source: &Source, folder: &Path) -> Result<Row> {
     let path = folder.join(image.name).with_extension("json");
     let reference = image.reference();

@@ -1,4 +1,4 @@
-//! An `atoll up` that runs for a while beside a task.
+//! An `atoll up` that runs during a task.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ use serde::Deserialize;
 const START_TIMEOUT: Duration = Duration::from_mins(5);
 const POLL: Duration = Duration::from_millis(50);
 
-/// What `atoll.json` says.
+/// The content of `atoll.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct State {
     /// URL of the API.
@@ -20,7 +20,7 @@ pub(crate) struct State {
     pub(crate) pids: std::collections::BTreeMap<String, u32>,
 }
 
-/// A running `atoll up`; ends with this value, and with this process however that ends.
+/// A running `atoll up`; killed on drop, and when this process ends for any reason.
 #[derive(Debug)]
 pub(crate) struct Installation {
     child: Child,
@@ -66,18 +66,18 @@ impl Installation {
         Ok(installation)
     }
 
-    /// The file that says where everything is.
+    /// The file with the addresses of all services.
     pub(crate) fn state_file(&self) -> PathBuf {
         self.data.join("atoll.json")
     }
 
-    /// What that file says now.
+    /// Its current content.
     pub(crate) fn state(&self) -> Result<State> {
         let text = std::fs::read(self.state_file()).context("reading atoll.json")?;
         serde_json::from_slice(&text).context("reading atoll.json")
     }
 
-    /// Ends it in order.
+    /// Shuts it down gracefully.
     pub(crate) fn stop(mut self) -> Result<()> {
         drop(self.child.stdin.take());
         let status = self.child.wait().context("waiting for atoll up")?;

@@ -1,27 +1,27 @@
-//! Counting the tests of test programs, by their output and by the records of `testkit::skipped`.
+//! Counts of test programs, from their output and from the records of `testkit::skipped`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// An ignored test with this reason is an entry point that another test starts, and never counts as skipped.
+/// Reason of ignored tests that another test starts as its child; these never count as skipped.
 const CHILD: &str = "runs as a child";
 
 /// Checks that passed and failed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// How many hold.
+    /// Number of passed checks.
     pub(crate) passed: u32,
-    /// How many do not.
+    /// Number of failed checks.
     pub(crate) failed: u32,
 }
 
-/// A test that did not run, or not all of it.
+/// A test that did not run, or not completely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Skip {
     pub(crate) test: String,
     pub(crate) why: String,
 }
 
-/// What test programs came to.
+/// The result of test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Without skipped tests.
@@ -29,7 +29,7 @@ pub(crate) struct Outcome {
     pub(crate) skipped: Vec<Skip>,
 }
 
-/// Reads what test programs print.
+/// Parser of test programs' output.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     tally: Tally,
@@ -76,7 +76,7 @@ impl Tally {
 }
 
 impl Reader {
-    /// Takes the next line.
+    /// Parses the next line.
     pub(crate) fn line(&mut self, line: &str) {
         if let Some(count) = Tally::of_line(line) {
             self.tally.add(count);
@@ -100,8 +100,8 @@ impl Reader {
         self.tally.failed
     }
 
-    /// The count, with the `records` of tests that found out themselves that they cannot run: the harness takes these for
-    /// passed.
+    /// The count, with the `records` of tests that detected at run time that they cannot run: the harness counts
+    /// these as passed.
     pub(crate) fn finish(self, records: &str) -> Outcome {
         let Self {
             mut tally,
@@ -125,7 +125,7 @@ impl Reader {
 /// The name and the result in `NAME ... RESULT`.
 fn verdict(line: &str) -> Option<(&str, &str)> {
     let (test, result) = line.split_once(" ... ")?;
-    // A test that is expected to panic says so behind its name.
+    // A test that is expected to panic has a suffix after its name.
     let test = test.trim_end_matches(" - should panic");
     Some((test.trim(), result.trim()))
 }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_tests_are_skipped_but_for_children() {
+    fn ignored_tests_are_skipped_except_children() {
         let outcome = read(
             &[
                 "test faults::all ... ignored, takes long",

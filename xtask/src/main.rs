@@ -1,6 +1,6 @@
-//! What people and CI run: `cargo xtask up`, `cargo xtask test` and the smaller tasks.
+//! The commands of developers and CI: `cargo xtask up`, `cargo xtask test` and the smaller tasks.
 //!
-//! No production code is here, and nothing of the services is linked: they are built and run as programs.
+//! It has no production code and links no service: services are built and run as programs.
 
 #![expect(
     clippy::print_stdout,

@@ -9,13 +9,13 @@ use crate::apt::Apt;
 
 const VERSIONED: &str = "/usr/lib/postgresql";
 const PROGRAMS: [&str; 3] = ["initdb", "postgres", "psql"];
-/// Read by Debian's package when it is configured: it would make and start a database of its own otherwise.
+/// Read by Debian's package when it is configured; without it, the package makes and starts a database.
 const NO_CLUSTER: (&str, &str) = (
     "/etc/postgresql-common/createcluster.d/atoll.conf",
     "create_main_cluster = false\n",
 );
 
-/// The folder with the server's programs; installed first when there is none.
+/// The folder with the server's programs; installs them first when there is none.
 pub(crate) fn ensure_binaries() -> Result<PathBuf> {
     if let Some(folder) = find() {
         return Ok(folder);
@@ -51,7 +51,7 @@ fn version_of(folder: &Path) -> u32 {
         .unwrap_or(0)
 }
 
-/// The real folder behind links, when everything is in it.
+/// The canonical folder, when it has all programs.
 fn whole(folder: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(folder.join("postgres"))
         .ok()?
@@ -87,13 +87,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn newer_versions_count_as_numbers() {
+    fn versions_are_compared_as_numbers() {
         let version = |text: &str| version_of(Path::new(text));
         assert!(version("/usr/lib/postgresql/9/bin") < version("/usr/lib/postgresql/15/bin"));
     }
 
     #[test]
-    fn half_a_server_is_none() {
+    fn an_incomplete_server_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(whole(dir.path()), None);
         for name in ["postgres", "initdb"] {

@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context as _, Result};
 
 const PREFIX: &str = "atoll-run-";
-/// Below the ports that systems give to outgoing connections.
+/// Below the ephemeral ports of outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A folder that goes with this value. Those of killed runs go at the next one.
+/// A folder that is removed on drop. Those of killed runs are removed by the next one.
 #[derive(Debug)]
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A new folder that every user may enter: Postgres runs as another one under root.
+    /// A new folder that every user may enter: under root, Postgres runs as another one.
     pub(crate) fn new() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let temp = std::env::temp_dir();
@@ -29,7 +29,7 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -43,7 +43,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what processes left that do not live any more.
+/// Removes folders of dead processes.
 fn sweep(temp: &Path) {
     for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -61,7 +61,7 @@ fn sweep(temp: &Path) {
 /// The first of `count` free ports in a row on loopback.
 pub(crate) fn free_ports(count: u16) -> Result<u16> {
     let span = u32::from(PORTS.end - PORTS.start - count);
-    // Runs at the same time start at different places.
+    // Concurrent runs start at different ports.
     let start = std::process::id().wrapping_mul(97) % span;
     (0..span)
         .map(|step| {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_goes_with_its_value() {
+    fn a_folder_is_removed_on_drop() {
         let scratch = Scratch::new().unwrap();
         let other = Scratch::new().unwrap();
         assert_ne!(scratch.path(), other.path());
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_in_use_are_passed_over() {
+    fn ports_in_use_are_skipped() {
         let first = free_ports(6).unwrap();
         let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, first + 2)).unwrap();
         let next = free_ports(6).unwrap();

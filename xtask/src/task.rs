@@ -1,4 +1,4 @@
-//! The tasks, as the command line names them.
+//! The command line of the tasks.
 
 use std::process::ExitCode;
 
@@ -15,32 +15,32 @@ use crate::{
 pub(crate) enum Task {
     /// Build and start everything on this machine; `--demo` shows the main job and ends
     Up(up::Arguments),
-    /// Everything that must hold; the last line counts it
+    /// Run all checks; the last line counts them
     Test(test::Arguments),
     /// Check the house's own rules
     Tidy(tidy::TidyArgs),
-    /// Writes the generated files that are checked in: messages and descriptors of `proto/`, `docs/limits.md`
+    /// Write the generated files that are checked in: messages and descriptors of `proto/`, `docs/limits.md`
     Codegen,
-    /// Asks Ignition's validator about the recorded configurations, and records its verdicts
+    /// Run Ignition's validator on the recorded configurations, and record its verdicts
     IgnitionCorpus,
-    /// Which operations of the API are there
+    /// List the operations of the API and whether they are implemented
     ApiCoverage,
-    /// Which dependencies have known vulnerabilities, by a committed snapshot of the RustSec database
+    /// List dependencies with known vulnerabilities, by a committed snapshot of the RustSec database
     Advisories(advisories::Arguments),
-    /// Container images of the services, small and the same for the same source
+    /// Build container images of the services, small and reproducible
     Images(images::Arguments),
-    /// What is carried to the disconnected host: the images, and the program that prepares it
+    /// Write the bundle for the disconnected host: the images, and the program that prepares it
     Bundle(bundle::Arguments),
-    /// Measure
+    /// Run a benchmark
     #[command(subcommand)]
     Bench(bench::What),
-    /// Data about the database that builds need
+    /// Maintain data about the database that builds need
     #[command(subcommand)]
     Db(db::What),
 }
 
 impl Task {
-    /// Does it.
+    /// Runs it.
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self {
             Self::Up(arguments) => up::run(&arguments),

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold, counted in the last line.
+//! `cargo xtask test`: all checks, counted in the last line.
 
 mod coreos_installer;
 mod distribution;
@@ -28,27 +28,27 @@ use crate::{advisories, ignition_corpus, images, postgres, tidy};
 /// Arguments of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Also what takes long: images and the sandbox as they are shipped, the demo's breakages, the real coreos-installer,
+    /// Also run long checks: images and the sandbox as shipped, the demo's injected faults, the real coreos-installer,
     /// dependency checks.
     /// Skipped tests fail the run
     #[arg(long)]
     full: bool,
-    /// Only the pod: images of the services, and the tests that run them in containers
+    /// Run only the pod: images of the services, and the tests that run them in containers
     #[arg(long)]
     pod: bool,
 }
 
 /// Names the file in which tests record that they cannot run: `testkit::skipped`.
 const SKIPS: &str = "ATOLL_TEST_SKIPS";
-/// Tells the workspace's tests that those of the pod come later: they need images.
+/// Signals the workspace's tests that those of the pod run later: they need images.
 const POD_APART: &str = "POD_TESTS_APART";
-/// Tells the tests of the mirroring tool where another registry is.
+/// Path of docker-registry, for the tests of the mirroring tool.
 const DOCKER_REGISTRY: &str = "DOCKER_REGISTRY";
-/// Tells the tests of the pod where the program is that people start it with.
+/// Path of podman-compose, for the tests of the pod.
 const PODMAN_COMPOSE: &str = "PODMAN_COMPOSE";
-/// Tells the tests of the pod which folder of `cargo xtask bundle` they start from.
+/// Folder of `cargo xtask bundle`, for the tests of the pod.
 const POD_BUNDLE: &str = "POD_BUNDLE";
-/// Comparisons with programs that only some machines have, each named by a variable: run by hand, not a part of `--full`.
+/// Comparisons with programs that only some machines have, each named by a variable: run by hand, not by `--full`.
 const BY_HAND: [(&str, &str); 2] = [
     (
         "archives_are_read_and_written_as_the_peer_does",
@@ -56,17 +56,17 @@ const BY_HAND: [(&str, &str); 2] = [
     ),
     ("every_answer_is_that_of_the_peer", "ATOLL_ORACLE_OPM"),
 ];
-/// What keeps a state of today in the source tree is no check, but needs what tests have.
+/// Tests that write a fixture of the current state into the source tree; no checks.
 const WRITERS: &str = "writes_the_next_";
 /// The program that runs inside containers.
 const INSTALLER: &str = "openshift-baremetal-install";
 
-/// Goes through everything, also after a failure, and prints the count as the last line.
+/// Runs all stages, also after a failure, and prints the count as the last line.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     let mut report = Report::default();
     if arguments.pod {
         pod(&mut report, arguments.full);
-        // Asked for by name, it has to run.
+        // Selected explicitly, a skipped test is a failure.
         return report.finish(true);
     }
     report.check("fmt", &mut cargo(&["fmt", "--all", "--check"]));
@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     });
     tests(&mut report, arguments.full);
     if arguments.full {
-        // Another C library makes other system calls, which a filter has to know.
+        // Another C library makes other system calls, which the seccomp filter has to allow.
         report.add_tests("sandbox, as shipped", || {
             counted(&mut images::programs::test("sandbox"))
         });
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     report.finish(arguments.full)
 }
 
-/// The services as containers; skipped where none can run.
+/// The services as containers; skipped where no container can run.
 fn pod(report: &mut Report, full: bool) {
     println!("== engine");
     let started = Instant::now();
@@ -120,7 +120,7 @@ fn pod(report: &mut Report, full: bool) {
         }
         return;
     }
-    // What users run, by itself, and what they carry: the containers start from its archive.
+    // The artifacts that users carry and run: the containers start from its archive.
     let bundle = root().join("target/bundle");
     if report.check("bundle", build.arg("bundle").arg(&bundle)) {
         let mut load = Command::new("podman");
@@ -137,7 +137,7 @@ fn pod(report: &mut Report, full: bool) {
     }
 }
 
-/// Builds the images once more, from nothing in another folder: the same source gives the same digests.
+/// Builds the images again from scratch in another folder: the same source gives the same digests.
 fn reproduced(own: &Path) -> Result<Tally> {
     let first = target_directory()?;
     let again = first.join("again");
@@ -160,11 +160,11 @@ fn reproduced(own: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// The pod's tests; those that take long, too, where there is a bundle to start from.
+/// The pod's tests; the long ones, too, where there is a bundle to start from.
 fn pod_tests(engine: &Engine, bundle: Option<&Path>) -> Result<Outcome> {
     build(&demo::PACKAGES, Profile::Tests)?;
     static_installer()?;
-    // The same packages as everywhere else: dependencies keep their features, and need not be built again.
+    // The same packages as in the other stages: dependencies keep their features, and are not rebuilt.
     let mut command = cargo(&["test", "--workspace", "--test", "pod"]);
     if let Some(bundle) = bundle {
         command.args(["--", "--include-ignored"]);
@@ -174,11 +174,11 @@ fn pod_tests(engine: &Engine, bundle: Option<&Path>) -> Result<Outcome> {
     counted(engine.lend(&mut command))
 }
 
-/// The simulated installer without a need for libraries, where the tests of the pod look for it.
+/// The simulated installer, linked statically, in the folder where the pod's tests search for it.
 fn static_installer() -> Result<()> {
     let arguments = ["rustc", "--package", "testkit", "--bin", INSTALLER];
     let mut command = cargo(&arguments);
-    // For this program alone: its dependencies stay as they are built already.
+    // For this program alone: its dependencies are not rebuilt.
     command.args(["--", "-Ctarget-feature=+crt-static"]);
     run_command(command.env("SQLX_OFFLINE", "true"))?;
     let target = target_directory()?;
@@ -267,14 +267,14 @@ fn counted(command: &mut Command) -> Result<Outcome> {
     let records = fs::read_to_string(&skips).unwrap_or_default();
     let mut outcome = reader.finish(&records);
     if !status.success() && outcome.tally.failed == 0 {
-        // Something did not build, or a test program was killed.
+        // A build failed, or a test program was killed.
         outcome.tally.failed = 1;
     }
     Ok(outcome)
 }
 
 /// The real coreos-installer, for the demo. It needs C libraries: where it cannot be built, only the demo's own reader
-/// looks at images.
+/// verifies images.
 fn second_reader(report: &mut Report) {
     if let Err(error) = coreos_installer::ensure() {
         let why = format!("coreos-installer cannot be built here: {error:#}");

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house's rules that a compiler does not know, one row each.
+//! `cargo xtask tidy`: the house rules that a compiler does not check, one row each.
 
 mod crates;
 mod glossary;
@@ -28,22 +28,22 @@ pub(crate) struct TidyArgs {
     record: bool,
 }
 
-/// One thing that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     /// File, with the line where there is one.
     place: String,
-    /// What to do.
+    /// The remedy.
     remedy: String,
 }
 
-/// A rule of the house.
+/// A house rule.
 struct Rule {
     /// Short name.
     name: &'static str,
-    /// What holds when nothing is found.
+    /// Its statement, true without findings.
     claim: &'static str,
-    /// Looks for what breaks it.
+    /// Finds violations.
     check: fn(&Sources) -> Vec<Finding>,
 }
 
@@ -122,7 +122,7 @@ static RULES: &[Rule] = &[
     Rule {
         name: "history",
         claim: "each commit has a short subject, and a body that says why",
-        check: history::taught,
+        check: history::explained,
     },
     Rule {
         name: "generated",
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &TidyArgs) -> Result<ExitCode> {
     })
 }
 
-/// Prints what breaks rules and counts them.
+/// Prints and counts violations.
 pub(crate) fn check() -> Result<Tally> {
     let sources = Sources::read()?;
     let mut tally = Tally::default();

@@ -14,19 +14,19 @@ use crate::postgres;
 /// Arguments of `up`.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Where everything is kept; the demo uses a folder that it removes
+    /// Data directory; the demo uses a temporary one
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Use seven ports from N; the demo looks for free ones
+    /// Use seven ports from N; the demo finds free ones
     #[arg(long, value_name = "N")]
     ports_from: Option<u16>,
     /// File with NAME=value lines for the services
     #[arg(long, value_name = "FILE", conflicts_with = "demo")]
     env_file: Option<PathBuf>,
-    /// Install a cluster on simulated hosts, and end
+    /// Install a cluster on simulated hosts, and exit
     #[arg(long)]
     demo: bool,
-    /// Let something go wrong in the demo
+    /// Inject a fault into the demo
     #[arg(long = "break", value_name = "WHAT", requires = "demo")]
     broken: Option<Break>,
     /// Build optimised programs
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     release: bool,
 }
 
-/// Builds and starts everything; does not come back without `--demo`.
+/// Builds and starts everything; does not return without `--demo`.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let profile = if arguments.release {
         Profile::Release
@@ -62,6 +62,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.env_file {
         command.arg("--env-file").arg(path);
     }
-    // The terminal, its signals and the exit code are atoll's from here on.
+    // The terminal, its signals and the exit code belong to atoll from here on.
     Err(anyhow!(command.exec()).context("starting atoll up"))
 }

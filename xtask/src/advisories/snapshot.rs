@@ -1,4 +1,4 @@
-//! The snapshot: a line for each advisory, with what decides whether a version is concerned.
+//! The snapshot: one line per advisory, with the affected versions.
 
 use std::fmt;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub(super) struct Snapshot {
 pub(super) struct Advisory {
     pub(super) id: String,
     package: String,
-    /// `vulnerability`, or what the database calls informational: `unmaintained`, `unsound`, `notice`.
+    /// `vulnerability`, or the database's informational kinds: `unmaintained`, `unsound`, `notice`.
     pub(super) kind: String,
     patched: Vec<VersionReq>,
     unaffected: Vec<VersionReq>,
@@ -57,7 +57,7 @@ struct Versions {
 }
 
 impl Advisory {
-    /// Whether it is about this version of the package.
+    /// Whether it affects this version of the package.
     pub(super) fn concerns(&self, package: &Package) -> bool {
         let is_met = |requirement: &VersionReq| requirement.matches(&package.version);
         self.package == package.name
@@ -79,7 +79,7 @@ impl Advisory {
         })
     }
 
-    /// From a file of the database; nothing for a withdrawn one.
+    /// Parses a file of the database; `None` for a withdrawn advisory.
     fn of_file(text: &str) -> Result<Option<Self>> {
         let front = text
             .split_once("```toml")
@@ -119,7 +119,7 @@ impl Snapshot {
         })
     }
 
-    /// From the last commit of a clone of the database, bare or not.
+    /// Reads the last commit of a clone of the database, bare or not.
     pub(super) fn of_clone(clone: &Path) -> Result<Self> {
         let git = |arguments: &[&str]| -> Result<String> {
             let mut command = Command::new("git");

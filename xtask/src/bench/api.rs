@@ -1,4 +1,4 @@
-//! What the API server costs while hosts of clusters register, reply to their steps and poll.
+//! Cost of the API server while hosts of clusters register, reply to their steps and poll.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 const BUDGET_PERCENT: f64 = 5.0;
 /// Hosts that the budget is for.
 const BUDGET_HOSTS: u32 = 500;
-/// By how much the last registration may cost more than the first.
+/// Maximum cost of the last registration relative to the first.
 const REGISTRATION_RATIO: f64 = 1.5;
 
 /// The load.
@@ -49,18 +49,18 @@ pub(crate) struct Load {
     build: Build,
 }
 
-/// What one number of hosts cost.
+/// Cost of one number of hosts.
 struct Cost {
     hosts: u32,
     clusters: u32,
-    /// CPU time from the first registration until the first answers are through. Units: seconds.
+    /// CPU time from the first registration until the first steps are answered. Units: seconds.
     arrival_s: f64,
-    /// Of one core, while hosts poll and reply.
+    /// Percent of one core, while hosts poll and reply.
     share_percent: f64,
     resident_mib: f64,
 }
 
-/// Measures and prints.
+/// Runs the benchmark and prints its results.
 pub(crate) fn run(load: &Load) -> Result<ExitCode> {
     ensure!(load.per_cluster > 0, "--per-cluster has to be above 0");
     postgres::ensure_binaries()?;
@@ -83,7 +83,7 @@ pub(crate) fn run(load: &Load) -> Result<ExitCode> {
     if load.registrations > 0 {
         bench.registrations()?;
     }
-    // The budget is of 500 hosts in clusters; smaller and larger numbers are told beside it.
+    // The budget is of 500 hosts in clusters; smaller and larger numbers are printed beside it.
     let within = |cost: &Cost| cost.hosts > BUDGET_HOSTS || cost.share_percent < BUDGET_PERCENT;
     Ok(if costs.iter().all(within) {
         ExitCode::SUCCESS
@@ -92,7 +92,7 @@ pub(crate) fn run(load: &Load) -> Result<ExitCode> {
     })
 }
 
-/// Makes an OS image and a release, of whose version clusters and infra-envs are; the settings that name them.
+/// Makes an OS image and a release for clusters and infra-envs; returns the settings that name them.
 ///
 /// The release goes to the registry of an installation that runs only for this: nothing that is measured reads it.
 fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
@@ -110,11 +110,11 @@ fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(settings)
 }
 
-/// What every measurement needs.
+/// The context of every measurement.
 struct Bench<'a> {
-    /// Folder of the program that is measured.
+    /// Folder of the measured program.
     services: &'a Path,
-    /// Folder of what loads it.
+    /// Folder of the load generator.
     tools: &'a Path,
     folder: &'a Path,
     settings: PathBuf,
@@ -194,7 +194,7 @@ impl Bench<'_> {
         Ok(samples)
     }
 
-    /// One host after the other registers to one cluster: what the first cost, and the last.
+    /// Registers hosts one after the other to one cluster, and compares the cost of the first and the last.
     fn registrations(&self) -> Result<()> {
         let (installation, state, _) = self.start("registrations")?;
         let infra_env = register(&state, 0)?;
@@ -234,7 +234,7 @@ fn median(durations: &[Duration]) -> Duration {
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-/// A cluster, and the infra-env whose hosts join it.
+/// Registers a cluster, and the infra-env whose hosts join it.
 fn register(state: &State, number: u32) -> Result<String> {
     let base = format!("{}/api/assisted-install/v2", state.api_url);
     let pull_secret = r#"{"auths":{"registry.example:5000":{"auth":"YmVuY2g6YmVuY2g="}}}"#;
@@ -254,7 +254,7 @@ fn register(state: &State, number: u32) -> Result<String> {
     Ok(id.to_owned())
 }
 
-/// The version of which the content has a release.
+/// The version of the content's release.
 fn version(base: &str) -> Result<String> {
     let versions = http::get(&format!("{base}/openshift-versions"))?;
     let versions = versions.as_object().context("the versions are no map")?;
@@ -265,7 +265,7 @@ fn version(base: &str) -> Result<String> {
     Ok(first.clone())
 }
 
-/// Posts, again while the server is starting.
+/// Posts, with retries while the server starts.
 fn post(url: &str, body: &Value) -> Result<Value> {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {
@@ -301,7 +301,7 @@ fn share(samples: &[(Instant, u64)], window: Duration) -> Option<f64> {
     (seconds > 0.0).then(|| f64::from(ticks) / TICKS_PER_SECOND / seconds * 100.0)
 }
 
-/// What had been taken when the last `window` of the samples began.
+/// Ticks at the start of the last `window` of the samples.
 fn ticks_before(samples: &[(Instant, u64)], window: Duration) -> u64 {
     let Some((end, _)) = samples.last() else {
         return 0;

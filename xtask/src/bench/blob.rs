@@ -1,4 +1,4 @@
-//! Bytes that registries hold.
+//! Blobs for registries.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// Bytes, and their name.
+/// Bytes, and their digest.
 #[derive(Debug, Clone)]
 pub(super) struct Blob {
     pub(super) digest: String,
@@ -21,9 +21,9 @@ impl Blob {
         Self { digest, bytes }
     }
 
-    /// Bytes that nothing compresses, others for each seed.
+    /// Incompressible bytes, different for each seed.
     pub(super) fn noise(seed: u64, size: usize) -> Self {
-        // SplitMix64: fast, and no two seeds meet.
+        // SplitMix64: fast, and seeds do not collide.
         let mut state = seed.wrapping_mul(0xd134_2543_de82_ef95);
         let mut bytes = Vec::with_capacity(size + 8);
         while bytes.len() < size {
@@ -60,7 +60,7 @@ impl Blob {
     }
 }
 
-/// Writes an image as distribution keeps it.
+/// Writes an image in distribution's layout.
 pub(super) fn write_distribution(
     folder: &Path,
     repository: &str,
@@ -92,7 +92,7 @@ pub(super) fn write_distribution(
     )
 }
 
-/// Writes a file, and the folders that lead there.
+/// Writes a file and its parent folders.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let folder = path.parent().context("a file has a folder")?;
     fs::create_dir_all(folder)
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn noise_differs_by_seed_and_is_the_same_again() {
+    fn noise_is_deterministic_and_differs_by_seed() {
         let noise = Blob::noise(1, 1001);
         assert_eq!(noise.bytes.len(), 1001);
         assert_eq!(noise.digest, Blob::noise(1, 1001).digest);

@@ -1,4 +1,4 @@
-//! Which build of the services is measured.
+//! The measured build of the services.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::{bundle, demo, images};
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum Build {
     Dev,
-    /// Static, with its own allocator: what memory costs differs from a program of the machine's libraries
+    /// Static, with its own allocator: its memory differs from that of a program of the machine's libraries
     Shipped,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn of_images() -> Result<PathBuf> {
     images::programs::build(&images::program_packages(), Profile::Dist)
 }
 
-/// The folder with what makes content and load, which is not measured.
+/// The folder with the programs that make content and load, which are not measured.
 pub(super) fn tools() -> Result<PathBuf> {
     cargo::build(&demo::PACKAGES, Profile::Dev)
 }

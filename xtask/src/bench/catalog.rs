@@ -1,4 +1,4 @@
-//! Speed and memory of the catalog server, and in the same run of `opm serve` where that is installed.
+//! Speed and memory of the catalog server, compared with `opm serve` where that is installed.
 
 mod content;
 mod load;
@@ -20,10 +20,10 @@ use content::Sample;
 use load::{CALLS, Call};
 use server::{Program, Server};
 
-/// Files that have just been written may change once more without another time: they are read at every start.
+/// Age of files after which a cache of them is trusted: younger ones may change within the same mtime.
 const SETTLED: Duration = Duration::from_secs(4);
 
-/// What is measured, and for how long.
+/// Arguments of `bench catalog`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// Folder of a catalog with files in JSON; else one is made of the size of the largest public ones
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     seconds: u64,
 }
 
-/// Measures and prints; no number fails, only one that ours does not have.
+/// Runs the benchmark and prints its results. Errors: a measurement of our own server; those of peers are printed.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     if !apt::is_program(load::TOOL) {
         apt::install(&[load::PACKAGE], "it makes the load")?;

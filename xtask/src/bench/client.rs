@@ -1,4 +1,4 @@
-//! An HTTP client for loads that no tool makes: one connection, kept, with as little work as can be.
+//! An HTTP client for loads that no tool makes: one keep-alive connection, minimal work per request.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-/// No answer takes this long; a server that hangs is not waited for.
+/// A server that takes longer hangs.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A connection to a server on this machine.
@@ -15,7 +15,7 @@ pub(super) struct Client {
     stream: BufReader<TcpStream>,
 }
 
-/// What a server says.
+/// An HTTP response.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -32,14 +32,14 @@ impl Answer {
         })
     }
 
-    /// Path and query of where it points to.
+    /// Path and query of the Location header.
     pub(super) fn location(&self) -> Result<String> {
         let location = self.header("location");
         Ok(path_of(location.context("the answer has no Location")?).to_owned())
     }
 }
 
-/// Path and query of a URL that may be nothing else.
+/// Path and query of a URL or a path.
 pub(super) fn path_of(url: &str) -> &str {
     let path = url
         .split_once("://")
@@ -59,7 +59,7 @@ impl Client {
         })
     }
 
-    /// A request whose answer must have the status `wanted`.
+    /// Sends a request whose response must have the status `wanted`.
     pub(super) fn ask(
         &mut self,
         method: &str,
@@ -145,8 +145,8 @@ impl Client {
     }
 }
 
-/// Does `work` again and again on `clients` connections for a while; how often it was done, in how many seconds.
-/// It is told the number of its connection and of the turn.
+/// Repeats `work` on `clients` connections for `duration`; returns the number of repetitions and the seconds.
+/// `work` gets the number of its connection and of the repetition.
 pub(super) fn load<F>(port: u16, clients: u32, duration: Duration, work: F) -> Result<(u32, f64)>
 where
     F: Fn(&mut Client, u32, u32) -> Result<()> + Sync,
@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that says `answers` on each connection, whatever it is asked.
+    /// A server that sends `answers` on each connection, for any request.
     fn server(answers: &'static str) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -188,7 +188,7 @@ mod tests {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
                 stream.write_all(answers.as_bytes()).unwrap();
-                // Closing with requests unread would reset the connection before the answers are read.
+                // Closing with requests unread would reset the connection before the responses are read.
                 stream.shutdown(std::net::Shutdown::Write).unwrap();
                 stream.read_to_end(&mut Vec::new()).ok();
             }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_each_shape_are_read_one_after_the_other() {
+    fn responses_of_each_framing_are_read_in_sequence() {
         let port = server(
             "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\nLocation: http://a:1/v2/x?y=z\r\n\r\nok\
              HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\n\

@@ -1,4 +1,4 @@
-//! What mirroring costs, and in the same run what the other tools that are installed take for it.
+//! Cost of mirroring, compared with the other tools that are installed.
 
 mod content;
 mod registry;
@@ -23,11 +23,11 @@ use super::build::{self, Build};
 use super::process::machine;
 use super::table::Table;
 
-/// A step that a tool does not know, and one that did not end well.
+/// Cells of a step that a tool does not support, and of one that failed.
 const NONE: &str = "-";
 const FAILED: &str = "failed";
 
-/// What is mirrored.
+/// Arguments of `bench mirror`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// Packages of the catalog, each with images of its own
@@ -41,17 +41,17 @@ pub(crate) struct Plan {
     layer: u32,
 }
 
-/// Where a tool works.
+/// The environment of a run of a tool.
 #[derive(Debug)]
 struct Place<'a> {
     content: &'a Content,
-    /// What the tool may write into; empty at first.
+    /// Folder that the tool may write to; empty at first.
     folder: &'a Path,
     /// The port of an empty registry.
     target: u16,
 }
 
-/// Measures and prints; only a step of ours that does not end well fails.
+/// Runs the benchmark and prints its results. Errors: a failed step of our own tool; those of peers are printed.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     ensure_skopeo()?;
     let server = build::of_images()?.join("registry");
@@ -106,7 +106,7 @@ fn ensure_skopeo() -> Result<()> {
     apt::install(&["skopeo"], "it is compared with")
 }
 
-/// What the steps that a tool knows have cost.
+/// Cost of each step that a tool supports.
 fn column(
     tool: &Tool,
     content: &Content,
@@ -144,7 +144,7 @@ fn column(
     Ok(column)
 }
 
-/// How many requests both registries have had.
+/// Request counts of both registries.
 fn asked(source: &Registry, target: Option<&Registry>) -> Result<(u64, u64)> {
     let target = target.map_or(Ok(0), Registry::requests);
     let source = source.requests().context("asking the source")?;

@@ -1,20 +1,20 @@
-//! What processes cost, as /proc tells.
+//! Cost of processes, from /proc.
 
 use std::fs;
 
 use anyhow::{Context as _, Result};
 
-/// Units: ticks a second, of /proc. Linux has shown this number to programs on every architecture for decades.
+/// Units: ticks a second, of /proc. Linux has reported this number on every architecture for decades.
 pub(super) const TICKS_PER_SECOND: f64 = 100.0;
 
-/// User and system time that a process has taken.
+/// User and system time of a process.
 pub(super) fn cpu_ticks(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
     ticks_of(&text).with_context(|| format!("{path} has another shape"))
 }
 
-/// User and system time that ended children of this process have taken, and theirs.
+/// User and system time of this process's exited children and their descendants.
 pub(super) fn children_ticks() -> Result<u64> {
     let path = "/proc/self/stat";
     let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
@@ -26,7 +26,7 @@ fn ticks_of(stat: &str) -> Option<u64> {
     ticks_at(stat, 11)
 }
 
-/// Two numbers of such a line, the first behind so many others after the name.
+/// The sum of two fields of such a line; `place` is the index of the first after the name.
 fn ticks_at(stat: &str, place: usize) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(place);
     let user: u64 = fields.next()?.parse().ok()?;
@@ -34,27 +34,27 @@ fn ticks_at(stat: &str, place: usize) -> Option<u64> {
     Some(user + system)
 }
 
-/// Memory that a process has now.
+/// Resident memory of a process.
 pub(super) fn resident_kib(pid: u32) -> Option<u32> {
     kib_of("VmRSS:", &format!("/proc/{pid}/status"))
 }
 
-/// What of that is not of files.
+/// Resident memory that no file backs.
 pub(super) fn private_kib(pid: u32) -> Option<u32> {
     kib_of("RssAnon:", &format!("/proc/{pid}/status"))
 }
 
-/// The most memory that a process has had, since [`forget_peak`] or its start.
+/// Peak resident memory of a process, since [`forget_peak`] or its start.
 pub(super) fn peak_kib(pid: u32) -> Option<u32> {
     kib_of("VmHWM:", &format!("/proc/{pid}/status"))
 }
 
-/// Lets the peak begin anew; where that is forbidden, it stays the one since the start.
+/// Resets the peak; where that is forbidden, it stays the one since the start.
 pub(super) fn forget_peak(pid: u32) {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").ok();
 }
 
-/// A process and those that it has started.
+/// A process and its children.
 pub(super) fn family(pid: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     let children = children.unwrap_or_default();
@@ -62,7 +62,7 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children).collect()
 }
 
-/// What stands between numbers to be compared: processors, memory, kernel, and how busy others keep it.
+/// The machine of the numbers: processors, memory, kernel, and the load of other processes.
 pub(super) fn machine() -> String {
     let cores = cores();
     let kib = kib_of("MemTotal:", "/proc/meminfo").unwrap_or(0);
@@ -74,7 +74,7 @@ pub(super) fn machine() -> String {
     format!("{cores} cores, {gib:.1} GiB, Linux {kernel}, load {load} before")
 }
 
-/// How many threads run at once.
+/// Number of hardware threads.
 pub(super) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -94,7 +94,7 @@ mod tests {
     use crate::command::run;
 
     #[test]
-    fn ticks_are_found_behind_any_name() {
+    fn ticks_are_found_after_any_name() {
         let stat = "42 (a) b) S 1 1 1 0 -1 4194560 1 2 3 4 700 50 0 0 20 0 5 0 1 2 3";
         assert_eq!(ticks_of(stat), Some(750));
         assert_eq!(ticks_at(stat, 13), Some(0));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_has_its_children() {
+    fn a_family_includes_children() {
         let mut shell = Command::new("sh");
         let mut shell = shell.args(["-c", "sleep 600 & wait"]).spawn().unwrap();
         let child = loop {

@@ -1,4 +1,4 @@
-//! Speed and memory of the registry, and in the same run of the other servers that are installed.
+//! Speed and memory of the registry, compared with the other servers that are installed.
 
 mod content;
 mod server;
@@ -20,23 +20,23 @@ use super::build;
 use super::process::machine;
 use super::table::Table;
 
-/// Programs that make load, in Debian packages of the same names.
+/// Load generators, in Debian packages of the same names.
 const TOOLS: [&str; 3] = ["curl", "openssl", "wrk"];
 const LIMIT: &str = "nginx, the limit, serves the same bytes as files, without passwords; pages that its processes \
                      share count for each.";
-/// A number that there is no sense in.
+/// Cell of a number that has no meaning for a server.
 const NONE: &str = "-";
 
-/// What is measured, and for how long.
+/// Arguments of `bench registry`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
-    /// Only these works
+    /// Only these workloads
     #[arg(long, value_enum, num_args = 1.., value_name = "WORK")]
     only: Vec<Work>,
     /// Seconds of each load
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
     seconds: u32,
-    /// How many repositories the work of that name has, each of ten blobs
+    /// How many repositories the workload of that name has, each of ten blobs
     #[arg(long, default_value_t = 2000, value_parser = value_parser!(u32).range(1..=10_000))]
     repositories: u32,
 }
@@ -52,7 +52,7 @@ impl Plan {
     }
 }
 
-/// Measures and prints; no number fails, only one that ours does not have.
+/// Runs the benchmark and prints its results. Errors: a workload of our own registry; those of peers are printed.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     ensure_tools()?;
     let ours = Program::ours(&build::of_images()?);
@@ -127,7 +127,7 @@ fn contender(bench: &Bench<'_>, program: Program, secrets: &Secrets) -> Result<C
     Contender::start(bench, program, secrets)
 }
 
-/// The numbers of a work; none where it failed, which is told.
+/// The numbers of a workload; `None` where it failed, with the error printed.
 fn cells(work: Work, bench: &Bench<'_>, contender: &Contender) -> Option<Vec<String>> {
     if !work.is_for(contender.program.kind) {
         let count = work.labels(bench.plan).len();
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn works_are_chosen_by_name() {
+    fn workloads_are_selected_by_name() {
         let mut plan = Plan {
             only: vec![Work::Push],
             seconds: 1,

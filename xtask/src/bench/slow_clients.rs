@@ -1,4 +1,4 @@
-//! What thousands of slow clients cost everybody else: for each public port, the latency of fresh clients before, during
+//! Cost of thousands of slow clients for others: per public port, the latency of fresh clients before, during
 //! and after the attack, and the memory of the server.
 
 mod crowd;
@@ -27,7 +27,7 @@ const BUDGET_GROWTH_MIB: f64 = 64.0;
 /// Ports that `atoll up` takes in a row.
 const PORTS: u16 = 7;
 
-/// The attack.
+/// Arguments of `bench slow-clients`.
 #[derive(Debug, Args)]
 pub(crate) struct Plan {
     /// Slow connections for each port
@@ -44,11 +44,11 @@ pub(crate) struct Plan {
     build: Build,
 }
 
-/// A port that the public reaches, and how it is attacked.
+/// A public port, and the attacks on it.
 struct Target {
     /// Its process in `atoll.json`.
     service: &'static str,
-    /// Its place in the row of ports.
+    /// Its offset in the row of ports.
     offset: u16,
     scheme: &'static str,
     attacks: &'static [Attack],
@@ -84,7 +84,7 @@ const TARGETS: &[Target] = &[
     },
 ];
 
-/// Attacks one port after the other, and prints; budgets are printed beside the figures and fail nothing.
+/// Attacks one port after the other and prints the results; exceeded budgets are marked and do not fail.
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     postgres::ensure_binaries()?;
     probe::ensure_curl()?;
@@ -153,7 +153,7 @@ fn row(plan: &Plan, target: &Target, port: u16, pid: u32, attack: Attack) -> Res
     ])
 }
 
-/// A figure over its budget is marked.
+/// Marks a figure over its budget.
 fn mark(text: &str, is_over: bool) -> String {
     let mark = if is_over { "!" } else { "" };
     format!("{text}{mark}")

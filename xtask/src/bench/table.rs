@@ -7,7 +7,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// With columns for these.
+    /// A table with these columns.
     pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let head = std::iter::once("work").chain(names).map(str::to_owned);
         Self {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_of_a_table_stand_below_each_other() {
+    fn columns_of_a_table_are_aligned() {
         let mut table = Table::new(["ours", "peer"].into_iter());
         table.row("a".to_owned(), vec!["10000 (1)".to_owned(), "2".to_owned()]);
         let wanted = "work       ours  peer\na     10000 (1)     2\n";

@@ -1,4 +1,4 @@
-//! The certificates of public authorities, as Debian's package has them.
+//! The certificates of public authorities, from Debian's package.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,11 +7,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::apt;
 
-/// Where the package keeps one file for each authority. The bundle of this machine is not taken: it may have
-/// authorities of its own, and nobody else trusts those.
+/// One file per authority. This machine's own bundle is not used: it may have private authorities, which other machines
+/// do not trust.
 const FOLDER: &str = "/usr/share/ca-certificates/mozilla";
 
-/// The bundle; the package is installed first when it is missing.
+/// The bundle; installs the package first when it is missing.
 pub(super) fn bundle() -> Result<Vec<u8>> {
     let folder = Path::new(FOLDER);
     if !folder.is_dir() {

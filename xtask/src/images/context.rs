@@ -1,4 +1,4 @@
-//! What is packed: the files that a Containerfile copies.
+//! The build context: the files that a Containerfile copies.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -13,12 +13,12 @@ use super::{authorities, db, elf, engine, libraries};
 use crate::apt;
 use crate::command::run;
 
-/// Everybody may write, and nobody takes away what is another's.
+/// World-writable and sticky: users cannot delete files of others.
 const TEMPORARY_MODE: u32 = 0o1777;
 const PROGRAM_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
 
-/// What an image is made from.
+/// The sources of an image.
 #[derive(Debug)]
 pub(super) struct Source {
     image: &'static Image,
@@ -37,11 +37,11 @@ impl Source {
         }
     }
 
-    /// A hash of everything that goes into the image: the same inputs give the same image.
+    /// A hash of all inputs of the image: the same inputs give the same image.
     pub(super) fn inputs(&self) -> Result<String> {
         let mut hash = Sha256::new();
         let mut part = |bytes: &[u8]| {
-            // With its length: parts cannot run into each other.
+            // With its length, so that adjacent parts stay distinct.
             hash.update(bytes.len().to_le_bytes());
             hash.update(bytes);
         };
@@ -69,7 +69,7 @@ impl Source {
             db::context(folder)?;
             return Ok(self.containerfile.clone());
         }
-        // Modes are part of an image: those of this machine's checkout and umask are not taken.
+        // Modes are part of an image: those of this machine's checkout and umask are not used.
         let program = folder.join(self.image.name);
         let bytes = read(&self.program)?;
         write(&program, &bytes, PROGRAM_MODE)?;
@@ -109,7 +109,7 @@ impl Source {
         Ok(containerfile)
     }
 
-    /// The other names of the program.
+    /// Makes the other names of the program.
     fn link(&self, folder: &Path) -> Result<()> {
         make_folder(folder, PROGRAM_MODE)?;
         for name in self.image.aliases {

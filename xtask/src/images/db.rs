@@ -1,4 +1,4 @@
-//! The `db` image's content: the server of the distribution's package with what it needs to run, and nothing else.
+//! The `db` image's content: the server of the distribution's package with its dependencies, and nothing else.
 
 mod entry;
 mod licences;
@@ -20,7 +20,7 @@ use crate::command::output;
 use crate::postgres;
 use entry::{Entry, make_folder};
 
-/// The server, what makes and checks a database, and what saves and loads one.
+/// The server, and the programs that make, check, save and load a database.
 const PROGRAMS: [&str; 6] = [
     "initdb",
     "pg_dump",
@@ -29,12 +29,12 @@ const PROGRAMS: [&str; 6] = [
     "postgres",
     "psql",
 ];
-/// What deploy/db/entrypoint calls; initdb calls `sh` and `locale`.
+/// Commands of deploy/db/entrypoint; initdb calls `sh` and `locale`.
 const TOOLS: [&str; 7] = ["chmod", "flock", "locale", "mv", "rm", "sh", "sync"];
-/// Modules that the server itself loads, apart from the conversions between encodings.
+/// Modules that the server itself loads, except the conversions between encodings.
 const MODULES: [&str; 4] = ["dict_snowball", "libpqwalreceiver", "pgoutput", "plpgsql"];
 const EXTENSIONS: [&str; 3] = ["pg_stat_statements", "pgcrypto", "plpgsql"];
-/// Folders of the server's shared files that are taken whole; those beside them are documentation.
+/// Folders of the server's shared files that are copied whole; those beside them are documentation.
 const SHARED: [&str; 2] = ["timezonesets", "tsearch_data"];
 const LOCALE: &str = "/usr/lib/locale/C.utf8";
 const ZONE: &str = "/usr/share/zoneinfo/Etc/UTC";
@@ -42,7 +42,7 @@ const PASSWD: &str = "root:x:0:0:root:/:/bin/sh\npostgres:x:999:999:PostgreSQL:/
 const GROUP: &str = "root:x:0:\npostgres:x:999:\n";
 const NSSWITCH: &str = "hosts: files dns\n";
 
-/// Fills `folder` with all that deploy/db/Containerfile copies.
+/// Fills `folder` with all files that deploy/db/Containerfile copies.
 pub(crate) fn context(folder: &Path) -> Result<()> {
     make_folder(folder, 0o755)?;
     make_folder(&folder.join("data"), 0o755)?;
@@ -56,7 +56,7 @@ pub(crate) fn context(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Another text whenever the image would be another one: the package, its libraries or files of deploy/db changed.
+/// A text that differs for different images: by the package, its libraries or files of deploy/db.
 pub(crate) fn inputs() -> Result<String> {
     let mut text = fs::read_to_string(own("Containerfile"))?;
     for (path, entry) in plan()? {
@@ -65,7 +65,7 @@ pub(crate) fn inputs() -> Result<String> {
     Ok(text)
 }
 
-/// The distribution's packages that the image has files of, with their versions.
+/// The distribution's packages with files in the image, and their versions.
 pub(super) fn packages() -> Result<Vec<(String, String)>> {
     let names = licences::owners(plan()?.values().filter_map(Entry::source));
     let mut command = Command::new("dpkg-query");
@@ -102,7 +102,7 @@ fn plan() -> Result<Plan> {
     Ok(plan)
 }
 
-/// What is not the distribution's, and what the C library wants.
+/// Files from outside the distribution, and those that the C library needs.
 fn own_files() -> Plan {
     let mut plan = Plan::new();
     for (path, text) in [
@@ -129,7 +129,7 @@ fn own_files() -> Plan {
     plan
 }
 
-/// Where programs are found, and where the server looks for its files from: links lead from there to here.
+/// Adds the programs at their installed paths, from which the server derives its other paths, with links in PATH.
 fn add_programs(plan: &mut Plan, binaries: &Path) -> Result<Vec<PathBuf>> {
     let mut added = Vec::new();
     for name in PROGRAMS {
@@ -169,7 +169,7 @@ fn add_modules(plan: &mut Plan, folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn is_wanted_module(name: &str) -> bool {
-    // The database's own encoding is always this one.
+    // The database's encoding is always UTF-8.
     name.starts_with("utf8_and_") || MODULES.contains(&name) || EXTENSIONS.contains(&name)
 }
 
@@ -208,7 +208,7 @@ fn add_tree(plan: &mut Plan, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The plain files of a folder; links lead to what this machine alone has, such as dictionaries.
+/// The plain files of a folder; links point to files of this machine alone, such as dictionaries.
 fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
@@ -220,7 +220,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What the server was built with.
+/// A path of the server's build configuration.
 fn configured(binaries: &Path, what: &str) -> Result<PathBuf> {
     let program = binaries.join("pg_config");
     let text = answer(Command::new(program).arg(what))?;
@@ -232,7 +232,7 @@ fn answer(command: &mut Command) -> Result<String> {
     String::from_utf8(answer).context("the answer is no text")
 }
 
-/// A program of this machine.
+/// Path of a program of this machine.
 fn tool(name: &str) -> Result<PathBuf> {
     let found = apt::find_program(name)
         .with_context(|| format!("{name} is not in PATH, and the db image needs it"))?;
@@ -244,7 +244,7 @@ fn own(name: &str) -> PathBuf {
     root().join("deploy/db").join(name)
 }
 
-/// The same place below the image's root.
+/// The same path below the image's root.
 fn inside(path: &Path) -> Result<PathBuf> {
     let below = path.strip_prefix("/");
     below

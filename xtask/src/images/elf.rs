@@ -1,14 +1,14 @@
-//! As much of ELF as tells whether a program is static.
+//! The part of ELF that shows whether a program is static.
 
 use anyhow::{Context as _, Result, ensure};
 
 const MAGIC: &[u8] = b"\x7fELF\x02\x01";
-/// `PT_INTERP`: the program is started by a loader that this names.
+/// `PT_INTERP`: the program header that names the dynamic loader.
 const INTERPRETER: u32 = 3;
 
 /// Whether a 64-bit little-endian program needs no loader.
 ///
-/// Errors: it is no such program.
+/// Errors: not such a program.
 pub(super) fn is_static(program: &[u8]) -> Result<bool> {
     ensure!(
         program.starts_with(MAGIC),
@@ -60,7 +60,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_loader_is_seen() {
+    fn a_dynamic_loader_is_found() {
         assert!(is_static(&program(&[6, 1, 2])).unwrap());
         assert!(!is_static(&program(&[6, 3, 1])).unwrap());
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
@@ -71,7 +71,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_an_error() {
+    fn other_files_are_an_error() {
         for bytes in [&b""[..], b"#!/bin/sh\n", &program(&[1])[..66], MAGIC] {
             assert!(is_static(bytes).is_err(), "{bytes:?}");
         }

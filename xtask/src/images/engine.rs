@@ -1,4 +1,4 @@
-//! Podman or buildah: packs, knows what is packed, writes it out.
+//! Podman or buildah: packs, inspects and writes images.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -10,8 +10,8 @@ use serde::Deserialize;
 use crate::apt;
 use crate::command::{output, run, shown};
 
-/// How each image is packed, so that only its content decides what its digest is: nothing of a layer cache, no
-/// date, no version of the engine. Without the history of its steps, engines could not build other images upon it.
+/// Flags that make the digest depend on the content alone: no layer cache, no date, no version of the engine.
+/// Without the history of its steps, engines could not build other images upon it.
 pub(super) const FLAGS: [&str; 8] = [
     "build",
     "--quiet",
@@ -25,18 +25,18 @@ pub(super) const FLAGS: [&str; 8] = [
 
 const VERSION_LABEL: &str = "org.opencontainers.image.version";
 
-/// A program that packs images and keeps them.
+/// A program that packs and stores images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
     Podman,
     Buildah,
 }
 
-/// An image that an engine has.
+/// An image in an engine's storage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) id: String,
-    /// Of its manifest.
+    /// Digest of its manifest.
     pub(super) digest: String,
     pub(super) size_bytes: u64,
     /// Its names; unknown with buildah.
@@ -46,18 +46,18 @@ pub(super) struct Stored {
 impl Engine {
     const ALL: [Self; 2] = [Self::Podman, Self::Buildah];
 
-    /// The one that is here and works; podman before buildah, since it also runs what it packs.
+    /// The installed and working one; podman before buildah, since it also runs images.
     pub(super) fn find() -> Option<Self> {
         let mut present = Self::ALL.into_iter().filter(|engine| engine.is_present());
         present.find(|engine| engine.try_out().is_ok())
     }
 
-    /// The one that is here; both are installed when there is none.
+    /// The installed one; installs both when there is none.
     pub(super) fn ensure() -> Result<Self> {
         if !Self::ALL.iter().any(|engine| engine.is_present()) {
             let mut packages = vec!["podman", "buildah"];
             if !apt::is_root() {
-                // Images have files of several users; an ordinary one is lent the numbers.
+                // Images have files of several users; rootless podman needs subordinate ids.
                 packages.push("uidmap");
             }
             apt::install(&packages, "one of them packs images")?;
@@ -73,7 +73,7 @@ impl Engine {
         apt::is_program(self.program())
     }
 
-    /// Whether it can use its storage: it may be here, and forbidden to work.
+    /// Whether it can use its storage: an installed engine may lack permissions.
     fn try_out(self) -> Result<()> {
         output(&mut self.command(&["info"])).map(drop)
     }
@@ -91,7 +91,7 @@ impl Engine {
         command
     }
 
-    /// Packs what is in the folder `context`. What had the name before goes, unless something uses it.
+    /// Packs the folder `context`. An earlier image of that name is removed, unless a container uses it.
     pub(super) fn pack(
         self,
         reference: &str,
@@ -119,7 +119,7 @@ impl Engine {
         Ok(packed)
     }
 
-    /// What has this name.
+    /// The image of this name.
     pub(super) fn inspect(self, reference: &str) -> Result<Option<Stored>> {
         let arguments: &[&str] = match self {
             Self::Podman => {
@@ -132,7 +132,7 @@ impl Engine {
         };
         let answer = match output(&mut self.command(arguments)) {
             Ok(answer) => answer,
-            // Buildah does not tell what is missing from what went wrong; packing will.
+            // Buildah reports a missing image like any other failure; packing will show the difference.
             Err(_) if self == Self::Buildah => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// An image without a name is in nobody's way but takes room; one that a container uses stays.
+    /// An untagged image takes room and has no use; one that a container uses stays.
     fn remove_unnamed(self, id: &str) -> Result<()> {
         let is_unnamed = self
             .inspect(id)?
@@ -167,13 +167,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes a name away, and the image with its last one.
+    /// Removes a name, and the image with its last one.
     #[cfg(test)]
     pub(super) fn remove(self, reference: &str) -> Result<()> {
         output(&mut self.command(&["rmi", reference])).map(drop)
     }
 
-    /// Writes an image to the new folder `layout` as it is: digests stay.
+    /// Writes an image to the new folder `layout`; its digest is unchanged.
     pub(super) fn write_layout(self, reference: &str, layout: &Path) -> Result<()> {
         if self == Self::Podman {
             let arguments = ["save", "--quiet", "--format=oci-dir", "--uncompressed"];
@@ -193,9 +193,9 @@ impl Engine {
         output(&mut command).map(drop)
     }
 
-    /// Whether a file of this name would be compressed.
+    /// Whether a file of this name is compressed.
     ///
-    /// Errors: this engine cannot write it, or nothing loads it.
+    /// Errors: this engine cannot write it, or podman cannot load it.
     pub(super) fn can_save(self, path: &Path) -> Result<bool> {
         ensure!(
             self == Self::Podman,
@@ -204,7 +204,7 @@ impl Engine {
         is_compressed(path)
     }
 
-    /// Writes all images to one file that `podman load` takes; compressed when it is called `.zst`.
+    /// Writes all images to one file for `podman load`; compressed when its name ends in `.zst`.
     pub(super) fn save(self, references: &[String], path: &Path) -> Result<()> {
         let is_compressed = self.can_save(path)?;
         let mut save = self.command(&["save", "--quiet", "--multi-image-archive"]);
@@ -222,7 +222,7 @@ impl Engine {
 
 /// Whether a file of this name is compressed.
 ///
-/// Errors: it is neither. Podman loads these two kinds; gzip it reads only from a pipe.
+/// Errors: neither. Podman loads these two kinds; gzip it reads only from a pipe.
 fn is_compressed(path: &Path) -> Result<bool> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("tar") => Ok(false),
@@ -234,7 +234,7 @@ fn is_compressed(path: &Path) -> Result<bool> {
     }
 }
 
-/// Sends what `save` prints through zstd to a file.
+/// Pipes the output of `save` through zstd to a file.
 fn compress(save: &mut Command, path: &Path) -> Result<()> {
     let file = File::create(path).with_context(|| format!("making {}", path.display()))?;
     let mut saving = save
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_podman_loads_is_written() {
+    fn only_files_that_podman_loads_are_written() {
         assert!(!is_compressed(Path::new("a.tar")).unwrap());
         assert!(is_compressed(Path::new("b/a.tar.zst")).unwrap());
         for name in ["a.tar.gz", "a", "tar"] {

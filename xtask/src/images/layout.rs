@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::engine::Engine;
 
-/// The file that names what is in a layout.
+/// The file that names the manifests of a layout.
 const INDEX: &str = "index.json";
 
 #[derive(Debug, Deserialize)]
@@ -21,7 +21,7 @@ struct Manifest {
     digest: String,
 }
 
-/// Makes `folder` the layout of the image, whose digest this is.
+/// Makes `folder` the layout of the image with this digest.
 pub(super) fn write(engine: Engine, reference: &str, digest: &str, folder: &Path) -> Result<()> {
     if holds(folder).as_deref() == Some(digest) {
         return Ok(());

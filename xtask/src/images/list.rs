@@ -1,4 +1,4 @@
-//! Which images there are.
+//! The list of images.
 
 use anyhow::{Context as _, Result};
 
@@ -7,13 +7,13 @@ use anyhow::{Context as _, Result};
 pub(super) struct Image {
     /// Its name, and that of its folder in `deploy/`.
     pub(super) name: &'static str,
-    /// What is in it.
+    /// Its content.
     pub(super) content: Content,
-    /// Other names in /bin that the program is called by.
+    /// Other names of the program in /bin.
     pub(super) aliases: &'static [&'static str],
 }
 
-/// What is in an image.
+/// The content of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     /// The program of the package with the image's name.
@@ -30,7 +30,7 @@ const fn program(name: &'static str) -> Image {
     }
 }
 
-/// Every image, in the order in which they are shown.
+/// Every image, in the order of the table.
 pub(super) static IMAGES: &[Image] = &[
     program("api-server"),
     program("image-service"),
@@ -48,13 +48,13 @@ pub(super) static IMAGES: &[Image] = &[
     },
 ];
 
-/// Where images of this workspace are in the storage of an engine.
+/// Repository of this workspace's images in an engine's storage.
 const REPOSITORY: &str = "localhost/atoll";
 /// The workspace's version.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 impl Image {
-    /// Its name in the storage of an engine.
+    /// Its name in an engine's storage.
     pub(super) fn reference(&self) -> String {
         format!("{REPOSITORY}/{}:{VERSION}", self.name)
     }

@@ -1,4 +1,4 @@
-//! Programs that need nothing of the system they run on.
+//! Programs without dependencies on the system that runs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::apt;
 use crate::cargo::{self, Profile, root};
 use crate::command::{bounded, output, shown};
 
-/// For the standard library of another target: some tens of megabytes. A server that is not reached may hang.
+/// Download of the standard library of another target: some tens of megabytes. An unreachable server may hang.
 const RUSTUP_TIMEOUT: Duration = Duration::from_secs(90);
-/// Builds the C of dependencies for musl.
+/// Compiles the C of dependencies for musl.
 const MUSL_COMPILER: &str = "musl-gcc";
 
-/// What programs are built for.
+/// A build target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Target {
     triple: String,
@@ -40,7 +40,7 @@ impl Target {
     }
 }
 
-/// Builds the programs of `packages` and says in which folder they are.
+/// Builds the programs of `packages`; returns their folder.
 pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     let Target { triple, mut flags } = target();
     flags.extend(without_places(
@@ -62,7 +62,7 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The command that tests `package` as programs are shipped: static, with their C library.
+/// The command that tests `package` as shipped: static, with the same C library.
 pub(crate) fn test(package: &str) -> Command {
     let Target { triple, flags } = target();
     let mut command = cargo::cargo(&["test", "--package", package, "--target", &triple]);
@@ -70,7 +70,7 @@ pub(crate) fn test(package: &str) -> Command {
     command
 }
 
-/// musl; glibc where musl cannot be had.
+/// musl; glibc where musl is not available.
 fn target() -> Target {
     let musl = Target::musl();
     match ensure_musl(&musl.triple) {
@@ -132,9 +132,9 @@ fn add_standard_library(triple: &str) -> Result<()> {
     bounded(&mut command, RUSTUP_TIMEOUT)
 }
 
-/// Flags that keep this machine's folders out of programs: panics and logs name source files.
+/// Flags that keep this machine's paths out of programs: panics and logs name source files.
 fn without_places(workspace: &Path, target: &Path, home: &Path) -> Vec<String> {
-    // The last one that fits is taken: the target directory may lie in the workspace, and so may cargo's.
+    // The last match wins: the target directory may be in the workspace, and so may cargo's home.
     [
         (workspace, "/atoll"),
         (target, "/atoll/target"),
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_place_is_left() {
+    fn no_path_is_left() {
         let flags = without_places(
             Path::new("/home/a/atoll"),
             Path::new("/home/a/atoll/target"),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_library_of_the_own_target_is_seen() {
+    fn the_library_of_the_own_target_is_found() {
         assert!(has_standard_library(&Target::static_glibc().triple).unwrap());
         assert!(!has_standard_library("sparc64-unknown-linux-gnu").unwrap());
         assert!(has_standard_library("no-such-target").is_err());

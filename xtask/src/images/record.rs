@@ -1,4 +1,4 @@
-//! What was packed last, so that the same is not packed again.
+//! The record of the last packing, so that the same input is not packed again.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 /// One packing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Hash of what went in.
+    /// Hash of the inputs.
     pub(super) inputs: String,
-    /// Of the image that came out.
+    /// Digest of the resulting image.
     pub(super) digest: String,
 }
 
-/// The value at `path`; none when there is none that can be read.
+/// The value at `path`; `None` when it is missing or unreadable.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }

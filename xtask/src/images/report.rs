@@ -1,4 +1,4 @@
-//! The table of images, and their size beside the budget.
+//! The table of images, and their size compared with the budget.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::record;
 
 const MIB: u64 = 1 << 20;
-/// All images without PostgreSQL together: 60 MiB for what installs clusters, 12 for catalogs. Units: bytes.
+/// Budget of all images without PostgreSQL: 60 MiB for installing clusters, 12 for catalogs. Units: bytes.
 const BUDGET_BYTES: u64 = 72 * MIB;
 
 /// One image.
@@ -18,7 +18,7 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) size_bytes: u64,
     pub(super) digest: String,
-    /// Whether it was packed now, or is as it was.
+    /// Whether it was packed now, or is unchanged.
     pub(super) is_new: bool,
     /// Whether its size counts.
     pub(super) counts: bool,
@@ -64,7 +64,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// All of them.
+/// All rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) rows: Vec<Row>,
@@ -77,7 +77,7 @@ impl Report {
         ours.map(|row| row.size_bytes).sum()
     }
 
-    /// Their sum beside the budget.
+    /// Their sum, compared with the budget.
     pub(super) fn figure(&self) -> Figure {
         Figure {
             size_bytes: self.sum(),

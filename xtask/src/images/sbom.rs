@@ -1,6 +1,6 @@
-//! What an image is made of, as CycloneDX: the crates of its program, or the packages of the distribution.
+//! The bill of materials of an image, as CycloneDX: the crates of its program, or the packages of the distribution.
 //!
-//! Nothing here depends on when or where it is written: the same source gives the same bytes.
+//! The output is reproducible: the same source gives the same bytes at any time, on any machine.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +13,11 @@ use super::list::{Content, Image, VERSION};
 use crate::cargo::{cargo, root};
 use crate::command::output;
 
-/// Behind the image's name.
+/// Suffix of the image's name.
 pub(super) const EXTENSION: &str = "cdx.json";
 /// The version of the format. Source: CycloneDX 1.6.
 const SPECIFICATION: &str = "1.6";
-/// Between the fields of a line of `cargo tree`.
+/// Separator of the fields of a line of `cargo tree`.
 const SEPARATOR: char = '\t';
 
 #[derive(Debug, Serialize)]
@@ -93,7 +93,7 @@ pub(super) fn of(image: &Image, digest: &str, triple: &str) -> Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The crates that are linked into a program: not those of builds, tests and other systems.
+/// The crates that are linked into a program, without build and dev dependencies and those of other systems.
 fn crates(package: &str, triple: &str) -> Result<Vec<Component>> {
     let format = format!("{{p}}{SEPARATOR}{{l}}");
     let answer = output(&mut cargo(&[
@@ -118,7 +118,7 @@ fn crates(package: &str, triple: &str) -> Result<Vec<Component>> {
 fn parse(tree: &str, checksums: &BTreeMap<(String, String), String>) -> Result<Vec<Component>> {
     let mut components = Vec::new();
     for line in tree.lines().filter(|line| !line.is_empty()) {
-        // A crate that was shown before ends in `(*)`.
+        // A repeated crate ends in `(*)`.
         let line = line.trim_end_matches(" (*)");
         let (package, license) = line.split_once(SEPARATOR).unwrap_or((line, ""));
         let mut words = package.split_whitespace();
@@ -149,7 +149,7 @@ fn parse(tree: &str, checksums: &BTreeMap<(String, String), String>) -> Result<V
     Ok(components)
 }
 
-/// As SPDX wants it: older crates write a slash between alternatives.
+/// In SPDX syntax: older crates write a slash between alternatives.
 fn expression(license: &str) -> Vec<License> {
     let license = license.trim();
     if license.is_empty() {
@@ -204,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn the_bill_of_an_image_is_the_same_each_time() {
+    fn the_bill_of_an_image_is_reproducible() {
         let image = super::super::list::IMAGES
             .iter()
             .find(|image| image.name == "proxy")
             .unwrap();
-        // What is built here anyway: nothing has to be fetched.
+        // Built here anyway: no download is needed.
         let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         let text = of(image, "sha256:1f", &triple).unwrap();
         assert_eq!(text, of(image, "sha256:1f", &triple).unwrap());
@@ -220,7 +220,7 @@ mod tests {
             components.iter().any(|component| component["name"] == name)
         };
         assert!(has("hyper") && has("service") && !has("sqlx"));
-        // No place of this machine.
+        // No path of this machine.
         assert!(
             !String::from_utf8(text)
                 .unwrap()

@@ -11,7 +11,7 @@ use super::{elf, layout};
 use crate::cargo::root;
 use crate::scratch::Scratch;
 
-/// An image in the engine that goes with this value.
+/// An image in the engine, removed on drop.
 struct Packed {
     engine: Engine,
     reference: String,
@@ -26,7 +26,7 @@ impl Drop for Packed {
     }
 }
 
-/// The engine; none, and a skipped test, where none can pack.
+/// The engine; `None`, and a skipped test, where none can pack.
 fn engine() -> Option<Engine> {
     let engine = Engine::find();
     if engine.is_none() {
@@ -35,7 +35,7 @@ fn engine() -> Option<Engine> {
     engine
 }
 
-/// A program, written at a time of its own by somebody with a mask of his own.
+/// Writes a program with its own mtime and mode.
 fn write_program(folder: &Path, image: &Image, hours: u64, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = folder.join(image.name);
@@ -96,7 +96,7 @@ fn a_layout_keeps_the_digest() {
     layout::write(engine, &packed.reference, &packed.digest, &path).unwrap();
     let index = fs::read_to_string(path.join("index.json")).unwrap();
     assert!(index.contains(&packed.digest), "{index}");
-    // Again: what was there before is replaced, and nothing is left over.
+    // Again: the earlier layout is replaced, without leftovers.
     fs::write(path.join("index.json"), "{}").unwrap();
     layout::write(engine, &packed.reference, &packed.digest, &path).unwrap();
     let entries = fs::read_dir(folder.path()).unwrap();
@@ -104,7 +104,7 @@ fn a_layout_keeps_the_digest() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn a_missing_image_is_not_found() {
     let Some(engine) = engine() else {
         return;
     };
@@ -113,7 +113,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn each_input_counts() {
+fn each_input_changes_the_hash() {
     let (programs, deploy) = (Scratch::new().unwrap(), Scratch::new().unwrap());
     let image = &IMAGES[0];
     let containerfile = deploy.path().join(image.name).join("Containerfile");

@@ -7,10 +7,10 @@ use anyhow::Result;
 use crate::cargo::{cargo, root};
 use crate::command::run;
 
-/// The version that the demo was tried with.
+/// The version that the demo was tested with.
 const VERSION: &str = "0.27.0";
 
-/// Builds it into target/tools unless it is there.
+/// Builds it into target/tools unless it exists.
 pub(crate) fn ensure() -> Result<PathBuf> {
     let tools = root().join("target/tools");
     let program = tools.join("bin/coreos-installer");

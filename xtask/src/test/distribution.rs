@@ -1,5 +1,5 @@
-//! Debian's docker-registry for the tests of the mirroring tool, in a folder of its own: the installed package would serve a
-//! port of the system.
+//! Debian's docker-registry for the tests of the mirroring tool, unpacked into a folder of its own: the installed
+//! package would serve a port of the system.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::command::run;
 
 const NAME: &str = "docker-registry";
 
-/// The program; unpacked first when it is not there.
+/// The program; unpacks it first when it is missing.
 pub(super) fn ensure() -> Result<PathBuf> {
     if let Some(program) = find_program(NAME) {
         return Ok(program);

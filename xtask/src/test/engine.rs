@@ -1,7 +1,7 @@
 //! Podman for the tests of the pod: installed where it is missing, served on a private socket.
 //!
-//! Nothing of the user's own configuration is changed or even read: a file of our own says how containers are run,
-//! and it is tried out with a real container before any test relies on it. Images are in the user's storage, where
+//! The user's own configuration is neither changed nor read: a private file configures how containers run,
+//! and a probe container verifies it before any test relies on it. Images are in the user's storage, where
 //! `cargo xtask images` puts them.
 
 mod probe;
@@ -18,12 +18,12 @@ use anyhow::{Context as _, Result, bail};
 use crate::apt;
 use crate::scratch::Scratch;
 
-/// Says where podman's configuration is; nothing else is read then.
+/// Path of podman's configuration; replaces all other configuration files.
 const CONFIGURATION: &str = "CONTAINERS_CONF";
 /// Until the service listens.
 const START_LIMIT: Duration = Duration::from_mins(1);
 const POLL: Duration = Duration::from_millis(50);
-/// What podman needs beside itself, by package: where its programs may be.
+/// Podman's dependencies, by package: possible paths of their programs.
 const NEEDED: [(&str, &[&str]); 6] = [
     ("podman", &["podman"]),
     ("catatonit", &["catatonit", "/usr/libexec/podman/catatonit"]),
@@ -46,15 +46,15 @@ const NEEDED: [(&str, &[&str]); 6] = [
     ("iptables", &["iptables", "/usr/sbin/iptables"]),
     ("crun", &["crun", "runc"]),
 ];
-/// Programs that run containers; the first refuses cgroups of both versions side by side, which the second takes.
+/// OCI runtimes; crun refuses cgroups of both versions side by side, which runc accepts.
 const RUNTIMES: [&str; 2] = ["crun", "runc"];
-/// Limits that the engine would set, which not every machine grants.
+/// Limits that the engine sets by default, and that not every machine grants.
 const LIMITS: [(&str, &str, u64); 2] = [
     ("nofile", "Max open files", 1 << 20),
     ("nproc", "Max processes", 1 << 15),
 ];
 
-/// A running service of podman; ends with this value, and with this process however that ends.
+/// A running service of podman; killed on drop, and when this process ends for any reason.
 #[derive(Debug)]
 pub(super) struct Engine {
     service: Child,
@@ -62,9 +62,9 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    /// Installs what is missing, finds settings with which containers really run here, and starts the service.
+    /// Installs missing packages, finds settings with which containers really run here, and starts the service.
     ///
-    /// Errors: why no container can run here.
+    /// Errors: the reason why no container can run here.
     pub(super) fn start() -> Result<Self> {
         install()?;
         let scratch = Scratch::new()?;
@@ -95,7 +95,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Lets a command, and what it starts, use this engine.
+    /// Points a command and its children to this engine.
     pub(super) fn lend<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env(
@@ -108,13 +108,13 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // It keeps nothing: containers are processes of their own, and their state is on disk.
+        // It has no state: containers are processes of their own, and their state is on disk.
         self.service.kill().ok();
         self.service.wait().ok();
     }
 }
 
-/// Short, for the system allows 108 bytes.
+/// Short: the system allows 108 bytes.
 fn socket(scratch: &Scratch) -> PathBuf {
     scratch.path().join("podman.sock")
 }
@@ -144,7 +144,7 @@ fn install() -> Result<()> {
 /// Writes the first configuration with which a container runs.
 fn configure(path: &Path, scratch: &Path) -> Result<()> {
     let mut reasons = String::new();
-    // Those that are here first: another one is installed when they do not work.
+    // The installed ones first: another one is installed when they do not work.
     let mut runtimes = RUNTIMES;
     runtimes.sort_by_key(|runtime| !apt::is_program(runtime));
     for runtime in runtimes {
@@ -166,7 +166,7 @@ fn configure(path: &Path, scratch: &Path) -> Result<()> {
     bail!("{}", reasons.trim_end())
 }
 
-/// Who makes the groups of processes: podman itself, or systemd where that runs.
+/// The manager of cgroups: podman itself, or systemd where that runs.
 fn cgroup_managers() -> impl Iterator<Item = &'static str> {
     let has_systemd = Path::new("/run/systemd/system").exists();
     ["cgroupfs"]
@@ -184,7 +184,7 @@ fn configuration(runtime: &str, cgroups: &str, limits: &[String]) -> String {
     )
 }
 
-/// What podman grants by itself, or less where this process may not have as much.
+/// Podman's default limits, lowered to the hard limits of this process.
 fn limits() -> Result<Vec<String>> {
     let own = fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
     Ok(LIMITS
@@ -202,7 +202,7 @@ fn hard_limit(limits: &str, title: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// A command that is killed when this process is, where the system has a program for that.
+/// A command that is killed when this process is, where setpriv exists.
 fn dying_with_us(program: &str) -> Command {
     if !apt::is_program("setpriv") {
         return Command::new(program);
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_those_that_this_process_may_give() {
+    fn limits_do_not_exceed_those_of_this_process() {
         let own = "Limit                     Soft Limit           Hard Limit           Units     \n\
                    Max processes             unlimited            unlimited            processes \n\
                    Max open files            1024                 20000                files     \n";
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_toml() {
+    fn the_configuration_is_toml() {
         let text = configuration("runc", "cgroupfs", &["nofile=1:1".to_owned()]);
         assert!(text.contains("\nruntime = \"runc\"\n"), "{text}");
         assert!(

@@ -9,10 +9,10 @@ use crate::apt;
 use crate::cargo::root;
 use crate::command::run;
 
-/// The version that the README asks for.
+/// The version that the README requires.
 const VERSION: &str = "1.6.0";
 
-/// The program; installed first when it is not there.
+/// The program; installs it first when it is missing.
 pub(super) fn ensure() -> Result<PathBuf> {
     let folder = root().join(format!("target/tools/podman-compose-{VERSION}"));
     let program = folder.join("bin/podman-compose");

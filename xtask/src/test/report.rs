@@ -10,7 +10,7 @@ use crate::command::shown;
 use crate::demo::{self, Break};
 use crate::libtest::{Outcome, Skip, Tally};
 
-/// Stages, how they ended, how long they took.
+/// Stages, their results and durations.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     rows: Vec<(String, Tally, f64)>,
@@ -65,7 +65,7 @@ impl Report {
         self.push(name, outcome.tally, started);
     }
 
-    /// Runs the demo, with something broken on purpose or not.
+    /// Runs the demo, with or without an injected fault.
     pub(super) fn demo(&mut self, broken: Option<Break>) {
         let name = broken.map_or_else(
             || "demo".to_owned(),
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skipped_test_fails_where_all_have_to_run() {
+    fn a_skipped_test_fails_a_full_run() {
         let report = || {
             let mut report = Report::default();
             report.add("one", || Ok(Tally::one(true)));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_errs_is_a_failure() {
+    fn a_stage_with_an_error_is_a_failure() {
         let mut report = Report::default();
         report.add("one", || anyhow::bail!("gone"));
         assert_eq!(

@@ -1,9 +1,9 @@
-//! Rules about crates: who may depend on whom.
+//! Rules about crates: allowed directions of dependencies.
 
 use super::Finding;
 use super::source::Sources;
 
-/// Crates that servers are.
+/// Crates of servers.
 const SERVERS: &[&str] = &[
     "api-server",
     "image-service",
@@ -36,7 +36,7 @@ struct Deny {
     why: &'static str,
 }
 
-/// Everybody.
+/// Every crate.
 const ANY: &[&str] = &["*"];
 
 static DENIED: &[Deny] = &[
@@ -195,7 +195,7 @@ pub(super) fn direction(sources: &Sources) -> Vec<Finding> {
 
 pub(super) fn inherited(sources: &Sources) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // What is a workspace of its own, as fuzz targets are, has nothing to take over.
+    // A workspace of its own, such as fuzz targets, has nothing to inherit.
     let members = sources.manifests.iter();
     for manifest in members.filter(|it| !it.text.lines().any(|line| line == "[workspace]")) {
         let mut find = |place: String, remedy: &str| {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_denied_arrow_is_found() {
+    fn every_denied_dependency_is_found() {
         for (from, on) in [
             ("model", "tokio"),
             ("rules", "sqlx"),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_down_and_tests_are_free() {
+    fn downward_and_dev_dependencies_are_allowed() {
         for (from, on, is_dev) in [
             ("rules", "model", false),
             ("atoll", "registry", false),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_of_its_own_is_found() {
+    fn a_crates_own_version_is_found() {
         let manifest = |text: &str| Sources {
             manifests: vec![File {
                 path: "crates/x/Cargo.toml".to_owned(),

@@ -1,4 +1,4 @@
-//! Each term of the glossary names the file where its idea lives.
+//! Each term of the glossary names the file that implements it.
 
 use std::collections::BTreeSet;
 use std::fs;

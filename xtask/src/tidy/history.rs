@@ -1,4 +1,4 @@
-//! Commits teach: each says in one line what it does, and below it why.
+//! Each commit has a short subject, and a body that gives the reason.
 
 use std::process::Command;
 
@@ -7,15 +7,15 @@ use super::source::Sources;
 use crate::cargo::root;
 use crate::command::output;
 
-/// Commits after the one that added this file are looked at.
+/// Commits after the one that added this file are checked.
 const SINCE: &str = "xtask/src/tidy/history.rs";
 /// Units: characters.
 const SUBJECT_LIMIT: usize = 72;
-/// Between commits, and between a commit's name and its message.
+/// Separators of commits, and of a commit's name and its message.
 const END: char = '\x1e';
 const FIELD: char = '\x1f';
 
-pub(super) fn taught(_: &Sources) -> Vec<Finding> {
+pub(super) fn explained(_: &Sources) -> Vec<Finding> {
     match messages() {
         Ok(messages) => findings(&messages),
         Err(error) => vec![Finding {
@@ -25,7 +25,7 @@ pub(super) fn taught(_: &Sources) -> Vec<Finding> {
     }
 }
 
-/// Names and messages of the commits; none in a tree without history.
+/// Names and messages of the commits; empty without history.
 fn messages() -> anyhow::Result<String> {
     let added = git(&["log", "--diff-filter=A", "--format=%H", "--", SINCE])?;
     let Some(since) = added.lines().last() else {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_are_short_and_bodies_say_why() {
+    fn subjects_are_short_and_bodies_exist() {
         let commit = |name: &str, message: &str| format!("{name}{FIELD}{message}\n{END}\n");
         let short = "x".repeat(SUBJECT_LIMIT);
         let log = [

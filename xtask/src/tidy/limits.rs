@@ -8,7 +8,7 @@ use super::source::Sources;
 use crate::cargo::root;
 use crate::codegen::LIMITS;
 
-/// Stands before the name of a limit in the comment of its test.
+/// Precedes the name of a limit in the comment of its test.
 const MARK: &str = "// limit: ";
 
 /// Finds the documented limits that no test names.

@@ -1,4 +1,4 @@
-//! Migrations are numbered, and never edited: databases out there were made by them.
+//! Migrations are numbered, and never edited: existing databases were made by them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use super::Finding;
 use super::source::Sources;
 use crate::cargo::root;
 
-/// Checksums of what has landed, as `sha256sum` prints and checks them.
+/// Checksums of landed migrations, in the format of `sha256sum`.
 const COMMITTED: &str = "SHA256SUMS";
 
 pub(super) fn unedited(_: &Sources) -> Vec<Finding> {
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_landed_neither_changes_nor_goes() {
+    fn landed_migrations_are_unchanged_and_present() {
         let committed = "aa  0001_first.sql\nbb  0002_second.sql\n";
         assert!(
             remedies(
@@ -95,22 +95,22 @@ mod tests {
             )
             .is_empty()
         );
-        let told = remedies(
+        let changed = remedies(
             &[("0001_first.sql", "ab"), ("0002_second.sql", "bb")],
             committed,
         );
-        assert!(told[0].contains("may not change"), "{told:?}");
-        let told = remedies(&[("0001_first.sql", "aa")], committed);
-        assert!(told[0].contains("may not go"), "{told:?}");
+        assert!(changed[0].contains("may not change"), "{changed:?}");
+        let removed = remedies(&[("0001_first.sql", "aa")], committed);
+        assert!(removed[0].contains("may not go"), "{removed:?}");
     }
 
     #[test]
-    fn new_ones_are_numbered_and_listed() {
-        let told = remedies(
+    fn new_migrations_are_numbered_and_listed() {
+        let new = remedies(
             &[("0001_first.sql", "aa"), ("0003_third.sql", "cc")],
             "aa  0001_first.sql\n",
         );
-        assert!(told[0].contains("0002_"), "{told:?}");
-        assert!(told[1].contains("append `cc  0003_third.sql`"), "{told:?}");
+        assert!(new[0].contains("0002_"), "{new:?}");
+        assert!(new[1].contains("append `cc  0003_third.sql`"), "{new:?}");
     }
 }

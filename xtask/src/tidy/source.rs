@@ -1,4 +1,4 @@
-//! What rules look at.
+//! The input of rules.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ impl File {
             || path.starts_with("crates/faults/")
     }
 
-    /// How many lines come before the module of unit tests.
+    /// Number of lines before the module of unit tests.
     pub(super) fn length(&self) -> usize {
         self.text
             .lines()
@@ -34,7 +34,7 @@ impl File {
             .count()
     }
 
-    /// The lines before the module of unit tests, numbered from one, without comments' lines.
+    /// The lines before the module of unit tests without comment lines, numbered from one.
     pub(super) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_test = self.is_test();
         self.text
@@ -49,11 +49,11 @@ impl File {
 /// A dependency of a crate of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dependency {
-    /// Who depends.
+    /// The dependent crate.
     pub(super) from: String,
-    /// On what.
+    /// The dependency.
     pub(super) on: String,
-    /// Only its tests do.
+    /// Whether only its tests use it.
     pub(super) is_dev: bool,
 }
 
@@ -76,7 +76,7 @@ impl Sources {
             ..Self::default()
         };
         for path in paths()? {
-            // A file may be listed and gone: somebody has just removed it.
+            // A listed file may have been deleted since.
             let Ok(text) = std::fs::read_to_string(root().join(&path)) else {
                 continue;
             };
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_and_comments_are_no_code() {
+    fn tests_and_comments_are_skipped() {
         let file = File {
             path: "crates/x/src/a.rs".to_owned(),
             text: "fn a() {}\n// b\n#[cfg(test)]\nmod tests {}\n".to_owned(),

@@ -11,12 +11,12 @@ use super::source::{File, Sources};
 const LONGEST_FILE: usize = 800;
 /// Units: lines.
 const LONGEST_MAIN: usize = 60;
-/// Files that may be longer, and why.
+/// Files that may be longer, with the reason.
 const LONG_FILES: &[(&str, &str)] = &[(
     "crates/rules/src/host/table.rs",
     "one table, read from top to bottom",
 )];
-/// Who may read the environment: the settings, what follows variables of container tools, and tools that are no service.
+/// Files that may read the environment: settings, code that follows variables of container tools, and tools.
 const READS_ENVIRONMENT: &[&str] = &[
     "crates/oci-client/src/auth_file.rs",
     "crates/service/src/settings/",
@@ -69,7 +69,7 @@ pub(super) fn main_length(sources: &Sources) -> Vec<Finding> {
 }
 
 pub(super) fn todo(sources: &Sources) -> Vec<Finding> {
-    // Spelled in halves, so that this file does not find itself.
+    // Split, so that this file does not match.
     static LEFT: LazyLock<Regex> = LazyLock::new(|| {
         expression(&format!(
             r"\b({}|{})\b",
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files() {
+    fn long_files_are_found() {
         assert_eq!(
             found(file_length, "crates/x/src/a.rs", &"\n".repeat(801)),
             1
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn things_left_to_do() {
+    fn items_without_an_issue_are_found() {
         let word = concat!("TO", "DO");
         assert_eq!(found(todo, "a.rs", &format!("// {word}: later")), 1);
         assert_eq!(found(todo, "a.rs", &format!("// {word}(#12): later")), 0);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn sql_made_of_text() {
+    fn formatted_sql_is_found() {
         let path = "crates/api-server/src/db/host.rs";
         let bad = "use sqlx;\nsqlx::query(&format!(\"select {x}\"))";
         assert_eq!(found(formatted_sql, path, bad), 1);
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_the_environment() {
+    fn reads_of_the_environment_are_found() {
         let text = "let x = std::env::var(\"X\");\n";
         assert_eq!(found(environment, "crates/registry/src/a.rs", text), 1);
         assert_eq!(
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn allowed_lints() {
+    fn allowed_lints_are_found() {
         let bad = concat!("#[", "allow(dead_code)]");
         assert_eq!(found(bare_allow, "a.rs", bad), 1);
         assert_eq!(

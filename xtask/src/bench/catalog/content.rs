@@ -1,4 +1,4 @@
-//! A catalog to be served, and names in it to be asked for.
+//! The served catalog, and names in it to request.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,11 +16,11 @@ const APIS: usize = 5;
 /// Units: bytes. Of the descriptions in each bundle.
 const DESCRIPTION: usize = 12_000;
 
-/// What is asked for.
+/// Names to request.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     pub(super) package: String,
-    /// The default one.
+    /// The default channel.
     pub(super) channel: String,
     /// Its head.
     pub(super) bundle: String,
@@ -28,7 +28,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Of the file in the middle of `folder`, or the next one after it that has an API.
+    /// Samples the file in the middle of `folder`, or the next one that has an API.
     pub(super) fn find(folder: &Path) -> Result<Self> {
         let mut files = Vec::new();
         collect(folder, &mut files)?;
@@ -110,7 +110,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a catalog into a new folder, which it gives back.
+/// Writes a catalog into a new folder; returns the folder.
 pub(super) fn write(folder: &Path) -> Result<PathBuf> {
     for number in 0..PACKAGES {
         let name = format!("package-{number}");
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_of_what_was_written_is_found() {
+    fn a_sample_of_a_written_catalog_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("a");
         fs::create_dir(&own).unwrap();

@@ -1,4 +1,4 @@
-//! Calls, and what each costs.
+//! Calls, and the cost of each.
 
 use std::fs;
 use std::process::Command;
@@ -11,17 +11,17 @@ use super::server::Server;
 use crate::command::output;
 use crate::scratch::Scratch;
 
-/// What makes the load, and Debian's package that has it.
+/// The load generator, and its Debian package.
 pub(super) const TOOL: &str = "h2load";
 pub(super) const PACKAGE: &str = "nghttp2-client";
-/// Connections of a load, and calls that each has open.
+/// Connections of a load, and concurrent calls of each.
 const CLIENTS: u64 = 4;
 const OPEN: u64 = 4;
-/// How many calls a load has, and how many times as many the next one where it took too short.
+/// Maximum number of calls of a load, and the growth factor when a load is too short.
 const MOST: u64 = 200_000;
 const GROWTH: u64 = 4;
 
-/// A call that is measured.
+/// A measured call.
 #[derive(Debug)]
 pub(super) struct Call {
     method: &'static str,
@@ -86,27 +86,27 @@ impl Call {
             command.args(["-H", "content-type: application/grpc", "-H", "te: trailers"]);
             let address = format!("http://127.0.0.1:{}", server.port);
             command.arg(format!("{address}/api.Registry/{}", self.method));
-            let told = String::from_utf8(output(&mut command)?)?;
-            Told::parse(&told).context("h2load says something else")
+            let report = String::from_utf8(output(&mut command)?)?;
+            LoadReport::parse(&report).context("the report of h2load is malformed")
         };
         let mut calls = CLIENTS;
         loop {
             let (before, began) = (server.cpu()?, Instant::now());
-            let told = load(calls)?;
+            let report = load(calls)?;
             let cpu = server.cpu()? - before;
             ensure!(
-                told.failed < 1.0,
+                report.failed < 1.0,
                 "{} of {} calls failed",
-                told.failed,
-                told.total
+                report.failed,
+                report.total
             );
-            let bytes = told.data / told.total;
+            let bytes = report.data / report.total;
             ensure!(bytes > 5.0, "{} is answered with nothing", self.method);
             if calls == MOST || began.elapsed() * 2 >= duration {
-                let cpu = cpu * 1000.0 / told.total;
+                let cpu = cpu * 1000.0 / report.total;
                 return Ok(format!(
                     "{cpu:.3} / {:.0} / {:.1}",
-                    told.rate,
+                    report.rate,
                     bytes / 1000.0
                 ));
             }
@@ -115,17 +115,17 @@ impl Call {
     }
 }
 
-/// What the tool says.
+/// The tool's report.
 #[derive(Debug, PartialEq)]
-struct Told {
+struct LoadReport {
     rate: f64,
     total: f64,
     failed: f64,
-    /// Units: bytes. Of all answers.
+    /// Units: bytes. Of all responses.
     data: f64,
 }
 
-impl Told {
+impl LoadReport {
     fn parse(text: &str) -> Option<Self> {
         let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
         let before = |line: &str, word: &str| -> Option<f64> {
@@ -149,7 +149,7 @@ impl Told {
     }
 }
 
-/// A framed message with these texts as its first fields.
+/// A gRPC message with these texts as its first fields.
 fn message(texts: &[&str]) -> Vec<u8> {
     let mut message = Vec::new();
     for (number, text) in (1_u8..).zip(texts) {
@@ -168,19 +168,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_tool_says_is_understood() {
+    fn the_tools_report_is_parsed() {
         let text = "finished in 1.50s, 66.67 req/s, 5.34MB/s\n\
                     requests: 100 total, 100 started, 100 done, 99 succeeded, 1 failed, 0 errored, 0 timeout\n\
                     status codes: 100 2xx, 0 3xx, 0 4xx, 0 5xx\n\
                     traffic: 8.01MB (8397436) total, 2.15KB (2202) headers (space savings 93.15%), 7.99MB (8379000) data\n";
-        let wanted = Told {
+        let expected = LoadReport {
             rate: 66.67,
             total: 100.0,
             failed: 1.0,
             data: 8_379_000.0,
         };
-        assert_eq!(Told::parse(text), Some(wanted));
-        assert_eq!(Told::parse("h2load: unknown option"), None);
+        assert_eq!(LoadReport::parse(text), Some(expected));
+        assert_eq!(LoadReport::parse("h2load: unknown option"), None);
     }
 
     #[test]

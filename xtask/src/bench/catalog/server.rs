@@ -1,4 +1,4 @@
-//! The servers that are compared: both take the same command line.
+//! The compared servers; both take the same command line.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::apt::find_program;
 use crate::bench::process::{TICKS_PER_SECOND, cpu_ticks, peak_kib, private_kib, resident_kib};
 use crate::scratch::free_ports;
 
-/// The largest catalogs take the peer minutes where a machine is busy.
+/// The largest catalogs take the peer minutes on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_mins(10);
-/// Short, as starts are measured.
+/// Short, because starts are measured.
 const POLL: Duration = Duration::from_millis(1);
 
 /// An installed server.
@@ -24,14 +24,14 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Ours, from the folder with what was built.
+    /// Our server, from the folder with the built programs.
     pub(super) fn ours(programs: &Path) -> Self {
         let name = "catalog-server";
         let path = programs.join(name);
         Self { name, path }
     }
 
-    /// The other one, when it is installed.
+    /// The peer, when it is installed.
     pub(super) fn peer() -> Option<Self> {
         let name = "opm";
         let path = find_program(name)?;
@@ -39,7 +39,7 @@ impl Program {
     }
 }
 
-/// One that runs.
+/// A running server.
 #[derive(Debug)]
 pub(super) struct Server {
     process: Child,
@@ -48,11 +48,11 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it on `folder`, with a cache that is made when it is not there, and waits until it listens, which none
-    /// does before it has read everything.
+    /// Starts it on `folder` with a cache, made when it is missing, and waits until it listens; neither server listens
+    /// before it has read everything.
     pub(super) fn start(program: &Program, folder: &Path, cache: &Path) -> Result<Self> {
         let port = free_ports(1)?;
-        // It is told when this process ends, in whatever way.
+        // setpriv signals it when this process ends, for any reason.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(&program.path);
         command
@@ -91,27 +91,27 @@ impl Server {
         Ok(server)
     }
 
-    /// Seconds of processors that it has taken up to now.
+    /// CPU time since its start. Units: seconds.
     pub(super) fn cpu(&self) -> Result<f64> {
         let ticks = u32::try_from(cpu_ticks(self.process.id())?)?;
         Ok(f64::from(ticks) / TICKS_PER_SECOND)
     }
 
-    /// What its start has cost.
+    /// Cost of its start.
     pub(super) fn costs(&self) -> Result<String> {
         let peak = peak_kib(self.process.id()).context("it has ended")?;
         let wall = self.started.as_secs_f64();
         Ok(format!("{wall:.3} / {:.2} / {:.0}", self.cpu()?, mib(peak)))
     }
 
-    /// What it has in memory, and how much of that is no file.
+    /// Resident memory, and the part of it that no file backs.
     pub(super) fn memory(&self) -> String {
         let all = resident_kib(self.process.id()).unwrap_or_default();
         let private = private_kib(self.process.id()).unwrap_or_default();
         format!("{:.0} / {:.0}", mib(all), mib(private))
     }
 
-    /// Ends it; what its start has cost.
+    /// Stops it; returns the cost of its start.
     pub(super) fn stop(self) -> Result<String> {
         self.costs()
     }
@@ -120,7 +120,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let pid = self.process.id().to_string();
-        // So that caches are closed as they should be.
+        // SIGTERM, so that it closes its cache cleanly.
         Command::new("kill").arg(pid).status().ok();
         self.process.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! What is mirrored: a catalog, the images of its bundles, and some others. Written straight into a registry's folder.
+//! The mirrored content: a catalog, the images of its bundles, and others. Written directly into a registry's folder.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,27 +15,27 @@ use crate::command::output;
 
 /// Layers that the images of a package share.
 const SHARED: u32 = 3;
-/// Images that no bundle names, for each ten bundles.
+/// Images that no bundle references, for each ten bundles.
 const OTHERS: u32 = 4;
-/// Units: bytes. Of a bundle's layer, and the layers of the others.
+/// Units: bytes. Size of a bundle's layer, and of the layers of the others.
 const SMALL: usize = 2 << 10;
 const TAG: &str = "v1";
 const CATALOG: &str = "bench/catalog";
 
-/// What the source holds.
+/// The content of the source.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) host: String,
-    /// Repositories and tags of all images but the catalog.
+    /// Repositories and tags of all images except the catalog.
     pub(super) images: Vec<(String, String)>,
-    /// How many of them, from the first, the catalog names.
+    /// Number of them, from the first, that the catalog references.
     of_catalog: usize,
     bytes: u64,
     seed: u64,
 }
 
 impl Content {
-    /// Writes it into the folder of a registry that will be at `host`.
+    /// Writes it into the folder of the registry at `host`.
     pub(super) fn write(plan: &Plan, folder: &Path, host: &str) -> Result<Self> {
         let mut content = Self {
             host: host.to_owned(),
@@ -79,7 +79,7 @@ impl Content {
         Ok(content)
     }
 
-    /// Writes an image; how it is named by digest.
+    /// Writes an image; returns its reference by digest.
     fn image(
         &mut self,
         folder: &Path,
@@ -106,7 +106,7 @@ impl Content {
         Blob::noise(self.seed, size)
     }
 
-    /// The configuration that ours and its peers understand. It is JSON, and that is YAML, as with all tools here.
+    /// The image-set configuration of ours and its peers: JSON, which every YAML reader accepts.
     pub(super) fn image_set(&self, version: &str) -> Value {
         let host = &self.host;
         let others = self.images[self.of_catalog..].iter();
@@ -123,7 +123,7 @@ impl Content {
         })
     }
 
-    /// All images, as `skopeo sync` reads them.
+    /// All images, as the configuration of `skopeo sync`.
     pub(super) fn for_skopeo(&self) -> Value {
         let mut images: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (repository, tag) in self.all() {
@@ -132,7 +132,7 @@ impl Content {
         json!({ (&*self.host): { "tls-verify": false, "images": images } })
     }
 
-    /// All images, as `regsync` reads them, to be copied to `target`.
+    /// All images, as the configuration of `regsync` that copies them to `target`.
     pub(super) fn for_regsync(&self, target: &str) -> Value {
         let host = &self.host;
         let hosts = [host, target].map(|host| json!({ "registry": host, "tls": "disabled" }));
@@ -186,7 +186,7 @@ fn catalog(folder: &Path, documents: &[Value]) -> Result<()> {
     put(folder, CATALOG, TAG, &[config, layer]).map(drop)
 }
 
-/// Writes an image; its digest.
+/// Writes an image; returns its digest.
 fn put(folder: &Path, repository: &str, tag: &str, blobs: &[Blob]) -> Result<String> {
     let manifest = Blob::manifest(blobs);
     write_distribution(folder, repository, tag, blobs, &manifest)?;
@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_tool_is_told_of_every_image() {
+    fn every_tool_gets_every_image() {
         let folder = tempfile::tempdir().unwrap();
         let plan = Plan {
             packages: 2,
@@ -234,7 +234,7 @@ mod tests {
             .output()
             .unwrap();
         let count = String::from_utf8(blobs.stdout).unwrap().lines().count();
-        // Manifests and configurations, the layers of bundles, operators and others, what packages share, the catalog.
+        // Manifests and configs, the layers of bundles, operators and others, shared layers of packages, the catalog.
         assert_eq!(count, 24 * 2 + (10 + 10 + 8 + 6) + 3);
     }
 }

@@ -1,4 +1,4 @@
-//! The registries at both ends: ours, whoever copies.
+//! The registries at both ends: always our own.
 
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
@@ -14,7 +14,7 @@ const START_TIMEOUT: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(10);
 const REQUESTS: &str = "registry_http_requests_total{";
 
-/// One that runs.
+/// A running registry.
 #[derive(Debug)]
 pub(super) struct Registry {
     process: Child,
@@ -28,7 +28,7 @@ pub(super) struct Ports {
 }
 
 impl Registry {
-    /// Free ones.
+    /// Free ports.
     pub(super) fn ports() -> Result<Ports> {
         let api = free_ports(2)?;
         let metrics = api + 1;
@@ -38,7 +38,7 @@ impl Registry {
     /// Starts `program` on `folder` and waits until it listens.
     pub(super) fn start(program: &Path, folder: &Path, ports: Ports) -> Result<Self> {
         let address = |port: u16| format!("127.0.0.1:{port}");
-        // It is told when this process ends, in whatever way.
+        // setpriv signals it when this process ends, for any reason.
         let process = Command::new("setpriv")
             .args(["--pdeathsig", "TERM"])
             .arg(program)
@@ -70,7 +70,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// How many requests it has answered.
+    /// Requests that it has answered.
     pub(super) fn requests(&self) -> Result<u64> {
         let mut client = Client::connect(self.ports.metrics)?;
         let answer = client.ask("GET", "/metrics", &[], b"", 200)?;

@@ -1,4 +1,4 @@
-//! A command, and what it takes.
+//! A command, and its cost.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,12 +10,12 @@ use anyhow::{Result, ensure};
 
 use crate::bench::process::{TICKS_PER_SECOND, children_ticks, peak_kib};
 
-/// How often memory is looked at.
+/// Interval of the memory samples.
 const POLL: Duration = Duration::from_millis(10);
-/// Units: lines. What is told of a command that failed.
-const TOLD: usize = 10;
+/// Units: lines. Printed log of a failed command.
+const LOG_TAIL: usize = 10;
 
-/// What a command took.
+/// Cost of a command.
 #[derive(Debug)]
 pub(super) struct Cost {
     seconds: f64,
@@ -24,7 +24,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Runs it to its end; what it says goes into the file `log`.
+    /// Runs a command until it exits; its output goes to the file `log`.
     pub(super) fn of(mut command: Command, log: &Path) -> Result<Self> {
         let file = File::create(log)?;
         let (ticks, began) = (children_ticks()?, Instant::now());
@@ -47,7 +47,7 @@ impl Cost {
             let said = fs::read(log)?;
             let said = String::from_utf8_lossy(&said);
             let lines: Vec<_> = said.lines().collect();
-            let last = lines[lines.len().saturating_sub(TOLD)..].join("\n");
+            let last = lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n");
             ensure!(status.success(), "{status}: {last}");
         }
         Ok(Self {

@@ -1,4 +1,4 @@
-//! The tools that are compared, and how each is told what to do.
+//! The compared tools, and the command line of each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::apt::find_program;
 
 const NAMESPACE: &str = "mirrored";
 
-/// Something that is done with the set, one after the other.
+/// A step of a mirroring run, in sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     ToFiles,
@@ -53,7 +53,7 @@ pub(super) struct Tool {
 pub(super) enum Kind {
     Ours,
     OcMirror,
-    /// Its second generation, which is in the same program.
+    /// oc-mirror v2, in the same program.
     OcMirror2,
     Skopeo,
     Regsync,
@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// How to install it, for a person.
+    /// Installation instructions.
     fn install(self) -> &'static str {
         match self {
             Self::Ours => "it is built here",
@@ -91,7 +91,7 @@ impl Kind {
 }
 
 impl Tool {
-    /// Ours, from the folder with what was built.
+    /// Our tool, from the folder with the built programs.
     pub(super) fn ours(programs: &Path) -> Self {
         Self {
             kind: Kind::Ours,
@@ -99,7 +99,7 @@ impl Tool {
         }
     }
 
-    /// The others; one that is not installed is how to install it.
+    /// The peers; for one that is not installed, its installation instructions.
     pub(super) fn peers() -> impl Iterator<Item = Result<Self, String>> {
         let kinds = [Kind::OcMirror, Kind::OcMirror2, Kind::Skopeo, Kind::Regsync];
         kinds
@@ -114,7 +114,7 @@ impl Tool {
             })
     }
 
-    /// What it says about itself.
+    /// Its version output.
     pub(super) fn version(&self) -> Result<String> {
         let arguments: &[&str] = match self.kind {
             Kind::Ours | Kind::Skopeo => &["--version"],
@@ -122,7 +122,7 @@ impl Tool {
             Kind::OcMirror2 => &["--v2", "version", "--short"],
             Kind::Regsync => &["version", "--format", "{{.VCSTag}}"],
         };
-        // Some write a log wherever they are.
+        // Some write a log into the working directory.
         let said = Command::new(&self.path)
             .args(arguments)
             .current_dir(std::env::temp_dir())
@@ -131,14 +131,14 @@ impl Tool {
         Ok(said.lines().next_back().unwrap_or_default().to_owned())
     }
 
-    /// How it is told to do `step`; none where it cannot.
+    /// The command of `step`; `None` where the tool does not support it.
     pub(super) fn command(&self, step: Step, place: &Place<'_>) -> Result<Option<Command>> {
         let mut command = Command::new(&self.path);
         command.current_dir(place.folder);
         Ok(match self.kind {
             Kind::Ours | Kind::OcMirror => {
                 set(self.kind, step, place, &mut command)?;
-                // It does not know what it has done.
+                // oc-mirror v1 keeps no history of the run before.
                 (self.kind == Kind::Ours || step != Step::DirectAgain).then_some(command)
             }
             Kind::OcMirror2 => {
@@ -181,7 +181,7 @@ fn set(kind: Kind, step: Step, place: &Place<'_>, command: &mut Command) -> Resu
     Ok(())
 }
 
-/// It keeps what it has carried in a cache, and wants the configuration at every step.
+/// oc-mirror v2 keeps a cache of mirrored content, and needs the configuration at every step.
 fn newer(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
     let config = place.folder.join("set.yaml");
     fs::write(&config, place.content.image_set("v2alpha1").to_string())?;

@@ -1,4 +1,4 @@
-//! What the servers hold: an image, and many repositories. Written straight into their folders.
+//! The servers' content: an image, and many repositories. Written directly into their folders.
 
 use std::fs;
 use std::path::Path;
@@ -15,21 +15,21 @@ pub(super) const SMALL: usize = 4 << 10;
 pub(super) const LARGE: usize = 100_000_000;
 /// Manifest included.
 const BLOBS_PER_REPOSITORY: u64 = 10;
-/// Units: bytes. As large as the blobs of the peers' numbers: what counts is how many there are.
+/// Units: bytes. As in the peers' published numbers: the count of blobs matters, not their size.
 const TINY: usize = 250;
 
-/// How a server keeps repositories in its folder.
+/// Storage layout of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
-    /// As distribution does.
+    /// distribution's.
     Distribution,
-    /// Each repository an OCI image layout.
+    /// An OCI image layout per repository.
     Oci,
-    /// Files that have the names of their URLs.
+    /// Files named by their URLs.
     Files,
 }
 
-/// The image that is pulled.
+/// The pulled image.
 #[derive(Debug)]
 pub(super) struct Image {
     blobs: [Blob; 3],
@@ -60,13 +60,13 @@ impl Image {
         format!("/v2/{REPOSITORY}/blobs/{}", self.blobs[2].digest)
     }
 
-    /// Writes it as a server keeps it.
+    /// Writes it in a storage layout.
     pub(super) fn write(&self, folder: &Path, layout: Layout) -> Result<()> {
         layout.write(folder, REPOSITORY, &self.blobs, &self.manifest)
     }
 }
 
-/// Writes `count` repositories as a registry keeps them.
+/// Writes `count` repositories in a storage layout.
 pub(super) fn fill(folder: &Path, layout: Layout, count: u32) -> Result<()> {
     for number in 0..count {
         let first = u64::from(number) * BLOBS_PER_REPOSITORY;
@@ -79,8 +79,8 @@ pub(super) fn fill(folder: &Path, layout: Layout, count: u32) -> Result<()> {
     Ok(())
 }
 
-/// Takes the manifests away of each fifth of `count` repositories, as if they had been deleted: what they needed is
-/// garbage from now on. How many blobs that is.
+/// Removes the manifests of each fifth of `count` repositories, as if they were deleted: their blobs become garbage.
+/// Returns the number of these blobs.
 pub(super) fn litter(folder: &Path, count: u32) -> Result<u32> {
     let repositories = folder.join("docker/registry/v2/repositories");
     let mut blobs = 0;
@@ -92,7 +92,7 @@ pub(super) fn litter(folder: &Path, count: u32) -> Result<u32> {
     Ok(blobs)
 }
 
-/// Name of one of many repositories.
+/// Name of repository `number`.
 pub(super) fn many(number: u32) -> String {
     format!("many/repository-{number:05}")
 }

@@ -1,4 +1,4 @@
-//! The servers that are compared. Each runs on its own folder, and ends with this process however that ends.
+//! The compared servers. Each runs on its own folder, and is killed when this process ends, for any reason.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -17,25 +17,25 @@ use crate::bench::process;
 use crate::command::{output, run};
 use crate::scratch::free_ports;
 
-/// `htpasswd -nbB bench bench`, at the cost that htpasswd takes by itself.
+/// `htpasswd -nbB bench bench`, at htpasswd's default cost.
 const HTPASSWD: &str = "bench:$2y$05$JDJFqAHkzJGWB7tJyTZvq.d1hea1CFEZtcsbZbxCgTF13pty8d0jC\n";
 /// `bench:bench`.
 pub(super) const AUTHORIZATION: &str = "Authorization: Basic YmVuY2g6YmVuY2g=";
 pub(super) const ACCEPT: &str = "Accept: application/vnd.oci.image.manifest.v1+json";
 /// A first start may have to read the whole folder.
 const START_TIMEOUT: Duration = Duration::from_mins(10);
-/// How long what nothing needs is no garbage yet: longer than a push takes.
+/// Grace period of unreferenced content: longer than a push takes.
 pub(super) const GRACE: Duration = Duration::from_secs(3);
-/// Short, as starts are measured.
+/// Short, because starts are measured.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A sort of server.
+/// The compared servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Ours,
     DockerRegistry,
     Zot,
-    /// Knows nothing of registries: what a file server reaches is the limit.
+    /// A file server without a registry's work: the upper limit.
     Nginx,
 }
 
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// How to install it, for a person.
+    /// Installation instructions.
     pub(super) fn install(self) -> &'static str {
         match self {
             Self::Ours => "it is built here",
@@ -78,7 +78,7 @@ impl Kind {
 }
 
 impl Program {
-    /// Ours, from the folder with what was built.
+    /// Our registry, from the folder with the built programs.
     pub(super) fn ours(programs: &Path) -> Self {
         let path = programs.join("registry");
         Self {
@@ -87,15 +87,15 @@ impl Program {
         }
     }
 
-    /// Another one, when it is installed.
+    /// A peer, when it is installed.
     pub(super) fn find(kind: Kind) -> Option<Self> {
-        // Debian's nginx is where only root looks.
+        // Debian installs nginx in /usr/sbin.
         let sbin = Path::new("/usr/sbin").join(kind.name());
         let path = find_program(kind.name()).or_else(|| sbin.is_file().then_some(sbin))?;
         Some(Self { kind, path })
     }
 
-    /// What it says about itself.
+    /// Its version output.
     pub(super) fn version(&self) -> Result<String> {
         let flag = if self.kind == Kind::Nginx {
             "-v"
@@ -103,14 +103,14 @@ impl Program {
             "--version"
         };
         let said = Command::new(&self.path).arg(flag).output()?;
-        // nginx says it as an error.
+        // nginx prints it to stderr.
         let said = [said.stdout, said.stderr].concat();
         Ok(String::from_utf8_lossy(&said).trim().to_owned())
     }
 
-    /// How it is run on `folder`, with TLS and a password file when `secrets` has them.
+    /// The command that serves `folder`, with TLS and a password file when `secrets` has them.
     fn command(&self, folder: &Path, port: u16, secrets: Option<&Secrets>) -> Result<Command> {
-        // It is told when this process ends, in whatever way.
+        // setpriv signals it when this process ends, for any reason.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(&self.path);
         command.env_clear();
@@ -120,7 +120,7 @@ impl Program {
             Kind::Ours => {
                 command
                     .env("REGISTRY_HTTP_ADDR", address)
-                    // Nothing collects unasked for a day.
+                    // No scheduled collection within a day.
                     .env(
                         "REGISTRY_STORAGE_MAINTENANCE_GC_GRACE",
                         format!("{}s", GRACE.as_secs()),
@@ -151,7 +151,7 @@ impl Program {
     }
 }
 
-/// Seconds that docker-registry, which has to be stopped for it, takes to collect the garbage in a folder.
+/// Seconds of a garbage collection of `folder` by docker-registry, which has to be stopped for it.
 pub(super) fn collect_stopped(program: &Program, folder: &Path) -> Result<f64> {
     let config = folder.with_extension("conf");
     fs::write(&config, docker_registry_config(folder, "127.0.0.1:0", None))?;
@@ -159,7 +159,7 @@ pub(super) fn collect_stopped(program: &Program, folder: &Path) -> Result<f64> {
     let mut command = Command::new(&program.path);
     let said = output(command.arg("garbage-collect").arg(config))?;
     let seconds = start.elapsed().as_secs_f64();
-    // It ends well, too, when it does not understand what it is told.
+    // It also exits with success when it does not understand its arguments.
     let said = String::from_utf8_lossy(&said);
     ensure!(
         said.contains("eligible for deletion"),
@@ -168,7 +168,7 @@ pub(super) fn collect_stopped(program: &Program, folder: &Path) -> Result<f64> {
     Ok(seconds)
 }
 
-/// As Debian's, with our folder and address.
+/// Debian's configuration, with our folder and address.
 fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> String {
     let folder = folder.display();
     let (auth, tls) = secrets.map_or_else(Default::default, |secrets| {
@@ -188,7 +188,7 @@ fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&Secrets
     )
 }
 
-/// Its smallest, which says less than its usual one.
+/// The minimal configuration, which logs less than the usual one.
 fn zot_config(folder: &Path, port: u16, secrets: Option<&Secrets>) -> serde_json::Value {
     let mut http = json!({ "address": "127.0.0.1", "port": port.to_string() });
     if let Some(secrets) = secrets {
@@ -219,7 +219,7 @@ fn nginx_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> Stri
     )
 }
 
-/// What TLS and basic auth need.
+/// Files for TLS and basic auth.
 #[derive(Debug)]
 pub(super) struct Secrets {
     certificate: PathBuf,
@@ -228,7 +228,7 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Makes them in `folder`.
+    /// Generates them in `folder`.
     pub(super) fn make(folder: &Path) -> Result<Self> {
         let made = Self {
             certificate: folder.join("tls.crt"),
@@ -248,7 +248,7 @@ impl Secrets {
     }
 }
 
-/// What a piece of work took.
+/// Cost of a workload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) seconds: f64,
@@ -261,7 +261,7 @@ pub(super) struct Cost {
 pub(super) struct Server {
     child: Child,
     pub(super) port: u16,
-    /// From its start to its first right answer.
+    /// From its start to its first correct response.
     pub(super) start_seconds: f64,
     /// Before the first load.
     idle_mib: f64,
@@ -270,7 +270,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts `program` on `folder` and waits until it answers the manifest at `path`; with TLS, until it listens.
+    /// Starts `program` on `folder` and waits until it serves the manifest at `path`; with TLS, until it listens.
     pub(super) fn start(
         program: &Program,
         folder: &Path,
@@ -313,7 +313,7 @@ impl Server {
         Ok(server)
     }
 
-    /// What the server spends while `work` is done.
+    /// Runs `work` and measures the server's cost meanwhile.
     pub(super) fn observe<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
         let family = process::family(self.child.id());
         family.iter().copied().for_each(process::forget_peak);
@@ -338,7 +338,7 @@ impl Server {
         Ok((done, cost))
     }
 
-    /// Resident memory in MiB: idle, and the most in anything observed.
+    /// Resident memory in MiB: idle, and the peak of anything observed.
     pub(super) fn memory(&self) -> String {
         let peak = self.peak_mib.get();
         let peak = peak.map_or("-".to_owned(), |mib| format!("{mib:.0}"));
@@ -354,7 +354,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Killed at once, nginx would leave its workers behind.
+        // After SIGKILL, nginx would leave its workers behind.
         let id = self.child.id().to_string();
         if run(Command::new("kill").arg(id)).is_err() {
             self.child.kill().ok();
@@ -378,12 +378,12 @@ mod tests {
     use crate::bench::blob::MANIFEST_TYPE;
 
     #[test]
-    fn manifests_are_asked_for_by_their_type() {
+    fn manifests_are_requested_by_their_type() {
         assert!(ACCEPT.ends_with(MANIFEST_TYPE));
     }
 
     #[test]
-    fn secrets_switch_tls_and_passwords_on() {
+    fn secrets_enable_tls_and_passwords() {
         let secrets = Secrets {
             certificate: "/s/tls.crt".into(),
             key: "/s/tls.key".into(),

@@ -1,4 +1,4 @@
-//! The pieces of work, and how each is measured.
+//! The workloads, and the measurement of each.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ const PUSHES: u32 = 3;
 const MEGABYTE: f64 = 1e6;
 const OCTETS: &str = "Content-Type: application/octet-stream";
 
-/// A piece of work.
+/// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Work {
     ManifestByTag,
@@ -45,11 +45,11 @@ pub(crate) enum Work {
     SmallPush,
     /// Start and catalog with many of them
     Repositories,
-    /// Garbage of as many, collected beside pulls and pushes
+    /// Garbage of as many, collected during pulls and pushes
     Garbage,
 }
 
-/// What all works share.
+/// The context of all workloads.
 #[derive(Debug)]
 pub(super) struct Bench<'a> {
     pub(super) plan: &'a Plan,
@@ -57,7 +57,7 @@ pub(super) struct Bench<'a> {
     pub(super) image: Image,
 }
 
-/// A server in both of its forms, with the image.
+/// A server without and with TLS, with the image.
 #[derive(Debug)]
 pub(super) struct Contender {
     pub(super) program: Program,
@@ -67,7 +67,7 @@ pub(super) struct Contender {
 }
 
 impl Contender {
-    /// Gives it the image, and starts it.
+    /// Writes the image into its folder, and starts it.
     pub(super) fn start(bench: &Bench<'_>, program: Program, secrets: &Secrets) -> Result<Self> {
         let server = |form, secrets| {
             let name = program.kind.name();
@@ -89,7 +89,7 @@ impl Contender {
 }
 
 impl Work {
-    /// What it measures, a label for each number.
+    /// Labels of its numbers.
     pub(super) fn labels(self, plan: &Plan) -> Vec<String> {
         let label = match self {
             Self::ManifestByTag => "manifest GET by tag, /s (CPU ms)",
@@ -124,17 +124,17 @@ impl Work {
         vec![label.to_owned()]
     }
 
-    /// Whether there is sense in it for such a server.
+    /// Whether it applies to such a server.
     pub(super) fn is_for(self, kind: Kind) -> bool {
         match self {
             Self::Push | Self::SmallPush | Self::Repositories => kind != Kind::Nginx,
-            // zot collects by the clock alone.
+            // zot collects on a schedule alone.
             Self::Garbage => matches!(kind, Kind::Ours | Kind::DockerRegistry),
             _ => true,
         }
     }
 
-    /// Its numbers, as many as labels.
+    /// Its numbers, one per label.
     pub(super) fn measure(self, bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
         let image = &bench.image;
         let cell = match self {
@@ -155,12 +155,12 @@ impl Work {
     }
 }
 
-/// Shows what a person would type to do the same.
+/// Prints the command line of a workload.
 fn announce(contender: &Contender, what: &str) {
     println!("  {:<16}{what}", contender.name());
 }
 
-/// A command with the quotes that a shell needs.
+/// A command in shell syntax.
 fn typed(command: &Command) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     let parts = std::iter::once(command.get_program()).chain(command.get_args());
@@ -182,7 +182,7 @@ fn face(contender: &Contender, is_tls: bool) -> (&Server, String) {
 
 fn wrk(bench: &Bench<'_>, contender: &Contender, is_tls: bool, path: &str) -> Result<String> {
     let (server, url) = face(contender, is_tls);
-    // The other half is the server's.
+    // The server gets the other half.
     let threads = (cores() / 2).clamp(1, 8);
     let command = |duration: Duration| {
         let mut command = Command::new("wrk");
@@ -205,7 +205,7 @@ fn wrk(bench: &Bench<'_>, contender: &Contender, is_tls: bool, path: &str) -> Re
     Ok(format!("{rate:.0} ({:.3})", cost.cpu_ms / requests))
 }
 
-/// Requests of a report of wrk, whole and by the second.
+/// Total requests and requests per second of a wrk report.
 fn read_wrk(report: &str) -> Result<(f64, f64)> {
     let wrong = ["Non-2xx", "Socket errors"];
     let line = |part: &str| report.lines().find(|line| line.contains(part));
@@ -221,7 +221,7 @@ fn read_wrk(report: &str) -> Result<(f64, f64)> {
     }
 }
 
-/// Not by wrk: it waits for the bodies that answers of HEAD tell the size of.
+/// Without wrk: it waits for bodies of the Content-Length that responses to HEAD declare.
 fn head(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
     let path = bench.image.small();
     announce(contender, &format!("{CLIENTS} connections: HEAD {path}"));
@@ -264,7 +264,7 @@ fn throughput(times: u32, seconds: f64, cpu_ms: f64) -> String {
     format!("{:.0} ({:.3})", megabytes / seconds, cpu_ms / megabytes)
 }
 
-/// As podman does it: a stream of unsaid length, then the digest.
+/// As podman does it: a chunked stream, then the digest.
 fn push(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
     let server = &contender.plain;
     let file = bench.scratch.join("pushed");
@@ -296,7 +296,7 @@ fn push(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
     Ok(throughput(PUSHES, seconds, cpu_ms))
 }
 
-/// Where the headers that curl shows point to, as path and query.
+/// Path and query of the Location header in curl's output.
 fn location(headers: &str) -> Result<String> {
     let url = headers.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -332,7 +332,7 @@ fn small_push(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
     ))
 }
 
-/// Pushes an image that nobody has seen, as podman does.
+/// Pushes an image of new blobs, as podman does.
 fn push_image(client: &mut Client, number: u32, turn: u32) -> Result<()> {
     let repository = format!("bench/push-{number}");
     let seed = (u64::from(number) + 1) << 32 | u64::from(turn);
@@ -353,7 +353,7 @@ fn push_image(client: &mut Client, number: u32, turn: u32) -> Result<()> {
     Ok(())
 }
 
-/// Time of a start that may have to look at all of them, of one after it, and of the whole catalog.
+/// Time of a first start that may index all of them, of a second start, and of the whole catalog.
 fn repositories(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
     let count = bench.plan.repositories;
     let folder = bench.scratch.join(format!("{}-many", contender.name()));
@@ -380,7 +380,7 @@ fn repositories(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>>
     Ok(times.into())
 }
 
-/// How long it takes, and how long a pull and a push have to wait meanwhile; the peer is stopped for it.
+/// Duration of a collection, and of a pull and a push meanwhile; the peer is stopped for it.
 fn garbage(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
     let count = bench.plan.repositories;
     let folder = bench.scratch.join(format!("{}-litter", contender.name()));
@@ -394,7 +394,7 @@ fn garbage(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
     let cells = if contender.program.kind == Kind::Ours {
         let path = format!("/v2/{}/manifests/{TAG}", content::many(1));
         let server = Server::start(&contender.program, &folder, None, &path)?;
-        // The grace of what the registry finds in its folder begins when it is found: by adoption, and by this.
+        // The grace period of content found in the folder starts at its discovery: by adoption, and by this.
         Client::connect(server.port)?.ask("POST", "/v2/_atoll/gc", &[], b"", 200)?;
         std::thread::sleep(GRACE);
         let (seconds, pull, push) = collect_beside(server.port, &path)?;
@@ -442,7 +442,7 @@ fn collect_beside(port: u16, path: &str) -> Result<(f64, f64, f64)> {
     })
 }
 
-/// How many repositories the catalog has, and how long it took to read it.
+/// Number of repositories in the catalog, and the time to read it.
 fn catalog(client: &mut Client) -> Result<(usize, f64)> {
     let start = Instant::now();
     let mut found = 0;
@@ -460,7 +460,7 @@ fn catalog(client: &mut Client) -> Result<(usize, f64)> {
     Ok((found, start.elapsed().as_secs_f64()))
 }
 
-/// Lets what was written before reach the medium, so that nobody pays for it later.
+/// Syncs earlier writes, so that later measurements do not pay for them.
 fn settle(bench: &Bench<'_>) -> Result<()> {
     run(Command::new("sync").arg("--file-system").arg(bench.scratch))
 }
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_can_be_typed_again() {
+    fn printed_commands_can_be_pasted() {
         let mut command = Command::new("curl");
         command.args(["-H", "A: b", "http://127.0.0.1:1/x?[1-5]"]);
         assert_eq!(
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn each_work_has_a_label() {
+    fn each_workload_has_a_label() {
         let plan = Plan {
             only: Vec::new(),
             seconds: 1,
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn uploads_go_on_where_curl_was_told() {
+    fn uploads_continue_at_the_location_of_curl() {
         let said = "HTTP/1.1 202 Accepted\r\nlocation: http://127.0.0.1:5/v2/a/blobs/uploads/1?_state=x\r\n\r\n";
         assert_eq!(location(said).unwrap(), "/v2/a/blobs/uploads/1?_state=x");
         assert!(location("HTTP/1.1 202 Accepted\r\n\r\n").is_err());

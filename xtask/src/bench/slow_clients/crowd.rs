@@ -13,10 +13,10 @@ use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 /// Pause between two bytes of one connection.
 const PAUSE: Duration = Duration::from_secs(1);
-/// First of the addresses that connections come from; fresh clients come from 127.0.0.1.
+/// First of the connections' source addresses; fresh clients use 127.0.0.1.
 const FIRST: u32 = u32::from_be_bytes([127, 1, 0, 1]);
 
-/// What a slow connection sends first, and then byte by byte.
+/// The first bytes of a slow connection, and the pattern of the next ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attack {
     /// Nothing.
@@ -64,7 +64,7 @@ impl fmt::Display for Attack {
     }
 }
 
-/// Slow connections, kept slow by a thread until this value is dropped. One that the server cuts is opened again.
+/// Slow connections, kept slow by a thread until drop. One that the server closes is reopened.
 #[derive(Debug)]
 pub(super) struct Crowd {
     stop: Arc<AtomicBool>,
@@ -73,7 +73,7 @@ pub(super) struct Crowd {
 }
 
 impl Crowd {
-    /// Opens `connections` to `target` from `addresses` loopback addresses in turn.
+    /// Opens `connections` to `target` from `addresses` loopback addresses, round robin.
     ///
     /// Errors: no connection at all can be made.
     pub(super) fn gather(
@@ -113,7 +113,7 @@ impl Crowd {
         })
     }
 
-    /// Connections that the server holds open at present.
+    /// Connections that the server holds open now.
     pub(super) fn size(&self) -> usize {
         self.open.load(Ordering::Relaxed)
     }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_clients_come_from_many_addresses_and_come_again() {
+    fn slow_clients_use_many_addresses_and_reconnect() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let target = listener.local_addr().unwrap();
         let crowd = Crowd::gather(target, 6, 3, Attack::HalfHead).unwrap();
@@ -197,7 +197,7 @@ mod tests {
         (&streams[0].0).read_exact(&mut head).unwrap();
         assert_eq!(&head, b"GET ");
         drop(streams);
-        // Each is opened anew within the next rounds.
+        // Each reconnects within the next rounds.
         for _ in 0..6 {
             listener.accept().unwrap();
         }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::apt;
 
-/// Units: seconds. A request that takes longer counts as failed.
+/// Units: seconds. Timeout of a request; it counts as failed.
 const GIVE_UP: &str = "60";
 
 /// Requests for the health of one port.
@@ -18,14 +18,14 @@ pub(super) struct Probe {
     requests: u32,
 }
 
-/// What fresh clients saw.
+/// Latency of fresh clients.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Latency {
     /// Median.
     pub(super) p50_ms: f64,
     /// 99th percentile.
     pub(super) p99_ms: f64,
-    /// Requests without an answer of 200.
+    /// Requests without a response of 200.
     pub(super) failed: usize,
 }
 
@@ -45,7 +45,7 @@ impl Probe {
         }
     }
 
-    /// Asks once after the other.
+    /// Sends the requests one after the other.
     pub(super) fn measure(&self) -> Result<Latency> {
         let mut curl = Command::new("curl")
             .args(["--silent", "--insecure", "--max-time", GIVE_UP])
@@ -63,7 +63,7 @@ impl Probe {
         let request = format!("url = \"{}\"\noutput = /dev/null\n", self.url);
         let requests = usize::try_from(self.requests)?;
         let mut stdin = curl.stdin.take().context("curl has no input")?;
-        // It reads all of its configuration before its first request.
+        // curl reads all of its configuration before its first request.
         stdin.write_all(request.repeat(requests).as_bytes())?;
         drop(stdin);
         let output = curl.wait_with_output().context("waiting for curl")?;

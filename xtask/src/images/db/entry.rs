@@ -1,4 +1,4 @@
-//! What one path of an image is.
+//! One path of an image.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-/// One thing in the image.
+/// A file, folder or link of the image.
 #[derive(Debug)]
 pub(super) enum Entry {
     Folder {
@@ -35,7 +35,7 @@ impl Entry {
         Self::File { source, mode }
     }
 
-    /// What it is a copy of.
+    /// The source of a copy.
     pub(super) fn source(&self) -> Option<&Path> {
         match self {
             Self::File { source, .. } => Some(source),
@@ -43,7 +43,7 @@ impl Entry {
         }
     }
 
-    /// Puts it at `target`, with the folders above.
+    /// Writes it to `target`, with its parent folders.
     pub(super) fn write(&self, target: &Path) -> Result<()> {
         if let Some(parent) = target.parent() {
             make_folder(parent, 0o755)?;
@@ -64,11 +64,11 @@ impl Entry {
         Ok(())
     }
 
-    /// Another text when what `write` would write is another thing.
+    /// A text that differs whenever the output of `write` differs.
     pub(super) fn describe(&self) -> Result<String> {
         Ok(match self {
             Self::Folder { mode } => format!("folder {mode:o}"),
-            // Files of packages are as old as their package; own ones are written when they change.
+            // Files of packages are as old as their package; our own have their time of change.
             Self::File { source, mode } => {
                 let found = fs::metadata(source)
                     .with_context(|| format!("looking at {}", source.display()))?;
@@ -81,7 +81,7 @@ impl Entry {
     }
 }
 
-/// Makes a folder and those above; modes are the same whatever this user's mask is.
+/// Makes a folder and its parents; modes do not depend on the umask.
 pub(super) fn make_folder(path: &Path, mode: u32) -> Result<()> {
     if path.is_dir() {
         return Ok(());

@@ -1,11 +1,11 @@
-//! The licences of what is copied: they ask to go along with it.
+//! The licences of the copied files: they have to be distributed with them.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files with the licences of the packages that `files` are from, as far as the distribution is one of Debian's.
+/// The licence files of the packages of `files`, on distributions of Debian's family.
 pub(super) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
     owners(files)
         .into_iter()
@@ -15,10 +15,10 @@ pub(super) fn of<'a>(files: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The packages that `files` are from, as far as the distribution is one of Debian's.
+/// The packages of `files`, on distributions of Debian's family.
 pub(super) fn owners<'a>(files: impl Iterator<Item = &'a Path>) -> BTreeSet<String> {
     let paths: BTreeSet<_> = files.flat_map(spellings).collect();
-    // Its status tells that some spelling is not known, which is so for most files.
+    // Its status is a failure when one spelling is unknown, as for most files.
     let output = Command::new("dpkg-query")
         .arg("--search")
         .args(paths)
@@ -32,14 +32,14 @@ pub(super) fn owners<'a>(files: impl Iterator<Item = &'a Path>) -> BTreeSet<Stri
         .unwrap_or_default()
 }
 
-/// What the packages' own files refer to instead of repeating it.
+/// Licence texts that packages refer to instead of repeating them.
 fn whole_texts() -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir("/usr/share/common-licenses");
     let entries = entries.into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
 
-/// What a file may be called in a package: folders of the root are links into /usr, as are many libraries' names.
+/// Possible names of a file in a package: folders of the root are links into /usr, as are many libraries' names.
 fn spellings(file: &Path) -> BTreeSet<PathBuf> {
     let real = fs::canonicalize(file).unwrap_or_default();
     let mut found = BTreeSet::from([file.to_owned(), real.clone()]);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_asked_for_with_and_without_usr() {
+    fn a_file_is_searched_for_with_and_without_usr() {
         let folder = Path::new("/usr/bin/env");
         let found = spellings(folder);
         assert!(found.contains(folder));

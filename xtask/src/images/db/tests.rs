@@ -3,10 +3,10 @@ use std::process::Output;
 
 use super::*;
 
-/// Stands for the server's programs; a link leads to it, for a file that was just written may still be "busy".
+/// Stand-in for the server's programs. A link points to it, because a freshly written file may be "busy".
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/images/db/stand-in");
 
-/// A volume and a server that deploy/db/entrypoint finds.
+/// A volume and a server for deploy/db/entrypoint.
 struct Container {
     folder: tempfile::TempDir,
 }
@@ -49,7 +49,7 @@ impl Container {
         self.command(variables).output().unwrap()
     }
 
-    /// What it says when it does not start.
+    /// Output of a failed start.
     fn refusal(&self, variables: &[(&str, &str)]) -> String {
         let output = self.start(variables);
         let text = String::from_utf8(output.stderr).unwrap();
@@ -57,7 +57,7 @@ impl Container {
         text
     }
 
-    /// What the server was told before it started.
+    /// SQL statements that the server received before it started.
     fn statements(&self, variables: &[(&str, &str)]) -> String {
         let output = self.start(variables);
         let text = String::from_utf8_lossy(&output.stderr);
@@ -91,7 +91,7 @@ fn the_first_start_makes_user_and_database() {
 }
 
 #[test]
-fn later_starts_only_give_the_password() {
+fn later_starts_only_set_the_password() {
     let container = Container::new();
     container.statements(&ALL);
     let changed = [DATABASE, USER, ("POSTGRESQL_PASSWORD", "new")];
@@ -130,7 +130,7 @@ fn every_character_may_be_in_a_name_or_password() {
 }
 
 #[test]
-fn a_password_file_goes_before_the_variable() {
+fn a_password_file_overrides_the_variable() {
     for content in ["of the file", "of the file\n", "of the file\r\n\n"] {
         let container = Container::new();
         let file = container.folder.path().join("password");
@@ -143,7 +143,7 @@ fn a_password_file_goes_before_the_variable() {
 }
 
 #[test]
-fn variables_that_are_missing_are_all_named() {
+fn all_missing_variables_are_reported() {
     let container = Container::new();
     let text = container.refusal(&[USER]);
     assert!(text.contains("POSTGRESQL_DATABASE POSTGRESQL_PASSWORD (or POSTGRESQL_PASSWORD_FILE)"));
@@ -161,7 +161,7 @@ fn variables_that_are_missing_are_all_named() {
 }
 
 #[test]
-fn data_of_another_version_stays_as_it_is() {
+fn data_of_another_version_is_unchanged() {
     let container = Container::new();
     fs::create_dir(container.cluster()).unwrap();
     let version = container.cluster().join("PG_VERSION");
@@ -175,7 +175,7 @@ fn data_of_another_version_stays_as_it_is() {
 }
 
 #[test]
-fn data_elsewhere_in_the_volume_is_not_passed_over() {
+fn data_elsewhere_in_the_volume_is_detected() {
     let container = Container::new();
     let other = container.volume().join("userdata");
     fs::create_dir(&other).unwrap();
@@ -189,7 +189,7 @@ fn data_elsewhere_in_the_volume_is_not_passed_over() {
 }
 
 #[test]
-fn what_a_killed_first_start_left_is_made_anew() {
+fn a_killed_first_start_is_repeated() {
     let container = Container::new();
     let unfinished = container.volume().join("pgdata.new");
     fs::create_dir(&unfinished).unwrap();
@@ -201,7 +201,7 @@ fn what_a_killed_first_start_left_is_made_anew() {
 }
 
 #[test]
-fn a_first_start_that_fails_leaves_nothing() {
+fn a_failed_first_start_leaves_nothing() {
     let container = Container::new();
     let server = container.folder.path().join("postgres");
     fs::remove_file(&server).unwrap();
@@ -212,7 +212,7 @@ fn a_first_start_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn a_volume_in_use_is_refused() {
+fn a_volume_in_use_is_rejected() {
     let container = Container::new();
     let folder = fs::File::open(container.volume()).unwrap();
     folder.try_lock().unwrap();
@@ -226,7 +226,7 @@ fn a_volume_in_use_is_refused() {
 }
 
 #[test]
-fn only_wanted_extensions_and_modules_are_taken() {
+fn only_listed_extensions_and_modules_are_copied() {
     assert!(belongs_to("pgcrypto.control", "pgcrypto"));
     assert!(belongs_to("pgcrypto--1.2--1.3.sql", "pgcrypto"));
     assert!(!belongs_to("pgcrypto2.control", "pgcrypto"));
@@ -253,7 +253,7 @@ fn modes_do_not_depend_on_this_machine() {
 }
 
 #[test]
-fn a_file_that_changes_is_another_input() {
+fn a_changed_file_changes_the_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source");
     fs::write(&source, "x").unwrap();

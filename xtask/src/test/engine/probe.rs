@@ -1,4 +1,4 @@
-//! One tiny container, run as those of the pod are.
+//! One tiny container, run like those of the pod.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,12 +10,12 @@ use anyhow::{Context as _, Result};
 use super::CONFIGURATION;
 use crate::command::bounded;
 
-/// A working engine takes two seconds; one that waits for something that never comes is none.
+/// A working engine takes two seconds; one that hangs does not work.
 const LIMIT: Duration = Duration::from_mins(1);
-/// A program without libraries that comes with podman: its small init.
+/// A static program of podman's package: its small init.
 const PROGRAMS: [&str; 2] = ["/usr/libexec/podman/catatonit", "/usr/bin/catatonit"];
 
-/// Builds an image, makes a network, runs a container with all the limits of the pod's, and takes everything away.
+/// Builds an image, makes a network, runs a container with all the limits of the pod's, and removes everything.
 pub(super) fn run(configuration: &Path, folder: &Path) -> Result<()> {
     let podman = Podman {
         configuration: configuration.to_owned(),
@@ -76,7 +76,7 @@ impl Podman {
         format!("localhost/{}:1", self.name)
     }
 
-    /// What was made, as far as it was; nothing of it is worth a complaint.
+    /// Removes all leftovers, and ignores errors.
     fn clean_up(&self) {
         self.run(&["rm", "--force", &self.name]).ok();
         self.run(&["network", "rm", &self.name]).ok();
