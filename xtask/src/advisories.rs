@@ -17,8 +17,8 @@ use serde::Deserialize;
 
 use crate::cargo::root;
 use crate::libtest::Tally;
-use lock::Package;
-use snapshot::{Advisory, Snapshot};
+use lock::LockedPackage;
+use snapshot::{Advisory, AdvisorySnapshot};
 
 /// The snapshot, below the root.
 const SNAPSHOT: &str = "xtask/advisories.tsv";
@@ -26,7 +26,7 @@ const EXCEPTIONS: &str = "deny.toml";
 
 /// Arguments of `advisories`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct AdvisoriesArgs {
     /// Replace the snapshot by the advisories of a clone of https://github.com/rustsec/advisory-db
     #[arg(long, value_name = "CLONE")]
     update: Option<PathBuf>,
@@ -51,9 +51,9 @@ struct Advisories {
     ignore: Vec<Exception>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &AdvisoriesArgs) -> Result<ExitCode> {
     if let Some(clone) = &arguments.update {
-        let snapshot = Snapshot::of_clone(clone)?;
+        let snapshot = AdvisorySnapshot::of_clone(clone)?;
         let path = root().join(SNAPSHOT);
         fs::write(&path, snapshot.to_string())
             .with_context(|| format!("writing {}", path.display()))?;
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Prints the date of the snapshot and every finding, and counts.
 pub(crate) fn check() -> Result<Tally> {
-    let snapshot = Snapshot::parse(&read(SNAPSHOT)?)?;
+    let snapshot = AdvisorySnapshot::parse(&read(SNAPSHOT)?)?;
     let packages = lock::parse(&read("Cargo.lock")?)?;
     let deny: Deny = toml::from_str(&read(EXCEPTIONS)?).context("reading deny.toml")?;
     println!(
@@ -92,7 +92,7 @@ fn read(path: impl AsRef<Path>) -> Result<String> {
 /// Unexcepted advisories that concern a package, and exceptions that match none.
 fn findings(
     advisories: &[Advisory],
-    packages: &[Package],
+    packages: &[LockedPackage],
     exceptions: &[Exception],
 ) -> Vec<String> {
     let mut used = BTreeSet::new();
@@ -126,11 +126,11 @@ mod tests {
 
     fn advisory(line: &str) -> Advisory {
         let text = format!("# origin\n{line}\n");
-        Snapshot::parse(&text).unwrap().advisories.remove(0)
+        AdvisorySnapshot::parse(&text).unwrap().advisories.remove(0)
     }
 
-    fn package(name: &str, version: &str) -> Package {
-        Package {
+    fn package(name: &str, version: &str) -> LockedPackage {
+        LockedPackage {
             name: name.to_owned(),
             version: version.parse().unwrap(),
         }

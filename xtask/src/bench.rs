@@ -18,26 +18,26 @@ use clap::Subcommand;
 
 /// The benchmarks.
 #[derive(Debug, Subcommand)]
-pub(crate) enum What {
+pub(crate) enum BenchTask {
     /// CPU of the API server while simulated hosts poll as real agents do, and memory of all services
-    Api(api::Load),
+    Api(api::ApiBenchArgs),
     /// Speed and memory of the registry, beside other servers that are installed
-    Registry(registry::Plan),
+    Registry(registry::RegistryBenchArgs),
     /// Speed and memory of the catalog server, beside `opm serve` where it is installed
-    Catalog(catalog::Plan),
+    Catalog(catalog::CatalogBenchArgs),
     /// Speed and memory of the mirroring tool, beside others that are installed
-    Mirror(mirror::Plan),
+    Mirror(mirror::MirrorBenchArgs),
     /// Latency of fresh clients and memory while thousands of slow connections are held open to each public port
-    SlowClients(slow_clients::Plan),
+    SlowClients(slow_clients::SlowClientsArgs),
 }
 
 /// Runs a benchmark and prints its results.
-pub(crate) fn run(what: &What) -> Result<ExitCode> {
+pub(crate) fn run(what: &BenchTask) -> Result<ExitCode> {
     match what {
-        What::Api(load) => api::run(load),
-        What::Registry(plan) => registry::run(plan),
-        What::Catalog(plan) => catalog::run(plan),
-        What::Mirror(plan) => mirror::run(plan),
-        What::SlowClients(plan) => slow_clients::run(plan),
+        BenchTask::Api(load) => api::run(load),
+        BenchTask::Registry(plan) => registry::run(plan),
+        BenchTask::Catalog(plan) => catalog::run(plan),
+        BenchTask::Mirror(plan) => mirror::run(plan),
+        BenchTask::SlowClients(plan) => slow_clients::run(plan),
     }
 }

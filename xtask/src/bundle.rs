@@ -18,17 +18,17 @@ const BILLS: &str = "sbom";
 
 /// Arguments of `bundle`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct BundleArgs {
     /// The folder to write
     #[arg(value_name = "DIR", default_value = "target/bundle")]
     dir: PathBuf,
 }
 
 /// Writes the images, their bills of materials, and the program that prepares the host.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &BundleArgs) -> Result<ExitCode> {
     let dir = std::path::absolute(&arguments.dir)?;
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    let code = images::run(&images::Arguments::saving(dir.join("images.tar")))?;
+    let code = images::run(&images::ImagesArgs::saving(dir.join("images.tar")))?;
     let programs = images::programs::build(&[PROGRAM], Profile::Dist)?;
     replace(&programs.join(PROGRAM), &dir.join(PROGRAM))?;
     images::copy_bills(&dir.join(BILLS))?;

@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 
 use crate::cargo::{cargo, root};
 use crate::command::run as run_command;
-use crate::scratch::{Scratch, free_ports};
+use crate::scratch::{ScratchFolder, free_ports};
 use crate::{apt, postgres};
 
 /// Crates with checked queries.
@@ -25,24 +25,24 @@ const ACCOUNTS: [&str; 2] = ["postgres", "nobody"];
 
 /// The database tasks.
 #[derive(Debug, Subcommand)]
-pub(crate) enum What {
+pub(crate) enum DbTask {
     /// Describe every checked query anew, in .sqlx
-    Prepare(Prepare),
+    Prepare(PrepareArgs),
 }
 
 /// Arguments of `db prepare`.
 #[derive(Debug, Args)]
-pub(crate) struct Prepare {
+pub(crate) struct PrepareArgs {
     /// Change nothing; fail when .sqlx is out of date
     #[arg(long)]
     check: bool,
 }
 
 /// Runs a throw-away server with the schema, so that the compiler describes the queries.
-pub(crate) fn run(What::Prepare(prepare): &What) -> Result<ExitCode> {
+pub(crate) fn run(DbTask::Prepare(prepare): &DbTask) -> Result<ExitCode> {
     let binaries = postgres::ensure_binaries()?;
-    let scratch = Scratch::new()?;
-    let server = Server::start(&binaries, scratch.path())?;
+    let scratch = ScratchFolder::new()?;
+    let server = ThrowAwayServer::start(&binaries, scratch.path())?;
     server.migrate(&binaries)?;
     let described = scratch.path().join("sqlx");
     fs::create_dir(&described)?;
@@ -106,12 +106,12 @@ fn replace(
 }
 
 /// A server that trusts all users on loopback, for the duration of a build.
-struct Server {
+struct ThrowAwayServer {
     child: Child,
     url: String,
 }
 
-impl Server {
+impl ThrowAwayServer {
     fn start(binaries: &Path, folder: &Path) -> Result<Self> {
         let data = folder.join("postgres");
         fs::create_dir(&data)?;
@@ -195,7 +195,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ThrowAwayServer {
     fn drop(&mut self) {
         // SIGKILL loses nothing: its data is deleted with it.
         self.child.kill().ok();

@@ -11,7 +11,7 @@ use crate::cargo::{Profile, root};
 use crate::command::shown;
 use crate::installation::Installation;
 use crate::postgres;
-use crate::scratch::{Scratch, free_ports};
+use crate::scratch::{ScratchFolder, free_ports};
 
 /// Ports of an `atoll up`.
 pub(crate) const PORTS: u16 = 6;
@@ -46,7 +46,7 @@ pub(crate) fn run(
 ) -> Result<ExitCode> {
     postgres::ensure_binaries()?;
     let programs = crate::cargo::build(&PACKAGES, profile)?;
-    let scratch = data.is_none().then(Scratch::new).transpose()?;
+    let scratch = data.is_none().then(ScratchFolder::new).transpose()?;
     let data = match (data, &scratch) {
         (Some(data), _) => std::path::absolute(data)?,
         (None, Some(scratch)) => scratch.path().to_owned(),

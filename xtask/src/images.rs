@@ -28,12 +28,12 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 
 use crate::cargo::{self, Profile, root, target_directory};
-use crate::scratch::Scratch;
-use context::Source;
-use engine::Engine;
-use list::{IMAGES, Image, VERSION};
-use record::Record;
-use report::{Report, Row};
+use crate::scratch::ScratchFolder;
+use context::ImageSource;
+use engine::ImageEngine;
+use list::{IMAGES, ServiceImage, VERSION};
+use record::PackingRecord;
+use report::{ImageReport, ImageRow};
 
 pub(crate) use report::Figure;
 
@@ -42,7 +42,7 @@ const FIGURE: &str = "size.json";
 
 /// Arguments of `images`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ImagesArgs {
     /// Only these images
     #[arg(value_name = "NAME")]
     names: Vec<String>,
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     save: Option<PathBuf>,
 }
 
-impl Arguments {
+impl ImagesArgs {
     /// All images, saved to `path`.
     pub(crate) fn saving(path: PathBuf) -> Self {
         Self {
@@ -70,9 +70,9 @@ impl Arguments {
 }
 
 /// Builds the images, packs those that changed, and prints a table.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &ImagesArgs) -> Result<ExitCode> {
     let images = list::select(&arguments.names)?;
-    let engine = Engine::ensure()?;
+    let engine = ImageEngine::ensure()?;
     if let Some(path) = &arguments.save {
         engine.can_save(path)?;
     }
@@ -84,9 +84,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let programs = build(&images, profile)?;
     let folder = target_directory()?.join("images");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let mut report = Report::default();
+    let mut report = ImageReport::default();
     for image in &images {
-        let source = Source::new(image, &root().join("deploy"), &programs);
+        let source = ImageSource::new(image, &root().join("deploy"), &programs);
         let row = pack(engine, image, &source, &folder)
             .with_context(|| format!("the image {}", image.name))?;
         if arguments.ci {
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn bill_path(folder: &Path, image: &Image) -> PathBuf {
+fn bill_path(folder: &Path, image: &ServiceImage) -> PathBuf {
     folder.join(format!("{}.{}", image.name, sbom::EXTENSION))
 }
 
@@ -139,9 +139,9 @@ pub(crate) fn copy_bills(target: &Path) -> Result<()> {
 /// The digests of the last images built with the target directory `target`, by name.
 pub(crate) fn digests(target: &Path) -> BTreeMap<&'static str, String> {
     let folder = target.join("images");
-    let digest = |image: &Image| {
+    let digest = |image: &ServiceImage| {
         let path = folder.join(image.name).with_extension("json");
-        Some((image.name, record::read::<Record>(&path)?.digest))
+        Some((image.name, record::read::<PackingRecord>(&path)?.digest))
     };
     IMAGES.iter().filter_map(digest).collect()
 }
@@ -154,7 +154,7 @@ pub(crate) fn figure() -> Result<Option<Figure>> {
 }
 
 /// The folder with the programs of these images.
-fn build(images: &[&Image], profile: Profile) -> Result<PathBuf> {
+fn build(images: &[&ServiceImage], profile: Profile) -> Result<PathBuf> {
     if !images.iter().any(|image| image.is_program()) {
         return Ok(PathBuf::new());
     }
@@ -173,28 +173,33 @@ pub(crate) fn program_packages() -> Vec<&'static str> {
 }
 
 /// Packs one image, unless the engine's image was made from the same input.
-fn pack(engine: Engine, image: &Image, source: &Source, folder: &Path) -> Result<Row> {
+fn pack(
+    engine: ImageEngine,
+    image: &ServiceImage,
+    source: &ImageSource,
+    folder: &Path,
+) -> Result<ImageRow> {
     let path = folder.join(image.name).with_extension("json");
     let reference = image.reference();
     let inputs = source.inputs()?;
-    let row = |stored: engine::Stored, is_new| Row {
+    let row = |stored: engine::Stored, is_new| ImageRow {
         name: image.name,
         size_bytes: stored.size_bytes,
         digest: stored.digest,
         is_new,
         counts: image.is_program(),
     };
-    if let Some(record) = record::read::<Record>(&path)
+    if let Some(record) = record::read::<PackingRecord>(&path)
         && record.inputs == inputs
         && let Some(stored) = engine.inspect(&reference)?
         && stored.digest == record.digest
     {
         return Ok(row(stored, false));
     }
-    let scratch = Scratch::new()?;
+    let scratch = ScratchFolder::new()?;
     let containerfile = source.fill(scratch.path())?;
     let stored = engine.pack(&reference, VERSION, &containerfile, scratch.path())?;
     let digest = stored.digest.clone();
-    record::write(&Record { inputs, digest }, &path)?;
+    record::write(&PackingRecord { inputs, digest }, &path)?;
     Ok(row(stored, true))
 }

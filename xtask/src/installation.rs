@@ -13,7 +13,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// The content of `atoll.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub(crate) struct State {
+pub(crate) struct InstallationState {
     /// URL of the API.
     pub(crate) api_url: String,
     /// Processes by name.
@@ -72,7 +72,7 @@ impl Installation {
     }
 
     /// Its current content.
-    pub(crate) fn state(&self) -> Result<State> {
+    pub(crate) fn state(&self) -> Result<InstallationState> {
         let text = std::fs::read(self.state_file()).context("reading atoll.json")?;
         serde_json::from_slice(&text).context("reading atoll.json")
     }

@@ -23,7 +23,7 @@ pub(crate) struct Skip {
 
 /// The result of test programs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct TestOutcome {
     /// Without skipped tests.
     pub(crate) tally: Tally,
     pub(crate) skipped: Vec<Skip>,
@@ -31,13 +31,13 @@ pub(crate) struct Outcome {
 
 /// Parser of test programs' output.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
+pub(crate) struct LibtestReader {
     tally: Tally,
     failed: BTreeSet<String>,
     ignored: Vec<Skip>,
 }
 
-impl From<Tally> for Outcome {
+impl From<Tally> for TestOutcome {
     fn from(tally: Tally) -> Self {
         Self {
             tally,
@@ -75,7 +75,7 @@ impl Tally {
     }
 }
 
-impl Reader {
+impl LibtestReader {
     /// Parses the next line.
     pub(crate) fn line(&mut self, line: &str) {
         if let Some(count) = Tally::of_line(line) {
@@ -102,7 +102,7 @@ impl Reader {
 
     /// The count, with the `records` of tests that detected at run time that they cannot run: the harness counts
     /// these as passed.
-    pub(crate) fn finish(self, records: &str) -> Outcome {
+    pub(crate) fn finish(self, records: &str) -> TestOutcome {
         let Self {
             mut tally,
             failed,
@@ -118,7 +118,7 @@ impl Reader {
                 why: why.join("; "),
             });
         }
-        Outcome { tally, skipped }
+        TestOutcome { tally, skipped }
     }
 }
 
@@ -149,15 +149,15 @@ fn recorded(records: &str) -> BTreeMap<(&str, &str), Vec<&str>> {
 mod tests {
     use super::*;
 
-    fn read(lines: &[&str], records: &str) -> Outcome {
-        let mut reader = Reader::default();
+    fn read(lines: &[&str], records: &str) -> TestOutcome {
+        let mut reader = LibtestReader::default();
         for line in lines {
             reader.line(line);
         }
         reader.finish(records)
     }
 
-    fn tests(outcome: &Outcome) -> Vec<(&str, &str)> {
+    fn tests(outcome: &TestOutcome) -> Vec<(&str, &str)> {
         let skipped = outcome.skipped.iter();
         skipped
             .map(|skip| (skip.test.as_str(), skip.why.as_str()))

@@ -14,9 +14,9 @@ const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
 /// A folder that is removed on drop. Those of killed runs are removed by the next one.
 #[derive(Debug)]
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct ScratchFolder(PathBuf);
 
-impl Scratch {
+impl ScratchFolder {
     /// A new folder that every user may enter: under root, Postgres runs as another one.
     pub(crate) fn new() -> Result<Self> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -35,7 +35,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.0) {
             eprintln!("{} stays: {error}", self.0.display());
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_folder_is_removed_on_drop() {
-        let scratch = Scratch::new().unwrap();
-        let other = Scratch::new().unwrap();
+        let scratch = ScratchFolder::new().unwrap();
+        let other = ScratchFolder::new().unwrap();
         assert_ne!(scratch.path(), other.path());
         let path = scratch.path().to_owned();
         fs::write(path.join("file"), "x").unwrap();
@@ -92,7 +92,11 @@ mod tests {
 
     #[test]
     fn threads_get_folders_of_their_own() {
-        let made = || (0..50).map(|_| Scratch::new().unwrap()).collect::<Vec<_>>();
+        let made = || {
+            (0..50)
+                .map(|_| ScratchFolder::new().unwrap())
+                .collect::<Vec<_>>()
+        };
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(made)).collect();
             for thread in threads {

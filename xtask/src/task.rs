@@ -14,9 +14,9 @@ use crate::{
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 pub(crate) enum Task {
     /// Build and start everything on this machine; `--demo` shows the main job and ends
-    Up(up::Arguments),
+    Up(up::UpArgs),
     /// Run all checks; the last line counts them
-    Test(test::Arguments),
+    Test(test::TestArgs),
     /// Check the house's own rules
     Tidy(tidy::TidyArgs),
     /// Write the generated files that are checked in: messages and descriptors of `proto/`, `docs/limits.md`
@@ -26,17 +26,17 @@ pub(crate) enum Task {
     /// List the operations of the API and whether they are implemented
     ApiCoverage,
     /// List dependencies with known vulnerabilities, by a committed snapshot of the RustSec database
-    Advisories(advisories::Arguments),
+    Advisories(advisories::AdvisoriesArgs),
     /// Build container images of the services, small and reproducible
-    Images(images::Arguments),
+    Images(images::ImagesArgs),
     /// Write the bundle for the disconnected host: the images, and the program that prepares it
-    Bundle(bundle::Arguments),
+    Bundle(bundle::BundleArgs),
     /// Run a benchmark
     #[command(subcommand)]
-    Bench(bench::What),
+    Bench(bench::BenchTask),
     /// Maintain data about the database that builds need
     #[command(subcommand)]
-    Db(db::What),
+    Db(db::DbTask),
 }
 
 impl Task {

@@ -16,18 +16,18 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 use clap::Args;
 
-use self::engine::Engine;
-use self::report::Report;
+use self::engine::PodmanService;
+use self::report::TestReport;
 use crate::cargo::{Profile, build, cargo, root, target_directory};
 use crate::command::run as run_command;
 use crate::demo::{self, Break};
-use crate::libtest::{Outcome, Reader, Tally};
-use crate::scratch::Scratch;
+use crate::libtest::{LibtestReader, Tally, TestOutcome};
+use crate::scratch::ScratchFolder;
 use crate::{advisories, ignition_corpus, images, postgres, tidy};
 
 /// Arguments of `test`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct TestArgs {
     /// Also run long checks: images and the sandbox as shipped, the demo's injected faults, the real coreos-installer,
     /// dependency checks.
     /// Skipped tests fail the run
@@ -62,8 +62,8 @@ const WRITERS: &str = "writes_the_next_";
 const INSTALLER: &str = "openshift-baremetal-install";
 
 /// Runs all stages, also after a failure, and prints the count as the last line.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    let mut report = Report::default();
+pub(crate) fn run(arguments: &TestArgs) -> ExitCode {
+    let mut report = TestReport::default();
     if arguments.pod {
         pod(&mut report, arguments.full);
         // Selected explicitly, a skipped test is a failure.
@@ -96,10 +96,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// The services as containers; skipped where no container can run.
-fn pod(report: &mut Report, full: bool) {
+fn pod(report: &mut TestReport, full: bool) {
     println!("== engine");
     let started = Instant::now();
-    let engine = match Engine::start() {
+    let engine = match PodmanService::start() {
         Ok(engine) => engine,
         Err(error) => {
             let why = format!("no container can run here:\n{error:#}");
@@ -161,7 +161,7 @@ fn reproduced(own: &Path) -> Result<Tally> {
 }
 
 /// The pod's tests; the long ones, too, where there is a bundle to start from.
-fn pod_tests(engine: &Engine, bundle: Option<&Path>) -> Result<Outcome> {
+fn pod_tests(engine: &PodmanService, bundle: Option<&Path>) -> Result<TestOutcome> {
     build(&demo::PACKAGES, Profile::Tests)?;
     static_installer()?;
     // The same packages as in the other stages: dependencies keep their features, and are not rebuilt.
@@ -210,7 +210,7 @@ fn offline(command: &mut Command) -> &mut Command {
 }
 
 /// All tests but those of the pod: unit tests first, for an early verdict.
-fn tests(report: &mut Report, full: bool) {
+fn tests(report: &mut TestReport, full: bool) {
     let mut programs = Vec::new();
     report.add("compilation of tests", || {
         programs = programs::compile()?;
@@ -248,8 +248,8 @@ fn tests(report: &mut Report, full: bool) {
 }
 
 /// Runs cargo test, and counts.
-fn counted(command: &mut Command) -> Result<Outcome> {
-    let scratch = Scratch::new()?;
+fn counted(command: &mut Command) -> Result<TestOutcome> {
+    let scratch = ScratchFolder::new()?;
     let skips = scratch.path().join("skipped");
     let mut child = offline(command)
         .env(SKIPS, &skips)
@@ -257,7 +257,7 @@ fn counted(command: &mut Command) -> Result<Outcome> {
         .spawn()
         .context("running cargo test")?;
     let stdout = child.stdout.take().context("cargo test has no output")?;
-    let mut reader = Reader::default();
+    let mut reader = LibtestReader::default();
     for line in BufReader::new(stdout).lines() {
         let line = line?;
         println!("{line}");
@@ -275,7 +275,7 @@ fn counted(command: &mut Command) -> Result<Outcome> {
 
 /// The real coreos-installer, for the demo. It needs C libraries: where it cannot be built, only the demo's own reader
 /// verifies images.
-fn second_reader(report: &mut Report) {
+fn second_reader(report: &mut TestReport) {
     if let Err(error) = coreos_installer::ensure() {
         let why = format!("coreos-installer cannot be built here: {error:#}");
         report.skip("demo, read by coreos-installer", &why);
@@ -283,7 +283,7 @@ fn second_reader(report: &mut Report) {
 }
 
 /// Ignition's own validator on the recorded configurations.
-fn validator(report: &mut Report) {
+fn validator(report: &mut TestReport) {
     match ignition_corpus::ensure() {
         Ok(program) => report.add("ignition validate", || ignition_corpus::check(&program)),
         Err(error) => {
@@ -294,7 +294,7 @@ fn validator(report: &mut Report) {
 }
 
 /// Licences, sources and banned crates.
-fn dependencies(report: &mut Report) {
+fn dependencies(report: &mut TestReport) {
     let tools = root().join("target/tools");
     let program = tools.join("bin/cargo-deny");
     if !program.is_file() {

@@ -18,7 +18,7 @@ use clap::Args;
 
 use crate::codegen;
 use crate::libtest::Tally;
-use source::Sources;
+use source::WorkspaceSources;
 
 /// Arguments of `tidy`.
 #[derive(Debug, Args)]
@@ -30,7 +30,7 @@ pub(crate) struct TidyArgs {
 
 /// A violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Finding {
+struct TidyFinding {
     /// File, with the line where there is one.
     place: String,
     /// The remedy.
@@ -38,102 +38,102 @@ struct Finding {
 }
 
 /// A house rule.
-struct Rule {
+struct TidyRule {
     /// Short name.
     name: &'static str,
     /// Its statement, true without findings.
     claim: &'static str,
     /// Finds violations.
-    check: fn(&Sources) -> Vec<Finding>,
+    check: fn(&WorkspaceSources) -> Vec<TidyFinding>,
 }
 
 /// Every rule.
-static RULES: &[Rule] = &[
-    Rule {
+static RULES: &[TidyRule] = &[
+    TidyRule {
         name: "dependency-direction",
         claim: "arrows between crates point down, and each transport stays in its place",
         check: crates::direction,
     },
-    Rule {
+    TidyRule {
         name: "inherited",
         claim: "versions and lints come from the workspace",
         check: crates::inherited,
     },
-    Rule {
+    TidyRule {
         name: "status-codes",
         claim: "only http/ and error.rs of the API server know status codes",
         check: text::status_codes,
     },
-    Rule {
+    TidyRule {
         name: "file-length",
         claim: "no file of production code has more than 800 lines",
         check: text::file_length,
     },
-    Rule {
+    TidyRule {
         name: "main-length",
         claim: "main.rs has at most 60 lines: the rest is a library",
         check: text::main_length,
     },
-    Rule {
+    TidyRule {
         name: "todo",
         claim: "what is left to do has an issue number",
         check: text::todo,
     },
-    Rule {
+    TidyRule {
         name: "sql",
         claim: "no text is formatted into SQL",
         check: text::formatted_sql,
     },
-    Rule {
+    TidyRule {
         name: "migrations",
         claim: "migrations are numbered and never edited",
         check: migrations::unedited,
     },
-    Rule {
+    TidyRule {
         name: "environment",
         claim: "only service::settings reads the environment",
         check: text::environment,
     },
-    Rule {
+    TidyRule {
         name: "allow",
         claim: "lints are expected with a reason, never allowed",
         check: text::bare_allow,
     },
-    Rule {
+    TidyRule {
         name: "limits",
         claim: "each limit of docs/limits.md has a test that names it",
         check: limits::tested,
     },
-    Rule {
+    TidyRule {
         name: "glossary",
         claim: "each term of docs/glossary.md names a file",
         check: glossary::places,
     },
-    Rule {
+    TidyRule {
         name: "words",
         claim: "words that docs/glossary.md replaces become fewer in every crate",
         check: words::falling,
     },
-    Rule {
+    TidyRule {
         name: "type-names",
         claim: "type names in more than two modules become fewer",
         check: type_names::distinct,
     },
-    Rule {
+    TidyRule {
         name: "history",
         claim: "each commit has a short subject, and a body that says why",
         check: history::explained,
     },
-    Rule {
+    TidyRule {
         name: "generated",
         claim: "what is generated is what `cargo xtask codegen` writes",
         check: |_| generated(),
     },
 ];
 
-fn generated() -> Vec<Finding> {
+fn generated() -> Vec<TidyFinding> {
     let stale = codegen::stale().unwrap_or_else(|error| vec![format!("{error:#}")]);
-    let finding = |place| Finding {
+    let finding = |place| TidyFinding {
         place,
         remedy: "run cargo xtask codegen".to_owned(),
     };
@@ -143,7 +143,7 @@ fn generated() -> Vec<Finding> {
 /// Prints violations and fails when there are any; with `--record` writes the counts instead.
 pub(crate) fn run(args: &TidyArgs) -> Result<ExitCode> {
     if args.record {
-        let sources = Sources::read()?;
+        let sources = WorkspaceSources::read()?;
         let mut counts = words::counts(&sources);
         counts.extend(type_names::counts(&sources));
         record::write(&counts)?;
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &TidyArgs) -> Result<ExitCode> {
 
 /// Prints and counts violations.
 pub(crate) fn check() -> Result<Tally> {
-    let sources = Sources::read()?;
+    let sources = WorkspaceSources::read()?;
     let mut tally = Tally::default();
     for rule in RULES {
         let findings = (rule.check)(&sources);
@@ -168,7 +168,7 @@ pub(crate) fn check() -> Result<Tally> {
         if !findings.is_empty() {
             println!("{}: {}, but:", rule.name, rule.claim);
         }
-        for Finding { place, remedy } in findings {
+        for TidyFinding { place, remedy } in findings {
             println!("  {place}: {remedy}");
         }
     }

@@ -13,7 +13,7 @@ use crate::postgres;
 
 /// Arguments of `up`.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct UpArgs {
     /// Data directory; the demo uses a temporary one
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
 }
 
 /// Builds and starts everything; does not return without `--demo`.
-pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) fn run(arguments: &UpArgs) -> Result<ExitCode> {
     let profile = if arguments.release {
         Profile::Release
     } else {

@@ -6,18 +6,18 @@ use serde::Deserialize;
 
 /// A locked package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Package {
+pub(super) struct LockedPackage {
     pub(super) name: String,
     pub(super) version: Version,
 }
 
 #[derive(Debug, Deserialize)]
 struct Lock {
-    package: Vec<Entry>,
+    package: Vec<LockEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Entry {
+struct LockEntry {
     name: String,
     version: Version,
     /// Absent for members of the workspace, which have no advisories.
@@ -25,12 +25,12 @@ struct Entry {
 }
 
 /// The packages that come from a registry.
-pub(super) fn parse(text: &str) -> Result<Vec<Package>> {
+pub(super) fn parse(text: &str) -> Result<Vec<LockedPackage>> {
     let lock: Lock = toml::from_str(text).context("reading Cargo.lock")?;
     let foreign = lock
         .package
         .into_iter()
         .filter(|entry| entry.source.is_some());
-    let package = |Entry { name, version, .. }| Package { name, version };
+    let package = |LockEntry { name, version, .. }| LockedPackage { name, version };
     Ok(foreign.map(package).collect())
 }

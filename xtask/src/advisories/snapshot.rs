@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use semver::VersionReq;
 use serde::Deserialize;
 
-use super::lock::Package;
+use super::lock::LockedPackage;
 use crate::command::output;
 
 /// Between requirements.
@@ -17,7 +17,7 @@ const FENCE: &str = "```";
 
 /// Advisories as of a day.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Snapshot {
+pub(super) struct AdvisorySnapshot {
     /// Repository, commit and date.
     pub(super) origin: String,
     pub(super) advisories: Vec<Advisory>,
@@ -36,13 +36,13 @@ pub(super) struct Advisory {
 
 /// The front matter of a file of the database. Source: https://github.com/rustsec/advisory-db, EXAMPLE_ADVISORY.md.
 #[derive(Debug, Deserialize)]
-struct File {
-    advisory: Head,
-    versions: Versions,
+struct FrontMatter {
+    advisory: AdvisoryFields,
+    versions: AffectedVersions,
 }
 
 #[derive(Debug, Deserialize)]
-struct Head {
+struct AdvisoryFields {
     id: String,
     package: String,
     informational: Option<String>,
@@ -50,7 +50,7 @@ struct Head {
 }
 
 #[derive(Debug, Deserialize)]
-struct Versions {
+struct AffectedVersions {
     patched: Vec<VersionReq>,
     #[serde(default)]
     unaffected: Vec<VersionReq>,
@@ -58,7 +58,7 @@ struct Versions {
 
 impl Advisory {
     /// Whether it affects this version of the package.
-    pub(super) fn concerns(&self, package: &Package) -> bool {
+    pub(super) fn concerns(&self, package: &LockedPackage) -> bool {
         let is_met = |requirement: &VersionReq| requirement.matches(&package.version);
         self.package == package.name
             && !self.patched.iter().any(is_met)
@@ -85,7 +85,7 @@ impl Advisory {
             .split_once("```toml")
             .and_then(|(_, rest)| rest.split_once(FENCE))
             .context("the file has no front matter")?;
-        let File { advisory, versions } = toml::from_str(front.0)?;
+        let FrontMatter { advisory, versions } = toml::from_str(front.0)?;
         if advisory.withdrawn.is_some() {
             return Ok(None);
         }
@@ -107,7 +107,7 @@ fn requirements(text: &str) -> Result<Vec<VersionReq>> {
         .collect()
 }
 
-impl Snapshot {
+impl AdvisorySnapshot {
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut lines = text.lines();
         let origin = lines.next().and_then(|line| line.strip_prefix("# "));
@@ -146,7 +146,7 @@ impl Snapshot {
     }
 }
 
-impl fmt::Display for Snapshot {
+impl fmt::Display for AdvisorySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# {}", self.origin)?;
         for advisory in &self.advisories {
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_database_becomes_a_line_and_is_read_again() {
-        let snapshot = Snapshot {
+        let snapshot = AdvisorySnapshot {
             origin: "here 1f 2026-01-02".to_owned(),
             advisories: vec![Advisory::of_file(FILE).unwrap().unwrap()],
         };
@@ -182,7 +182,7 @@ mod tests {
             text,
             "# here 1f 2026-01-02\nRUSTSEC-2024-0001\tacme\tvulnerability\t>=1.2.3 | ^0.9.8\t<0.5.0\n"
         );
-        assert_eq!(Snapshot::parse(&text).unwrap(), snapshot);
+        assert_eq!(AdvisorySnapshot::parse(&text).unwrap(), snapshot);
     }
 
     #[test]

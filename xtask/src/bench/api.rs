@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::build::{self, Build};
 use super::process::{TICKS_PER_SECOND, cpu_ticks, machine, resident_kib};
 use crate::demo::{self, PORTS};
-use crate::installation::{Installation, State};
-use crate::scratch::{Scratch, free_ports};
+use crate::installation::{Installation, InstallationState};
+use crate::scratch::{ScratchFolder, free_ports};
 use crate::{http, postgres};
 
 const API_SERVER: &str = "api-server";
@@ -28,7 +28,7 @@ const REGISTRATION_RATIO: f64 = 1.5;
 
 /// The load.
 #[derive(Debug, Args)]
-pub(crate) struct Load {
+pub(crate) struct ApiBenchArgs {
     /// Numbers of hosts, each measured with an installation of its own
     #[arg(long, value_delimiter = ',', default_value = "10,100,500,1000,5000")]
     hosts: Vec<u32>,
@@ -50,7 +50,7 @@ pub(crate) struct Load {
 }
 
 /// Cost of one number of hosts.
-struct Cost {
+struct ApiCost {
     hosts: u32,
     clusters: u32,
     /// CPU time from the first registration until the first steps are answered. Units: seconds.
@@ -61,11 +61,11 @@ struct Cost {
 }
 
 /// Runs the benchmark and prints its results.
-pub(crate) fn run(load: &Load) -> Result<ExitCode> {
+pub(crate) fn run(load: &ApiBenchArgs) -> Result<ExitCode> {
     ensure!(load.per_cluster > 0, "--per-cluster has to be above 0");
     postgres::ensure_binaries()?;
     let (services, tools) = (load.build.services()?, build::tools()?);
-    let scratch = Scratch::new()?;
+    let scratch = ScratchFolder::new()?;
     println!("{}", machine());
     let bench = Bench {
         services: &services,
@@ -84,7 +84,7 @@ pub(crate) fn run(load: &Load) -> Result<ExitCode> {
         bench.registrations()?;
     }
     // The budget is of 500 hosts in clusters; smaller and larger numbers are printed beside it.
-    let within = |cost: &Cost| cost.hosts > BUDGET_HOSTS || cost.share_percent < BUDGET_PERCENT;
+    let within = |cost: &ApiCost| cost.hosts > BUDGET_HOSTS || cost.share_percent < BUDGET_PERCENT;
     Ok(if costs.iter().all(within) {
         ExitCode::SUCCESS
     } else {
@@ -118,11 +118,11 @@ struct Bench<'a> {
     tools: &'a Path,
     folder: &'a Path,
     settings: PathBuf,
-    load: &'a Load,
+    load: &'a ApiBenchArgs,
 }
 
 impl Bench<'_> {
-    fn start(&self, name: &str) -> Result<(Installation, State, u32)> {
+    fn start(&self, name: &str) -> Result<(Installation, InstallationState, u32)> {
         let data = self.folder.join(name);
         fs::create_dir_all(&data).with_context(|| format!("making {}", data.display()))?;
         let ports = Some(free_ports(PORTS)?);
@@ -136,7 +136,7 @@ impl Bench<'_> {
         ))
     }
 
-    fn measure(&self, hosts: u32) -> Result<Cost> {
+    fn measure(&self, hosts: u32) -> Result<ApiCost> {
         let (installation, state, pid) = self.start(&format!("hosts-{hosts}"))?;
         println!("Resident memory before {hosts} hosts:");
         print_memory(&state);
@@ -154,7 +154,7 @@ impl Bench<'_> {
         print_memory(&state);
         let resident_mib = f64::from(resident_kib(pid).unwrap_or(0)) / 1024.0;
         installation.stop()?;
-        Ok(Cost {
+        Ok(ApiCost {
             hosts,
             clusters,
             arrival_s: f64::from(u32::try_from(arrival)?) / TICKS_PER_SECOND,
@@ -166,7 +166,7 @@ impl Bench<'_> {
     /// CPU time of the API server, sampled while hosts register, reply and poll.
     fn simulate(
         &self,
-        state: &State,
+        state: &InstallationState,
         pid: u32,
         infra_envs: &[String],
         hosts: u32,
@@ -235,7 +235,7 @@ fn median(durations: &[Duration]) -> Duration {
 }
 
 /// Registers a cluster, and the infra-env whose hosts join it.
-fn register(state: &State, number: u32) -> Result<String> {
+fn register(state: &InstallationState, number: u32) -> Result<String> {
     let base = format!("{}/api/assisted-install/v2", state.api_url);
     let pull_secret = r#"{"auths":{"registry.example:5000":{"auth":"YmVuY2g6YmVuY2g="}}}"#;
     let cluster = json!({
@@ -276,7 +276,7 @@ fn post(url: &str, body: &Value) -> Result<Value> {
     }
 }
 
-fn print_costs(costs: &[Cost], load: &Load) {
+fn print_costs(costs: &[ApiCost], load: &ApiBenchArgs) {
     let interval = load.interval;
     println!("CPU of the API server while hosts poll every {interval} s and reply to their steps:");
     println!("  hosts  clusters  arrival CPU s  of one core  CPU ms/host/min  resident MiB");
@@ -312,7 +312,7 @@ fn ticks_before(samples: &[(Instant, u64)], window: Duration) -> u64 {
     inside.map_or(0, |(_, ticks)| *ticks)
 }
 
-fn print_memory(state: &State) {
+fn print_memory(state: &InstallationState) {
     let mut ours = 0;
     let sizes: BTreeMap<_, _> = state
         .pids

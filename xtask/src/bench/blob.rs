@@ -10,12 +10,12 @@ pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+js
 
 /// Bytes, and their digest.
 #[derive(Debug, Clone)]
-pub(super) struct Blob {
+pub(super) struct BenchBlob {
     pub(super) digest: String,
     pub(super) bytes: Vec<u8>,
 }
 
-impl Blob {
+impl BenchBlob {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         let digest = format!("sha256:{}", hex::encode(Sha256::digest(&bytes)));
         Self { digest, bytes }
@@ -65,8 +65,8 @@ pub(super) fn write_distribution(
     folder: &Path,
     repository: &str,
     tag: &str,
-    blobs: &[Blob],
-    manifest: &Blob,
+    blobs: &[BenchBlob],
+    manifest: &BenchBlob,
 ) -> Result<()> {
     let root = folder.join("docker/registry/v2");
     for blob in blobs.iter().chain([manifest]) {
@@ -78,8 +78,9 @@ pub(super) fn write_distribution(
         }
     }
     let links = root.join("repositories").join(repository);
-    let link =
-        |path: &str, blob: &Blob| write(&links.join(path).join("link"), blob.digest.as_bytes());
+    let link = |path: &str, blob: &BenchBlob| {
+        write(&links.join(path).join("link"), blob.digest.as_bytes())
+    };
     for blob in blobs {
         link(&format!("_layers/sha256/{}", blob.hex()), blob)?;
     }
@@ -106,9 +107,9 @@ mod tests {
 
     #[test]
     fn noise_is_deterministic_and_differs_by_seed() {
-        let noise = Blob::noise(1, 1001);
+        let noise = BenchBlob::noise(1, 1001);
         assert_eq!(noise.bytes.len(), 1001);
-        assert_eq!(noise.digest, Blob::noise(1, 1001).digest);
-        assert_ne!(noise.digest, Blob::noise(2, 1001).digest);
+        assert_eq!(noise.digest, BenchBlob::noise(1, 1001).digest);
+        assert_ne!(noise.digest, BenchBlob::noise(2, 1001).digest);
     }
 }

@@ -13,19 +13,19 @@ use clap::{Args, value_parser};
 
 use super::build;
 use super::process::machine;
-use super::table::Table;
+use super::table::ComparisonTable;
 use crate::apt;
-use crate::scratch::Scratch;
-use content::Sample;
-use load::{CALLS, Call};
-use server::{Program, Server};
+use crate::scratch::ScratchFolder;
+use content::CatalogSample;
+use load::{CALLS, GrpcCall};
+use server::{CatalogProgram, CatalogServer};
 
 /// Age of files after which a cache of them is trusted: younger ones may change within the same mtime.
 const SETTLED: Duration = Duration::from_secs(4);
 
 /// Arguments of `bench catalog`.
 #[derive(Debug, Args)]
-pub(crate) struct Plan {
+pub(crate) struct CatalogBenchArgs {
     /// Folder of a catalog with files in JSON; else one is made of the size of the largest public ones
     #[arg(long, value_name = "FOLDER")]
     catalog: Option<PathBuf>,
@@ -35,12 +35,12 @@ pub(crate) struct Plan {
 }
 
 /// Runs the benchmark and prints its results. Errors: a measurement of our own server; those of peers are printed.
-pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+pub(crate) fn run(plan: &CatalogBenchArgs) -> Result<ExitCode> {
     if !apt::is_program(load::TOOL) {
         apt::install(&[load::PACKAGE], "it makes the load")?;
     }
-    let ours = Program::ours(&build::of_images()?);
-    let scratch = Scratch::new()?;
+    let ours = CatalogProgram::ours(&build::of_images()?);
+    let scratch = ScratchFolder::new()?;
     let folder = if let Some(folder) = &plan.catalog {
         folder.canonicalize()?
     } else {
@@ -48,15 +48,15 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
         std::thread::sleep(SETTLED);
         folder
     };
-    let sample = Sample::find(&folder)?;
+    let sample = CatalogSample::find(&folder)?;
     println!("Machine: {}", machine());
     println!("Asked for: {sample}");
     let mut programs = vec![ours];
-    match Program::peer() {
+    match CatalogProgram::peer() {
         Some(peer) => programs.push(peer),
         None => println!("opm is left out, as it is not installed"),
     }
-    let mut table = Table::new(programs.iter().map(|program| program.name));
+    let mut table = ComparisonTable::new(programs.iter().map(|program| program.name));
     let measured = programs.iter().map(|program| {
         let cache = scratch.path().join(program.name);
         let measured = measure(plan, &sample, program, &folder, &cache);
@@ -79,7 +79,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
 }
 
 fn labels() -> Vec<String> {
-    let calls = CALLS.iter().map(Call::label);
+    let calls = CALLS.iter().map(GrpcCall::label);
     ["start without a cache", "start with a cache"]
         .map(|start| format!("{start}: wall s / CPU s / peak MiB"))
         .into_iter()
@@ -90,16 +90,16 @@ fn labels() -> Vec<String> {
 }
 
 fn measure(
-    plan: &Plan,
-    sample: &Sample,
-    program: &Program,
+    plan: &CatalogBenchArgs,
+    sample: &CatalogSample,
+    program: &CatalogProgram,
     folder: &std::path::Path,
     cache: &std::path::Path,
 ) -> Result<Vec<String>> {
     println!("{}: {}", program.name, program.path.display());
     let mut cells = Vec::new();
-    cells.push(Server::start(program, folder, cache)?.stop()?);
-    let server = Server::start(program, folder, cache)?;
+    cells.push(CatalogServer::start(program, folder, cache)?.stop()?);
+    let server = CatalogServer::start(program, folder, cache)?;
     cells.push(server.costs()?);
     cells.push(server.memory());
     for call in CALLS {

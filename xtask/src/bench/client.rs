@@ -11,19 +11,19 @@ const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A connection to a server on this machine.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct LoadClient {
     stream: BufReader<TcpStream>,
 }
 
 /// An HTTP response.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: u16,
     headers: Vec<String>,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
+impl HttpResponse {
     /// The value of a header, whose name is in lower case.
     pub(super) fn header(&self, wanted: &str) -> Option<&str> {
         self.headers.iter().find_map(|line| {
@@ -47,7 +47,7 @@ pub(super) fn path_of(url: &str) -> &str {
     path.unwrap_or(url)
 }
 
-impl Client {
+impl LoadClient {
     pub(super) fn connect(port: u16) -> Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
             .with_context(|| format!("connecting to port {port}"))?;
@@ -67,7 +67,7 @@ impl Client {
         headers: &[&str],
         body: &[u8],
         wanted: u16,
-    ) -> Result<Answer> {
+    ) -> Result<HttpResponse> {
         let answer = self
             .send(method, path, headers, body)
             .with_context(|| format!("{method} {path}"))?;
@@ -80,7 +80,13 @@ impl Client {
         Ok(answer)
     }
 
-    fn send(&mut self, method: &str, path: &str, headers: &[&str], body: &[u8]) -> Result<Answer> {
+    fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &[u8],
+    ) -> Result<HttpResponse> {
         let mut request = format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n");
         for header in headers {
             request.push_str(header);
@@ -96,10 +102,10 @@ impl Client {
         self.receive(method == "HEAD")
     }
 
-    fn receive(&mut self, is_head: bool) -> Result<Answer> {
+    fn receive(&mut self, is_head: bool) -> Result<HttpResponse> {
         let status = self.line()?;
         let status = status.split(' ').nth(1).and_then(|text| text.parse().ok());
-        let mut answer = Answer {
+        let mut answer = HttpResponse {
             status: status.context("the answer does not begin with a status")?,
             headers: Vec::new(),
             body: Vec::new(),
@@ -149,11 +155,11 @@ impl Client {
 /// `work` gets the number of its connection and of the repetition.
 pub(super) fn load<F>(port: u16, clients: u32, duration: Duration, work: F) -> Result<(u32, f64)>
 where
-    F: Fn(&mut Client, u32, u32) -> Result<()> + Sync,
+    F: Fn(&mut LoadClient, u32, u32) -> Result<()> + Sync,
 {
     let start = Instant::now();
     let one = |number| {
-        let mut client = Client::connect(port)?;
+        let mut client = LoadClient::connect(port)?;
         let mut turns = 0;
         while start.elapsed() < duration {
             work(&mut client, number, turns)?;
@@ -204,7 +210,7 @@ mod tests {
              HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n\
              HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\ngone",
         );
-        let mut client = Client::connect(port).unwrap();
+        let mut client = LoadClient::connect(port).unwrap();
         let answer = client.ask("POST", "/", &[], b"x", 202).unwrap();
         assert_eq!(answer.body, b"ok");
         assert_eq!(answer.location().unwrap(), "/v2/x?y=z");
@@ -232,7 +238,7 @@ mod tests {
         })
         .unwrap();
         assert!(turns >= 3, "{turns}");
-        let wrong = |client: &mut Client, _, _| client.ask("GET", "/", &[], b"", 200).map(drop);
+        let wrong = |client: &mut LoadClient, _, _| client.ask("GET", "/", &[], b"", 200).map(drop);
         assert!(load(port, 2, Duration::from_mins(10), wrong).is_err());
     }
 }

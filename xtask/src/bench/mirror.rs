@@ -13,15 +13,15 @@ use anyhow::{Context as _, Result};
 use clap::{Args, value_parser};
 
 use crate::apt;
-use crate::scratch::Scratch;
-use content::Content;
-use registry::Registry;
-use run::Cost;
-use tool::{Step, Tool};
+use crate::scratch::ScratchFolder;
+use content::MirrorContent;
+use registry::BenchRegistry;
+use run::CommandCost;
+use tool::{MirrorStep, Tool};
 
 use super::build::{self, Build};
 use super::process::machine;
-use super::table::Table;
+use super::table::ComparisonTable;
 
 /// Cells of a step that a tool does not support, and of one that failed.
 const NONE: &str = "-";
@@ -29,7 +29,7 @@ const FAILED: &str = "failed";
 
 /// Arguments of `bench mirror`.
 #[derive(Debug, Args)]
-pub(crate) struct Plan {
+pub(crate) struct MirrorBenchArgs {
     /// Packages of the catalog, each with images of its own
     #[arg(long, default_value_t = 20, value_parser = value_parser!(u32).range(1..=1000))]
     packages: u32,
@@ -43,8 +43,8 @@ pub(crate) struct Plan {
 
 /// The environment of a run of a tool.
 #[derive(Debug)]
-struct Place<'a> {
-    content: &'a Content,
+struct RunEnvironment<'a> {
+    content: &'a MirrorContent,
     /// Folder that the tool may write to; empty at first.
     folder: &'a Path,
     /// The port of an empty registry.
@@ -52,22 +52,22 @@ struct Place<'a> {
 }
 
 /// Runs the benchmark and prints its results. Errors: a failed step of our own tool; those of peers are printed.
-pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+pub(crate) fn run(plan: &MirrorBenchArgs) -> Result<ExitCode> {
     ensure_skopeo()?;
     let server = build::of_images()?.join("registry");
     let programs = Build::Shipped.services()?;
-    let scratch = Scratch::new()?;
-    let ports = Registry::ports()?;
+    let scratch = ScratchFolder::new()?;
+    let ports = BenchRegistry::ports()?;
     let folder = scratch.path().join("source");
-    let content = Content::write(plan, &folder, &format!("127.0.0.1:{}", ports.api))?;
-    let source = Registry::start(&server, &folder, ports)?;
+    let content = MirrorContent::write(plan, &folder, &format!("127.0.0.1:{}", ports.api))?;
+    let source = BenchRegistry::start(&server, &folder, ports)?;
     println!("Machine: {}", machine());
     println!("To be mirrored: {content}");
     let mut copy = Command::new("cp");
     copy.arg("-r")
         .arg(folder)
         .arg(scratch.path().join("copied"));
-    let limit = Cost::of(copy, &scratch.path().join("cp.log"))?;
+    let limit = CommandCost::of(copy, &scratch.path().join("cp.log"))?;
     fs::remove_dir_all(scratch.path().join("copied"))?;
     println!("cp, which reads and writes each byte once: {limit}");
     let mut tools = vec![Tool::ours(&programs)];
@@ -82,8 +82,8 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
         println!("{}: {}", tool.kind.name(), tool.version()?);
         columns.push(column(tool, &content, &source, &server)?);
     }
-    let mut table = Table::new(tools.iter().map(|tool| tool.kind.name()));
-    for step in Step::ALL {
+    let mut table = ComparisonTable::new(tools.iter().map(|tool| tool.kind.name()));
+    for step in MirrorStep::ALL {
         let cells = columns.iter().map(|column| {
             let row = column.iter().find(|(done, _)| *done == step);
             row.map_or(NONE.to_owned(), |(_, cell)| cell.clone())
@@ -109,19 +109,23 @@ fn ensure_skopeo() -> Result<()> {
 /// Cost of each step that a tool supports.
 fn column(
     tool: &Tool,
-    content: &Content,
-    source: &Registry,
+    content: &MirrorContent,
+    source: &BenchRegistry,
     server: &Path,
-) -> Result<Vec<(Step, String)>> {
-    let scratch = Scratch::new()?;
+) -> Result<Vec<(MirrorStep, String)>> {
+    let scratch = ScratchFolder::new()?;
     let mut column = Vec::new();
     let mut target = None;
-    for (number, step) in Step::ALL.into_iter().enumerate() {
+    for (number, step) in MirrorStep::ALL.into_iter().enumerate() {
         if step.is_to_new_target() {
             let folder = scratch.path().join(format!("target-{number}"));
-            target = Some(Registry::start(server, &folder, Registry::ports()?)?);
+            target = Some(BenchRegistry::start(
+                server,
+                &folder,
+                BenchRegistry::ports()?,
+            )?);
         }
-        let place = Place {
+        let place = RunEnvironment {
             content,
             folder: scratch.path(),
             target: target.as_ref().map_or(0, |target| target.ports.api),
@@ -130,7 +134,7 @@ fn column(
             continue;
         };
         let before = asked(source, target.as_ref())?;
-        let cost = Cost::of(command, &scratch.path().join("tool.log"));
+        let cost = CommandCost::of(command, &scratch.path().join("tool.log"));
         let after = asked(source, target.as_ref())?;
         let cell = match cost {
             Ok(cost) => format!("{cost} / {}, {}", after.0 - before.0, after.1 - before.1),
@@ -145,8 +149,8 @@ fn column(
 }
 
 /// Request counts of both registries.
-fn asked(source: &Registry, target: Option<&Registry>) -> Result<(u64, u64)> {
-    let target = target.map_or(Ok(0), Registry::requests);
+fn asked(source: &BenchRegistry, target: Option<&BenchRegistry>) -> Result<(u64, u64)> {
+    let target = target.map_or(Ok(0), BenchRegistry::requests);
     let source = source.requests().context("asking the source")?;
     Ok((source, target.context("asking the target")?))
 }

@@ -2,7 +2,7 @@
 
 mod content;
 mod server;
-mod works;
+mod workloads;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use anyhow::Result;
 use clap::{Args, ValueEnum as _, value_parser};
 
 use crate::apt;
-use crate::scratch::Scratch;
-use content::Image;
-use server::{Kind, Program, Secrets};
-use works::{Bench, Contender, Work};
+use crate::scratch::ScratchFolder;
+use content::BenchImage;
+use server::{ServerKind, ServerProgram, ServerSecrets};
+use workloads::{Bench, Contender, Workload};
 
 use super::build;
 use super::process::machine;
-use super::table::Table;
+use super::table::ComparisonTable;
 
 /// Load generators, in Debian packages of the same names.
 const TOOLS: [&str; 3] = ["curl", "openssl", "wrk"];
@@ -29,10 +29,10 @@ const NONE: &str = "-";
 
 /// Arguments of `bench registry`.
 #[derive(Debug, Args)]
-pub(crate) struct Plan {
+pub(crate) struct RegistryBenchArgs {
     /// Only these workloads
     #[arg(long, value_enum, num_args = 1.., value_name = "WORK")]
-    only: Vec<Work>,
+    only: Vec<Workload>,
     /// Seconds of each load
     #[arg(long, default_value_t = 5, value_parser = value_parser!(u32).range(1..))]
     seconds: u32,
@@ -41,33 +41,33 @@ pub(crate) struct Plan {
     repositories: u32,
 }
 
-impl Plan {
+impl RegistryBenchArgs {
     fn duration(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
 
-    fn works(&self) -> impl Iterator<Item = Work> {
-        let all = Work::value_variants().iter().copied();
+    fn works(&self) -> impl Iterator<Item = Workload> {
+        let all = Workload::value_variants().iter().copied();
         all.filter(|work| self.only.is_empty() || self.only.contains(work))
     }
 }
 
 /// Runs the benchmark and prints its results. Errors: a workload of our own registry; those of peers are printed.
-pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+pub(crate) fn run(plan: &RegistryBenchArgs) -> Result<ExitCode> {
     ensure_tools()?;
-    let ours = Program::ours(&build::of_images()?);
-    let scratch = Scratch::new()?;
+    let ours = ServerProgram::ours(&build::of_images()?);
+    let scratch = ScratchFolder::new()?;
     let bench = Bench {
         plan,
         scratch: scratch.path(),
-        image: Image::new(),
+        image: BenchImage::new(),
     };
-    let secrets = Secrets::make(scratch.path())?;
+    let secrets = ServerSecrets::make(scratch.path())?;
     println!("Machine: {}", machine());
     let mut contenders = vec![contender(&bench, ours, &secrets)?];
-    for kind in Kind::PEERS {
+    for kind in ServerKind::PEERS {
         let name = kind.name();
-        match Program::find(kind).map(|peer| contender(&bench, peer, &secrets)) {
+        match ServerProgram::find(kind).map(|peer| contender(&bench, peer, &secrets)) {
             Some(Ok(peer)) => contenders.push(peer),
             Some(Err(error)) => eprintln!("{name} is left out: {error:#}"),
             None => println!(
@@ -76,7 +76,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
             ),
         }
     }
-    let mut table = Table::new(contenders.iter().map(|one| one.program.kind.name()));
+    let mut table = ComparisonTable::new(contenders.iter().map(|one| one.program.kind.name()));
     println!("Works:");
     let mut is_whole = true;
     for work in plan.works() {
@@ -101,7 +101,10 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
         tls.collect(),
     );
     println!("\n{table}");
-    if contenders.iter().any(|one| one.program.kind == Kind::Nginx) {
+    if contenders
+        .iter()
+        .any(|one| one.program.kind == ServerKind::Nginx)
+    {
         println!("{LIMIT}");
     }
     Ok(if is_whole {
@@ -122,13 +125,17 @@ fn ensure_tools() -> Result<()> {
     apt::install(&missing, "they make the load")
 }
 
-fn contender(bench: &Bench<'_>, program: Program, secrets: &Secrets) -> Result<Contender> {
+fn contender(
+    bench: &Bench<'_>,
+    program: ServerProgram,
+    secrets: &ServerSecrets,
+) -> Result<Contender> {
     println!("{}: {}", program.kind.name(), program.version()?);
     Contender::start(bench, program, secrets)
 }
 
 /// The numbers of a workload; `None` where it failed, with the error printed.
-fn cells(work: Work, bench: &Bench<'_>, contender: &Contender) -> Option<Vec<String>> {
+fn cells(work: Workload, bench: &Bench<'_>, contender: &Contender) -> Option<Vec<String>> {
     if !work.is_for(contender.program.kind) {
         let count = work.labels(bench.plan).len();
         return Some(vec![NONE.to_owned(); count]);
@@ -145,13 +152,13 @@ mod tests {
 
     #[test]
     fn workloads_are_selected_by_name() {
-        let mut plan = Plan {
-            only: vec![Work::Push],
+        let mut plan = RegistryBenchArgs {
+            only: vec![Workload::Push],
             seconds: 1,
             repositories: 1,
         };
-        assert!(plan.works().eq([Work::Push]));
+        assert!(plan.works().eq([Workload::Push]));
         plan.only.clear();
-        assert_eq!(plan.works().count(), Work::value_variants().len());
+        assert_eq!(plan.works().count(), Workload::value_variants().len());
     }
 }

@@ -15,10 +15,10 @@ use self::crowd::{Attack, Crowd};
 use self::probe::Probe;
 use super::build::Build;
 use super::process::{forget_peak, machine, peak_kib, resident_kib};
-use super::table::Table;
+use super::table::ComparisonTable;
 use crate::installation::Installation;
 use crate::postgres;
-use crate::scratch::{Scratch, free_ports};
+use crate::scratch::{ScratchFolder, free_ports};
 
 /// Units: ms. Budget of a fresh client's 99th percentile while the attack runs.
 const BUDGET_P99_MS: f64 = 50.0;
@@ -29,7 +29,7 @@ const PORTS: u16 = 7;
 
 /// Arguments of `bench slow-clients`.
 #[derive(Debug, Args)]
-pub(crate) struct Plan {
+pub(crate) struct SlowClientsArgs {
     /// Slow connections for each port
     #[arg(long, default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=15_000))]
     connections: u32,
@@ -45,7 +45,7 @@ pub(crate) struct Plan {
 }
 
 /// A public port, and the attacks on it.
-struct Target {
+struct AttackTarget {
     /// Its process in `atoll.json`.
     service: &'static str,
     /// Its offset in the row of ports.
@@ -57,26 +57,26 @@ struct Target {
 const PLAIN: &[Attack] = &[Attack::Idle, Attack::HalfHead, Attack::HalfBody];
 
 /// In the order of `atoll up --ports-from`; the database, first in the row, listens on a private address alone.
-const TARGETS: &[Target] = &[
-    Target {
+const TARGETS: &[AttackTarget] = &[
+    AttackTarget {
         service: "registry",
         offset: 1,
         scheme: "https",
         attacks: &[Attack::Idle, Attack::HalfHandshake],
     },
-    Target {
+    AttackTarget {
         service: "api-server",
         offset: 2,
         scheme: "http",
         attacks: PLAIN,
     },
-    Target {
+    AttackTarget {
         service: "image-service",
         offset: 3,
         scheme: "http",
         attacks: PLAIN,
     },
-    Target {
+    AttackTarget {
         service: "webui",
         offset: 4,
         scheme: "http",
@@ -85,11 +85,11 @@ const TARGETS: &[Target] = &[
 ];
 
 /// Attacks one port after the other and prints the results; exceeded budgets are marked and do not fail.
-pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
+pub(crate) fn run(plan: &SlowClientsArgs) -> Result<ExitCode> {
     postgres::ensure_binaries()?;
     probe::ensure_curl()?;
     let programs = plan.build.services()?;
-    let scratch = Scratch::new()?;
+    let scratch = ScratchFolder::new()?;
     let settings = scratch.path().join("settings.env");
     fs::write(&settings, "")?;
     let first = free_ports(PORTS)?;
@@ -103,7 +103,7 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     let columns = [
         "held", "before", "during", "after", "refused", "MiB", "growth",
     ];
-    let mut table = Table::new(columns.into_iter());
+    let mut table = ComparisonTable::new(columns.into_iter());
     for target in TARGETS {
         let pid = *(installation.state()?.pids)
             .get(target.service)
@@ -122,7 +122,13 @@ pub(crate) fn run(plan: &Plan) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(plan: &Plan, target: &Target, port: u16, pid: u32, attack: Attack) -> Result<Vec<String>> {
+fn row(
+    plan: &SlowClientsArgs,
+    target: &AttackTarget,
+    port: u16,
+    pid: u32,
+    attack: Attack,
+) -> Result<Vec<String>> {
     let probe = Probe::new(target.scheme, port, plan.requests);
     let before = probe.measure()?;
     let memory = resident_kib(pid).unwrap_or(0);

@@ -2,11 +2,11 @@
 
 /// Labels, and a column for each server.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct ComparisonTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl ComparisonTable {
     /// A table with these columns.
     pub(super) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let head = std::iter::once("work").chain(names).map(str::to_owned);
@@ -21,7 +21,7 @@ impl Table {
     }
 }
 
-impl std::fmt::Display for Table {
+impl std::fmt::Display for ComparisonTable {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for row in &self.rows {
             for (column, cell) in row.iter().enumerate() {
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn columns_of_a_table_are_aligned() {
-        let mut table = Table::new(["ours", "peer"].into_iter());
+        let mut table = ComparisonTable::new(["ours", "peer"].into_iter());
         table.row("a".to_owned(), vec!["10000 (1)".to_owned(), "2".to_owned()]);
         let wanted = "work       ours  peer\na     10000 (1)     2\n";
         assert_eq!(table.to_string(), wanted);

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-use super::list::{Content, Image, VERSION};
+use super::list::{ImageContent, ServiceImage, VERSION};
 use super::{authorities, db, elf, engine, libraries};
 use crate::apt;
 use crate::command::run;
@@ -20,16 +20,16 @@ const FILE_MODE: u32 = 0o644;
 
 /// The sources of an image.
 #[derive(Debug)]
-pub(super) struct Source {
-    image: &'static Image,
+pub(super) struct ImageSource {
+    image: &'static ServiceImage,
     /// The instructions.
     containerfile: PathBuf,
     program: PathBuf,
 }
 
-impl Source {
+impl ImageSource {
     /// The image's part of `deploy`, and its program in the folder `programs`.
-    pub(super) fn new(image: &'static Image, deploy: &Path, programs: &Path) -> Self {
+    pub(super) fn new(image: &'static ServiceImage, deploy: &Path, programs: &Path) -> Self {
         Self {
             image,
             containerfile: deploy.join(image.name).join("Containerfile"),
@@ -51,21 +51,21 @@ impl Source {
         part(VERSION.as_bytes());
         part(&read(&self.containerfile)?);
         match self.image.content {
-            Content::Program => {
+            ImageContent::Program => {
                 part(&read(&self.program)?);
                 part(&authorities::bundle()?);
                 for name in self.image.aliases {
                     part(name.as_bytes());
                 }
             }
-            Content::Database => part(db::inputs()?.as_bytes()),
+            ImageContent::Database => part(db::inputs()?.as_bytes()),
         }
         Ok(hex::encode(hash.finalize()))
     }
 
     /// Fills an empty folder with the files that Containerfiles copy, and returns the Containerfile to use.
     pub(super) fn fill(&self, folder: &Path) -> Result<PathBuf> {
-        if self.image.content == Content::Database {
+        if self.image.content == ImageContent::Database {
             db::context(folder)?;
             return Ok(self.containerfile.clone());
         }

@@ -18,7 +18,7 @@ use crate::apt;
 use crate::cargo::root;
 use crate::command::output;
 use crate::postgres;
-use entry::{Entry, make_folder};
+use entry::{ImageEntry, make_folder};
 
 /// The server, and the programs that make, check, save and load a database.
 const PROGRAMS: [&str; 6] = [
@@ -67,7 +67,7 @@ pub(crate) fn inputs() -> Result<String> {
 
 /// The distribution's packages with files in the image, and their versions.
 pub(super) fn packages() -> Result<Vec<(String, String)>> {
-    let names = licences::owners(plan()?.values().filter_map(Entry::source));
+    let names = licences::owners(plan()?.values().filter_map(ImageEntry::source));
     let mut command = Command::new("dpkg-query");
     command.args(["--show", "--showformat", "${Package}\\t${Version}\\n"]);
     let text = answer(command.args(names))?;
@@ -81,10 +81,10 @@ pub(super) fn packages() -> Result<Vec<(String, String)>> {
     Ok(packages)
 }
 
-type Plan = BTreeMap<PathBuf, Entry>;
+type DbImagePlan = BTreeMap<PathBuf, ImageEntry>;
 
 /// Everything in the image, by its path there.
-fn plan() -> Result<Plan> {
+fn plan() -> Result<DbImagePlan> {
     let binaries = postgres::ensure_binaries()?;
     let shared = configured(&binaries, "--sharedir")?;
     let modules = configured(&binaries, "--pkglibdir")?;
@@ -94,66 +94,69 @@ fn plan() -> Result<Plan> {
     let mut linked = add_programs(&mut plan, &binaries)?;
     linked.extend(add_modules(&mut plan, &modules)?);
     for library in libraries(&linked)? {
-        plan.insert(inside(&library)?, Entry::program(library));
+        plan.insert(inside(&library)?, ImageEntry::program(library));
     }
-    for file in licences::of(plan.values().filter_map(Entry::source)) {
-        plan.insert(inside(&file)?, Entry::plain(file));
+    for file in licences::of(plan.values().filter_map(ImageEntry::source)) {
+        plan.insert(inside(&file)?, ImageEntry::plain(file));
     }
     Ok(plan)
 }
 
 /// Files from outside the distribution, and those that the C library needs.
-fn own_files() -> Plan {
-    let mut plan = Plan::new();
+fn own_files() -> DbImagePlan {
+    let mut plan = DbImagePlan::new();
     for (path, text) in [
         ("etc/group", GROUP),
         ("etc/nsswitch.conf", NSSWITCH),
         ("etc/passwd", PASSWD),
     ] {
-        plan.insert(path.into(), Entry::Text(text));
+        plan.insert(path.into(), ImageEntry::Text(text));
     }
     for (path, mode) in [("etc/postgresql/conf.d", 0o755), ("tmp", 0o1777)] {
-        plan.insert(path.into(), Entry::Folder { mode });
+        plan.insert(path.into(), ImageEntry::Folder { mode });
     }
     for name in ["pg_hba.conf", "postgresql.conf"] {
         let path = Path::new("etc/postgresql").join(name);
-        plan.insert(path, Entry::plain(own(name)));
+        plan.insert(path, ImageEntry::plain(own(name)));
     }
-    plan.insert("entrypoint".into(), Entry::program(own("entrypoint")));
+    plan.insert("entrypoint".into(), ImageEntry::program(own("entrypoint")));
     for zone in ["UTC", "Etc/UTC"] {
         plan.insert(
             Path::new("usr/share/zoneinfo").join(zone),
-            Entry::plain(ZONE),
+            ImageEntry::plain(ZONE),
         );
     }
     plan
 }
 
 /// Adds the programs at their installed paths, from which the server derives its other paths, with links in PATH.
-fn add_programs(plan: &mut Plan, binaries: &Path) -> Result<Vec<PathBuf>> {
+fn add_programs(plan: &mut DbImagePlan, binaries: &Path) -> Result<Vec<PathBuf>> {
     let mut added = Vec::new();
     for name in PROGRAMS {
         let source = binaries.join(name);
-        plan.insert(Path::new("usr/bin").join(name), Entry::Link(source.clone()));
-        plan.insert(inside(&source)?, Entry::program(&source));
+        plan.insert(
+            Path::new("usr/bin").join(name),
+            ImageEntry::Link(source.clone()),
+        );
+        plan.insert(inside(&source)?, ImageEntry::program(&source));
         added.push(source);
     }
     for name in TOOLS {
         let source = tool(name)?;
-        plan.insert(Path::new("bin").join(name), Entry::program(&source));
+        plan.insert(Path::new("bin").join(name), ImageEntry::program(&source));
         added.push(source);
     }
     Ok(added)
 }
 
-fn add_modules(plan: &mut Plan, folder: &Path) -> Result<Vec<PathBuf>> {
+fn add_modules(plan: &mut DbImagePlan, folder: &Path) -> Result<Vec<PathBuf>> {
     let mut added = Vec::new();
     for file in files(folder)? {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else {
             continue;
         };
         if name.strip_suffix(".so").is_some_and(is_wanted_module) {
-            plan.insert(inside(&file)?, Entry::plain(&file));
+            plan.insert(inside(&file)?, ImageEntry::plain(&file));
             added.push(file);
         }
     }
@@ -173,9 +176,9 @@ fn is_wanted_module(name: &str) -> bool {
     name.starts_with("utf8_and_") || MODULES.contains(&name) || EXTENSIONS.contains(&name)
 }
 
-fn add_shared(plan: &mut Plan, folder: &Path) -> Result<()> {
+fn add_shared(plan: &mut DbImagePlan, folder: &Path) -> Result<()> {
     for file in files(folder)? {
-        plan.insert(inside(&file)?, Entry::plain(file));
+        plan.insert(inside(&file)?, ImageEntry::plain(file));
     }
     for name in SHARED {
         add_tree(plan, &folder.join(name))?;
@@ -183,7 +186,7 @@ fn add_shared(plan: &mut Plan, folder: &Path) -> Result<()> {
     for file in files(&folder.join("extension"))? {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         if EXTENSIONS.iter().any(|of| belongs_to(&name, of)) {
-            plan.insert(inside(&file)?, Entry::plain(&file));
+            plan.insert(inside(&file)?, ImageEntry::plain(&file));
         }
     }
     Ok(())
@@ -195,14 +198,14 @@ fn belongs_to(file: &str, extension: &str) -> bool {
         .is_some_and(|rest| rest == ".control" || rest.starts_with("--"))
 }
 
-fn add_tree(plan: &mut Plan, folder: &Path) -> Result<()> {
+fn add_tree(plan: &mut DbImagePlan, folder: &Path) -> Result<()> {
     for entry in fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
             add_tree(plan, &entry.path())?;
         } else if kind.is_file() {
-            plan.insert(inside(&entry.path())?, Entry::plain(entry.path()));
+            plan.insert(inside(&entry.path())?, ImageEntry::plain(entry.path()));
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ const VERSION_LABEL: &str = "org.opencontainers.image.version";
 
 /// A program that packs and stores images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Engine {
+pub(super) enum ImageEngine {
     Podman,
     Buildah,
 }
@@ -43,7 +43,7 @@ pub(super) struct Stored {
     names: Option<Vec<String>>,
 }
 
-impl Engine {
+impl ImageEngine {
     const ALL: [Self; 2] = [Self::Podman, Self::Buildah];
 
     /// The installed and working one; podman before buildah, since it also runs images.
@@ -282,19 +282,19 @@ struct BuildahImage {
 }
 
 #[derive(Debug, Deserialize)]
-struct Manifest {
-    config: Blob,
-    layers: Vec<Blob>,
+struct BuildahManifest {
+    config: BuildahBlob,
+    layers: Vec<BuildahBlob>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Blob {
+struct BuildahBlob {
     size: u64,
 }
 
 fn of_buildah(answer: &[u8]) -> Result<Stored> {
     let image: BuildahImage = serde_json::from_slice(answer)?;
-    let manifest: Manifest = serde_json::from_str(&image.manifest)?;
+    let manifest: BuildahManifest = serde_json::from_str(&image.manifest)?;
     let layers: u64 = manifest.layers.iter().map(|layer| layer.size).sum();
     Ok(Stored {
         id: image.from_image_id,

@@ -6,23 +6,28 @@ use std::path::Path;
 use anyhow::{Context as _, Result, ensure};
 use serde::Deserialize;
 
-use super::engine::Engine;
+use super::engine::ImageEngine;
 
 /// The file that names the manifests of a layout.
 const INDEX: &str = "index.json";
 
 #[derive(Debug, Deserialize)]
-struct Index {
-    manifests: Vec<Manifest>,
+struct LayoutIndex {
+    manifests: Vec<ManifestDescriptor>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Manifest {
+struct ManifestDescriptor {
     digest: String,
 }
 
 /// Makes `folder` the layout of the image with this digest.
-pub(super) fn write(engine: Engine, reference: &str, digest: &str, folder: &Path) -> Result<()> {
+pub(super) fn write(
+    engine: ImageEngine,
+    reference: &str,
+    digest: &str,
+    folder: &Path,
+) -> Result<()> {
     if holds(folder).as_deref() == Some(digest) {
         return Ok(());
     }
@@ -48,8 +53,8 @@ fn remove(folder: &Path) -> Result<()> {
 /// The digest of the one image in a layout.
 fn holds(folder: &Path) -> Option<String> {
     let text = fs::read(folder.join(INDEX)).ok()?;
-    let index: Index = serde_json::from_slice(&text).ok()?;
-    match <[Manifest; 1]>::try_from(index.manifests) {
+    let index: LayoutIndex = serde_json::from_slice(&text).ok()?;
+    match <[ManifestDescriptor; 1]>::try_from(index.manifests) {
         Ok([manifest]) => Some(manifest.digest),
         Err(_) => None,
     }

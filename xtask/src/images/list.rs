@@ -4,46 +4,46 @@ use anyhow::{Context as _, Result};
 
 /// One image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Image {
+pub(super) struct ServiceImage {
     /// Its name, and that of its folder in `deploy/`.
     pub(super) name: &'static str,
     /// Its content.
-    pub(super) content: Content,
+    pub(super) content: ImageContent,
     /// Other names of the program in /bin.
     pub(super) aliases: &'static [&'static str],
 }
 
 /// The content of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum ImageContent {
     /// The program of the package with the image's name.
     Program,
     /// PostgreSQL, from Debian's packages.
     Database,
 }
 
-const fn program(name: &'static str) -> Image {
-    Image {
+const fn program(name: &'static str) -> ServiceImage {
+    ServiceImage {
         name,
-        content: Content::Program,
+        content: ImageContent::Program,
         aliases: &[],
     }
 }
 
 /// Every image, in the order of the table.
-pub(super) static IMAGES: &[Image] = &[
+pub(super) static IMAGES: &[ServiceImage] = &[
     program("api-server"),
     program("image-service"),
     program("registry"),
     program("webui"),
     program("proxy"),
-    Image {
+    ServiceImage {
         aliases: &["opm", "grpc_health_probe"],
         ..program("catalog-server")
     },
-    Image {
+    ServiceImage {
         name: "db",
-        content: Content::Database,
+        content: ImageContent::Database,
         aliases: &[],
     },
 ];
@@ -53,7 +53,7 @@ const REPOSITORY: &str = "localhost/atoll";
 /// The workspace's version.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-impl Image {
+impl ServiceImage {
     /// Its name in an engine's storage.
     pub(super) fn reference(&self) -> String {
         format!("{REPOSITORY}/{}:{VERSION}", self.name)
@@ -61,12 +61,12 @@ impl Image {
 
     /// Whether it holds a program of this workspace.
     pub(super) fn is_program(&self) -> bool {
-        self.content == Content::Program
+        self.content == ImageContent::Program
     }
 }
 
 /// The images of these names, or all; each once, in the order of the list.
-pub(super) fn select(names: &[String]) -> Result<Vec<&'static Image>> {
+pub(super) fn select(names: &[String]) -> Result<Vec<&'static ServiceImage>> {
     for name in names {
         IMAGES
             .iter()
@@ -79,7 +79,8 @@ pub(super) fn select(names: &[String]) -> Result<Vec<&'static Image>> {
                 )
             })?;
     }
-    let is_asked = |image: &&Image| names.is_empty() || names.iter().any(|name| name == image.name);
+    let is_asked =
+        |image: &&ServiceImage| names.is_empty() || names.iter().any(|name| name == image.name);
     Ok(IMAGES.iter().filter(is_asked).collect())
 }
 

@@ -19,12 +19,12 @@ const MUSL_COMPILER: &str = "musl-gcc";
 
 /// A build target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Target {
+struct BuildTarget {
     triple: String,
     flags: Vec<String>,
 }
 
-impl Target {
+impl BuildTarget {
     fn musl() -> Self {
         Self {
             triple: format!("{}-unknown-linux-musl", std::env::consts::ARCH),
@@ -42,7 +42,7 @@ impl Target {
 
 /// Builds the programs of `packages`; returns their folder.
 pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
-    let Target { triple, mut flags } = target();
+    let BuildTarget { triple, mut flags } = target();
     flags.extend(without_places(
         root(),
         &cargo::target_directory()?,
@@ -64,19 +64,19 @@ pub(crate) fn build(packages: &[&str], profile: Profile) -> Result<PathBuf> {
 
 /// The command that tests `package` as shipped: static, with the same C library.
 pub(crate) fn test(package: &str) -> Command {
-    let Target { triple, flags } = target();
+    let BuildTarget { triple, flags } = target();
     let mut command = cargo::cargo(&["test", "--package", package, "--target", &triple]);
     command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     command
 }
 
 /// musl; glibc where musl is not available.
-fn target() -> Target {
-    let musl = Target::musl();
+fn target() -> BuildTarget {
+    let musl = BuildTarget::musl();
     match ensure_musl(&musl.triple) {
         Ok(()) => musl,
         Err(error) => {
-            let glibc = Target::static_glibc();
+            let glibc = BuildTarget::static_glibc();
             eprintln!(
                 "WARNING: {} cannot be had: {error:#}\n\
                  WARNING: the programs are linked statically with glibc instead ({}). They do the same, but are not \
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_library_of_the_own_target_is_found() {
-        assert!(has_standard_library(&Target::static_glibc().triple).unwrap());
+        assert!(has_standard_library(&BuildTarget::static_glibc().triple).unwrap());
         assert!(!has_standard_library("sparc64-unknown-linux-gnu").unwrap());
         assert!(has_standard_library("no-such-target").is_err());
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One packing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct PackingRecord {
     /// Hash of the inputs.
     pub(super) inputs: String,
     /// Digest of the resulting image.
@@ -39,8 +39,8 @@ mod tests {
     fn a_record_is_read_as_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("webui.json");
-        assert_eq!(read::<Record>(&path), None);
-        let record = Record {
+        assert_eq!(read::<PackingRecord>(&path), None);
+        let record = PackingRecord {
             inputs: "1f".to_owned(),
             digest: "sha256:2e".to_owned(),
         };
@@ -48,6 +48,6 @@ mod tests {
         assert_eq!(read(&path), Some(record));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         fs::write(&path, "{\"inputs\":").unwrap();
-        assert_eq!(read::<Record>(&path), None);
+        assert_eq!(read::<PackingRecord>(&path), None);
     }
 }

@@ -14,7 +14,7 @@ const BUDGET_BYTES: u64 = 72 * MIB;
 
 /// One image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ImageRow {
     pub(super) name: &'static str,
     pub(super) size_bytes: u64,
     pub(super) digest: String,
@@ -66,11 +66,11 @@ impl fmt::Display for Figure {
 
 /// All rows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Report {
-    pub(super) rows: Vec<Row>,
+pub(super) struct ImageReport {
+    pub(super) rows: Vec<ImageRow>,
 }
 
-impl Report {
+impl ImageReport {
     /// Of the images that count. Units: bytes.
     fn sum(&self) -> u64 {
         let ours = self.rows.iter().filter(|row| row.counts);
@@ -86,7 +86,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ImageReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
             let state = if row.is_new { "packed" } else { "unchanged" };
@@ -114,8 +114,8 @@ fn mib(bytes: u64) -> String {
 mod tests {
     use super::*;
 
-    fn row(name: &'static str, size_bytes: u64) -> Row {
-        Row {
+    fn row(name: &'static str, size_bytes: u64) -> ImageRow {
+        ImageRow {
             name,
             size_bytes,
             digest: "sha256:1f".to_owned(),
@@ -131,7 +131,7 @@ mod tests {
             row("webui", 104_857),
             row("db", 80 * MIB),
         ];
-        let text = Report { rows }.to_string();
+        let text = ImageReport { rows }.to_string();
         assert_eq!(
             text,
             "image-service     8.1 MiB  sha256:1f  unchanged\n\
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn one_byte_above_the_budget_is_reported() {
-        let mut report = Report {
+        let mut report = ImageReport {
             rows: vec![row("webui", BUDGET_BYTES), row("db", 1)],
         };
         assert!(report.figure().to_string().contains("within"));
@@ -159,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("size.json");
         assert_eq!(Figure::read(&path), None);
-        let figure = Report::default().figure();
+        let figure = ImageReport::default().figure();
         figure.write(&path).unwrap();
         assert_eq!(Figure::read(&path), Some(figure));
     }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use super::db;
-use super::list::{Content, Image, VERSION};
+use super::list::{ImageContent, ServiceImage, VERSION};
 use crate::cargo::{cargo, root};
 use crate::command::output;
 
@@ -27,12 +27,12 @@ struct Bom {
     format: &'static str,
     spec_version: &'static str,
     version: u32,
-    metadata: Metadata,
+    metadata: BomMetadata,
     components: Vec<Component>,
 }
 
 #[derive(Debug, Serialize)]
-struct Metadata {
+struct BomMetadata {
     component: Component,
 }
 
@@ -64,10 +64,10 @@ struct Hash {
 /// The bill of materials of an image with this digest, whose program was built for `triple`.
 ///
 /// Errors: cargo's, those of the package database.
-pub(super) fn of(image: &Image, digest: &str, triple: &str) -> Result<Vec<u8>> {
+pub(super) fn of(image: &ServiceImage, digest: &str, triple: &str) -> Result<Vec<u8>> {
     let components = match image.content {
-        Content::Program => crates(image.name, triple)?,
-        Content::Database => db::packages()?
+        ImageContent::Program => crates(image.name, triple)?,
+        ImageContent::Database => db::packages()?
             .into_iter()
             .map(|(name, version)| debian(name, version))
             .collect(),
@@ -76,7 +76,7 @@ pub(super) fn of(image: &Image, digest: &str, triple: &str) -> Result<Vec<u8>> {
         format: "CycloneDX",
         spec_version: SPECIFICATION,
         version: 1,
-        metadata: Metadata {
+        metadata: BomMetadata {
             component: Component {
                 kind: "container",
                 name: format!("atoll/{}", image.name),

@@ -4,16 +4,16 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::context::Source;
-use super::engine::Engine;
-use super::list::{IMAGES, Image};
+use super::context::ImageSource;
+use super::engine::ImageEngine;
+use super::list::{IMAGES, ServiceImage};
 use super::{elf, layout};
 use crate::cargo::root;
-use crate::scratch::Scratch;
+use crate::scratch::ScratchFolder;
 
 /// An image in the engine, removed on drop.
 struct Packed {
-    engine: Engine,
+    engine: ImageEngine,
     reference: String,
     digest: String,
 }
@@ -27,8 +27,8 @@ impl Drop for Packed {
 }
 
 /// The engine; `None`, and a skipped test, where none can pack.
-fn engine() -> Option<Engine> {
-    let engine = Engine::find();
+fn engine() -> Option<ImageEngine> {
+    let engine = ImageEngine::find();
     if engine.is_none() {
         testkit::skipped("neither podman nor buildah works here");
     }
@@ -36,7 +36,7 @@ fn engine() -> Option<Engine> {
 }
 
 /// Writes a program with its own mtime and mode.
-fn write_program(folder: &Path, image: &Image, hours: u64, mode: u32) {
+fn write_program(folder: &Path, image: &ServiceImage, hours: u64, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
     let path = folder.join(image.name);
     fs::write(&path, elf::tests::program(&[1])).unwrap();
@@ -45,10 +45,16 @@ fn write_program(folder: &Path, image: &Image, hours: u64, mode: u32) {
     File::open(&path).unwrap().set_modified(time).unwrap();
 }
 
-fn pack(engine: Engine, image: &'static Image, version: &str, hours: u64, mode: u32) -> Packed {
-    let (programs, context) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+fn pack(
+    engine: ImageEngine,
+    image: &'static ServiceImage,
+    version: &str,
+    hours: u64,
+    mode: u32,
+) -> Packed {
+    let (programs, context) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
     write_program(programs.path(), image, hours, mode);
-    let source = Source::new(image, &root().join("deploy"), programs.path());
+    let source = ImageSource::new(image, &root().join("deploy"), programs.path());
     let containerfile = source.fill(context.path()).unwrap();
     let name = image.name;
     let pid = std::process::id();
@@ -114,13 +120,13 @@ fn a_missing_image_is_not_found() {
 
 #[test]
 fn each_input_changes_the_hash() {
-    let (programs, deploy) = (Scratch::new().unwrap(), Scratch::new().unwrap());
+    let (programs, deploy) = (ScratchFolder::new().unwrap(), ScratchFolder::new().unwrap());
     let image = &IMAGES[0];
     let containerfile = deploy.path().join(image.name).join("Containerfile");
     fs::create_dir(containerfile.parent().unwrap()).unwrap();
     fs::write(&containerfile, "FROM scratch\n").unwrap();
     let inputs = || {
-        let source = Source::new(image, deploy.path(), programs.path());
+        let source = ImageSource::new(image, deploy.path(), programs.path());
         source.inputs()
     };
     assert!(inputs().is_err(), "there is no program yet");

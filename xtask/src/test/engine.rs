@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 use crate::apt;
-use crate::scratch::Scratch;
+use crate::scratch::ScratchFolder;
 
 /// Path of podman's configuration; replaces all other configuration files.
 const CONFIGURATION: &str = "CONTAINERS_CONF";
@@ -56,18 +56,18 @@ const LIMITS: [(&str, &str, u64); 2] = [
 
 /// A running service of podman; killed on drop, and when this process ends for any reason.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub(super) struct PodmanService {
     service: Child,
-    scratch: Scratch,
+    scratch: ScratchFolder,
 }
 
-impl Engine {
+impl PodmanService {
     /// Installs missing packages, finds settings with which containers really run here, and starts the service.
     ///
     /// Errors: the reason why no container can run here.
     pub(super) fn start() -> Result<Self> {
         install()?;
-        let scratch = Scratch::new()?;
+        let scratch = ScratchFolder::new()?;
         let configuration = scratch.path().join("containers.conf");
         configure(&configuration, scratch.path())?;
         let socket = socket(&scratch);
@@ -106,7 +106,7 @@ impl Engine {
     }
 }
 
-impl Drop for Engine {
+impl Drop for PodmanService {
     fn drop(&mut self) {
         // It has no state: containers are processes of their own, and their state is on disk.
         self.service.kill().ok();
@@ -115,7 +115,7 @@ impl Drop for Engine {
 }
 
 /// Short: the system allows 108 bytes.
-fn socket(scratch: &Scratch) -> PathBuf {
+fn socket(scratch: &ScratchFolder) -> PathBuf {
     scratch.path().join("podman.sock")
 }
 

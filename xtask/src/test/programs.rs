@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use super::{SKIPS, offline};
 use crate::cargo::cargo;
-use crate::libtest::{Outcome, Reader, Tally};
-use crate::scratch::Scratch;
+use crate::libtest::{LibtestReader, Tally, TestOutcome};
+use crate::scratch::ScratchFolder;
 
 /// Programs at a time: most tests wait for a server, a disk or the clock, and two cores have room for a third.
 const CONCURRENT: usize = 3;
@@ -106,11 +106,11 @@ pub(super) fn run<'a>(
     programs: impl IntoIterator<Item = &'a TestProgram>,
     arguments: &[&str],
     prepare: impl Fn(&mut Command) + Sync,
-) -> Result<Outcome> {
-    let scratch = Scratch::new()?;
+) -> Result<TestOutcome> {
+    let scratch = ScratchFolder::new()?;
     let skips = scratch.path().join("skipped");
     let waiting: Mutex<VecDeque<_>> = Mutex::new(programs.into_iter().collect());
-    let reader = Mutex::new((Reader::default(), 0));
+    let reader = Mutex::new((LibtestReader::default(), 0));
     thread::scope(|scope| {
         for _ in 0..CONCURRENT {
             scope.spawn(|| {

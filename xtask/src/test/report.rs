@@ -8,17 +8,17 @@ use anyhow::Result;
 use crate::cargo::Profile;
 use crate::command::shown;
 use crate::demo::{self, Break};
-use crate::libtest::{Outcome, Skip, Tally};
+use crate::libtest::{Skip, Tally, TestOutcome};
 
 /// Stages, their results and durations.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct TestReport {
     rows: Vec<(String, Tally, f64)>,
     skipped: Vec<Skip>,
     notes: Vec<String>,
 }
 
-impl Report {
+impl TestReport {
     /// Runs a command that has to succeed, and returns whether it did.
     pub(super) fn check(&mut self, name: &str, command: &mut Command) -> bool {
         println!("== {name}: {}", shown(command));
@@ -50,11 +50,11 @@ impl Report {
 
     /// Runs a stage that counts its own checks; an error counts as one failure.
     pub(super) fn add(&mut self, name: &str, count: impl FnOnce() -> Result<Tally>) {
-        self.add_tests(name, || count().map(Outcome::from));
+        self.add_tests(name, || count().map(TestOutcome::from));
     }
 
     /// Runs a stage of test programs; an error counts as one failure.
-    pub(super) fn add_tests(&mut self, name: &str, count: impl FnOnce() -> Result<Outcome>) {
+    pub(super) fn add_tests(&mut self, name: &str, count: impl FnOnce() -> Result<TestOutcome>) {
         println!("== {name}");
         let started = Instant::now();
         let outcome = count().unwrap_or_else(|error| {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_skipped_test_fails_a_full_run() {
         let report = || {
-            let mut report = Report::default();
+            let mut report = TestReport::default();
             report.add("one", || Ok(Tally::one(true)));
             report
         };
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_stage_with_an_error_is_a_failure() {
-        let mut report = Report::default();
+        let mut report = TestReport::default();
         report.add("one", || anyhow::bail!("gone"));
         assert_eq!(
             report.sum(),

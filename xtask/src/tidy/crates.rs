@@ -1,7 +1,7 @@
 //! Rules about crates: allowed directions of dependencies.
 
-use super::Finding;
-use super::source::Sources;
+use super::TidyFinding;
+use super::source::WorkspaceSources;
 
 /// Crates of servers.
 const SERVERS: &[&str] = &[
@@ -170,7 +170,7 @@ static DENIED: &[Deny] = &[
     },
 ];
 
-pub(super) fn direction(sources: &Sources) -> Vec<Finding> {
+pub(super) fn direction(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for dependency in sources
         .dependencies
@@ -183,7 +183,7 @@ pub(super) fn direction(sources: &Sources) -> Vec<Finding> {
             let is_denied =
                 is_from && deny.on.contains(&on) && !deny.but.contains(&from) && from != on;
             if is_denied {
-                findings.push(Finding {
+                findings.push(TidyFinding {
                     place: format!("{from} depends on {on}"),
                     remedy: deny.why.to_owned(),
                 });
@@ -193,13 +193,13 @@ pub(super) fn direction(sources: &Sources) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn inherited(sources: &Sources) -> Vec<Finding> {
+pub(super) fn inherited(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     // A workspace of its own, such as fuzz targets, has nothing to inherit.
     let members = sources.manifests.iter();
     for manifest in members.filter(|it| !it.text.lines().any(|line| line == "[workspace]")) {
         let mut find = |place: String, remedy: &str| {
-            findings.push(Finding {
+            findings.push(TidyFinding {
                 place,
                 remedy: remedy.to_owned(),
             });
@@ -227,16 +227,16 @@ pub(super) fn inherited(sources: &Sources) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::{Dependency, File};
+    use crate::tidy::source::{CrateDependency, SourceFile};
 
-    fn depends(from: &str, on: &str, is_dev: bool) -> Sources {
-        Sources {
-            dependencies: vec![Dependency {
+    fn depends(from: &str, on: &str, is_dev: bool) -> WorkspaceSources {
+        WorkspaceSources {
+            dependencies: vec![CrateDependency {
                 from: from.to_owned(),
                 on: on.to_owned(),
                 is_dev,
             }],
-            ..Sources::default()
+            ..WorkspaceSources::default()
         }
     }
 
@@ -274,12 +274,12 @@ mod tests {
 
     #[test]
     fn a_crates_own_version_is_found() {
-        let manifest = |text: &str| Sources {
-            manifests: vec![File {
+        let manifest = |text: &str| WorkspaceSources {
+            manifests: vec![SourceFile {
                 path: "crates/x/Cargo.toml".to_owned(),
                 text: text.to_owned(),
             }],
-            ..Sources::default()
+            ..WorkspaceSources::default()
         };
         let good = "[lints]\nworkspace = true\n\n[dependencies]\nserde.workspace = true\n";
         assert_eq!(inherited(&manifest(good)), []);

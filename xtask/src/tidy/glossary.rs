@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::Finding;
-use super::source::Sources;
+use super::TidyFinding;
+use super::source::WorkspaceSources;
 use crate::cargo::root;
 
 const GLOSSARY: &str = "docs/glossary.md";
 /// The first cell of a table's head.
 const HEAD: &str = "Term";
 
-pub(super) fn places(_: &Sources) -> Vec<Finding> {
+pub(super) fn places(_: &WorkspaceSources) -> Vec<TidyFinding> {
     let text = fs::read_to_string(root().join(GLOSSARY)).unwrap_or_default();
     findings(&text, |path| root().join(path).is_file())
 }
 
-fn findings(text: &str, is_file: impl Fn(&str) -> bool) -> Vec<Finding> {
+fn findings(text: &str, is_file: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let mut terms = BTreeSet::new();
     for (index, line) in text.lines().enumerate() {
@@ -35,13 +35,13 @@ fn findings(text: &str, is_file: impl Fn(&str) -> bool) -> Vec<Finding> {
         } else {
             continue;
         };
-        findings.push(Finding {
+        findings.push(TidyFinding {
             place: format!("{GLOSSARY}:{}", index + 1),
             remedy,
         });
     }
     if terms.is_empty() {
-        findings.push(Finding {
+        findings.push(TidyFinding {
             place: GLOSSARY.to_owned(),
             remedy: "it has no terms".to_owned(),
         });

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use super::Finding;
-use super::source::Sources;
+use super::TidyFinding;
+use super::source::WorkspaceSources;
 use crate::cargo::root;
 use crate::command::output;
 
@@ -15,10 +15,10 @@ const SUBJECT_LIMIT: usize = 72;
 const END: char = '\x1e';
 const FIELD: char = '\x1f';
 
-pub(super) fn explained(_: &Sources) -> Vec<Finding> {
+pub(super) fn explained(_: &WorkspaceSources) -> Vec<TidyFinding> {
     match messages() {
         Ok(messages) => findings(&messages),
-        Err(error) => vec![Finding {
+        Err(error) => vec![TidyFinding {
             place: "git log".to_owned(),
             remedy: format!("{error:#}"),
         }],
@@ -42,7 +42,7 @@ fn git(arguments: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output(&mut command)?).into_owned())
 }
 
-fn findings(messages: &str) -> Vec<Finding> {
+fn findings(messages: &str) -> Vec<TidyFinding> {
     let commits = messages.split(END).filter_map(|it| it.split_once(FIELD));
     commits
         .filter_map(|(name, message)| {
@@ -55,7 +55,7 @@ fn findings(messages: &str) -> Vec<Finding> {
             } else {
                 return None;
             };
-            Some(Finding {
+            Some(TidyFinding {
                 place: format!("commit {}", name.trim()),
                 remedy,
             })

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::Finding;
-use super::source::Sources;
+use super::TidyFinding;
+use super::source::WorkspaceSources;
 use crate::cargo::root;
 use crate::codegen::LIMITS;
 
@@ -12,9 +12,9 @@ use crate::codegen::LIMITS;
 const MARK: &str = "// limit: ";
 
 /// Finds the documented limits that no test names.
-pub(super) fn tested(sources: &Sources) -> Vec<Finding> {
+pub(super) fn tested(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let Ok(documented) = fs::read_to_string(root().join(LIMITS)) else {
-        return vec![Finding {
+        return vec![TidyFinding {
             place: LIMITS.to_owned(),
             remedy: "run cargo xtask codegen".to_owned(),
         }];
@@ -23,7 +23,7 @@ pub(super) fn tested(sources: &Sources) -> Vec<Finding> {
     untested(&documented, texts)
 }
 
-fn untested<'a>(documented: &str, texts: impl Iterator<Item = &'a str>) -> Vec<Finding> {
+fn untested<'a>(documented: &str, texts: impl Iterator<Item = &'a str>) -> Vec<TidyFinding> {
     let tested: BTreeSet<&str> = texts
         .flat_map(str::lines)
         .filter_map(|line| line.trim().strip_prefix(MARK))
@@ -34,7 +34,7 @@ fn untested<'a>(documented: &str, texts: impl Iterator<Item = &'a str>) -> Vec<F
         .filter(|name| *name != "Limit")
         .collect();
     let untested = documented.difference(&tested);
-    let finding = |name: &&str| Finding {
+    let finding = |name: &&str| TidyFinding {
         place: format!("{LIMITS}: {name}"),
         remedy: format!("test the bound and one above, below the comment `{MARK}{name}`"),
     };

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
-use super::Finding;
-use super::source::Sources;
+use super::TidyFinding;
+use super::source::WorkspaceSources;
 use crate::cargo::root;
 
 /// Checksums of landed migrations, in the format of `sha256sum`.
 const COMMITTED: &str = "SHA256SUMS";
 
-pub(super) fn unedited(_: &Sources) -> Vec<Finding> {
+pub(super) fn unedited(_: &WorkspaceSources) -> Vec<TidyFinding> {
     let folder = root().join("migrations");
     let found = files(&folder);
     let committed = fs::read_to_string(folder.join(COMMITTED)).unwrap_or_default();
@@ -33,8 +33,8 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-fn compare(found: &BTreeMap<String, String>, committed: &str) -> Vec<Finding> {
-    let finding = |name: &str, remedy: String| Finding {
+fn compare(found: &BTreeMap<String, String>, committed: &str) -> Vec<TidyFinding> {
+    let finding = |name: &str, remedy: String| TidyFinding {
         place: format!("migrations/{name}"),
         remedy,
     };

@@ -8,7 +8,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result, bail};
 
-use super::Finding;
+use super::TidyFinding;
 use crate::cargo::root;
 
 const RECORD: &str = "xtask/tidy-record.txt";
@@ -30,10 +30,10 @@ pub(super) struct CountClass {
 }
 
 /// Compares counts with the record.
-pub(super) fn check(counts: &CrateCounts, classes: &[&CountClass]) -> Vec<Finding> {
+pub(super) fn check(counts: &CrateCounts, classes: &[&CountClass]) -> Vec<TidyFinding> {
     match read() {
         Ok(recorded) => compare(counts, &recorded, classes),
-        Err(error) => vec![Finding {
+        Err(error) => vec![TidyFinding {
             place: RECORD.to_owned(),
             remedy: format!("{error:#}"),
         }],
@@ -89,7 +89,11 @@ fn render(counts: &CrateCounts) -> String {
     text
 }
 
-fn compare(counts: &CrateCounts, recorded: &CrateCounts, classes: &[&CountClass]) -> Vec<Finding> {
+fn compare(
+    counts: &CrateCounts,
+    recorded: &CrateCounts,
+    classes: &[&CountClass],
+) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     let owners: BTreeSet<&String> = counts.keys().chain(recorded.keys()).collect();
     for owner in owners {
@@ -111,7 +115,7 @@ fn compare(counts: &CrateCounts, recorded: &CrateCounts, classes: &[&CountClass]
                 ),
                 _ => continue,
             };
-            findings.push(Finding {
+            findings.push(TidyFinding {
                 place: owner.clone(),
                 remedy,
             });

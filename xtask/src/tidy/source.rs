@@ -8,14 +8,14 @@ use crate::cargo::{metadata, root};
 
 /// A Rust file.
 #[derive(Debug, Clone)]
-pub(super) struct File {
+pub(super) struct SourceFile {
     /// Path from the workspace's root.
     pub(super) path: String,
     /// Its text.
     pub(super) text: String,
 }
 
-impl File {
+impl SourceFile {
     /// Whether it only exists for tests.
     pub(super) fn is_test(&self) -> bool {
         let path = &self.path;
@@ -48,7 +48,7 @@ impl File {
 
 /// A dependency of a crate of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dependency {
+pub(super) struct CrateDependency {
     /// The dependent crate.
     pub(super) from: String,
     /// The dependency.
@@ -59,16 +59,16 @@ pub(super) struct Dependency {
 
 /// The workspace.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sources {
+pub(super) struct WorkspaceSources {
     /// Every Rust file that is, or could be, committed.
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<SourceFile>,
     /// Manifests of our crates, by path.
-    pub(super) manifests: Vec<File>,
+    pub(super) manifests: Vec<SourceFile>,
     /// Direct dependencies of our crates.
-    pub(super) dependencies: Vec<Dependency>,
+    pub(super) dependencies: Vec<CrateDependency>,
 }
 
-impl Sources {
+impl WorkspaceSources {
     /// Reads the workspace.
     pub(super) fn read() -> Result<Self> {
         let mut sources = Self {
@@ -86,7 +86,7 @@ impl Sources {
             } else {
                 &mut sources.files
             };
-            list.push(File { path, text });
+            list.push(SourceFile { path, text });
         }
         Ok(sources)
     }
@@ -115,7 +115,7 @@ fn paths() -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-fn dependencies(metadata: &serde_json::Value) -> Result<Vec<Dependency>> {
+fn dependencies(metadata: &serde_json::Value) -> Result<Vec<CrateDependency>> {
     let packages = metadata["packages"]
         .as_array()
         .context("cargo metadata has no packages")?;
@@ -127,7 +127,7 @@ fn dependencies(metadata: &serde_json::Value) -> Result<Vec<Dependency>> {
                 .as_array()
                 .into_iter()
                 .flatten()
-                .map(|dependency| Dependency {
+                .map(|dependency| CrateDependency {
                     from: name(package),
                     on: name(dependency),
                     is_dev: dependency["kind"] == "dev",
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn tests_and_comments_are_skipped() {
-        let file = File {
+        let file = SourceFile {
             path: "crates/x/src/a.rs".to_owned(),
             text: "fn a() {}\n// b\n#[cfg(test)]\nmod tests {}\n".to_owned(),
         };
         assert_eq!(file.code().collect::<Vec<_>>(), [(1, "fn a() {}")]);
-        let test = File {
+        let test = SourceFile {
             path: "crates/x/tests/it/main.rs".to_owned(),
             ..file
         };
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_workspace_can_be_read() {
-        let sources = Sources::read().unwrap();
+        let sources = WorkspaceSources::read().unwrap();
         assert!(
             sources
                 .files

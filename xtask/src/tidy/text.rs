@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Finding;
-use super::source::{File, Sources};
+use super::TidyFinding;
+use super::source::{SourceFile, WorkspaceSources};
 
 /// Units: lines.
 const LONGEST_FILE: usize = 800;
@@ -26,8 +26,8 @@ const READS_ENVIRONMENT: &[&str] = &[
     "xtask/",
 ];
 
-pub(super) fn status_codes(sources: &Sources) -> Vec<Finding> {
-    let is_elsewhere = |file: &File| {
+pub(super) fn status_codes(sources: &WorkspaceSources) -> Vec<TidyFinding> {
+    let is_elsewhere = |file: &SourceFile| {
         file.path
             .strip_prefix("crates/api-server/src/")
             .is_some_and(|path| !path.starts_with("http/") && !path.ends_with("error.rs"))
@@ -40,20 +40,20 @@ pub(super) fn status_codes(sources: &Sources) -> Vec<Finding> {
     )
 }
 
-pub(super) fn file_length(sources: &Sources) -> Vec<Finding> {
+pub(super) fn file_length(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let files = sources.files.iter().filter(|file| !file.is_test());
     files
         .filter(|file| !LONG_FILES.iter().any(|(path, _)| *path == file.path))
         .map(|file| (file, file.length()))
         .filter(|(_, count)| *count > LONGEST_FILE)
-        .map(|(file, count)| Finding {
+        .map(|(file, count)| TidyFinding {
             place: file.path.clone(),
             remedy: format!("split its {count} lines by noun"),
         })
         .collect()
 }
 
-pub(super) fn main_length(sources: &Sources) -> Vec<Finding> {
+pub(super) fn main_length(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let files = sources
         .files
         .iter()
@@ -61,14 +61,14 @@ pub(super) fn main_length(sources: &Sources) -> Vec<Finding> {
     files
         .map(|file| (file, file.code().count()))
         .filter(|(_, count)| *count > LONGEST_MAIN)
-        .map(|(file, count)| Finding {
+        .map(|(file, count)| TidyFinding {
             place: file.path.clone(),
             remedy: format!("move some of its {count} lines into the library"),
         })
         .collect()
 }
 
-pub(super) fn todo(sources: &Sources) -> Vec<Finding> {
+pub(super) fn todo(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     // Split, so that this file does not match.
     static LEFT: LazyLock<Regex> = LazyLock::new(|| {
         expression(&format!(
@@ -93,11 +93,11 @@ pub(super) fn todo(sources: &Sources) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn formatted_sql(sources: &Sources) -> Vec<Finding> {
+pub(super) fn formatted_sql(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     static CALL: LazyLock<Regex> = LazyLock::new(|| {
         expression(r"(query\w*|AssertSqlSafe|execute|push|QueryBuilder::new)\(\s*&?format!")
     });
-    let is_with_sql = |file: &&File| file.path.starts_with("crates/api-server/src/");
+    let is_with_sql = |file: &&SourceFile| file.path.starts_with("crates/api-server/src/");
     let mut findings = Vec::new();
     for file in sources.files.iter().filter(is_with_sql) {
         let code: String = file.code().flat_map(|(_, line)| [line, "\n"]).collect();
@@ -105,7 +105,7 @@ pub(super) fn formatted_sql(sources: &Sources) -> Vec<Finding> {
         for found in CALL.find_iter(&code).filter(|_| has_sql) {
             let text = found.as_str();
             let first_line = text.lines().next().unwrap_or(text);
-            findings.push(Finding {
+            findings.push(TidyFinding {
                 place: file.path.clone(),
                 remedy: format!("bind values in place of `{first_line}`"),
             });
@@ -114,10 +114,10 @@ pub(super) fn formatted_sql(sources: &Sources) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn environment(sources: &Sources) -> Vec<Finding> {
+pub(super) fn environment(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     static READ: LazyLock<Regex> =
         LazyLock::new(|| expression(r"\benv::(var|vars|var_os|vars_os)\("));
-    let may = |file: &&File| {
+    let may = |file: &&SourceFile| {
         !READS_ENVIRONMENT
             .iter()
             .any(|prefix| file.path.starts_with(prefix))
@@ -130,7 +130,7 @@ pub(super) fn environment(sources: &Sources) -> Vec<Finding> {
     )
 }
 
-pub(super) fn bare_allow(sources: &Sources) -> Vec<Finding> {
+pub(super) fn bare_allow(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     static ALLOW: LazyLock<Regex> = LazyLock::new(|| expression(concat!(r"#!?\[", r"allow\(")));
     let mut findings = Vec::new();
     for file in &sources.files {
@@ -150,10 +150,10 @@ pub(super) fn bare_allow(sources: &Sources) -> Vec<Finding> {
 
 /// The lines of code for which `breaks` holds.
 fn lines<'a>(
-    files: impl Iterator<Item = &'a File>,
+    files: impl Iterator<Item = &'a SourceFile>,
     breaks: impl Fn(&str) -> bool,
     remedy: &str,
-) -> Vec<Finding> {
+) -> Vec<TidyFinding> {
     files
         .flat_map(|file| file.code().map(move |(number, line)| (file, number, line)))
         .filter(|(_, _, line)| breaks(line))
@@ -161,8 +161,8 @@ fn lines<'a>(
         .collect()
 }
 
-fn finding(file: &File, line: usize, remedy: &str) -> Finding {
-    Finding {
+fn finding(file: &SourceFile, line: usize, remedy: &str) -> TidyFinding {
+    TidyFinding {
         place: format!("{}:{line}", file.path),
         remedy: remedy.to_owned(),
     }
@@ -176,14 +176,14 @@ fn expression(text: &str) -> Regex {
 mod tests {
     use super::*;
 
-    fn found(rule: fn(&Sources) -> Vec<Finding>, path: &str, text: &str) -> usize {
-        let file = File {
+    fn found(rule: fn(&WorkspaceSources) -> Vec<TidyFinding>, path: &str, text: &str) -> usize {
+        let file = SourceFile {
             path: path.to_owned(),
             text: text.to_owned(),
         };
-        let sources = Sources {
+        let sources = WorkspaceSources {
             files: vec![file],
-            ..Sources::default()
+            ..WorkspaceSources::default()
         };
         rule(&sources).len()
     }

@@ -5,9 +5,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Finding;
+use super::TidyFinding;
 use super::record::{self, ClassCounts, CountClass, CrateCounts};
-use super::source::Sources;
+use super::source::WorkspaceSources;
 
 /// Modules that may define the same name.
 const MOST_MODULES: usize = 2;
@@ -21,7 +21,7 @@ const OWNER: &str = "workspace";
 const KEY: &str = "type-names";
 
 /// Finds a count that differs from its record, and lists the names then.
-pub(super) fn distinct(sources: &Sources) -> Vec<Finding> {
+pub(super) fn distinct(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     let repeated = repeated(sources);
     let names: Vec<_> = repeated
         .iter()
@@ -34,7 +34,7 @@ pub(super) fn distinct(sources: &Sources) -> Vec<Finding> {
     };
     let mut findings = record::check(&recordable(repeated.len()), &[&class]);
     if !findings.is_empty() {
-        findings.push(Finding {
+        findings.push(TidyFinding {
             place: OWNER.to_owned(),
             remedy: names.join(", "),
         });
@@ -43,7 +43,7 @@ pub(super) fn distinct(sources: &Sources) -> Vec<Finding> {
 }
 
 /// The number of repeated names.
-pub(super) fn counts(sources: &Sources) -> CrateCounts {
+pub(super) fn counts(sources: &WorkspaceSources) -> CrateCounts {
     recordable(repeated(sources).len())
 }
 
@@ -53,7 +53,7 @@ fn recordable(count: usize) -> CrateCounts {
 }
 
 /// Names in more modules than allowed, with the number of these.
-fn repeated(sources: &Sources) -> BTreeMap<&str, usize> {
+fn repeated(sources: &WorkspaceSources) -> BTreeMap<&str, usize> {
     static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
             r"(?m)^(?:pub(?:\([a-z: ]+\))? +)?(?:unsafe +)?(?:struct|enum|trait|type|union) +([A-Z]\w*)",
@@ -89,16 +89,16 @@ fn is_exception(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::File;
+    use crate::tidy::source::SourceFile;
 
     fn names(files: &[(&str, &str)]) -> Vec<String> {
-        let file = |(path, text): &(&str, &str)| File {
+        let file = |(path, text): &(&str, &str)| SourceFile {
             path: (*path).to_owned(),
             text: (*text).to_owned(),
         };
-        let sources = Sources {
+        let sources = WorkspaceSources {
             files: files.iter().map(file).collect(),
-            ..Sources::default()
+            ..WorkspaceSources::default()
         };
         let repeated = repeated(&sources);
         repeated.into_keys().map(str::to_owned).collect()

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::Finding;
+use super::TidyFinding;
 use super::record::{self, ClassCounts, CountClass, CrateCounts};
-use super::source::Sources;
+use super::source::WorkspaceSources;
 
 /// In lines of Rust, also as parts of identifiers.
 static VERBS: CountClass = CountClass {
@@ -34,12 +34,12 @@ static PRONOUN: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Finds the crates whose counts differ from their record.
-pub(super) fn falling(sources: &Sources) -> Vec<Finding> {
+pub(super) fn falling(sources: &WorkspaceSources) -> Vec<TidyFinding> {
     record::check(&counts(sources), &[&VERBS, &PRONOUNS])
 }
 
 /// Counts of every crate, also those of zero.
-pub(super) fn counts(sources: &Sources) -> CrateCounts {
+pub(super) fn counts(sources: &WorkspaceSources) -> CrateCounts {
     let mut counts = CrateCounts::new();
     for file in &sources.files {
         let Some(owner) = owner(&file.path) else {
@@ -69,7 +69,7 @@ fn count(text: &str, classes: &mut ClassCounts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tidy::source::File;
+    use crate::tidy::source::SourceFile;
 
     const PAST: &str = concat!("to", "ld");
     const PRESENT: &str = concat!("te", "lls");
@@ -118,17 +118,17 @@ mod tests {
 
     #[test]
     fn counts_are_per_crate() {
-        let file = |path: &str, text: &str| File {
+        let file = |path: &str, text: &str| SourceFile {
             path: path.to_owned(),
             text: text.to_owned(),
         };
-        let sources = Sources {
+        let sources = WorkspaceSources {
             files: vec![
                 file("crates/registry/src/lib.rs", "//! What is here.\n"),
                 file("crates/registry/tests/it/main.rs", "// who\n"),
                 file("tests/src/lib.rs", ""),
             ],
-            ..Sources::default()
+            ..WorkspaceSources::default()
         };
         let counts = counts(&sources);
         assert_eq!(counts["registry"][PRONOUNS.key], 2);

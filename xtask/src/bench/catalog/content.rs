@@ -18,7 +18,7 @@ const DESCRIPTION: usize = 12_000;
 
 /// Names to request.
 #[derive(Debug, Default)]
-pub(super) struct Sample {
+pub(super) struct CatalogSample {
     pub(super) package: String,
     /// The default channel.
     pub(super) channel: String,
@@ -27,7 +27,7 @@ pub(super) struct Sample {
     api: [String; 3],
 }
 
-impl Sample {
+impl CatalogSample {
     /// Samples the file in the middle of `folder`, or the next one that has an API.
     pub(super) fn find(folder: &Path) -> Result<Self> {
         let mut files = Vec::new();
@@ -71,7 +71,7 @@ impl Sample {
     }
 }
 
-impl fmt::Display for Sample {
+impl fmt::Display for CatalogSample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let api = self.api.join(" ");
         write!(
@@ -196,7 +196,7 @@ mod tests {
         let text: String = documents("a").iter().map(Value::to_string).collect();
         fs::write(own.join("catalog.json"), text).unwrap();
         fs::write(folder.path().join("README"), "no JSON").unwrap();
-        let sample = Sample::find(folder.path()).unwrap();
+        let sample = CatalogSample::find(folder.path()).unwrap();
         assert_eq!(
             sample.to_string(),
             "a stable a.v23.0.0, a.example.org v1 Kind0"

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::content::Sample;
-use super::server::Server;
+use super::content::CatalogSample;
+use super::server::CatalogServer;
 use crate::command::output;
-use crate::scratch::Scratch;
+use crate::scratch::ScratchFolder;
 
 /// The load generator, and its Debian package.
 pub(super) const TOOL: &str = "h2load";
@@ -23,48 +23,48 @@ const GROWTH: u64 = 4;
 
 /// A measured call.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct GrpcCall {
     method: &'static str,
     /// The texts of the request, in the order of its fields.
-    request: fn(&Sample) -> Vec<&str>,
+    request: fn(&CatalogSample) -> Vec<&str>,
 }
 
-pub(super) const CALLS: &[Call] = &[
-    Call {
+pub(super) const CALLS: &[GrpcCall] = &[
+    GrpcCall {
         method: "ListBundles",
         request: |_| Vec::new(),
     },
-    Call {
+    GrpcCall {
         method: "ListPackages",
         request: |_| Vec::new(),
     },
-    Call {
+    GrpcCall {
         method: "GetPackage",
         request: |sample| vec![&sample.package],
     },
-    Call {
+    GrpcCall {
         method: "GetBundle",
         request: |sample| vec![&sample.package, &sample.channel, &sample.bundle],
     },
-    Call {
+    GrpcCall {
         method: "GetBundleForChannel",
         request: |sample| vec![&sample.package, &sample.channel],
     },
-    Call {
+    GrpcCall {
         method: "GetChannelEntriesThatProvide",
-        request: Sample::api,
+        request: CatalogSample::api,
     },
-    Call {
+    GrpcCall {
         method: "GetLatestChannelEntriesThatProvide",
-        request: Sample::api,
+        request: CatalogSample::api,
     },
-    Call {
+    GrpcCall {
         method: "GetDefaultBundleThatProvides",
-        request: Sample::api,
+        request: CatalogSample::api,
     },
 ];
 
-impl Call {
+impl GrpcCall {
     pub(super) fn label(&self) -> String {
         format!("{}: CPU ms / calls per s / kB", self.method)
     }
@@ -72,11 +72,11 @@ impl Call {
     /// Calls for about `duration`.
     pub(super) fn measure(
         &self,
-        server: &Server,
-        sample: &Sample,
+        server: &CatalogServer,
+        sample: &CatalogSample,
         duration: Duration,
     ) -> Result<String> {
-        let scratch = Scratch::new()?;
+        let scratch = ScratchFolder::new()?;
         let body = scratch.path().join("body");
         fs::write(&body, message(&(self.request)(sample)))?;
         let load = |calls: u64| {

@@ -18,12 +18,12 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// An installed server.
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct CatalogProgram {
     pub(super) name: &'static str,
     pub(super) path: PathBuf,
 }
 
-impl Program {
+impl CatalogProgram {
     /// Our server, from the folder with the built programs.
     pub(super) fn ours(programs: &Path) -> Self {
         let name = "catalog-server";
@@ -41,16 +41,16 @@ impl Program {
 
 /// A running server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct CatalogServer {
     process: Child,
     pub(super) port: u16,
     started: Duration,
 }
 
-impl Server {
+impl CatalogServer {
     /// Starts it on `folder` with a cache, made when it is missing, and waits until it listens; neither server listens
     /// before it has read everything.
-    pub(super) fn start(program: &Program, folder: &Path, cache: &Path) -> Result<Self> {
+    pub(super) fn start(program: &CatalogProgram, folder: &Path, cache: &Path) -> Result<Self> {
         let port = free_ports(1)?;
         // setpriv signals it when this process ends, for any reason.
         let mut command = Command::new("setpriv");
@@ -117,7 +117,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for CatalogServer {
     fn drop(&mut self) {
         let pid = self.process.id().to_string();
         // SIGTERM, so that it closes its cache cleanly.

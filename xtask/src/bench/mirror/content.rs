@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::Plan;
-use crate::bench::blob::{Blob, write_distribution};
+use super::MirrorBenchArgs;
+use crate::bench::blob::{BenchBlob, write_distribution};
 use crate::command::output;
 
 /// Layers that the images of a package share.
@@ -24,7 +24,7 @@ const CATALOG: &str = "bench/catalog";
 
 /// The content of the source.
 #[derive(Debug, Default)]
-pub(super) struct Content {
+pub(super) struct MirrorContent {
     pub(super) host: String,
     /// Repositories and tags of all images except the catalog.
     pub(super) images: Vec<(String, String)>,
@@ -34,9 +34,9 @@ pub(super) struct Content {
     seed: u64,
 }
 
-impl Content {
+impl MirrorContent {
     /// Writes it into the folder of the registry at `host`.
-    pub(super) fn write(plan: &Plan, folder: &Path, host: &str) -> Result<Self> {
+    pub(super) fn write(plan: &MirrorBenchArgs, folder: &Path, host: &str) -> Result<Self> {
         let mut content = Self {
             host: host.to_owned(),
             ..Self::default()
@@ -85,7 +85,7 @@ impl Content {
         folder: &Path,
         repository: &str,
         tag: &str,
-        layers: Vec<Blob>,
+        layers: Vec<BenchBlob>,
     ) -> Result<String> {
         self.seed += 1;
         let layers_of = layers.iter().map(|layer| layer.digest.as_str());
@@ -93,17 +93,17 @@ impl Content {
             "architecture": "amd64", "os": "linux", "created_by": self.seed,
             "rootfs": { "type": "layers", "diff_ids": layers_of.collect::<Vec<_>>() },
         });
-        let mut blobs = vec![Blob::new(config.to_string().into())];
+        let mut blobs = vec![BenchBlob::new(config.to_string().into())];
         blobs.extend(layers);
         let digest = put(folder, repository, tag, &blobs)?;
         self.images.push((repository.to_owned(), tag.to_owned()));
         Ok(format!("{}/{repository}@{digest}", self.host))
     }
 
-    fn noise(&mut self, size: usize) -> Blob {
+    fn noise(&mut self, size: usize) -> BenchBlob {
         self.seed += 1;
         self.bytes += size as u64;
-        Blob::noise(self.seed, size)
+        BenchBlob::noise(self.seed, size)
     }
 
     /// The image-set configuration of ours and its peers: JSON, which every YAML reader accepts.
@@ -155,7 +155,7 @@ impl Content {
     }
 }
 
-impl fmt::Display for Content {
+impl fmt::Display for MirrorContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let megabytes = self.bytes / 1_000_000;
         write!(
@@ -174,7 +174,7 @@ fn catalog(folder: &Path, documents: &[Value]) -> Result<()> {
     fs::write(files.join("configs/catalog.json"), lines.join("\n"))?;
     let mut tar = Command::new("tar");
     tar.args(["--create", "--owner=0", "--group=0", "--directory"]);
-    let layer = Blob::new(output(tar.arg(&files).arg("configs"))?);
+    let layer = BenchBlob::new(output(tar.arg(&files).arg("configs"))?);
     fs::remove_dir_all(files)?;
     let labels = json!({ "operators.operatorframework.io.index.configs.v1": "/configs" });
     let config = json!({
@@ -182,13 +182,13 @@ fn catalog(folder: &Path, documents: &[Value]) -> Result<()> {
         "config": { "Labels": labels, "Entrypoint": ["/bin/opm"], "Cmd": ["serve", "/configs"] },
         "rootfs": { "type": "layers", "diff_ids": [layer.digest] },
     });
-    let config = Blob::new(config.to_string().into());
+    let config = BenchBlob::new(config.to_string().into());
     put(folder, CATALOG, TAG, &[config, layer]).map(drop)
 }
 
 /// Writes an image; returns its digest.
-fn put(folder: &Path, repository: &str, tag: &str, blobs: &[Blob]) -> Result<String> {
-    let manifest = Blob::manifest(blobs);
+fn put(folder: &Path, repository: &str, tag: &str, blobs: &[BenchBlob]) -> Result<String> {
+    let manifest = BenchBlob::manifest(blobs);
     write_distribution(folder, repository, tag, blobs, &manifest)?;
     Ok(manifest.digest)
 }
@@ -210,12 +210,12 @@ mod tests {
     #[test]
     fn every_tool_gets_every_image() {
         let folder = tempfile::tempdir().unwrap();
-        let plan = Plan {
+        let plan = MirrorBenchArgs {
             packages: 2,
             bundles: 5,
             layer: 1,
         };
-        let content = Content::write(&plan, folder.path(), "127.0.0.1:1").unwrap();
+        let content = MirrorContent::write(&plan, folder.path(), "127.0.0.1:1").unwrap();
         // Two for each bundle, and the others.
         assert_eq!(content.images.len(), 20 + 4);
         let set = content.image_set("v1alpha2");

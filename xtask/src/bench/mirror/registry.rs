@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::bench::client::Client;
+use crate::bench::client::LoadClient;
 use crate::scratch::free_ports;
 
 const START_TIMEOUT: Duration = Duration::from_mins(2);
@@ -16,27 +16,27 @@ const REQUESTS: &str = "registry_http_requests_total{";
 
 /// A running registry.
 #[derive(Debug)]
-pub(super) struct Registry {
+pub(super) struct BenchRegistry {
     process: Child,
-    pub(super) ports: Ports,
+    pub(super) ports: RegistryPorts,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ports {
+pub(super) struct RegistryPorts {
     pub(super) api: u16,
     metrics: u16,
 }
 
-impl Registry {
+impl BenchRegistry {
     /// Free ports.
-    pub(super) fn ports() -> Result<Ports> {
+    pub(super) fn ports() -> Result<RegistryPorts> {
         let api = free_ports(2)?;
         let metrics = api + 1;
-        Ok(Ports { api, metrics })
+        Ok(RegistryPorts { api, metrics })
     }
 
     /// Starts `program` on `folder` and waits until it listens.
-    pub(super) fn start(program: &Path, folder: &Path, ports: Ports) -> Result<Self> {
+    pub(super) fn start(program: &Path, folder: &Path, ports: RegistryPorts) -> Result<Self> {
         let address = |port: u16| format!("127.0.0.1:{port}");
         // setpriv signals it when this process ends, for any reason.
         let process = Command::new("setpriv")
@@ -72,13 +72,13 @@ impl Registry {
 
     /// Requests that it has answered.
     pub(super) fn requests(&self) -> Result<u64> {
-        let mut client = Client::connect(self.ports.metrics)?;
+        let mut client = LoadClient::connect(self.ports.metrics)?;
         let answer = client.ask("GET", "/metrics", &[], b"", 200)?;
         total(&String::from_utf8(answer.body)?)
     }
 }
 
-impl Drop for Registry {
+impl Drop for BenchRegistry {
     fn drop(&mut self) {
         self.process.kill().ok();
         self.process.wait().ok();

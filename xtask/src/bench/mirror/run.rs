@@ -17,13 +17,13 @@ const LOG_TAIL: usize = 10;
 
 /// Cost of a command.
 #[derive(Debug)]
-pub(super) struct Cost {
+pub(super) struct CommandCost {
     seconds: f64,
     cpu_seconds: f64,
     peak_mib: f64,
 }
 
-impl Cost {
+impl CommandCost {
     /// Runs a command until it exits; its output goes to the file `log`.
     pub(super) fn of(mut command: Command, log: &Path) -> Result<Self> {
         let file = File::create(log)?;
@@ -58,7 +58,7 @@ impl Cost {
     }
 }
 
-impl fmt::Display for Cost {
+impl fmt::Display for CommandCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             seconds,

@@ -6,21 +6,21 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::Place;
+use super::RunEnvironment;
 use crate::apt::find_program;
 
 const NAMESPACE: &str = "mirrored";
 
 /// A step of a mirroring run, in sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum MirrorStep {
     ToFiles,
     FromFiles,
     Direct,
     DirectAgain,
 }
 
-impl Step {
+impl MirrorStep {
     pub(super) const ALL: [Self; 4] = [
         Self::ToFiles,
         Self::FromFiles,
@@ -45,12 +45,12 @@ impl Step {
 /// An installed tool.
 #[derive(Debug)]
 pub(super) struct Tool {
-    pub(super) kind: Kind,
+    pub(super) kind: ToolKind,
     path: PathBuf,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ToolKind {
     Ours,
     OcMirror,
     /// oc-mirror v2, in the same program.
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Regsync,
 }
 
-impl Kind {
+impl ToolKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Ours => "atoll",
@@ -94,14 +94,19 @@ impl Tool {
     /// Our tool, from the folder with the built programs.
     pub(super) fn ours(programs: &Path) -> Self {
         Self {
-            kind: Kind::Ours,
+            kind: ToolKind::Ours,
             path: programs.join("atoll"),
         }
     }
 
     /// The peers; for one that is not installed, its installation instructions.
     pub(super) fn peers() -> impl Iterator<Item = Result<Self, String>> {
-        let kinds = [Kind::OcMirror, Kind::OcMirror2, Kind::Skopeo, Kind::Regsync];
+        let kinds = [
+            ToolKind::OcMirror,
+            ToolKind::OcMirror2,
+            ToolKind::Skopeo,
+            ToolKind::Regsync,
+        ];
         kinds
             .into_iter()
             .map(|kind| match find_program(kind.program()) {
@@ -117,10 +122,10 @@ impl Tool {
     /// Its version output.
     pub(super) fn version(&self) -> Result<String> {
         let arguments: &[&str] = match self.kind {
-            Kind::Ours | Kind::Skopeo => &["--version"],
-            Kind::OcMirror => &["--v1", "version", "--short"],
-            Kind::OcMirror2 => &["--v2", "version", "--short"],
-            Kind::Regsync => &["version", "--format", "{{.VCSTag}}"],
+            ToolKind::Ours | ToolKind::Skopeo => &["--version"],
+            ToolKind::OcMirror => &["--v1", "version", "--short"],
+            ToolKind::OcMirror2 => &["--v2", "version", "--short"],
+            ToolKind::Regsync => &["version", "--format", "{{.VCSTag}}"],
         };
         // Some write a log into the working directory.
         let said = Command::new(&self.path)
@@ -132,49 +137,58 @@ impl Tool {
     }
 
     /// The command of `step`; `None` where the tool does not support it.
-    pub(super) fn command(&self, step: Step, place: &Place<'_>) -> Result<Option<Command>> {
+    pub(super) fn command(
+        &self,
+        step: MirrorStep,
+        place: &RunEnvironment<'_>,
+    ) -> Result<Option<Command>> {
         let mut command = Command::new(&self.path);
         command.current_dir(place.folder);
         Ok(match self.kind {
-            Kind::Ours | Kind::OcMirror => {
+            ToolKind::Ours | ToolKind::OcMirror => {
                 set(self.kind, step, place, &mut command)?;
                 // oc-mirror v1 keeps no history of the run before.
-                (self.kind == Kind::Ours || step != Step::DirectAgain).then_some(command)
+                (self.kind == ToolKind::Ours || step != MirrorStep::DirectAgain).then_some(command)
             }
-            Kind::OcMirror2 => {
+            ToolKind::OcMirror2 => {
                 newer(step, place, &mut command)?;
                 Some(command)
             }
-            Kind::Skopeo => {
+            ToolKind::Skopeo => {
                 skopeo(step, place, &mut command)?;
                 Some(command)
             }
-            Kind::Regsync => {
+            ToolKind::Regsync => {
                 let config = place.folder.join("regsync.yaml");
                 let target = format!("127.0.0.1:{}", place.target);
                 fs::write(&config, place.content.for_regsync(&target).to_string())?;
                 command.args(["once", "--config"]).arg(config);
-                matches!(step, Step::Direct | Step::DirectAgain).then_some(command)
+                matches!(step, MirrorStep::Direct | MirrorStep::DirectAgain).then_some(command)
             }
         })
     }
 }
 
 /// Ours has the peer's flags.
-fn set(kind: Kind, step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
+fn set(
+    kind: ToolKind,
+    step: MirrorStep,
+    place: &RunEnvironment<'_>,
+    command: &mut Command,
+) -> Result<()> {
     command.arg(match kind {
-        Kind::Ours => "mirror",
+        ToolKind::Ours => "mirror",
         _ => "--v1",
     });
     let archives = place.folder.join("archives");
     let config = place.folder.join("set.yaml");
     fs::write(&config, place.content.image_set("v1alpha2").to_string())?;
     match step {
-        Step::FromFiles => command.arg("--from").arg(&archives),
+        MirrorStep::FromFiles => command.arg("--from").arg(&archives),
         _ => command.arg("--config").arg(config),
     };
     match step {
-        Step::ToFiles => command.arg(format!("file://{}", archives.display())),
+        MirrorStep::ToFiles => command.arg(format!("file://{}", archives.display())),
         _ => command.arg(format!("docker://127.0.0.1:{}/{NAMESPACE}", place.target)),
     };
     command.args(["--source-use-http", "--dest-use-http"]);
@@ -182,7 +196,7 @@ fn set(kind: Kind, step: Step, place: &Place<'_>, command: &mut Command) -> Resu
 }
 
 /// oc-mirror v2 keeps a cache of mirrored content, and needs the configuration at every step.
-fn newer(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
+fn newer(step: MirrorStep, place: &RunEnvironment<'_>, command: &mut Command) -> Result<()> {
     let config = place.folder.join("set.yaml");
     fs::write(&config, place.content.image_set("v2alpha1").to_string())?;
     let file = |name: &str| format!("file://{}", place.folder.join(name).display());
@@ -190,18 +204,20 @@ fn newer(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
     command.arg("--config").arg(config);
     command.arg("--cache-dir").arg(place.folder.join("cache"));
     match step {
-        Step::ToFiles => {}
-        Step::FromFiles => drop(command.arg("--from").arg(file("archives"))),
-        Step::Direct | Step::DirectAgain => drop(command.arg("--workspace").arg(file("direct"))),
+        MirrorStep::ToFiles => {}
+        MirrorStep::FromFiles => drop(command.arg("--from").arg(file("archives"))),
+        MirrorStep::Direct | MirrorStep::DirectAgain => {
+            drop(command.arg("--workspace").arg(file("direct")))
+        }
     }
     command.arg(match step {
-        Step::ToFiles => file("archives"),
+        MirrorStep::ToFiles => file("archives"),
         _ => format!("docker://127.0.0.1:{}/{NAMESPACE}", place.target),
     });
     Ok(())
 }
 
-fn skopeo(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
+fn skopeo(step: MirrorStep, place: &RunEnvironment<'_>, command: &mut Command) -> Result<()> {
     let (list, folder) = (
         place.folder.join("images.yaml"),
         place.folder.join("folders"),
@@ -210,11 +226,11 @@ fn skopeo(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
     let target = format!("127.0.0.1:{}/{NAMESPACE}", place.target);
     command.args(["sync", "--all"]);
     match step {
-        Step::ToFiles => command
+        MirrorStep::ToFiles => command
             .args(["--src", "yaml", "--dest", "dir"])
             .arg(list)
             .arg(folder),
-        Step::FromFiles => command
+        MirrorStep::FromFiles => command
             .args([
                 "--src",
                 "dir",
@@ -224,7 +240,7 @@ fn skopeo(step: Step, place: &Place<'_>, command: &mut Command) -> Result<()> {
             ])
             .arg(folder)
             .arg(target),
-        Step::Direct | Step::DirectAgain => command
+        MirrorStep::Direct | MirrorStep::DirectAgain => command
             .args([
                 "--src",
                 "yaml",

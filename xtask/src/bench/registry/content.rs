@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::bench::blob::{Blob, MANIFEST_TYPE, write, write_distribution};
+use crate::bench::blob::{BenchBlob, MANIFEST_TYPE, write, write_distribution};
 
 pub(super) const REPOSITORY: &str = "bench/image";
 pub(super) const TAG: &str = "latest";
@@ -20,7 +20,7 @@ const TINY: usize = 250;
 
 /// Storage layout of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum StorageLayout {
     /// distribution's.
     Distribution,
     /// An OCI image layout per repository.
@@ -31,16 +31,20 @@ pub(super) enum Layout {
 
 /// The pulled image.
 #[derive(Debug)]
-pub(super) struct Image {
-    blobs: [Blob; 3],
-    manifest: Blob,
+pub(super) struct BenchImage {
+    blobs: [BenchBlob; 3],
+    manifest: BenchBlob,
 }
 
-impl Image {
+impl BenchImage {
     pub(super) fn new() -> Self {
-        let config = Blob::new(br#"{"architecture":"amd64","os":"linux"}"#.to_vec());
-        let blobs = [config, Blob::noise(1, SMALL), Blob::noise(2, LARGE)];
-        let manifest = Blob::manifest(&blobs);
+        let config = BenchBlob::new(br#"{"architecture":"amd64","os":"linux"}"#.to_vec());
+        let blobs = [
+            config,
+            BenchBlob::noise(1, SMALL),
+            BenchBlob::noise(2, LARGE),
+        ];
+        let manifest = BenchBlob::manifest(&blobs);
         Self { blobs, manifest }
     }
 
@@ -61,19 +65,19 @@ impl Image {
     }
 
     /// Writes it in a storage layout.
-    pub(super) fn write(&self, folder: &Path, layout: Layout) -> Result<()> {
+    pub(super) fn write(&self, folder: &Path, layout: StorageLayout) -> Result<()> {
         layout.write(folder, REPOSITORY, &self.blobs, &self.manifest)
     }
 }
 
 /// Writes `count` repositories in a storage layout.
-pub(super) fn fill(folder: &Path, layout: Layout, count: u32) -> Result<()> {
+pub(super) fn fill(folder: &Path, layout: StorageLayout, count: u32) -> Result<()> {
     for number in 0..count {
         let first = u64::from(number) * BLOBS_PER_REPOSITORY;
         let blobs: Vec<_> = (first + 1..first + BLOBS_PER_REPOSITORY)
-            .map(|seed| Blob::noise(seed, TINY))
+            .map(|seed| BenchBlob::noise(seed, TINY))
             .collect();
-        let manifest = Blob::manifest(&blobs);
+        let manifest = BenchBlob::manifest(&blobs);
         layout.write(folder, &many(number), &blobs, &manifest)?;
     }
     Ok(())
@@ -97,8 +101,14 @@ pub(super) fn many(number: u32) -> String {
     format!("many/repository-{number:05}")
 }
 
-impl Layout {
-    fn write(self, folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+impl StorageLayout {
+    fn write(
+        self,
+        folder: &Path,
+        repository: &str,
+        blobs: &[BenchBlob],
+        manifest: &BenchBlob,
+    ) -> Result<()> {
         match self {
             Self::Distribution => write_distribution(folder, repository, TAG, blobs, manifest),
             Self::Oci => write_oci(folder, repository, blobs, manifest),
@@ -107,7 +117,12 @@ impl Layout {
     }
 }
 
-fn write_oci(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+fn write_oci(
+    folder: &Path,
+    repository: &str,
+    blobs: &[BenchBlob],
+    manifest: &BenchBlob,
+) -> Result<()> {
     let root = folder.join(repository);
     for blob in blobs.iter().chain([manifest]) {
         write(&root.join("blobs/sha256").join(blob.hex()), &blob.bytes)?;
@@ -123,7 +138,12 @@ fn write_oci(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -
     )
 }
 
-fn write_files(folder: &Path, repository: &str, blobs: &[Blob], manifest: &Blob) -> Result<()> {
+fn write_files(
+    folder: &Path,
+    repository: &str,
+    blobs: &[BenchBlob],
+    manifest: &BenchBlob,
+) -> Result<()> {
     let root = folder.join("v2").join(repository);
     for name in [TAG, &manifest.digest] {
         write(&root.join("manifests").join(name), &manifest.bytes)?;
@@ -141,7 +161,7 @@ mod tests {
     #[test]
     fn repositories_have_ten_blobs_and_a_tag() {
         let dir = tempfile::tempdir().unwrap();
-        fill(dir.path(), Layout::Distribution, 2).unwrap();
+        fill(dir.path(), StorageLayout::Distribution, 2).unwrap();
         let root = dir.path().join("docker/registry/v2");
         let names: Vec<_> = fs::read_dir(root.join("repositories/many"))
             .unwrap()
@@ -153,21 +173,21 @@ mod tests {
         let data = root.join(format!("blobs/sha256/{}/{hex}/data", &hex[..2]));
         let bytes = fs::read(data).unwrap();
         let manifest: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!(Blob::new(bytes).digest, digest);
+        assert_eq!(BenchBlob::new(bytes).digest, digest);
         assert_eq!(manifest["layers"].as_array().unwrap().len(), 8);
     }
 
     #[test]
     fn an_oci_layout_names_its_manifest() {
         let dir = tempfile::tempdir().unwrap();
-        fill(dir.path(), Layout::Oci, 1).unwrap();
+        fill(dir.path(), StorageLayout::Oci, 1).unwrap();
         let root = dir.path().join(many(0));
         let index = fs::read(root.join("index.json")).unwrap();
         let index: serde_json::Value = serde_json::from_slice(&index).unwrap();
         let digest = index["manifests"][0]["digest"].as_str().unwrap();
         let hex = digest.strip_prefix("sha256:").unwrap();
         let bytes = fs::read(root.join("blobs/sha256").join(hex)).unwrap();
-        assert_eq!(Blob::new(bytes).digest, digest);
+        assert_eq!(BenchBlob::new(bytes).digest, digest);
         assert!(root.join("oci-layout").is_file());
     }
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 
-use super::content::Layout;
+use super::content::StorageLayout;
 use crate::apt::find_program;
-use crate::bench::client::Client;
+use crate::bench::client::LoadClient;
 use crate::bench::process;
 use crate::command::{output, run};
 use crate::scratch::free_ports;
@@ -31,7 +31,7 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// The compared servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ServerKind {
     Ours,
     DockerRegistry,
     Zot,
@@ -41,12 +41,12 @@ pub(super) enum Kind {
 
 /// An installed server.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) kind: Kind,
+pub(super) struct ServerProgram {
+    pub(super) kind: ServerKind,
     path: PathBuf,
 }
 
-impl Kind {
+impl ServerKind {
     pub(super) const PEERS: [Self; 3] = [Self::DockerRegistry, Self::Zot, Self::Nginx];
 
     pub(super) fn name(self) -> &'static str {
@@ -68,27 +68,27 @@ impl Kind {
         }
     }
 
-    pub(super) fn layout(self) -> Layout {
+    pub(super) fn layout(self) -> StorageLayout {
         match self {
-            Self::Ours | Self::DockerRegistry => Layout::Distribution,
-            Self::Zot => Layout::Oci,
-            Self::Nginx => Layout::Files,
+            Self::Ours | Self::DockerRegistry => StorageLayout::Distribution,
+            Self::Zot => StorageLayout::Oci,
+            Self::Nginx => StorageLayout::Files,
         }
     }
 }
 
-impl Program {
+impl ServerProgram {
     /// Our registry, from the folder with the built programs.
     pub(super) fn ours(programs: &Path) -> Self {
         let path = programs.join("registry");
         Self {
-            kind: Kind::Ours,
+            kind: ServerKind::Ours,
             path,
         }
     }
 
     /// A peer, when it is installed.
-    pub(super) fn find(kind: Kind) -> Option<Self> {
+    pub(super) fn find(kind: ServerKind) -> Option<Self> {
         // Debian installs nginx in /usr/sbin.
         let sbin = Path::new("/usr/sbin").join(kind.name());
         let path = find_program(kind.name()).or_else(|| sbin.is_file().then_some(sbin))?;
@@ -97,7 +97,7 @@ impl Program {
 
     /// Its version output.
     pub(super) fn version(&self) -> Result<String> {
-        let flag = if self.kind == Kind::Nginx {
+        let flag = if self.kind == ServerKind::Nginx {
             "-v"
         } else {
             "--version"
@@ -109,7 +109,12 @@ impl Program {
     }
 
     /// The command that serves `folder`, with TLS and a password file when `secrets` has them.
-    fn command(&self, folder: &Path, port: u16, secrets: Option<&Secrets>) -> Result<Command> {
+    fn command(
+        &self,
+        folder: &Path,
+        port: u16,
+        secrets: Option<&ServerSecrets>,
+    ) -> Result<Command> {
         // setpriv signals it when this process ends, for any reason.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM"]).arg(&self.path);
@@ -117,7 +122,7 @@ impl Program {
         let address = format!("127.0.0.1:{port}");
         let config = folder.with_extension("conf");
         match self.kind {
-            Kind::Ours => {
+            ServerKind::Ours => {
                 command
                     .env("REGISTRY_HTTP_ADDR", address)
                     // No scheduled collection within a day.
@@ -133,16 +138,16 @@ impl Program {
                         .env("REGISTRY_AUTH_HTPASSWD_PATH", &secrets.htpasswd);
                 }
             }
-            Kind::DockerRegistry => {
+            ServerKind::DockerRegistry => {
                 fs::write(&config, docker_registry_config(folder, &address, secrets))?;
                 command.arg("serve").arg(&config);
             }
-            Kind::Zot => {
+            ServerKind::Zot => {
                 let settings = zot_config(folder, port, secrets);
                 fs::write(&config, settings.to_string())?;
                 command.arg("serve").arg(&config);
             }
-            Kind::Nginx => {
+            ServerKind::Nginx => {
                 fs::write(&config, nginx_config(folder, &address, secrets))?;
                 command.arg("-c").arg(&config);
             }
@@ -152,7 +157,7 @@ impl Program {
 }
 
 /// Seconds of a garbage collection of `folder` by docker-registry, which has to be stopped for it.
-pub(super) fn collect_stopped(program: &Program, folder: &Path) -> Result<f64> {
+pub(super) fn collect_stopped(program: &ServerProgram, folder: &Path) -> Result<f64> {
     let config = folder.with_extension("conf");
     fs::write(&config, docker_registry_config(folder, "127.0.0.1:0", None))?;
     let start = Instant::now();
@@ -169,7 +174,7 @@ pub(super) fn collect_stopped(program: &Program, folder: &Path) -> Result<f64> {
 }
 
 /// Debian's configuration, with our folder and address.
-fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> String {
+fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&ServerSecrets>) -> String {
     let folder = folder.display();
     let (auth, tls) = secrets.map_or_else(Default::default, |secrets| {
         let (certificate, key) = (secrets.certificate.display(), secrets.key.display());
@@ -189,7 +194,7 @@ fn docker_registry_config(folder: &Path, address: &str, secrets: Option<&Secrets
 }
 
 /// The minimal configuration, which logs less than the usual one.
-fn zot_config(folder: &Path, port: u16, secrets: Option<&Secrets>) -> serde_json::Value {
+fn zot_config(folder: &Path, port: u16, secrets: Option<&ServerSecrets>) -> serde_json::Value {
     let mut http = json!({ "address": "127.0.0.1", "port": port.to_string() });
     if let Some(secrets) = secrets {
         http["tls"] = json!({ "cert": secrets.certificate, "key": secrets.key });
@@ -203,7 +208,7 @@ fn zot_config(folder: &Path, port: u16, secrets: Option<&Secrets>) -> serde_json
     })
 }
 
-fn nginx_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> String {
+fn nginx_config(folder: &Path, address: &str, secrets: Option<&ServerSecrets>) -> String {
     let (root, pid) = (folder.display(), folder.with_extension("pid"));
     let pid = pid.display();
     let (ssl, files) = secrets.map_or_else(Default::default, |secrets| {
@@ -221,13 +226,13 @@ fn nginx_config(folder: &Path, address: &str, secrets: Option<&Secrets>) -> Stri
 
 /// Files for TLS and basic auth.
 #[derive(Debug)]
-pub(super) struct Secrets {
+pub(super) struct ServerSecrets {
     certificate: PathBuf,
     key: PathBuf,
     htpasswd: PathBuf,
 }
 
-impl Secrets {
+impl ServerSecrets {
     /// Generates them in `folder`.
     pub(super) fn make(folder: &Path) -> Result<Self> {
         let made = Self {
@@ -250,7 +255,7 @@ impl Secrets {
 
 /// Cost of a workload.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cost {
+pub(super) struct WorkloadCost {
     pub(super) seconds: f64,
     pub(super) cpu_ms: f64,
     pub(super) peak_mib: f64,
@@ -258,7 +263,7 @@ pub(super) struct Cost {
 
 /// A running server.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(super) struct BenchServer {
     child: Child,
     pub(super) port: u16,
     /// From its start to its first correct response.
@@ -269,12 +274,12 @@ pub(super) struct Server {
     peak_mib: Cell<Option<f64>>,
 }
 
-impl Server {
+impl BenchServer {
     /// Starts `program` on `folder` and waits until it serves the manifest at `path`; with TLS, until it listens.
     pub(super) fn start(
-        program: &Program,
+        program: &ServerProgram,
         folder: &Path,
-        secrets: Option<&Secrets>,
+        secrets: Option<&ServerSecrets>,
         path: &str,
     ) -> Result<Self> {
         let port = free_ports(1)?;
@@ -314,7 +319,7 @@ impl Server {
     }
 
     /// Runs `work` and measures the server's cost meanwhile.
-    pub(super) fn observe<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, Cost)> {
+    pub(super) fn observe<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<(T, WorkloadCost)> {
         let family = process::family(self.child.id());
         family.iter().copied().for_each(process::forget_peak);
         let ticks = || {
@@ -328,7 +333,7 @@ impl Server {
         let done = work()?;
         let seconds = start.elapsed().as_secs_f64();
         let spent = u32::try_from(ticks()? - before).context("more CPU time than there can be")?;
-        let cost = Cost {
+        let cost = WorkloadCost {
             seconds,
             cpu_ms: f64::from(spent) / process::TICKS_PER_SECOND * 1e3,
             peak_mib: self.memory_mib(process::peak_kib),
@@ -352,7 +357,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         // After SIGKILL, nginx would leave its workers behind.
         let id = self.child.id().to_string();
@@ -367,7 +372,7 @@ fn is_ready(port: u16, is_tls: bool, path: &str) -> bool {
     if is_tls {
         return TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
     }
-    Client::connect(port)
+    LoadClient::connect(port)
         .and_then(|mut client| client.ask("GET", path, &[ACCEPT], b"", 200))
         .is_ok()
 }
@@ -384,7 +389,7 @@ mod tests {
 
     #[test]
     fn secrets_enable_tls_and_passwords() {
-        let secrets = Secrets {
+        let secrets = ServerSecrets {
             certificate: "/s/tls.crt".into(),
             key: "/s/tls.key".into(),
             htpasswd: "/s/htpasswd".into(),

@@ -83,7 +83,7 @@ impl Crowd {
         attack: Attack,
     ) -> Result<Self> {
         let mut members: Vec<_> = (0..connections)
-            .map(|number| Member::new(target, number % addresses, attack))
+            .map(|number| SlowClient::new(target, number % addresses, attack))
             .collect();
         let open = members
             .iter_mut()
@@ -129,14 +129,14 @@ impl Drop for Crowd {
 }
 
 /// One slow client.
-struct Member {
+struct SlowClient {
     target: SocketAddr,
     source: SocketAddrV4,
     attack: Attack,
     stream: Option<TcpStream>,
 }
 
-impl Member {
+impl SlowClient {
     fn new(target: SocketAddr, address: u32, attack: Attack) -> Self {
         Self {
             target,

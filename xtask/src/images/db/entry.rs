@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 
 /// A file, folder or link of the image.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum ImageEntry {
     Folder {
         mode: u32,
     },
@@ -22,7 +22,7 @@ pub(super) enum Entry {
     Link(PathBuf),
 }
 
-impl Entry {
+impl ImageEntry {
     /// A copy that is read only.
     pub(super) fn plain(source: impl Into<PathBuf>) -> Self {
         let (source, mode) = (source.into(), 0o644);

@@ -244,11 +244,11 @@ fn modes_do_not_depend_on_this_machine() {
     fs::set_permissions(&source, fs::Permissions::from_mode(0o600)).unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     let target = folder.path().join("a/b/c");
-    Entry::program(&source).write(&target).unwrap();
+    ImageEntry::program(&source).write(&target).unwrap();
     assert_eq!(mode(&target), 0o755);
     assert_eq!(mode(target.parent().unwrap()), 0o755);
     let temp = folder.path().join("tmp");
-    Entry::Folder { mode: 0o1777 }.write(&temp).unwrap();
+    ImageEntry::Folder { mode: 0o1777 }.write(&temp).unwrap();
     assert_eq!(mode(&temp), 0o1777);
 }
 
@@ -257,7 +257,7 @@ fn a_changed_file_changes_the_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source");
     fs::write(&source, "x").unwrap();
-    let entry = Entry::plain(&source);
+    let entry = ImageEntry::plain(&source);
     let before = entry.describe().unwrap();
     assert_eq!(entry.describe().unwrap(), before);
     fs::write(&source, "xy").unwrap();

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::ValueEnum;
 
-use super::Plan;
-use super::content::{self, Image, LARGE, SMALL, TAG};
+use super::RegistryBenchArgs;
+use super::content::{self, BenchImage, LARGE, SMALL, TAG};
 use super::server::{
-    ACCEPT, AUTHORIZATION, GRACE, Kind, Program, Secrets, Server, collect_stopped,
+    ACCEPT, AUTHORIZATION, BenchServer, GRACE, ServerKind, ServerProgram, ServerSecrets,
+    collect_stopped,
 };
-use crate::bench::blob::{Blob, MANIFEST_TYPE};
-use crate::bench::client::{Client, load, path_of};
+use crate::bench::blob::{BenchBlob, MANIFEST_TYPE};
+use crate::bench::client::{LoadClient, load, path_of};
 use crate::bench::process::cores;
 use crate::command::{output, run};
 
@@ -31,7 +32,7 @@ const OCTETS: &str = "Content-Type: application/octet-stream";
 
 /// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Work {
+pub(crate) enum Workload {
     ManifestByTag,
     ManifestByDigest,
     ManifestByTagTls,
@@ -52,28 +53,32 @@ pub(crate) enum Work {
 /// The context of all workloads.
 #[derive(Debug)]
 pub(super) struct Bench<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a RegistryBenchArgs,
     pub(super) scratch: &'a Path,
-    pub(super) image: Image,
+    pub(super) image: BenchImage,
 }
 
 /// A server without and with TLS, with the image.
 #[derive(Debug)]
 pub(super) struct Contender {
-    pub(super) program: Program,
-    pub(super) plain: Server,
+    pub(super) program: ServerProgram,
+    pub(super) plain: BenchServer,
     /// With TLS and, where it is a registry, basic auth.
-    pub(super) tls: Server,
+    pub(super) tls: BenchServer,
 }
 
 impl Contender {
     /// Writes the image into its folder, and starts it.
-    pub(super) fn start(bench: &Bench<'_>, program: Program, secrets: &Secrets) -> Result<Self> {
+    pub(super) fn start(
+        bench: &Bench<'_>,
+        program: ServerProgram,
+        secrets: &ServerSecrets,
+    ) -> Result<Self> {
         let server = |form, secrets| {
             let name = program.kind.name();
             let folder = bench.scratch.join(format!("{name}-{form}"));
             bench.image.write(&folder, program.kind.layout())?;
-            Server::start(&program, &folder, secrets, &Image::by_tag())
+            BenchServer::start(&program, &folder, secrets, &BenchImage::by_tag())
         };
         let (plain, tls) = (server("plain", None)?, server("tls", Some(secrets))?);
         Ok(Self {
@@ -88,9 +93,9 @@ impl Contender {
     }
 }
 
-impl Work {
+impl Workload {
     /// Labels of its numbers.
-    pub(super) fn labels(self, plan: &Plan) -> Vec<String> {
+    pub(super) fn labels(self, plan: &RegistryBenchArgs) -> Vec<String> {
         let label = match self {
             Self::ManifestByTag => "manifest GET by tag, /s (CPU ms)",
             Self::ManifestByDigest => "manifest GET by digest, /s (CPU ms)",
@@ -125,11 +130,11 @@ impl Work {
     }
 
     /// Whether it applies to such a server.
-    pub(super) fn is_for(self, kind: Kind) -> bool {
+    pub(super) fn is_for(self, kind: ServerKind) -> bool {
         match self {
-            Self::Push | Self::SmallPush | Self::Repositories => kind != Kind::Nginx,
+            Self::Push | Self::SmallPush | Self::Repositories => kind != ServerKind::Nginx,
             // zot collects on a schedule alone.
-            Self::Garbage => matches!(kind, Kind::Ours | Kind::DockerRegistry),
+            Self::Garbage => matches!(kind, ServerKind::Ours | ServerKind::DockerRegistry),
             _ => true,
         }
     }
@@ -138,9 +143,9 @@ impl Work {
     pub(super) fn measure(self, bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
         let image = &bench.image;
         let cell = match self {
-            Self::ManifestByTag => wrk(bench, contender, false, &Image::by_tag()),
+            Self::ManifestByTag => wrk(bench, contender, false, &BenchImage::by_tag()),
             Self::ManifestByDigest => wrk(bench, contender, false, &image.by_digest()),
-            Self::ManifestByTagTls => wrk(bench, contender, true, &Image::by_tag()),
+            Self::ManifestByTagTls => wrk(bench, contender, true, &BenchImage::by_tag()),
             Self::ManifestByDigestTls => wrk(bench, contender, true, &image.by_digest()),
             Self::SmallBlob => wrk(bench, contender, false, &image.small()),
             Self::HeadBlob => head(bench, contender),
@@ -171,7 +176,7 @@ fn typed(command: &Command) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn face(contender: &Contender, is_tls: bool) -> (&Server, String) {
+fn face(contender: &Contender, is_tls: bool) -> (&BenchServer, String) {
     let (server, scheme) = if is_tls {
         (&contender.tls, "https")
     } else {
@@ -226,7 +231,7 @@ fn head(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
     let path = bench.image.small();
     announce(contender, &format!("{CLIENTS} connections: HEAD {path}"));
     let server = &contender.plain;
-    let work = |client: &mut Client, _, _| client.ask("HEAD", &path, &[], b"", 200).map(drop);
+    let work = |client: &mut LoadClient, _, _| client.ask("HEAD", &path, &[], b"", 200).map(drop);
     load(server.port, CLIENTS, WARM_UP, work)?;
     let ((requests, seconds), cost) =
         server.observe(|| load(server.port, CLIENTS, bench.plan.duration(), work))?;
@@ -268,10 +273,10 @@ fn throughput(times: u32, seconds: f64, cpu_ms: f64) -> String {
 fn push(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
     let server = &contender.plain;
     let file = bench.scratch.join("pushed");
-    let mut client = Client::connect(server.port)?;
+    let mut client = LoadClient::connect(server.port)?;
     let (mut seconds, mut cpu_ms) = (0.0, 0.0);
     for number in 0..PUSHES {
-        let blob = Blob::noise(1000 + u64::from(number), LARGE);
+        let blob = BenchBlob::noise(1000 + u64::from(number), LARGE);
         fs::write(&file, &blob.bytes)?;
         settle(bench)?;
         let ((), cost) = server.observe(|| {
@@ -305,12 +310,12 @@ fn location(headers: &str) -> Result<String> {
     Ok(path_of(url.context("the answer has no Location")?).to_owned())
 }
 
-fn upload(client: &mut Client, repository: &str) -> Result<String> {
+fn upload(client: &mut LoadClient, repository: &str) -> Result<String> {
     let path = format!("/v2/{repository}/blobs/uploads/");
     client.ask("POST", &path, &[], b"", 202)?.location()
 }
 
-fn finish(client: &mut Client, location: &str, blob: &Blob) -> Result<()> {
+fn finish(client: &mut LoadClient, location: &str, blob: &BenchBlob) -> Result<()> {
     let joint = if location.contains('?') { '&' } else { '?' };
     let path = format!("{location}{joint}digest={}", blob.digest);
     client.ask("PUT", &path, &[], b"", 201).map(drop)
@@ -333,12 +338,12 @@ fn small_push(bench: &Bench<'_>, contender: &Contender) -> Result<String> {
 }
 
 /// Pushes an image of new blobs, as podman does.
-fn push_image(client: &mut Client, number: u32, turn: u32) -> Result<()> {
+fn push_image(client: &mut LoadClient, number: u32, turn: u32) -> Result<()> {
     let repository = format!("bench/push-{number}");
     let seed = (u64::from(number) + 1) << 32 | u64::from(turn);
     let config =
-        Blob::new(format!(r#"{{"architecture":"amd64","os":"linux","seed":{seed}}}"#).into());
-    let blobs = [config, Blob::noise(seed, SMALL)];
+        BenchBlob::new(format!(r#"{{"architecture":"amd64","os":"linux","seed":{seed}}}"#).into());
+    let blobs = [config, BenchBlob::noise(seed, SMALL)];
     for blob in &blobs {
         let path = format!("/v2/{repository}/blobs/{}", blob.digest);
         client.ask("HEAD", &path, &[], b"", 404)?;
@@ -348,7 +353,7 @@ fn push_image(client: &mut Client, number: u32, turn: u32) -> Result<()> {
     }
     let path = format!("/v2/{repository}/manifests/t{turn}");
     let kind = format!("Content-Type: {MANIFEST_TYPE}");
-    let manifest = Blob::manifest(&blobs);
+    let manifest = BenchBlob::manifest(&blobs);
     client.ask("PUT", &path, &[&kind], &manifest.bytes, 201)?;
     Ok(())
 }
@@ -364,11 +369,11 @@ fn repositories(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>>
     content::fill(&folder, contender.program.kind.layout(), count)?;
     settle(bench)?;
     let path = format!("/v2/{}/manifests/{TAG}", content::many(count - 1));
-    let start = || Server::start(&contender.program, &folder, None, &path);
+    let start = || BenchServer::start(&contender.program, &folder, None, &path);
     let first = start()?.start_seconds;
     let server = start()?;
     announce(contender, "GET /v2/_catalog?n=1000 and on by its Link");
-    let (found, seconds) = catalog(&mut Client::connect(server.port)?)?;
+    let (found, seconds) = catalog(&mut LoadClient::connect(server.port)?)?;
     ensure!(
         found == count as usize,
         "the catalog has {found} of {count} repositories"
@@ -391,11 +396,11 @@ fn garbage(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
         &format!("a folder with {count} repositories of 10 blobs, {blobs} of them garbage"),
     );
     settle(bench)?;
-    let cells = if contender.program.kind == Kind::Ours {
+    let cells = if contender.program.kind == ServerKind::Ours {
         let path = format!("/v2/{}/manifests/{TAG}", content::many(1));
-        let server = Server::start(&contender.program, &folder, None, &path)?;
+        let server = BenchServer::start(&contender.program, &folder, None, &path)?;
         // The grace period of content found in the folder starts at its discovery: by adoption, and by this.
-        Client::connect(server.port)?.ask("POST", "/v2/_atoll/gc", &[], b"", 200)?;
+        LoadClient::connect(server.port)?.ask("POST", "/v2/_atoll/gc", &[], b"", 200)?;
         std::thread::sleep(GRACE);
         let (seconds, pull, push) = collect_beside(server.port, &path)?;
         [seconds, pull * 1e3, push * 1e3].map(|number| format!("{number:.1}"))
@@ -414,8 +419,8 @@ fn garbage(bench: &Bench<'_>, contender: &Contender) -> Result<Vec<String>> {
 /// Seconds of the collection, of the slowest pull of `path` and of the slowest push of an image meanwhile.
 fn collect_beside(port: u16, path: &str) -> Result<(f64, f64, f64)> {
     let has_ended = AtomicBool::new(false);
-    let slowest = |work: &dyn Fn(&mut Client, u32) -> Result<()>| {
-        let mut client = Client::connect(port)?;
+    let slowest = |work: &dyn Fn(&mut LoadClient, u32) -> Result<()>| {
+        let mut client = LoadClient::connect(port)?;
         let (mut slowest, mut turn) = (Duration::ZERO, 0);
         while !has_ended.load(Ordering::Relaxed) {
             let start = Instant::now();
@@ -433,7 +438,7 @@ fn collect_beside(port: u16, path: &str) -> Result<(f64, f64, f64)> {
             .spawn(|| slowest(&|client, _| client.ask("GET", path, &[ACCEPT], b"", 200).map(drop)));
         let pushes = scope.spawn(|| slowest(&|client, turn| push_image(client, 0, turn)));
         let start = Instant::now();
-        let collected = Client::connect(port)?.ask("POST", "/v2/_atoll/gc", &[], b"", 200);
+        let collected = LoadClient::connect(port)?.ask("POST", "/v2/_atoll/gc", &[], b"", 200);
         let seconds = start.elapsed().as_secs_f64();
         has_ended.store(true, Ordering::Relaxed);
         let (pull, push) = (joined(pulls)?, joined(pushes)?);
@@ -443,7 +448,7 @@ fn collect_beside(port: u16, path: &str) -> Result<(f64, f64, f64)> {
 }
 
 /// Number of repositories in the catalog, and the time to read it.
-fn catalog(client: &mut Client) -> Result<(usize, f64)> {
+fn catalog(client: &mut LoadClient) -> Result<(usize, f64)> {
     let start = Instant::now();
     let mut found = 0;
     let mut next = Some("/v2/_catalog?n=1000".to_owned());
@@ -492,15 +497,15 @@ mod tests {
 
     #[test]
     fn each_workload_has_a_label() {
-        let plan = Plan {
+        let plan = RegistryBenchArgs {
             only: Vec::new(),
             seconds: 1,
             repositories: 7,
         };
-        for work in Work::value_variants() {
+        for work in Workload::value_variants() {
             assert!(!work.labels(&plan).is_empty());
         }
-        assert!(Work::Repositories.labels(&plan)[0].starts_with("7 repositories"));
+        assert!(Workload::Repositories.labels(&plan)[0].starts_with("7 repositories"));
     }
 
     #[test]
