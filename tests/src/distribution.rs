@@ -1,4 +1,4 @@
-//! Debian's docker-registry: the registry of the distribution project, with which ours has to get along.
+//! Debian's docker-registry: the registry of the distribution project, with which ours has to be compatible.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -10,12 +10,12 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{client, free_ports, until};
 
-/// Where the program is, if not in PATH.
+/// Path of the program, if not in PATH.
 const VARIABLE: &str = "DOCKER_REGISTRY";
 const NAME: &str = "docker-registry";
 const START_LIMIT: Duration = Duration::from_mins(1);
 
-/// A running one without TLS and logins, that deletes. It ends with this value, and with the test program.
+/// A running registry without TLS and logins, with deletion enabled. Killed on drop, and with the test program.
 #[derive(Debug)]
 pub struct Distribution {
     child: Child,
@@ -24,7 +24,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The program; nothing where it is not installed.
+    /// The program; `None` where it is not installed.
     pub fn program() -> Option<PathBuf> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let in_path = std::env::split_paths(&path).map(|folder| folder.join(NAME));
@@ -32,9 +32,9 @@ impl Distribution {
         named.into_iter().chain(in_path).find(|it| it.is_file())
     }
 
-    /// Starts it with its content and configuration in `folder`, which may have been another's before.
+    /// Starts it with its content and configuration in `folder`, which may hold content of another registry.
     ///
-    /// Errors: it does not begin to answer, with what it wrote.
+    /// Errors: it does not begin to answer, with its log.
     pub async fn start(program: &Path, folder: &Path) -> Result<Self> {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
         let address = format!("{}:{}", Ipv4Addr::LOCALHOST, free_ports(1)?);
@@ -79,7 +79,7 @@ impl Distribution {
         &self.address
     }
 
-    /// Where its content lies, in distribution's layout.
+    /// Its content, in distribution's layout.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

@@ -1,18 +1,18 @@
-//! Downloads of a discovery image, read as slowly as a test wants.
+//! Downloads of a discovery image, read as slowly as a test needs.
 
 use std::time::Duration;
 
-use crate::{Api, until};
+use crate::{ApiClient, until};
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Response, StatusCode, header};
 use sha2::{Digest as _, Sha256};
 
-/// Until something comes that comes by itself.
+/// Deadline of events that need no action.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// A download under way.
+/// A download in progress.
 #[derive(Debug)]
-pub struct Download {
+pub struct ImageDownload {
     url: String,
     http: reqwest::Client,
     response: Response,
@@ -22,21 +22,21 @@ pub struct Download {
     hash: Sha256,
 }
 
-/// What a whole download was.
+/// A completed download.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Whole {
-    /// How many bytes came.
+pub struct DownloadedImage {
+    /// Units: bytes.
     pub length: u64,
     digest: String,
 }
 
-/// Where the image of the first infra-env is.
+/// URL of the image of the first infra-env.
 ///
 /// Errors: there is none.
-pub async fn image_url(api: &Api) -> Result<String> {
+pub async fn image_url(api: &ApiClient) -> Result<String> {
     let infra_envs = api.get("/v2/infra-envs").await?;
     let list = infra_envs.as_array().context("no list of infra-envs")?;
-    // The ledger's are no one's.
+    // Those of the ledger have no cluster.
     let bound = list.iter().find(|one| one["cluster_id"].is_string());
     let id = bound.or(list.first()).and_then(|one| one["id"].as_str());
     let id = id.context("there is no infra-env")?;
@@ -49,8 +49,8 @@ pub async fn image_url(api: &Api) -> Result<String> {
         .to_owned())
 }
 
-impl Download {
-    /// Asks for everything; waits while the service says "not now".
+impl ImageDownload {
+    /// Requests the whole image; retries while the service responds "not now".
     ///
     /// Errors: any other answer, or none.
     pub async fn begin(url: &str) -> Result<Self> {
@@ -80,7 +80,7 @@ impl Download {
         })
     }
 
-    /// Reads at least `count` bytes, and no more than it must: the server waits for the rest to be wanted.
+    /// Reads at least `count` bytes and no more than it must: back-pressure stops the server.
     ///
     /// Errors: it breaks off or ends before.
     pub async fn read(&mut self, count: u64) -> Result<()> {
@@ -95,7 +95,7 @@ impl Download {
         Ok(())
     }
 
-    /// Reads what still comes; whether that was less than all.
+    /// Reads to the end; returns whether bytes are missing.
     ///
     /// Errors: it broke after the last byte.
     pub async fn breaks_off(&mut self) -> Result<bool> {
@@ -113,9 +113,9 @@ impl Download {
         Ok(true)
     }
 
-    /// Asks for the bytes that are missing.
+    /// Requests the missing bytes.
     ///
-    /// Errors: an answer without just these.
+    /// Errors: a response without exactly these.
     pub async fn resume(mut self) -> Result<Self> {
         let mut request = self
             .http
@@ -139,8 +139,8 @@ impl Download {
 
     /// Reads the rest.
     ///
-    /// Errors: less comes than was said.
-    pub async fn whole(mut self) -> Result<Whole> {
+    /// Errors: fewer bytes than announced.
+    pub async fn whole(mut self) -> Result<DownloadedImage> {
         while self.next().await? {}
         ensure!(
             self.got == self.total,
@@ -148,7 +148,7 @@ impl Download {
             self.got,
             self.total
         );
-        Ok(Whole {
+        Ok(DownloadedImage {
             length: self.got,
             digest: hex::encode(self.hash.finalize()),
         })

@@ -1,4 +1,4 @@
-//! An `atoll up` of a test's own.
+//! A private `atoll up` of one test.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,23 +11,23 @@ use serde::Deserialize;
 use testkit::demo::{Console, Content};
 
 use crate::process::{self, Signal, program};
-use crate::{Api, Scratch, free_ports, until};
+use crate::{ApiClient, Scratch, free_ports, until};
 
-/// Ports that an installation takes.
+/// Ports of an installation.
 const PORTS: u16 = 6;
 /// First start on a busy machine: initdb, migrations.
 const START_LIMIT: Duration = Duration::from_mins(3);
-/// A killed service is there again: a short wait, a start, for the database a recovery as well.
+/// Restart of a killed service: a backoff, a start, for the database a recovery as well.
 const RESTART_LIMIT: Duration = Duration::from_mins(2);
 /// Services finish their requests, the database writes a checkpoint.
 const STOP_LIMIT: Duration = Duration::from_mins(2);
-/// Lines of each log that a failure shows.
+/// Lines of each log that a failure prints.
 const LOG_TAIL: usize = 40;
 
-/// What `atoll.json` says.
+/// The content of `atoll.json`.
 #[derive(Debug, Clone, Deserialize)]
-pub struct State {
-    /// Where the services are.
+pub struct InstallationState {
+    /// Addresses of the services.
     #[serde(flatten)]
     pub services: testkit::demo::State,
     /// Processes by name.
@@ -36,7 +36,7 @@ pub struct State {
     pub postgres_port: u16,
 }
 
-/// A running `atoll up` on a data directory of its own. Both go with this value, and the processes also when the
+/// A running `atoll up` on a data directory of its own. Both are removed on drop, and the processes also when the
 /// test program is killed.
 #[derive(Debug)]
 pub struct Installation {
@@ -55,7 +55,7 @@ impl Installation {
             first_port: free_ports(PORTS)?,
             child: None,
         };
-        // The services start before there is content, and follow this file.
+        // The services start before there is content, and watch this file.
         let settings = installation.settings();
         fs::create_dir_all(settings.with_file_name(""))?;
         fs::write(&settings, "")?;
@@ -76,7 +76,7 @@ impl Installation {
         );
         let console = Console::new(true);
         Content::make(&installation.data(), &registry, &installer, &console).await?;
-        // The services are started anew with it.
+        // The services restart with it.
         installation.is_back("api-server", old.0).await?;
         installation.is_back("image-service", old.1).await?;
         Ok(installation)
@@ -110,7 +110,7 @@ impl Installation {
             {
                 bail!("atoll up ended before it was ready ({status})");
             }
-            // The file of a killed run is there until the new one removes it.
+            // The file of a killed run exists until the new one removes it.
             Ok(self
                 .state()
                 .ok()
@@ -138,7 +138,7 @@ impl Installation {
         self.scratch.path().join("data")
     }
 
-    /// A folder beside the data that goes with it.
+    /// A folder beside the data, removed with it.
     ///
     /// Errors: it cannot be made.
     pub fn folder(&self, name: &str) -> Result<PathBuf> {
@@ -147,15 +147,15 @@ impl Installation {
         Ok(path)
     }
 
-    /// The file that says where everything is.
+    /// The file with the addresses of all services.
     pub fn state_file(&self) -> PathBuf {
         self.data().join("atoll.json")
     }
 
-    /// What that file says now.
+    /// Its current content.
     ///
-    /// Errors: it is not there, as while nothing runs.
-    pub fn state(&self) -> Result<State> {
+    /// Errors: it does not exist, as while nothing runs.
+    pub fn state(&self) -> Result<InstallationState> {
         let path = self.state_file();
         let text = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
         serde_json::from_slice(&text).with_context(|| format!("reading {}", path.display()))
@@ -164,8 +164,8 @@ impl Installation {
     /// A client of its API.
     ///
     /// Errors: as [`Installation::state`].
-    pub fn api(&self) -> Result<Api> {
-        Api::new(&self.state()?.services.api_url)
+    pub fn api(&self) -> Result<ApiClient> {
+        ApiClient::new(&self.state()?.services.api_url)
     }
 
     /// Process of a service, of `postgres`, or of the supervisor, `atoll`.
@@ -198,7 +198,7 @@ impl Installation {
         self.is_ready().await
     }
 
-    /// Waits until every service says that it is ready.
+    /// Waits until every service reports ready.
     ///
     /// Errors: not in time.
     pub async fn is_ready(&self) -> Result<()> {
@@ -228,17 +228,17 @@ impl Installation {
         Ok(())
     }
 
-    /// Kills the supervisor with SIGKILL. Its children notice by themselves; the database stays.
+    /// Kills the supervisor with SIGKILL. Its children exit by themselves; the database stays.
     ///
     /// Errors: it does not run.
     pub async fn kill_supervisor(&mut self) -> Result<()> {
         let mut child = self.child.take().context("nothing runs")?;
         child.kill().context("killing the supervisor")?;
-        // Waited for before its pipe is closed: that would ask it to end.
+        // Reaped before its pipe is closed: a closed pipe would shut it down.
         ended(&mut child, STOP_LIMIT).await
     }
 
-    /// Ends it in order; the data stays for [`Installation::up`].
+    /// Shuts it down gracefully; the data stays for [`Installation::up`].
     ///
     /// Errors: it ends late, or with a failure.
     pub async fn down(&mut self) -> Result<()> {
@@ -256,19 +256,19 @@ impl Installation {
         Ok(())
     }
 
-    /// Ends it in order, at the end of a test that holds.
+    /// Shuts it down gracefully, at the end of a successful test.
     ///
     /// Errors: as [`Installation::down`].
     pub async fn stop(mut self) -> Result<()> {
         self.down().await
     }
 
-    /// What the supervisor has said.
+    /// Log of the supervisor.
     pub fn supervisor_log(&self) -> PathBuf {
         self.scratch.path().join("atoll-up.log")
     }
 
-    /// The file with the variables that its services follow.
+    /// The file with the variables that its services watch.
     pub fn settings(&self) -> PathBuf {
         self.data().join("demo/settings.env")
     }
@@ -298,10 +298,10 @@ impl Installation {
 impl Drop for Installation {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Still there: the test has failed.
+            // Still running: the test has failed.
             self.show_logs();
             drop(child.stdin.take());
-            // A test may have halted it.
+            // A test may have stopped it with SIGSTOP.
             process::signal(child.id(), Signal::CONT).ok();
             let deadline = Instant::now() + STOP_LIMIT;
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -311,7 +311,7 @@ impl Drop for Installation {
             child.wait().ok();
         }
         process::end_postgres_of(&self.data());
-        // Services of a supervisor that a test has killed, should they not end by themselves.
+        // Services whose supervisor was killed by a test, should they not exit by themselves.
         let data = self.data().display().to_string();
         for pid in process::find_all("atoll", &data) {
             process::signal(pid, Signal::KILL).ok();

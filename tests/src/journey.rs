@@ -1,4 +1,4 @@
-//! The main job, with faults on the way.
+//! The main job, with injected faults.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use serde_json::Value;
 use testkit::demo::{Console, Content, Journey, Options};
 
 use crate::process::program;
-use crate::{Api, Installation, until};
+use crate::{ApiClient, Installation, until};
 
-/// How many times faster than real time the machines are: slow enough that each fault hits in the middle.
+/// Speed of the machines relative to real time: slow enough that each fault hits in the middle.
 pub(crate) const SPEEDUP: f64 = 60.0;
-/// Until a stage is reached.
+/// Deadline of a stage.
 const STAGE_LIMIT: Duration = Duration::from_mins(5);
 
-/// Where a cluster stands on its way.
+/// Stage of a cluster's installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Hosts are discovered, or the cluster is ready.
@@ -26,14 +26,14 @@ pub enum Stage {
     Installing,
     /// The new cluster settles.
     Finalizing,
-    /// It is done.
+    /// Installed.
     Installed,
 }
 
 impl Stage {
     /// The stage of a cluster.
     ///
-    /// Errors: it is on no way to `installed`.
+    /// Errors: its status does not lead to `installed`.
     pub fn of(cluster: &Value) -> Result<Self> {
         Ok(match cluster["status"].as_str().unwrap_or_default() {
             "pending-for-input" | "insufficient" | "ready" => Self::Before,
@@ -45,10 +45,10 @@ impl Stage {
         })
     }
 
-    /// Waits until the cluster has got there; gives it, with its hosts.
+    /// Waits until the cluster has reached the stage; returns the cluster with its hosts.
     ///
-    /// Errors: not in time, or the cluster is on no way there.
-    pub async fn reached(self, api: &Api) -> Result<Value> {
+    /// Errors: not in time, or a status that does not lead there.
+    pub async fn reached(self, api: &ApiClient) -> Result<Value> {
         until(
             &format!("the cluster is {self:?}"),
             STAGE_LIMIT,
@@ -65,12 +65,12 @@ impl Stage {
     }
 }
 
-async fn only_cluster(api: &Api) -> Result<Option<String>> {
+async fn only_cluster(api: &ApiClient) -> Result<Option<String>> {
     let clusters = api.get("/v2/clusters").await?;
     Ok(clusters[0]["id"].as_str().map(str::to_owned))
 }
 
-/// Goes from nothing to an installed cluster of three and two hosts, while `faults` does its worst.
+/// Installs a new cluster of three control plane hosts and two workers, while `faults` run.
 ///
 /// Errors: those of either.
 pub async fn installed_in_spite_of(
@@ -88,7 +88,7 @@ pub async fn installed_in_spite_of(
     both(&api, &content, &options, faults).await
 }
 
-/// A journey with the services that the file `state` names.
+/// Options of a journey with the services that the file `state` names.
 pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<Options> {
     Ok(Options {
         state,
@@ -100,9 +100,9 @@ pub(crate) fn options(state: PathBuf, work: PathBuf, speedup: f64) -> Result<Opt
     })
 }
 
-/// The journey, and `faults` from when the services have the content.
+/// Runs the journey, and `faults` once the services have the content.
 pub(crate) async fn both(
-    api: &Api,
+    api: &ApiClient,
     content: &Content,
     options: &Options,
     faults: impl AsyncFnOnce() -> Result<()>,
@@ -112,7 +112,7 @@ pub(crate) async fn both(
     tokio::try_join!(
         async { journey.run(content).await.context("the journey") },
         async {
-            // Until then the services are given the content.
+            // The services get the content before.
             Stage::Before.reached(api).await?;
             faults().await.context("the faults")
         },

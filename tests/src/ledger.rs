@@ -1,4 +1,4 @@
-//! Changes made without a pause while processes are killed, and what was answered to them.
+//! Continuous changes while processes are killed, and the acknowledgement of each.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use testkit::demo::State;
 
-use crate::Api;
+use crate::ApiClient;
 use crate::api::PASSING;
 
 /// Between two changes.
@@ -16,30 +16,30 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Repository of the uploads.
 const REPOSITORY: &str = "ledger";
 
-/// What was sent and what of it was acknowledged.
+/// Sent and acknowledged changes.
 #[derive(Debug)]
 pub struct Ledger {
-    api: Api,
-    registry: Registry,
+    api: ApiClient,
+    registry: LedgerRegistry,
     pull_secret: String,
-    infra_envs: Vec<InfraEnv>,
+    infra_envs: Vec<LedgerInfraEnv>,
     /// Digest and content of each acknowledged blob.
     blobs: Vec<(String, String)>,
     refused: u32,
 }
 
 #[derive(Debug)]
-struct InfraEnv {
+struct LedgerInfraEnv {
     id: String,
     name: String,
-    /// Number of the last change that was sent.
+    /// Number of the last sent change.
     sent: u32,
-    /// Number of the last change that was acknowledged.
+    /// Number of the last acknowledged change.
     acknowledged: u32,
 }
 
 #[derive(Debug)]
-struct Registry {
+struct LedgerRegistry {
     http: reqwest::Client,
     origin: String,
     user: String,
@@ -47,14 +47,14 @@ struct Registry {
 }
 
 impl Ledger {
-    /// An empty one for an installation.
+    /// An empty ledger for an installation.
     ///
     /// Errors: the registry's files cannot be read.
     pub fn new(services: &State) -> Result<Self> {
         let password = std::fs::read_to_string(&services.registry_password_file)?;
         Ok(Self {
-            api: Api::new(&services.api_url)?,
-            registry: Registry {
+            api: ApiClient::new(&services.api_url)?,
+            registry: LedgerRegistry {
                 http: crate::api::client(Some(&services.registry_ca))?,
                 origin: format!("https://{}", services.registry),
                 user: services.registry_user.clone(),
@@ -67,9 +67,9 @@ impl Ledger {
         })
     }
 
-    /// Makes changes for ever. To be dropped at any time.
+    /// Makes changes in an endless loop. Safe to drop at any time.
     ///
-    /// Errors: an answer that a client of a restarting service must never get.
+    /// Errors: a response that a client of a restarting service must never get.
     pub async fn write(&mut self) -> Result<()> {
         for number in 0.. {
             self.create(number).await?;
@@ -80,9 +80,9 @@ impl Ledger {
         Ok(())
     }
 
-    /// Reads everything that was acknowledged; says how much that was.
+    /// Reads all acknowledged changes; returns a summary.
     ///
-    /// Errors: what is lost.
+    /// Errors: a lost change.
     pub async fn verify(&self) -> Result<String> {
         for infra_env in &self.infra_envs {
             let found = self
@@ -128,7 +128,7 @@ impl Ledger {
             let id = created["id"]
                 .as_str()
                 .context("a new infra-env has no id")?;
-            self.infra_envs.push(InfraEnv {
+            self.infra_envs.push(LedgerInfraEnv {
                 id: id.to_owned(),
                 name,
                 sent: 0,
@@ -138,7 +138,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Changes the last infra-env once more: later values follow earlier ones.
+    /// Updates the last infra-env again: later values follow earlier ones.
     async fn change(&mut self) -> Result<()> {
         let Some(infra_env) = self.infra_envs.last_mut() else {
             return Ok(());
@@ -167,7 +167,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// The body of a success. No answer, a proxy's word for that, and "not now" are to be expected.
+    /// The body of a success. No response, a proxy's status for that, and "not now" are expected.
     fn acknowledged(&mut self, answer: Result<(StatusCode, String)>) -> Result<Option<String>> {
         match answer {
             Ok((status, body)) if status.is_success() => return Ok(Some(body)),
@@ -180,14 +180,14 @@ impl Ledger {
     }
 }
 
-impl InfraEnv {
+impl LedgerInfraEnv {
     fn compare(&self, found: &Value) -> Result<()> {
         ensure!(
             found["name"] == self.name.as_str(),
             "{} has another name: {found}",
             self.name
         );
-        // What was sent without an answer may have arrived or not.
+        // A change without a response may have been applied or not.
         let sources = found["additional_ntp_sources"].as_str().unwrap_or_default();
         let is_one = (self.acknowledged..=self.sent).any(|number| match number {
             0 => sources.is_empty(),
@@ -208,7 +208,7 @@ fn ntp(number: u32) -> String {
     format!("ntp-{number}.example.org")
 }
 
-impl Registry {
+impl LedgerRegistry {
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         self.http
             .request(method, format!("{}{path}", self.origin))
@@ -216,7 +216,7 @@ impl Registry {
             .timeout(Duration::from_mins(1))
     }
 
-    /// A session, then all bytes at once. A lost session is as good as "not now".
+    /// A session, then all bytes at once. A lost session counts as "not now".
     async fn upload(&self, digest: &str, content: &str) -> Result<(StatusCode, String)> {
         let begun = self
             .request(Method::POST, &format!("/v2/{REPOSITORY}/blobs/uploads/"))

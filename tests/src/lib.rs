@@ -1,7 +1,7 @@
-//! For tests of the whole system: an installation for each test, faults, and what has to survive them.
+//! Tests of the whole system: an installation per test, injected faults, and checks of the surviving state.
 //!
 //! Everything is driven from outside, as users and machines do it: the real `atoll up`, its children by their
-//! process numbers, the pod's containers through their engine, HTTP. What a test starts ends with it, also when it fails.
+//! process ids, the pod's containers through their engine, HTTP. A test's processes end with it, also when it fails.
 
 mod api;
 mod distribution;
@@ -15,12 +15,12 @@ mod scratch;
 mod snapshot;
 mod wait;
 
-pub use api::{Answer, Api, client};
+pub use api::{ApiClient, ApiResponse, client};
 pub use distribution::Distribution;
-pub use download::{Download, Whole, image_url};
-pub use installation::{Installation, State};
+pub use download::{DownloadedImage, ImageDownload, image_url};
+pub use installation::{Installation, InstallationState};
 pub use journey::{Stage, installed_in_spite_of};
 pub use ledger::Ledger;
 pub use scratch::{Scratch, free_ports};
-pub use snapshot::Snapshot;
+pub use snapshot::ApiSnapshot;
 pub use wait::until;

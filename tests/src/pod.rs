@@ -1,8 +1,8 @@
-//! The pod in containers, as `podman-compose up` runs it, with names, ports and a network of a test's own.
+//! The pod in containers, as `podman-compose up` runs it, with names, ports and a network of its own.
 //!
-//! The folder is made by `atoll pod init`, the containers are made from its compose.yaml, and everything is asked
-//! from outside through published ports. All of it goes with the [`Pod`], also after a failure; what a killed test
-//! program has left goes at the next run.
+//! `atoll pod init` makes the folder, the containers are made from its compose.yaml, and requests come from outside,
+//! through published ports. All of it is removed with the [`Pod`], also after a failure; leftovers of a killed test
+//! program are removed by the next run.
 
 mod compose;
 mod container;
@@ -22,15 +22,15 @@ use serde_json::json;
 use testkit::demo::{Content, Registry, State};
 
 pub use compose::{Compose, Variables};
-pub use container::{Container, Ended};
+pub use container::{Container, ContainerExit};
 pub use engine::Engine;
-pub use folder::{Folder, Ports};
+pub use folder::{Folder, PodPorts};
 pub use request::Volumes;
 
-use self::request::Said;
-use crate::{Api, free_ports, image_url, journey};
+use self::request::ServiceRequest;
+use crate::{ApiClient, free_ports, image_url, journey};
 
-/// Services, in the order in which they are started here. Any order works.
+/// Services, in the order of their start here. Any order works.
 pub const SERVICES: [&str; 6] = [
     "db",
     "registry",
@@ -43,16 +43,16 @@ pub const SERVICES: [&str; 6] = [
 pub const PORTS: u16 = 7;
 /// Variable that names another database.
 pub const POSTGRES_IMAGE: &str = "POSTGRES_IMAGE";
-/// Lines of each log that a failure shows.
+/// Lines of each log that a failure prints.
 const LOG_TAIL: usize = 40;
 
-/// A pod of a test's own.
+/// A private pod of one test.
 #[derive(Debug)]
 pub struct Pod {
     name: String,
     engine: Engine,
     folder: Folder,
-    ports: Ports,
+    ports: PodPorts,
     gateway: String,
     containers: BTreeMap<(String, u32), Container>,
     content: Option<Content>,
@@ -72,7 +72,7 @@ impl Pod {
             folder: Folder::new(&gateway)?,
             name,
             engine: engine.clone(),
-            ports: Ports {
+            ports: PodPorts {
                 api: first,
                 images: first + 1,
                 webui: first + 2,
@@ -97,24 +97,24 @@ impl Pod {
         Ok(pod)
     }
 
-    /// Everything started, with content, and ready.
+    /// A started pod, with content, and ready.
     ///
     /// Errors: those of each part.
     pub async fn up(engine: &Engine) -> Result<Self> {
         Self::scaled(engine, &[]).await
     }
 
-    /// As [`Pod::up`], with as many replicas of services as are given.
+    /// As [`Pod::up`], with these numbers of replicas.
     ///
     /// Errors: those of each part.
     pub async fn scaled(engine: &Engine, replicas: &[(&str, u32)]) -> Result<Self> {
         let mut pod = Self::new(engine).await?;
         let up = pod.start_all(replicas).await;
-        pod.or_tell(up).await?;
+        pod.with_logs(up).await?;
         Ok(pod)
     }
 
-    /// Starts what is not there yet, makes content, and waits until everything is ready.
+    /// Starts missing containers, makes content, and waits until everything is ready.
     ///
     /// Errors: those of each part.
     pub async fn start_all(&mut self, replicas: &[(&str, u32)]) -> Result<()> {
@@ -122,7 +122,7 @@ impl Pod {
         self.is_ready().await.map(drop)
     }
 
-    /// Starts what is not there yet, and makes content.
+    /// Starts missing containers, and makes content.
     ///
     /// Errors: those of each part.
     pub async fn start_missing(&mut self, replicas: &[(&str, u32)]) -> Result<()> {
@@ -141,7 +141,7 @@ impl Pod {
         Ok(())
     }
 
-    /// Makes a live image and a release, unless that is done; the registry has to be started.
+    /// Makes a live image and a release, unless they exist; the registry has to be started.
     ///
     /// Errors: those of the file system and of the registry.
     pub async fn make_content(&mut self) -> Result<()> {
@@ -153,9 +153,9 @@ impl Pod {
         Ok(())
     }
 
-    /// What can be installed.
+    /// The content.
     ///
-    /// Errors: nothing was made yet.
+    /// Errors: not made yet.
     pub fn content(&self) -> Result<&Content> {
         self.content.as_ref().context("there is no content yet")
     }
@@ -182,11 +182,11 @@ impl Pod {
         Ok(self.containers.entry(key).insert_entry(started).into_mut())
     }
 
-    /// Runs a service that cannot work; gives its exit code and what it has written.
+    /// Runs a service that has to fail; returns its exit code and output.
     ///
-    /// Errors: it does not end, the engine's.
+    /// Errors: it does not exit, the engine's.
     pub async fn fails(&self, service: &str, volumes: Volumes) -> Result<(i64, String)> {
-        let body = Said::of(self, service, volumes)?.body()?;
+        let body = ServiceRequest::of(self, service, volumes)?.body()?;
         let name = format!("{}-{service}", self.name);
         self.engine.run(&name, body).await
     }
@@ -228,13 +228,13 @@ impl Pod {
         Ok(())
     }
 
-    /// Waits until every container is ready; gives how long that took.
+    /// Waits until every container is ready; returns the duration.
     ///
     /// Errors: not in time.
     pub async fn is_ready(&self) -> Result<Duration> {
         let began = Instant::now();
         for ((service, _), container) in &self.containers {
-            // The database speaks no HTTP; the API is ready when it is.
+            // The database speaks no HTTP; the API is ready only when the database is.
             if service != "db" {
                 container.is_ready().await?;
             }
@@ -242,7 +242,7 @@ impl Pod {
         Ok(began.elapsed())
     }
 
-    /// What all containers have written.
+    /// Logs of all containers.
     ///
     /// Errors: the engine's.
     pub async fn logs(&self) -> Result<String> {
@@ -256,11 +256,11 @@ impl Pod {
     /// A client of the published API.
     ///
     /// Errors: the client cannot be made.
-    pub fn api(&self) -> Result<Api> {
-        Api::new(&format!("http://127.0.0.1:{}", self.ports.api))
+    pub fn api(&self) -> Result<ApiClient> {
+        ApiClient::new(&format!("http://127.0.0.1:{}", self.ports.api))
     }
 
-    /// Makes an infra-env; gives where its image is.
+    /// Makes an infra-env; returns the URL of its image.
     ///
     /// Errors: those of the API.
     pub async fn make_image(&self) -> Result<String> {
@@ -272,7 +272,7 @@ impl Pod {
     }
 
     /// The published ports.
-    pub fn ports(&self) -> Ports {
+    pub fn ports(&self) -> PodPorts {
         self.ports
     }
 
@@ -287,26 +287,26 @@ impl Pod {
         &self.folder
     }
 
-    /// Writes where everything is; gives the file.
+    /// Writes the file with the addresses of all services; returns its path.
     ///
     /// Errors: it cannot be written.
     pub fn state_file(&self) -> Result<PathBuf> {
         self.folder.write_state(&self.registry(), &self.ports)
     }
 
-    /// Where everything is.
+    /// The addresses of all services.
     ///
     /// Errors: as [`Pod::state_file`].
     pub fn state(&self) -> Result<State> {
         State::read(&self.state_file()?)
     }
 
-    /// Name of a volume of the compose file among those of the engine.
+    /// The engine's name of a volume of the compose file.
     pub fn volume(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// Goes from nothing to an installed cluster of three and two hosts, while `faults` does its worst.
+    /// Installs a new cluster of three control plane hosts and two workers, while `faults` run.
     ///
     /// Errors: those of either, with the ends of all logs.
     pub async fn installed_in_spite_of(
@@ -316,7 +316,7 @@ impl Pod {
         self.installed_at(journey::SPEEDUP, faults).await
     }
 
-    /// As [`Pod::installed_in_spite_of`], with machines so many times faster than real ones.
+    /// As [`Pod::installed_in_spite_of`], with machines `speedup` times faster than real ones.
     ///
     /// Errors: those of either, with the ends of all logs.
     pub async fn installed_at(
@@ -328,13 +328,13 @@ impl Pod {
         let api = self.api()?;
         let options = journey::options(self.state_file()?, self.folder.beside("work")?, speedup)?;
         let done = journey::both(&api, &content, &options, async || faults(self).await).await;
-        self.or_tell(done).await
+        self.with_logs(done).await
     }
 
-    /// The result; a failure comes with the ends of all logs.
+    /// Adds the ends of all logs to an error.
     ///
     /// Errors: the given one.
-    pub async fn or_tell<T>(&self, result: Result<T>) -> Result<T> {
+    pub async fn with_logs<T>(&self, result: Result<T>) -> Result<T> {
         let Err(error) = result else { return result };
         let mut text = String::new();
         for container in self.containers.values() {
@@ -346,18 +346,18 @@ impl Pod {
         Err(error.context(format!("{text}---")))
     }
 
-    /// A whole test: `work`, then [`Pod::down`].
+    /// Runs a whole test: `work`, then [`Pod::down`].
     ///
-    /// Errors: those of `work`, with the ends of all logs; something stays.
+    /// Errors: those of `work`, with the ends of all logs; something remains.
     pub async fn used(mut self, work: impl AsyncFnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let done = work(&mut self).await;
-        self.or_tell(done).await?;
+        self.with_logs(done).await?;
         self.down().await
     }
 
-    /// Removes everything; a test that holds ends with this.
+    /// Removes everything, at the end of a successful test.
     ///
-    /// Errors: something stays.
+    /// Errors: something remains.
     pub async fn down(mut self) -> Result<()> {
         self.containers.clear();
         self.engine.remove_all_of(&self.name).await
@@ -383,25 +383,25 @@ impl Pod {
             ("PUBLISH_WEBUI", published(ports.webui)),
             ("PUBLISH_WEBUI_STATIC", published(ports.webui_static)),
         ])?;
-        // Another database than ours can be tried out.
+        // Allows tests of other database images.
         let image = std::env::var_os(POSTGRES_IMAGE).and_then(|image| image.into_string().ok());
         self.folder.set(image.map(|image| (POSTGRES_IMAGE, image)))
     }
 }
 
 impl Drop for Pod {
-    /// What is left after a failure; the engine is asked by a thread of its own, for this one cannot wait.
+    /// Removes leftovers after a failure, on a thread of its own: drop cannot await the engine.
     fn drop(&mut self) {
         self.containers.clear();
         let (engine, name) = (self.engine.clone(), self.name.clone());
         let handle = tokio::runtime::Handle::current();
         let cleaned = std::thread::spawn(move || handle.block_on(engine.remove_all_of(&name)));
-        tell(cleaned.join());
+        report_failure(cleaned.join());
     }
 }
 
 #[expect(clippy::print_stderr, reason = "shown with the failure of a test")]
-fn tell(cleaned: std::thread::Result<Result<()>>) {
+fn report_failure(cleaned: std::thread::Result<Result<()>>) {
     match cleaned {
         Ok(Ok(())) => {}
         Ok(Err(error)) => eprintln!("something of the pod stays: {error:#}"),

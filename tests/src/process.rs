@@ -1,4 +1,4 @@
-//! Programs of this build, and processes by their numbers.
+//! Programs of this build, and processes by their ids.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use rustix::process::{Pid, kill_process};
 
 pub use rustix::process::Signal;
 
-/// A program that was built into the folder of this test program.
+/// Path of a program in the build folder of this test program.
 ///
-/// Errors: it is not there, with the command that builds it.
+/// Errors: it does not exist, with the command that builds it.
 pub fn program(name: &str) -> Result<PathBuf> {
     let own = std::env::current_exe().context("this test program's path is unknown")?;
     // target/debug/deps/it-….
@@ -29,7 +29,7 @@ pub fn program(name: &str) -> Result<PathBuf> {
 
 /// The simulated installer, linked statically: it runs in containers that have no libraries.
 ///
-/// Errors: it is not there.
+/// Errors: it does not exist.
 pub fn static_installer() -> Result<PathBuf> {
     let own = std::env::current_exe().context("this test program's path is unknown")?;
     // target/debug/deps/pod-….
@@ -48,14 +48,14 @@ pub fn static_installer() -> Result<PathBuf> {
 
 /// Sends a signal.
 ///
-/// Errors: there is no such process, or it belongs to somebody else.
+/// Errors: no such process, or no permission.
 pub fn signal(pid: u32, signal: Signal) -> Result<()> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let number = number.with_context(|| format!("{pid} is no process"))?;
     kill_process(number, signal).with_context(|| format!("signalling process {pid}"))
 }
 
-/// Whether a process is there and not a zombie.
+/// Whether a process exists and is not a zombie.
 pub fn lives(pid: u32) -> bool {
     let Ok(text) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
@@ -77,7 +77,7 @@ pub fn find(name: &str, argument: &str) -> Option<u32> {
     find_all(name, argument).next()
 }
 
-/// Every such process.
+/// All such processes.
 pub fn find_all(name: &str, argument: &str) -> impl Iterator<Item = u32> {
     numbers().filter(move |pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -88,13 +88,13 @@ pub fn find_all(name: &str, argument: &str) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Ends the database that serves a data directory of `atoll up` whose supervisor is gone.
+/// Kills the database of an `atoll up` data directory whose supervisor was killed.
 pub fn end_postgres_of(data: &Path) {
     let folder = data.join("postgres/data");
     let pid = fs::read_to_string(folder.join("postmaster.pid"))
         .ok()
         .and_then(|text| text.lines().next()?.trim().parse().ok());
-    // Numbers are used again: only the process that works in that folder is meant.
+    // Process ids are reused: only the process that works in that folder is killed.
     let works_there = |pid: u32| {
         let there = fs::canonicalize(&folder).ok();
         there.is_some() && fs::read_link(format!("/proc/{pid}/cwd")).ok() == there
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_comes_with_its_remedy() {
+    fn a_missing_program_is_reported_with_its_remedy() {
         let text = program("no-such-program").unwrap_err().to_string();
         assert!(text.contains("cargo build -p atoll"), "{text}");
     }

@@ -11,10 +11,10 @@ use anyhow::{Context as _, Result};
 use crate::process;
 
 const PREFIX: &str = "atoll-system-test-";
-/// Below the ports that systems give to outgoing connections.
+/// Below the ephemeral ports of outgoing connections.
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
 
-/// A folder that goes with this value. Those of killed test programs go at the next run.
+/// A folder that is removed on drop. Those of killed test programs are removed by the next run.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
@@ -33,7 +33,7 @@ impl Scratch {
         Ok(Self(path))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -48,7 +48,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Removes what test programs left that do not live any more.
+/// Removes folders of dead processes.
 fn sweep(temp: &Path) {
     for entry in fs::read_dir(temp).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -62,13 +62,13 @@ fn sweep(temp: &Path) {
     }
 }
 
-/// The first of `count` free ports in a row on loopback, nobody else's in this process.
+/// The first of `count` free ports in a row on loopback, unique in this process.
 ///
 /// Errors: no such row is free.
 pub fn free_ports(count: u16) -> Result<u16> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let span = u32::from(PORTS.end - PORTS.start - count);
-    // Test programs that run at the same time start at different places.
+    // Concurrent test programs start at different ports.
     let start = std::process::id().wrapping_mul(101) % span;
     (0..span)
         .map(|_| {

@@ -1,27 +1,27 @@
-//! What the API has told, and must not forget.
+//! Snapshots of the API's state, which must not be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::{Api, Stage};
+use crate::{ApiClient, Stage};
 
 /// Everything that was visible at one time.
 #[derive(Debug, Default)]
-pub struct Snapshot {
+pub struct ApiSnapshot {
     clusters: BTreeMap<String, Stage>,
-    /// By id: how many stages are behind the host.
+    /// Completed stages of each host, by id.
     hosts: BTreeMap<String, usize>,
     infra_envs: BTreeSet<String>,
     events: BTreeSet<String>,
 }
 
-impl Snapshot {
+impl ApiSnapshot {
     /// Reads everything.
     ///
-    /// Errors: an answer that is no success.
-    pub async fn take(api: &Api) -> Result<Self> {
+    /// Errors: an unsuccessful response.
+    pub async fn take(api: &ApiClient) -> Result<Self> {
         let mut snapshot = Self::default();
         for infra_env in list(&api.get("/v2/infra-envs").await?) {
             snapshot.infra_envs.insert(id(infra_env)?);
@@ -44,10 +44,10 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// Compares with what is there now: nothing may be missing, nothing may have gone back.
+    /// Compares with the current state: nothing may be missing or reverted.
     ///
-    /// Errors: what is not as it was.
-    pub async fn holds(&self, api: &Api) -> Result<()> {
+    /// Errors: the first difference.
+    pub async fn holds(&self, api: &ApiClient) -> Result<()> {
         let now = Self::take(api).await?;
         for (id, stage) in &self.clusters {
             let now = now.clusters.get(id);

@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// Between two looks: short, because some faults have to hit a state that lasts less than a second.
+/// Short, because some faults have to hit a state that lasts less than a second.
 const POLL: Duration = Duration::from_millis(25);
 
-/// Looks until there is something, and gives it.
+/// Polls `look` until it returns a value.
 ///
-/// Errors: `look`'s own, at once; nothing was there within `limit`, with `what` was waited for.
+/// Errors: `look`'s own, at once; a timeout after `limit`, with the description `condition`.
 pub async fn until<T>(
-    what: &str,
+    condition: &str,
     limit: Duration,
     mut look: impl AsyncFnMut() -> Result<Option<T>>,
 ) -> Result<T> {
@@ -21,7 +21,7 @@ pub async fn until<T>(
             return Ok(found);
         }
         if Instant::now() >= deadline {
-            bail!("{what}: not within {} s", limit.as_secs());
+            bail!("{condition}: not within {} s", limit.as_secs());
         }
         tokio::time::sleep(POLL).await;
     }
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_never_comes_is_named() {
+    async fn a_timeout_names_the_condition() {
         let error = until("the moon", Duration::ZERO, async || Ok(None::<()>))
             .await
             .unwrap_err();

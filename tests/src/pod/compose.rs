@@ -1,7 +1,7 @@
-//! What compose.yaml says, as far as a container is made of it.
+//! A reader of compose.yaml, for the keys that configure containers.
 //!
-//! The file that users run is the one that is tested: keys of services and secrets that this reader does not know
-//! are refused, so that nothing of these is passed over without being noticed.
+//! Tests use the file that users run. Unknown keys of services and secrets are rejected, so that none is ignored
+//! silently.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub struct Compose {
 pub struct Secret {
     /// Relative to the compose file.
     pub file: String,
-    // Tests mount it as it is.
+    // Tests mount it unchanged.
     #[serde(default, rename = "x-podman.relabel")]
     _relabel: IgnoredAny,
 }
@@ -39,9 +39,9 @@ pub struct Secret {
 pub struct Service {
     /// Full name with its tag.
     pub image: String,
-    /// Who its program is, if not who the image says.
+    /// User of its program; default: that of the image.
     pub user: Option<String>,
-    /// Variables; they win over those of the file.
+    /// Variables; they override those of the file.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// A file with variables.
@@ -58,13 +58,13 @@ pub struct Service {
     /// Folders in memory.
     #[serde(default)]
     pub tmpfs: Vec<String>,
-    /// Whether the image's files cannot be written.
+    /// Whether the image's files are read-only.
     #[serde(default)]
     pub read_only: bool,
-    /// Capabilities that are taken away.
+    /// Dropped capabilities.
     #[serde(default)]
     pub cap_drop: Vec<String>,
-    /// Options of the kernel's security.
+    /// Security options of the kernel.
     #[serde(default)]
     pub security_opt: Vec<String>,
     /// Whether a small init is process 1.
@@ -82,11 +82,11 @@ pub struct Service {
     pub pids_limit: Option<i64>,
     /// As in `25s`.
     pub stop_grace_period: Option<String>,
-    /// How the engine finds out whether it works.
+    /// The health check.
     pub healthcheck: Healthcheck,
-    /// Whether it is started again after a crash.
+    /// Restart policy.
     pub restart: String,
-    /// It only runs when one of these is asked for.
+    /// Profiles that it belongs to; without any, it always runs.
     #[serde(default)]
     pub profiles: Vec<String>,
     // Tests choose the replicas.
@@ -96,13 +96,13 @@ pub struct Service {
     _logging: IgnoredAny,
 }
 
-/// A command that ends well in a container that works.
+/// A command that succeeds in a healthy container.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Healthcheck {
     /// `CMD`, then the command.
     pub test: Vec<String>,
-    // Tests choose when it is run.
+    // Tests choose when it runs.
     #[serde(default, rename = "interval")]
     _interval: IgnoredAny,
     #[serde(default, rename = "timeout")]
@@ -113,17 +113,17 @@ pub struct Healthcheck {
     _start_period: IgnoredAny,
 }
 
-/// Options of volumes; SELinux's is of no use to tests.
+/// Options of volumes; SELinux's has no effect in tests.
 const OPTIONS: [&str; 3] = ["ro", "rw", "z"];
 
-/// A thing of the host that a container sees.
+/// A file, folder or volume that is mounted into a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Name of a volume, or a path relative to the compose file.
     pub source: String,
-    /// Where it is in the container.
+    /// Path in the container.
     pub target: String,
-    /// Whether it cannot be written.
+    /// Whether it is read-only.
     pub is_read_only: bool,
 }
 
@@ -135,9 +135,9 @@ impl Volume {
 }
 
 impl Compose {
-    /// Reads the file with its variables put in.
+    /// Reads the file and substitutes variables.
     ///
-    /// Errors: it cannot be read, a variable without a default is not given, a key is not known here.
+    /// Errors: it cannot be read, a variable without a default is unset, a key is unknown.
     pub fn read(path: &Path, variables: &Variables) -> Result<Self> {
         let reading = || format!("reading {}", path.display());
         let text = std::fs::read_to_string(path).with_context(reading)?;
@@ -165,7 +165,7 @@ impl Service {
 
     /// The volumes.
     ///
-    /// Errors: one that is not understood.
+    /// Errors: a malformed one.
     pub fn volumes(&self) -> Result<Vec<Volume>> {
         let parse = |text: &String| {
             let parts: Vec<&str> = text.split(':').collect();
@@ -188,7 +188,7 @@ impl Service {
 
     /// Published port and port in the container.
     ///
-    /// Errors: one that is not understood.
+    /// Errors: a malformed one.
     pub fn ports(&self) -> Result<Vec<(u16, u16)>> {
         let parse = |text: &String| {
             let numbers = text.rsplit_once(':').and_then(|(host, inside)| {
@@ -202,7 +202,7 @@ impl Service {
 
     /// Limit of the memory.
     ///
-    /// Errors: it is not understood.
+    /// Errors: malformed.
     pub fn memory_bytes(&self) -> Result<Option<i64>> {
         let Some(text) = &self.mem_limit else {
             return Ok(None);
@@ -219,9 +219,9 @@ impl Service {
         Ok(Some(number * factor))
     }
 
-    /// How long the service may take to end.
+    /// Grace period of a stop.
     ///
-    /// Errors: it is not understood.
+    /// Errors: malformed.
     pub fn grace_s(&self) -> Result<i32> {
         let text = self.stop_grace_period.as_deref().unwrap_or("10s");
         let number = text.strip_suffix('s').and_then(|text| text.parse().ok());
@@ -229,7 +229,7 @@ impl Service {
     }
 }
 
-/// Puts variables in: `${NAME}`, `${NAME-default}`, `${NAME:-default}`, and `$$` for a dollar.
+/// Substitutes variables: `${NAME}`, `${NAME-default}`, `${NAME:-default}`, and `$$` for a dollar.
 fn with_variables(text: &str, variables: &Variables) -> Result<String> {
     let mut done = String::with_capacity(text.len());
     let mut rest = text;
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_put_in_as_compose_does() {
+    fn variables_are_substituted_as_compose_does() {
         let given = variables(&[("A", "1"), ("EMPTY", "")]);
         let put = |text: &str| with_variables(text, &given);
         assert_eq!(put("a ${A} $$b ${B:-2}").unwrap(), "a 1 $b 2");
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_passed_over() {
+    fn unknown_keys_are_rejected() {
         for (service, check, secret) in [
             ("new_key: 1,", "", ""),
             ("", "new_key: 1,", ""),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn short_forms_are_taken_apart() {
+    fn short_forms_are_parsed() {
         let text = "{ image: 'localhost/a:1', healthcheck: { test: [] }, restart: 'no', mem_limit: 256m, ports: ['1:2', '127.0.0.1:3:4'], \
                     volumes: ['db:/var', './images:/images:ro,z'] }";
         let service: Service = serde_yaml::from_str(text).unwrap();
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(service.grace_s().unwrap(), 10);
     }
 
-    /// The variables that a file of Kubernetes gives to its containers.
+    /// The variables of a Kubernetes file's containers.
     fn of_kube(file: &str) -> BTreeMap<String, Variables> {
         let path = format!("{}/../deploy/{file}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).unwrap();
@@ -362,7 +362,7 @@ mod tests {
             let service = compose.service(name).unwrap();
             assert_eq!(bounds(given), bounds(&service.environment), "{name}");
         }
-        // Where the page's server is the only proxy, and a neighbour on loopback.
+        // There, the page's server is the only proxy, and a neighbour on loopback.
         assert!(
             compose
                 .service("api-server")
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_users_run_is_understood() {
+    fn the_file_that_users_run_is_parsed() {
         let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../compose.yaml"));
         let compose = Compose::read(path, &Variables::new()).unwrap();
         for name in super::super::SERVICES {

@@ -13,44 +13,44 @@ use testcontainers::{ContainerAsync, GenericImage, ImageExt as _};
 
 use super::Pod;
 use super::engine::Engine;
-use super::request::{Said, Volumes};
+use super::request::{ServiceRequest, Volumes};
 use crate::process::{self, Signal};
-use crate::{Answer, Api, free_ports, until};
+use crate::{ApiClient, ApiResponse, free_ports, until};
 
-/// A busy machine may take long.
+/// Long, for a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(3);
-/// Until a check has ended.
+/// Deadline of a health check.
 const CHECK_LIMIT: Duration = Duration::from_mins(2);
 
-/// Counts requests.
+/// Counter of requests.
 const REQUESTS: &str = "atoll_http_request_duration_seconds_count";
-/// Paths that ask a service how it is.
+/// Paths of health checks and metrics.
 const OWN_PATHS: [&str; 3] = ["/health", "/ready", "/metrics"];
 
-/// How a container has ended.
+/// The end of a container.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended {
-    /// What it was ended with.
+pub struct ContainerExit {
+    /// Its exit code.
     pub code: i64,
-    /// How long that took.
+    /// Duration of the stop.
     pub took: Duration,
 }
 
-/// A container; it goes with this value.
+/// A container, removed on drop.
 #[derive(Debug)]
 pub struct Container {
     name: String,
     inner: ContainerAsync<GenericImage>,
     engine: Engine,
     grace_s: i32,
-    /// Where it is asked for its health; published for this one alone, unless the pod publishes it.
+    /// Its own port, for health checks; published for this container alone, unless the pod publishes it.
     port: u16,
     is_tls: bool,
     client: reqwest::Client,
     check: Vec<String>,
 }
 
-/// Port on which a service says how it is.
+/// Port of a service's health checks.
 fn own_port(service: &str) -> u16 {
     match service {
         "db" => 5432,
@@ -63,14 +63,14 @@ fn own_port(service: &str) -> u16 {
 }
 
 impl Container {
-    /// Starts `service` of `pod` as container `name`; other containers know it by the service's name.
+    /// Starts `service` of `pod` as container `name`, with the service's name as network alias.
     pub(super) async fn start_as(
         pod: &Pod,
         service: &str,
         name: &str,
         volumes: Volumes,
     ) -> Result<Self> {
-        let said = Said::of(pod, service, volumes)?;
+        let said = ServiceRequest::of(pod, service, volumes)?;
         let published = said.service.ports()?;
         let own = own_port(service);
         let port = match published.iter().find(|(_, inside)| *inside == own) {
@@ -114,36 +114,36 @@ impl Container {
         &self.name
     }
 
-    /// A client of this one, past the proxy.
+    /// A client of this replica, past the proxy.
     ///
     /// Errors: the client cannot be made.
-    pub fn api(&self) -> Result<Api> {
-        Api::new(&self.origin())
+    pub fn api(&self) -> Result<ApiClient> {
+        ApiClient::new(&self.origin())
     }
 
-    /// Where this one is reached, past the proxy.
+    /// Origin of this replica, past the proxy.
     pub fn origin(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
         format!("{scheme}://127.0.0.1:{}", self.port)
     }
 
-    /// Asks for `/health`, `/ready`, `/metrics`.
+    /// Requests `/health`, `/ready` or `/metrics`.
     ///
-    /// Errors: no answer.
-    pub async fn probe(&self, path: &str) -> Result<Answer> {
+    /// Errors: no response.
+    pub async fn probe(&self, path: &str) -> Result<ApiResponse> {
         crate::api::ask(&self.client, &format!("{}{path}", self.origin())).await
     }
 
-    /// Waits until it says that it is ready; gives how long that took.
+    /// Waits until it reports ready; returns the duration.
     ///
-    /// Errors: not in time, or it has ended.
+    /// Errors: not in time, or it has exited.
     pub async fn is_ready(&self) -> Result<Duration> {
         self.answers("/ready", StatusCode::OK, "").await
     }
 
     /// Waits until it answers `path` with `status` and a body that contains `word`.
     ///
-    /// Errors: not in time, or it has ended.
+    /// Errors: not in time, or it has exited.
     pub async fn answers(&self, path: &str, status: StatusCode, word: &str) -> Result<Duration> {
         let began = Instant::now();
         let mut last = String::new();
@@ -166,9 +166,9 @@ impl Container {
         answered.with_context(|| format!("last: {last}"))
     }
 
-    /// How many requests it has answered, without those that ask how it is.
+    /// Requests that it has answered, without those of health checks and metrics.
     ///
-    /// Errors: no answer.
+    /// Errors: no response.
     pub async fn requests(&self) -> Result<u64> {
         let text = self.probe("/metrics").await?.text();
         let is_other = |line: &&str| {
@@ -183,9 +183,9 @@ impl Container {
             .sum())
     }
 
-    /// Runs the check that the compose file declares, inside; whether it ends well.
+    /// Runs the compose file's health check inside; returns whether it succeeds.
     ///
-    /// Errors: it cannot be run.
+    /// Errors: it cannot run.
     pub async fn is_healthy(&self) -> Result<bool> {
         let check = self.inner.exec(ExecCommand::new(&self.check)).await?;
         let name = &self.name;
@@ -198,23 +198,23 @@ impl Container {
         .map(|code| code == 0)
     }
 
-    /// What it has written.
+    /// Its logs.
     ///
     /// Errors: the engine's.
     pub async fn logs(&self) -> Result<String> {
         self.engine.logs(&self.name).await
     }
 
-    /// Whether its program runs, be it that it is asked to end.
+    /// Whether its program runs, also during a stop.
     ///
     /// Errors: the engine's.
     pub async fn is_running(&self) -> Result<bool> {
         self.engine.is_running(&self.name).await
     }
 
-    /// Ends its processes behind the engine's back, as a crash does, and waits until the engine has started it again.
+    /// Kills its processes without the engine, as a crash does, and waits until the engine has restarted it.
     ///
-    /// Errors: it does not run, it is not started again.
+    /// Errors: it does not run, it is not restarted.
     pub async fn crash(&self) -> Result<()> {
         let old = self.engine.pid(&self.name).await?;
         let old = old.with_context(|| format!("{} does not run", self.name))?;
@@ -230,7 +230,7 @@ impl Container {
         .await
     }
 
-    /// Kills it, as an operator does: it is not started again.
+    /// Kills it, as an operator does: the engine does not restart it.
     ///
     /// Errors: it does not run.
     pub async fn kill(&self) -> Result<()> {
@@ -243,7 +243,7 @@ impl Container {
         self.engine.has_ended(&self.name).await.map(drop)
     }
 
-    /// Starts it again after an end.
+    /// Starts it again after an exit.
     ///
     /// Errors: the engine's.
     pub async fn start(&self) -> Result<()> {
@@ -263,37 +263,37 @@ impl Container {
             .with_context(|| format!("restarting {}", self.name))
     }
 
-    /// `podman stop` with the patience that the compose file grants.
+    /// `podman stop` with the compose file's grace period.
     ///
     /// Errors: the engine's.
-    pub async fn stop(&self) -> Result<Ended> {
+    pub async fn stop(&self) -> Result<ContainerExit> {
         let began = Instant::now();
         let options = StopContainerOptionsBuilder::new().t(self.grace_s).build();
         let docker = self.engine.docker();
         let stopped = docker.stop_container(&self.name, Some(options)).await;
         stopped.with_context(|| format!("stopping {}", self.name))?;
         let code = self.engine.has_ended(&self.name).await?;
-        Ok(Ended {
+        Ok(ContainerExit {
             code,
             took: began.elapsed(),
         })
     }
 
-    /// Freezes it: it is there and does not answer.
+    /// Freezes it: it exists and does not respond.
     ///
     /// Errors: the engine's.
     pub async fn pause(&self) -> Result<()> {
         Ok(self.inner.pause().await?)
     }
 
-    /// Lets it go on.
+    /// Unfreezes it.
     ///
     /// Errors: the engine's.
     pub async fn unpause(&self) -> Result<()> {
         Ok(self.inner.unpause().await?)
     }
 
-    /// Removes it; volumes with a name stay.
+    /// Removes it; named volumes stay.
     ///
     /// Errors: the engine's.
     pub async fn remove(self) -> Result<()> {

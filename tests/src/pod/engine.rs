@@ -1,4 +1,4 @@
-//! The container engine, and what tests have made in it.
+//! The container engine, and the objects that tests make in it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,18 +20,18 @@ use testcontainers::core::client::docker_client_instance;
 
 use crate::{process, until};
 
-/// Which test something belongs to.
+/// Label: the test that an object belongs to.
 pub(super) const OWNER: &str = "atoll.test";
-/// Process that made something: what it left can go when it is gone.
+/// Label: the process that made an object; a dead one's objects are removed.
 const PROCESS: &str = "atoll.test.pid";
 /// Networks are busy for a moment after their last container.
 const REMOVE_LIMIT: Duration = Duration::from_mins(1);
-/// Until no container is in a state that the list has no word for.
+/// Deadline for containers to leave states that the client library cannot parse.
 const LIST_LIMIT: Duration = Duration::from_mins(1);
-/// Until a container that should end has ended.
+/// Deadline of containers that exit by themselves.
 const END_LIMIT: Duration = Duration::from_mins(2);
 
-/// What a list is to have.
+/// Filters of a list.
 type Filters = HashMap<String, Vec<String>>;
 
 /// The engine that `DOCKER_HOST` names.
@@ -53,12 +53,12 @@ impl Engine {
         Ok(Self { docker })
     }
 
-    /// The client, for what is not said here.
+    /// The client, for operations that are not here.
     pub fn docker(&self) -> &Docker {
         &self.docker
     }
 
-    /// What marks a thing as made by this process for `owner`.
+    /// Labels of objects that this process makes for `owner`.
     pub(super) fn labels(owner: &str) -> HashMap<String, String> {
         let pid = std::process::id().to_string();
         [(OWNER, owner), (PROCESS, &pid)]
@@ -66,7 +66,7 @@ impl Engine {
             .into()
     }
 
-    /// Makes a network with a name server of its own; gives the address that the host has in it.
+    /// Makes a network with its own name server; returns the host's address in it.
     pub(super) async fn create_network(&self, name: &str) -> Result<String> {
         let request = NetworkCreateRequest {
             name: name.to_owned(),
@@ -104,7 +104,7 @@ impl Engine {
         or_gone(removed).with_context(|| format!("removing volume {name}"))
     }
 
-    /// What a container has written, both streams.
+    /// Logs of a container, both streams.
     ///
     /// Errors: there is no such container.
     pub async fn logs(&self, container: &str) -> Result<String> {
@@ -117,14 +117,14 @@ impl Engine {
         Ok(lines.into_iter().map(text).collect())
     }
 
-    /// Whether a container's program runs, be it that it is asked to end.
+    /// Whether a container's program runs, also during a stop.
     ///
     /// Errors: there is no such container.
     pub(super) async fn is_running(&self, container: &str) -> Result<bool> {
         Ok(self.state(container).await?.as_ref().is_some_and(lives))
     }
 
-    /// Number of a container's first process, which is the engine's small init.
+    /// Process id of a container's first process, which is the engine's small init.
     ///
     /// Errors: there is no such container.
     pub(super) async fn pid(&self, container: &str) -> Result<Option<u32>> {
@@ -134,9 +134,9 @@ impl Engine {
             .filter(|pid| *pid > 0))
     }
 
-    /// Waits for the end of a container; gives the exit code.
+    /// Waits until a container exits; returns the exit code.
     ///
-    /// Errors: it does not end.
+    /// Errors: it does not exit.
     pub(super) async fn has_ended(&self, container: &str) -> Result<i64> {
         until(&format!("{container} ends"), END_LIMIT, async || {
             let ended = self.state(container).await?.filter(|state| !lives(state));
@@ -145,19 +145,19 @@ impl Engine {
         .await
     }
 
-    /// None between its end and the engine's notice of it.
+    /// `None` between its exit and the engine's notice of it.
     async fn state(&self, container: &str) -> Result<Option<ContainerState>> {
         match self.docker.inspect_container(container, None).await {
             Ok(found) => Ok(found.state),
-            // Podman calls that `stopped`, a word that Docker does not have.
+            // Podman reports `stopped`, a state that Docker does not have.
             Err(Error::JsonDataError { .. }) => Ok(None),
             Err(error) => Err(error).with_context(|| format!("looking at {container}")),
         }
     }
 
-    /// Runs a container that is to end by itself; gives its exit code and what it has written.
+    /// Runs a container that exits by itself; returns its exit code and output.
     ///
-    /// Errors: it does not end, the engine's.
+    /// Errors: it does not exit, the engine's.
     pub(super) async fn run(&self, name: &str, body: ContainerCreateBody) -> Result<(i64, String)> {
         let options = CreateContainerOptionsBuilder::new().name(name).build();
         self.docker
@@ -176,22 +176,22 @@ impl Engine {
         Ok((code, log))
     }
 
-    /// Removes everything that belongs to `owner`.
+    /// Removes all objects of `owner`.
     ///
-    /// Errors: something stays.
+    /// Errors: something remains.
     pub(super) async fn remove_all_of(&self, owner: &str) -> Result<()> {
         self.remove(OWNER, |name| name == owner).await
     }
 
-    /// Removes what killed test programs have left.
+    /// Removes objects of killed test programs.
     ///
-    /// Errors: something stays.
+    /// Errors: something remains.
     pub async fn sweep(&self) -> Result<()> {
         let is_gone = |pid: &str| pid.parse().is_ok_and(|pid| !process::lives(pid));
         self.remove(PROCESS, is_gone).await
     }
 
-    /// Removes everything whose label satisfies `is_meant`: containers, then what they used.
+    /// Removes all objects whose label satisfies `is_meant`: containers, then networks and volumes.
     async fn remove(&self, label: &str, is_meant: impl Fn(&str) -> bool) -> Result<()> {
         let filters = HashMap::from([("label".to_owned(), vec![label.to_owned()])]);
         let is_meant = |labels: Option<HashMap<String, String>>| {
@@ -220,7 +220,7 @@ impl Engine {
         Ok(())
     }
 
-    /// All containers with a label, whatever they do.
+    /// All containers with a label, in any state.
     async fn containers(&self, filters: &Filters) -> Result<Vec<ContainerSummary>> {
         until("the engine lists its containers", LIST_LIMIT, async || {
             let options = ListContainersOptionsBuilder::new().all(true);
@@ -244,12 +244,12 @@ impl Engine {
     }
 }
 
-/// By its process: while it is asked to end, it is not called running any more.
+/// By its process: during a stop, the state is not `running` any more.
 fn lives(state: &ContainerState) -> bool {
     state.running == Some(true) || state.pid.is_some_and(|pid| pid > 0)
 }
 
-/// What is gone already need not be removed: another run may do the same.
+/// Ignores "not found": a concurrent run may have removed the object.
 fn or_gone(removed: Result<(), Error>) -> Result<(), Error> {
     match removed {
         Err(Error::DockerResponseServerError {

@@ -14,7 +14,7 @@ use crate::process::{program, static_installer};
 
 /// User of the registry that `atoll pod init` makes.
 const REGISTRY_USER: &str = "atoll";
-/// Where the image service finds boot images.
+/// Folder of boot images in the image service.
 const IMAGES: &str = "/images";
 
 /// Names the folder of `cargo xtask bundle` whose program makes pods; unset: the program of this build.
@@ -28,7 +28,7 @@ fn atoll() -> Result<PathBuf> {
     }
 }
 
-/// The folder; it goes with this value.
+/// The folder, removed on drop.
 #[derive(Debug)]
 pub struct Folder {
     scratch: Scratch,
@@ -56,19 +56,19 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> PathBuf {
         self.scratch.path().join("pod")
     }
 
-    /// The settings as they are now.
+    /// The current settings.
     ///
     /// Errors: the file cannot be read.
     pub fn variables(&self) -> Result<Variables> {
         read_variables(&self.settings())
     }
 
-    /// Changes settings, as an operator edits the file: a variable that stands there gets the new value.
+    /// Changes settings, as an operator edits the file: an existing variable gets the new value.
     ///
     /// Errors: the file cannot be read or written.
     pub fn set<'a>(&self, changes: impl IntoIterator<Item = (&'a str, String)>) -> Result<()> {
@@ -87,14 +87,14 @@ impl Folder {
             .with_context(|| format!("writing {}", path.display()))
     }
 
-    /// The compose file with the settings put in.
+    /// The compose file with substituted settings.
     ///
     /// Errors: those of [`Compose::read`].
     pub fn compose(&self) -> Result<Compose> {
         Compose::read(&self.path().join("compose.yaml"), &self.variables()?)
     }
 
-    /// A path that the compose file names.
+    /// Absolute path of a path in the compose file.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.path().join(path.trim_start_matches("./"))
     }
@@ -114,7 +114,7 @@ impl Folder {
         }
     }
 
-    /// Makes a live image, pushes a release, and writes the settings that tell of both.
+    /// Makes a live image, pushes a release, and writes the settings that name both.
     ///
     /// Errors: those of the file system and of the registry.
     pub(super) async fn make_content(&self, registry: &Registry) -> Result<Content> {
@@ -128,18 +128,18 @@ impl Folder {
         // The services see the image where the compose file mounts its folder.
         let outside = iso.display().to_string();
         let inside = format!("{IMAGES}/{}", name.to_string_lossy());
-        let told = read_variables(&content.settings)?;
-        let told = told
+        let variables = read_variables(&content.settings)?;
+        let variables = variables
             .iter()
             .map(|(name, value)| (name.as_str(), value.replace(&outside, &inside)));
-        self.set(told)?;
+        self.set(variables)?;
         Ok(content)
     }
 
-    /// Writes the file that tells the demo where everything is.
+    /// Writes the demo's file with the addresses of all services.
     ///
     /// Errors: it cannot be written.
-    pub(super) fn write_state(&self, registry: &Registry, ports: &Ports) -> Result<PathBuf> {
+    pub(super) fn write_state(&self, registry: &Registry, ports: &PodPorts) -> Result<PathBuf> {
         let url = |port| format!("http://127.0.0.1:{port}");
         let state = json!({
             "api_url": url(ports.api), "image_service_url": url(ports.images), "ui_url": url(ports.webui),
@@ -168,14 +168,14 @@ impl Folder {
 
 /// Published ports.
 #[derive(Debug, Clone, Copy)]
-pub struct Ports {
+pub struct PodPorts {
     /// Of the API.
     pub api: u16,
     /// Of the image service.
     pub images: u16,
     /// Of the page.
     pub webui: u16,
-    /// Of the page as the reverse proxy asks for it.
+    /// Of the page for the reverse proxy.
     pub webui_static: u16,
     /// Of the registry.
     pub registry: u16,

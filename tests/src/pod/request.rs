@@ -1,4 +1,4 @@
-//! What the compose file says of a service, as requests to the engine.
+//! Services of the compose file as requests to the engine.
 
 use std::collections::HashMap;
 
@@ -15,35 +15,35 @@ use super::engine::Engine;
 use super::folder::read_variables;
 use super::{Folder, Pod};
 
-/// What becomes of the volumes that the compose file names.
+/// Mounting of the compose file's volumes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Volumes {
-    /// They are mounted.
+    /// Writable.
     #[default]
     Mounted,
-    /// They are mounted so that nobody can write.
+    /// Read-only.
     ReadOnly,
-    /// They are forgotten.
+    /// Not mounted.
     Missing,
 }
 
-/// A service as the compose file and a test have it.
-pub(super) struct Said {
+/// A service of the compose file, configured for a test.
+pub(super) struct ServiceRequest {
     pub(super) service: Service,
     environment: HashMap<String, String>,
     mounts: Vec<Mount>,
-    /// Name in the network, and the network.
+    /// Network, and name in it.
     network: String,
     labels: HashMap<String, String>,
 }
 
-impl Said {
+impl ServiceRequest {
     pub(super) fn of(pod: &Pod, name: &str, volumes: Volumes) -> Result<Self> {
         let compose = pod.folder.compose()?;
         let service = compose.service(name)?;
         let mut environment = environment(&pod.folder, service)?;
         if name == "proxy" {
-            // Its state is nobody's business but its own: on loopback, unless somebody wants to look.
+            // Its status listens on loopback by default; tests read it from outside.
             let everywhere = ("PROXY_STATUS_ADDRESS".to_owned(), "0.0.0.0".to_owned());
             environment.extend([everywhere]);
         }
@@ -51,13 +51,13 @@ impl Said {
             service: service.clone(),
             environment,
             mounts: mounts(pod, &compose, service, volumes)?,
-            // Podman's way to name a container in its network; testcontainers has no words for it.
+            // Podman's syntax for a network alias; testcontainers has none.
             network: format!("{}:alias={name}", pod.name),
             labels: Engine::labels(&pod.name),
         })
     }
 
-    /// For testcontainers.
+    /// The request to testcontainers.
     pub(super) fn request(&self) -> Result<ContainerRequest<GenericImage>> {
         let (image, tag) = self.service.image()?;
         let config = HostConfig {
@@ -65,7 +65,7 @@ impl Said {
             ..self.host_config()?
         };
         let mut request = GenericImage::new(image, tag)
-            // Ports are its own affair, everything else is here.
+            // Ports are set by testcontainers itself, everything else here.
             .with_host_config_modifier(move |host| {
                 let port_bindings = host.port_bindings.take();
                 *host = HostConfig {
@@ -96,7 +96,7 @@ impl Said {
         })
     }
 
-    /// For the engine itself, without ports, and never started again.
+    /// The request to the engine itself, without ports and restarts.
     pub(super) fn body(&self) -> Result<ContainerCreateBody> {
         let variables = self.environment.iter();
         Ok(ContainerCreateBody {
@@ -176,7 +176,7 @@ fn mounts(pod: &Pod, compose: &Compose, service: &Service, volumes: Volumes) -> 
     Ok(mounts)
 }
 
-/// The file's variables, and those of the service, which win.
+/// Variables of the file and of the service; those of the service win.
 fn environment(folder: &Folder, service: &Service) -> Result<HashMap<String, String>> {
     let mut variables = HashMap::new();
     if let Some(path) = &service.env_file {

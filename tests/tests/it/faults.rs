@@ -1,14 +1,15 @@
-//! Processes are killed in the middle of an installation: it goes on, and nothing acknowledged is lost.
+//! Killed processes in the middle of an installation: it continues, and nothing acknowledged is lost.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use system_tests::process::{self, Signal};
 use system_tests::{
-    Download, Installation, Ledger, Snapshot, Stage, image_url, installed_in_spite_of, until,
+    ApiSnapshot, ImageDownload, Installation, Ledger, Stage, image_url, installed_in_spite_of,
+    until,
 };
 
-/// Until machines that were killed go on.
+/// Restart of killed machines.
 const RESTART_LIMIT: Duration = Duration::from_mins(1);
 const STAGES: [Stage; 3] = [Stage::Preparing, Stage::Installing, Stage::Finalizing];
 
@@ -47,7 +48,7 @@ async fn an_installation_survives_the_database() -> Result<()> {
     journey(&STAGES.map(|stage| ("postgres", stage))).await
 }
 
-/// Kills each service at its stage, while changes are made, and looks whether everything is as it was.
+/// Kills each service at its stage while changes are made, and verifies the state.
 async fn journey(kills: &[(&str, Stage)]) -> Result<()> {
     let mut installation = Installation::start().await?;
     let mut ledger = Ledger::new(&installation.state()?.services)?;
@@ -58,7 +59,7 @@ async fn journey(kills: &[(&str, Stage)]) -> Result<()> {
         }
     })
     .await?;
-    tell(&ledger.verify().await?);
+    report(&ledger.verify().await?);
     installation.stop().await
 }
 
@@ -66,7 +67,7 @@ async fn kill_all(installation: &Installation, kills: &[(&str, Stage)]) -> Resul
     let api = installation.api()?;
     for (name, stage) in kills {
         stage.reached(&api).await?;
-        let snapshot = Snapshot::take(&api).await?;
+        let snapshot = ApiSnapshot::take(&api).await?;
         let old = installation.kill(name)?;
         installation.is_back(name, old).await?;
         snapshot
@@ -86,10 +87,10 @@ async fn an_installation_survives_its_simulated_machines() -> Result<()> {
         let api = installation.api()?;
         for stage in STAGES {
             stage.reached(&api).await?;
-            let snapshot = Snapshot::take(&api).await?;
+            let snapshot = ApiSnapshot::take(&api).await?;
             let old = process::find("host-sim", &data).context("the machines do not run")?;
             process::signal(old, Signal::KILL)?;
-            until("the machines go on", RESTART_LIMIT, async || {
+            until("the machines continue", RESTART_LIMIT, async || {
                 Ok(process::find("host-sim", &data).filter(|pid| *pid != old))
             })
             .await?;
@@ -103,15 +104,15 @@ async fn an_installation_survives_its_simulated_machines() -> Result<()> {
 
 #[tokio::test]
 #[ignore = "a whole installation; run by cargo xtask test --full"]
-async fn a_download_goes_on_where_the_image_service_was_killed() -> Result<()> {
+async fn a_download_resumes_after_the_image_service_was_killed() -> Result<()> {
     let mut installation = Installation::start().await?;
     installed_in_spite_of(&mut installation, async |installation| {
         let api = installation.api()?;
         for stage in [Stage::Installing, Stage::Finalizing] {
             stage.reached(&api).await?;
             let url = image_url(&api).await?;
-            let whole = Download::begin(&url).await?.whole().await?;
-            let mut first = Download::begin(&url).await?;
+            let whole = ImageDownload::begin(&url).await?.whole().await?;
+            let mut first = ImageDownload::begin(&url).await?;
             first.read(whole.length / 5).await?;
             let old = installation.kill("image-service")?;
             ensure!(
@@ -138,7 +139,7 @@ async fn an_installation_survives_the_supervisor() -> Result<()> {
         let kills = async {
             for stage in [Stage::Preparing, Stage::Installing] {
                 stage.reached(&api).await?;
-                let snapshot = Snapshot::take(&api).await?;
+                let snapshot = ApiSnapshot::take(&api).await?;
                 installation.kill_supervisor().await?;
                 installation.up().await?;
                 snapshot.holds(&api).await?;
@@ -151,11 +152,11 @@ async fn an_installation_survives_the_supervisor() -> Result<()> {
         }
     })
     .await?;
-    tell(&ledger.verify().await?);
+    report(&ledger.verify().await?);
     installation.stop().await
 }
 
 #[expect(clippy::print_stdout, reason = "shown with --nocapture")]
-fn tell(text: &str) {
+fn report(text: &str) {
     println!("{text}");
 }

@@ -1,4 +1,4 @@
-//! The whole system as it runs at users: everything is started, killed, stopped and asked from outside.
+//! The whole system as users run it: started, killed, stopped and queried from outside.
 
 mod faults;
 mod mirroring;

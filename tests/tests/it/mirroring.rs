@@ -1,5 +1,5 @@
-//! The mirroring tool between registries that are not ours: out of one into archives, into another one, from where
-//! clusters and people get everything by what the tool wrote for them.
+//! The mirroring tool between registries of another project: from one into archives, into another, which serves
+//! clusters and container tools by the tool's results.
 
 mod content;
 
@@ -17,14 +17,14 @@ use system_tests::{Distribution, Scratch, client, free_ports, until};
 use self::content::Content;
 use crate::registry_clients::{runs, skipped};
 
-/// Units: bytes. What `archiveSize: 1` allows.
+/// Units: bytes. Limit by `archiveSize: 1`.
 const ARCHIVE_BYTES: u64 = 1 << 30;
-/// Units: bytes. What is new in the second run is less.
+/// Units: bytes. Upper bound of the new content of the second run.
 const NEWS_BYTES: u64 = 10 << 20;
 const START_LIMIT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn a_catalog_goes_from_registry_to_registry_and_later_what_is_new() -> Result<()> {
+async fn a_catalog_is_mirrored_by_archives_and_a_second_run_is_differential() -> Result<()> {
     let Some(registry) = Distribution::program() else {
         skipped("docker-registry");
         return Ok(());
@@ -36,7 +36,7 @@ async fn a_catalog_goes_from_registry_to_registry_and_later_what_is_new() -> Res
     let content = Content::new(&source)?;
     content.push_large()?;
     content.push_catalog(2).await?;
-    let place = Place::new(folder, &source, &target)?;
+    let place = MirrorEnvironment::new(folder, &source, &target)?;
 
     let first = place.pack("first")?;
     ensure!(first.len() == 2, "more than a file holds: {first:?}");
@@ -68,15 +68,15 @@ async fn a_catalog_goes_from_registry_to_registry_and_later_what_is_new() -> Res
     place.pulled(&image)
 }
 
-/// Where runs work.
-struct Place {
+/// The working environment of runs.
+struct MirrorEnvironment {
     folder: PathBuf,
-    /// The registry, and what is below it.
+    /// The registry and its namespace.
     target: String,
     registry: String,
 }
 
-impl Place {
+impl MirrorEnvironment {
     fn new(folder: &Path, source: &Distribution, target: &Distribution) -> Result<Self> {
         let source = source.address();
         let config = format!(
@@ -93,7 +93,7 @@ impl Place {
         })
     }
 
-    /// Packs; the archives with their sizes.
+    /// Packs; returns the archives with their sizes.
     fn pack(&self, name: &str) -> Result<Vec<(PathBuf, u64)>> {
         let out = format!("file://{name}");
         self.atoll(&["--config", "set.yaml", &out])?;
@@ -109,15 +109,15 @@ impl Place {
     }
 
     fn described(&self, name: &str) -> Result<Value> {
-        let told = self.atoll(&["describe", name])?;
-        Ok(serde_json::from_str(&told)?)
+        let description = self.atoll(&["describe", name])?;
+        Ok(serde_json::from_str(&description)?)
     }
 
     fn publish(&self, name: &str) -> Result<String> {
         self.atoll(&["--from", name, "--all-results", &self.target])
     }
 
-    /// The bundles of the catalog in the target, as our server tells a cluster of them.
+    /// The bundles of the target's catalog, as our catalog server lists them for a cluster.
     async fn served(&self) -> Result<BTreeSet<String>> {
         let port = free_ports(1)?;
         let server = Command::new("setpriv")
@@ -135,7 +135,7 @@ impl Place {
             .stderr(Stdio::null())
             .spawn()
             .context("running setpriv, which is of util-linux")?;
-        let _server = Ended(server);
+        let _server = KillOnDrop(server);
         let (client, query) = (client(None)?, "schema=olm.bundle");
         let url = format!("http://127.0.0.1:{port}/catalogs/own/api/v1/metas?{query}");
         let documents = until("the catalog is served", START_LIMIT, async || {
@@ -153,7 +153,7 @@ impl Place {
         bundles.collect()
     }
 
-    /// Has container tools pull an image by the name of its source, led by the settings in the results.
+    /// Pulls an image with container tools by its source name, redirected by the results' settings.
     fn pulled(&self, image: &str) -> Result<()> {
         let mut results = Vec::new();
         for entry in fs::read_dir(self.folder.join("oc-mirror-workspace"))? {
@@ -183,7 +183,7 @@ impl Place {
         } else {
             skipped("skopeo");
         }
-        // With storage of its own, so that nothing of the machine's is touched.
+        // With storage of its own, separate from the machine's.
         let path = |name: &str| self.folder.join(name).display().to_string();
         let (root, run_root) = (path("podman-root"), path("podman-run"));
         let own = [
@@ -202,7 +202,7 @@ impl Place {
         Ok(())
     }
 
-    /// The mirroring tool; what it says.
+    /// Runs the mirroring tool; returns its output.
     fn atoll(&self, arguments: &[&str]) -> Result<String> {
         let output = Command::new(program("atoll")?)
             .arg("mirror")
@@ -221,10 +221,10 @@ impl Place {
     }
 }
 
-/// A process that ends with this value.
-struct Ended(Child);
+/// A process that is killed on drop.
+struct KillOnDrop(Child);
 
-impl Drop for Ended {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();

@@ -17,7 +17,7 @@ async fn skopeo_copies_there_and_back() -> Result<()> {
         return Ok(());
     }
     let installation = Installation::start().await?;
-    let place = Place::new(&installation)?;
+    let place = ClientEnvironment::new(&installation)?;
     let pushed = layout(&place.folder.join("image"))?;
     let image = format!("oci:{}:v1", place.folder.join("image").display());
     let remote = format!("docker://{}/tests/image:v1", place.registry);
@@ -40,7 +40,7 @@ async fn skopeo_copies_there_and_back() -> Result<()> {
     let pulled = manifest_digest(&place.folder.join("back"))?;
     ensure!(pulled == pushed, "{pulled} came back for {pushed}");
     same_blobs(&place.folder.join("image"), &place.folder.join("back"))?;
-    let told = place.run(
+    let inspected = place.run(
         "skopeo",
         &[
             "inspect",
@@ -51,10 +51,10 @@ async fn skopeo_copies_there_and_back() -> Result<()> {
             &remote,
         ],
     )?;
-    let told: Value = serde_json::from_str(&told)?;
+    let inspected: Value = serde_json::from_str(&inspected)?;
     ensure!(
-        told["Digest"] == *pushed && told["RepoTags"] == json!(["v1"]),
-        "{told}"
+        inspected["Digest"] == *pushed && inspected["RepoTags"] == json!(["v1"]),
+        "{inspected}"
     );
     let wrong = [
         "inspect",
@@ -77,7 +77,7 @@ async fn skopeo_copies_there_and_back() -> Result<()> {
 #[tokio::test]
 async fn podman_pulls_and_pushes() -> Result<()> {
     let installation = Installation::start().await?;
-    let place = Place::new(&installation)?;
+    let place = ClientEnvironment::new(&installation)?;
     if !runs("podman", &["--version"])
         || place.podman(&["info"]).is_err()
         || !runs("skopeo", &["--version"])
@@ -116,7 +116,7 @@ async fn podman_pulls_and_pushes() -> Result<()> {
     place.podman(&[&["push"], &with[..], &[&v2]].concat())?;
     let digest = |tag: &str| -> Result<String> {
         let remote = format!("docker://{tag}");
-        let told = place.run(
+        let inspected = place.run(
             "skopeo",
             &[
                 "inspect",
@@ -127,8 +127,8 @@ async fn podman_pulls_and_pushes() -> Result<()> {
                 &remote,
             ],
         )?;
-        let told: Value = serde_json::from_str(&told)?;
-        Ok(told["Digest"].as_str().unwrap_or_default().to_owned())
+        let inspected: Value = serde_json::from_str(&inspected)?;
+        Ok(inspected["Digest"].as_str().unwrap_or_default().to_owned())
     };
     let (first, second) = (digest(&v1)?, digest(&v2)?);
     ensure!(
@@ -138,16 +138,16 @@ async fn podman_pulls_and_pushes() -> Result<()> {
     installation.stop().await
 }
 
-/// Where a registry's clients work.
-struct Place {
+/// The working environment of a registry's clients.
+struct ClientEnvironment {
     folder: PathBuf,
     registry: String,
-    /// A folder with the registry's certificate, as containers' tools want it.
+    /// A folder with the registry's certificate, in the layout of container tools.
     certificates: String,
     credentials: String,
 }
 
-impl Place {
+impl ClientEnvironment {
     fn new(installation: &Installation) -> Result<Self> {
         let services = installation.state()?.services;
         let folder = installation.folder("clients")?;
@@ -167,7 +167,7 @@ impl Place {
         Ok(password)
     }
 
-    /// Podman with storage of its own, so that nothing of the machine's is touched.
+    /// Podman with storage of its own, separate from the machine's.
     fn podman(&self, arguments: &[&str]) -> Result<String> {
         let path = |name: &str| self.folder.join(name).display().to_string();
         let (root, run_root) = (path("podman-root"), path("podman-run"));
@@ -190,7 +190,7 @@ impl Place {
             .output()
             .with_context(|| format!("running {program}"))?;
         let complaint = String::from_utf8_lossy(&output.stderr);
-        // The arguments hold the password.
+        // The arguments contain the password.
         ensure!(
             output.status.success(),
             "{program}: {} {complaint}",
@@ -209,7 +209,7 @@ pub(crate) fn skipped(program: &str) {
     testkit::skipped(&format!("{program} does not run here"));
 }
 
-/// Writes an OCI image of one layer; the digest of its manifest.
+/// Writes an OCI image of one layer; returns the digest of its manifest.
 fn layout(folder: &Path) -> Result<String> {
     fs::create_dir_all(folder.join("blobs/sha256"))?;
     fs::write(
@@ -243,13 +243,13 @@ fn layout(folder: &Path) -> Result<String> {
     manifest_digest(folder)
 }
 
-/// A file that is too large for one chunk of anything.
+/// A file larger than any chunk.
 fn tar() -> Result<Vec<u8>> {
     let mut builder = tar::Builder::new(Vec::new());
     let mut state = 1_u32;
     let content: Vec<u8> = (0..8 << 20)
         .map(|_| {
-            // Any bytes that do not pack well.
+            // Any bytes that do not compress well.
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             state.to_be_bytes()[0]
         })

@@ -1,4 +1,4 @@
-//! One storage folder that docker-registry and the registry of this build use in turn.
+//! One storage folder that docker-registry and the registry of this build use alternately.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,14 +17,14 @@ use crate::registry_clients::skipped;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// `atoll serve registry` over a folder; killed with this value.
-struct Ours {
+/// `atoll serve registry` over a folder; killed on drop.
+struct AtollRegistry {
     child: Child,
     address: String,
 }
 
-impl Ours {
-    /// Starts it with a collector that knows no grace period; it answers.
+impl AtollRegistry {
+    /// Starts it with a collector without a grace period, and waits until it is ready.
     async fn start(root: &Path) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?);
         let child = Command::new(program("atoll")?)
@@ -48,7 +48,7 @@ impl Ours {
         Ok(ours)
     }
 
-    /// Ends it as service managers do.
+    /// Stops it as service managers do.
     async fn stop(mut self) -> Result<()> {
         process::signal(self.child.id(), Signal::TERM)?;
         let ended = until("the registry ends", LIMIT, async || {
@@ -66,7 +66,7 @@ impl Ours {
     }
 }
 
-impl Drop for Ours {
+impl Drop for AtollRegistry {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -93,7 +93,7 @@ async fn push(registry: &str, name: &str, layer: &str) -> Result<Digest> {
     Ok(manifest.digest)
 }
 
-/// Checks that a registry serves each tag with its digest, and everything that the image consists of.
+/// Checks that a registry serves each tag with its digest, and all content of the image.
 async fn serves(registry: &str, tags: &[(&str, &str, &Digest)]) -> Result<()> {
     let client = client(None)?;
     for (repository, tag, digest) in tags {
@@ -127,7 +127,7 @@ fn text(path: &Path) -> Result<&str> {
     path.to_str().context("a path that is no text")
 }
 
-/// The content of a docker-registry with one image, every time in it long ago.
+/// The content of a docker-registry with one image, with old mtimes.
 async fn backup(program: &Path, folder: PathBuf, name: &str) -> Result<(PathBuf, Digest)> {
     let registry = Distribution::start(program, &folder).await?;
     let digest = push(registry.address(), &format!("{name}:v1"), name).await?;
@@ -139,7 +139,7 @@ async fn backup(program: &Path, folder: PathBuf, name: &str) -> Result<(PathBuf,
 }
 
 #[tokio::test]
-async fn what_docker_registry_and_backups_change_is_served_and_kept() -> Result<()> {
+async fn changes_by_docker_registry_and_backups_are_served_and_kept() -> Result<()> {
     let Some(program) = Distribution::program() else {
         skipped("docker-registry");
         return Ok(());
@@ -157,14 +157,14 @@ async fn what_docker_registry_and_backups_change_is_served_and_kept() -> Result<
     push(distribution.address(), "team/app:after", "after").await?;
     drop(distribution);
 
-    // Adopted, then started once more.
+    // Adopted, then restarted.
     for _ in 0..2 {
-        let ours = Ours::start(&content).await?;
+        let ours = AtollRegistry::start(&content).await?;
         serves(&ours.address, &[("team/app", "moved", &before)]).await?;
         ours.stop().await?;
     }
 
-    // The link of the tag is rewritten in place, the folders' times stay.
+    // The link of the tag is rewritten in place; the mtimes of the folders are unchanged.
     let distribution = Distribution::start(&program, &folder).await?;
     let after = push(distribution.address(), "team/app:moved", "after").await?;
     ensure!(before != after);
@@ -187,7 +187,7 @@ async fn what_docker_registry_and_backups_change_is_served_and_kept() -> Result<
         ("older/copied", "v1", &of_copied),
         ("older/unpacked", "v1", &of_unpacked),
     ];
-    let ours = Ours::start(&content).await?;
+    let ours = AtollRegistry::start(&content).await?;
     serves(&ours.address, &tags).await?;
     let url = format!("http://{}/v2/_catalog", ours.address);
     let listed = client(None)?.get(url).send().await?.bytes().await?;

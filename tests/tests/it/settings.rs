@@ -1,4 +1,4 @@
-//! Wrong settings: all of them are told at once, before anything runs.
+//! Invalid settings: all of them are reported together, before anything runs.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Output, Stdio};
@@ -7,12 +7,12 @@ use anyhow::{Context as _, Result, ensure};
 use system_tests::process::program;
 use system_tests::{Installation, Scratch, free_ports};
 
-/// Settings that cannot be used have an exit code of their own.
+/// Invalid settings have an exit code of their own.
 const EXIT_SETTINGS: i32 = 2;
 const PASSWORD: &str = "correct-horse-battery";
 
 #[test]
-fn the_api_server_tells_all_wrong_settings_together() -> Result<()> {
+fn the_api_server_reports_all_invalid_settings_together() -> Result<()> {
     wrong(
         "api-server",
         &[
@@ -23,7 +23,7 @@ fn the_api_server_tells_all_wrong_settings_together() -> Result<()> {
             ("RELEASE_IMAGES", "{", "JSON"),
             ("CLUSTER_MONITOR_INTERVAL", "soon", "10s"),
             ("AUTH_TYPE", "rhsso", "none"),
-            // Text that parses, and is wrong all the same.
+            // Text that parses, and is invalid all the same.
             ("SERVICE_FQDN", "a:b", "plain name"),
             ("DISABLED_HOST_VALIDATIONS", "no-such", "no-such"),
             ("SERVICE_CA_CERT_PATH", "/none/ca.pem", "/none/ca.pem"),
@@ -32,7 +32,7 @@ fn the_api_server_tells_all_wrong_settings_together() -> Result<()> {
 }
 
 #[test]
-fn the_image_service_tells_all_wrong_settings_together() -> Result<()> {
+fn the_image_service_reports_all_invalid_settings_together() -> Result<()> {
     wrong(
         "image-service",
         &[
@@ -47,7 +47,7 @@ fn the_image_service_tells_all_wrong_settings_together() -> Result<()> {
 }
 
 #[test]
-fn the_registry_tells_all_wrong_settings_together() -> Result<()> {
+fn the_registry_reports_all_invalid_settings_together() -> Result<()> {
     wrong(
         "registry",
         &[
@@ -61,7 +61,7 @@ fn the_registry_tells_all_wrong_settings_together() -> Result<()> {
 }
 
 #[test]
-fn the_page_tells_all_wrong_settings_together() -> Result<()> {
+fn the_page_reports_all_invalid_settings_together() -> Result<()> {
     wrong(
         "webui",
         &[
@@ -73,7 +73,7 @@ fn the_page_tells_all_wrong_settings_together() -> Result<()> {
     )
 }
 
-/// Gives a server these variables; each has to be told with what is expected, the empty ones not at all.
+/// Starts a server with these variables; each has to be reported with the expected text, the empty ones not at all.
 fn wrong(server: &str, variables: &[(&str, &str, &str)]) -> Result<()> {
     let mut command = bare()?;
     command.args(["serve", server, "--check-config"]);
@@ -96,7 +96,7 @@ fn wrong(server: &str, variables: &[(&str, &str, &str)]) -> Result<()> {
             ensure!(line.is_none(), "{name} is unset, but: {text}");
             continue;
         }
-        let line = line.with_context(|| format!("{name} is not told of: {text}"))?;
+        let line = line.with_context(|| format!("{name} is not reported: {text}"))?;
         ensure!(
             line.contains(expected),
             "{line:?} does not say {expected:?}"
@@ -130,7 +130,7 @@ fn a_password_is_never_shown() -> Result<()> {
 }
 
 #[test]
-fn the_settings_of_all_services_are_told_before_anything_runs() -> Result<()> {
+fn settings_of_all_services_are_validated_before_anything_runs() -> Result<()> {
     let scratch = Scratch::new()?;
     let file = scratch.path().join("wrong.env");
     std::fs::write(
@@ -148,7 +148,7 @@ fn the_settings_of_all_services_are_told_before_anything_runs() -> Result<()> {
         "image-service",
         "MAX_CONCURRENT_REQUESTS",
     ] {
-        ensure!(text.contains(name), "{name} is not told of: {text}");
+        ensure!(text.contains(name), "{name} is not reported: {text}");
     }
     ensure!(
         !data.join("postgres/data").exists(),
@@ -158,7 +158,7 @@ fn the_settings_of_all_services_are_told_before_anything_runs() -> Result<()> {
 }
 
 #[test]
-fn a_port_in_use_is_named_with_the_way_out() -> Result<()> {
+fn a_port_in_use_is_reported_with_a_remedy() -> Result<()> {
     let scratch = Scratch::new()?;
     let first = free_ports(6)?;
     for (offset, whose) in [
@@ -177,7 +177,7 @@ fn a_port_in_use_is_named_with_the_way_out() -> Result<()> {
             "it starts although port {offset} is taken: {text}"
         );
         for part in [&(first + offset).to_string(), whose, "--ports-from"] {
-            ensure!(text.contains(part), "{part:?} is not told: {text}");
+            ensure!(text.contains(part), "{part:?} is not reported: {text}");
         }
     }
     Ok(())
@@ -198,9 +198,9 @@ async fn a_second_one_on_the_same_data_is_refused() -> Result<()> {
         "--data",
         &installation.data().display().to_string(),
     ] {
-        ensure!(text.contains(part), "{part:?} is not told: {text}");
+        ensure!(text.contains(part), "{part:?} is not reported: {text}");
     }
-    // The first one is not disturbed.
+    // The first one keeps running.
     installation.is_ready().await?;
     installation.stop().await
 }
@@ -212,7 +212,7 @@ fn bare() -> Result<Command> {
     Ok(command)
 }
 
-/// An `atoll up` that ends at once if it starts at all.
+/// An `atoll up` that exits at once if it starts at all.
 fn up(data: &std::path::Path, first_port: u16) -> Result<Command> {
     let mut command = Command::new(program("atoll")?);
     command.args([

@@ -1,4 +1,4 @@
-//! Ending in order: what is under way is finished, what takes too long is cut cleanly, the data is there again.
+//! Graceful shutdown: requests in flight are finished, slow ones are cut cleanly, the data survives.
 
 use std::time::{Duration, Instant};
 
@@ -6,17 +6,17 @@ use anyhow::{Context as _, Result, ensure};
 use reqwest::Method;
 use serde_json::json;
 use system_tests::process::{self, Signal};
-use system_tests::{Download, Installation, Ledger, image_url, until};
+use system_tests::{ImageDownload, Installation, Ledger, image_url, until};
 
-/// Open requests have 20 s; a busy machine some more.
+/// Requests in flight have 20 s; a busy machine some more.
 const DRAIN_LIMIT: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn a_download_under_way_is_finished() -> Result<()> {
+async fn a_download_in_flight_is_finished() -> Result<()> {
     let installation = with_image().await?;
     let url = image_url(&installation.api()?).await?;
-    let expected = Download::begin(&url).await?.whole().await?;
-    let mut under_way = Download::begin(&url).await?;
+    let expected = ImageDownload::begin(&url).await?.whole().await?;
+    let mut under_way = ImageDownload::begin(&url).await?;
     under_way.read(1 << 20).await?;
     let old = installation.pid("image-service")?;
     process::signal(old, Signal::TERM)?;
@@ -33,11 +33,11 @@ async fn a_download_under_way_is_finished() -> Result<()> {
 
 #[tokio::test]
 #[ignore = "waits until the service's patience ends; run by cargo xtask test --full"]
-async fn a_download_that_stands_still_is_cut_and_can_be_resumed() -> Result<()> {
+async fn a_stalled_download_is_cut_and_can_be_resumed() -> Result<()> {
     let installation = with_image().await?;
     let url = image_url(&installation.api()?).await?;
-    let expected = Download::begin(&url).await?.whole().await?;
-    let mut still = Download::begin(&url).await?;
+    let expected = ImageDownload::begin(&url).await?.whole().await?;
+    let mut still = ImageDownload::begin(&url).await?;
     still.read(1 << 20).await?;
     let old = installation.pid("image-service")?;
     let began = Instant::now();
@@ -46,7 +46,7 @@ async fn a_download_that_stands_still_is_cut_and_can_be_resumed() -> Result<()> 
         Ok((!process::lives(old)).then_some(()))
     })
     .await?;
-    tell(&format!(
+    report(&format!(
         "ended after {:.1} s",
         began.elapsed().as_secs_f64()
     ));
@@ -63,7 +63,7 @@ async fn a_download_that_stands_still_is_cut_and_can_be_resumed() -> Result<()> 
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_stop_and_a_start() -> Result<()> {
+async fn all_data_survives_a_stop_and_a_start() -> Result<()> {
     let mut installation = with_image().await?;
     let api = installation.api()?;
     let mut ledger = Ledger::new(&installation.state()?.services)?;
@@ -81,7 +81,7 @@ async fn everything_is_there_after_a_stop_and_a_start() -> Result<()> {
         stopped = stops => stopped?,
     }
     installation.up().await?;
-    tell(&ledger.verify().await?);
+    report(&ledger.verify().await?);
     let infra_envs = api.get("/v2/infra-envs").await?;
     let first = infra_envs.as_array().context("no list")?;
     ensure!(
@@ -91,7 +91,7 @@ async fn everything_is_there_after_a_stop_and_a_start() -> Result<()> {
     installation.stop().await
 }
 
-/// An installation that has content, and an infra-env.
+/// An installation with content and an infra-env.
 async fn with_image() -> Result<Installation> {
     let installation = Installation::with_content().await?;
     let registry = installation.state()?.services.registry();
@@ -101,7 +101,7 @@ async fn with_image() -> Result<Installation> {
     Ok(installation)
 }
 
-/// A service that ends takes nothing new.
+/// Waits until a draining service refuses connections.
 async fn is_refused(url: &str) -> Result<()> {
     let client = reqwest::Client::builder().tls_certs_only([]).build()?;
     until("new requests are refused", DRAIN_LIMIT, async || {
@@ -111,6 +111,6 @@ async fn is_refused(url: &str) -> Result<()> {
 }
 
 #[expect(clippy::print_stdout, reason = "a measurement, shown with --nocapture")]
-fn tell(text: &str) {
+fn report(text: &str) {
     println!("{text}");
 }

@@ -1,4 +1,4 @@
-//! While the database is away: agents are told to come again, and nothing that makes them give up.
+//! An unavailable database: agents get a retriable status, and none that makes them give up.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -8,13 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 use system_tests::process::{self, Signal, program};
-use system_tests::{Api, Installation, free_ports, until};
+use system_tests::{ApiClient, Installation, free_ports, until};
 
-/// Until something comes that comes by itself.
+/// Deadline of events that need no action.
 const LIMIT: Duration = Duration::from_mins(2);
-/// Any machine's.
+/// Id of an arbitrary machine.
 const HOST: &str = "5b9f1f4e-2f0e-4c3e-9a57-6a6f8d1c0b11";
-/// Agents that are told one of these wait for ever.
+/// Statuses after which agents stop retrying.
 const FINAL: [StatusCode; 4] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
@@ -23,28 +23,28 @@ const FINAL: [StatusCode; 4] = [
 ];
 
 #[tokio::test]
-async fn agents_are_told_to_wait_while_the_database_is_away() -> Result<()> {
+async fn agents_get_retry_after_while_the_database_is_unavailable() -> Result<()> {
     let installation = Installation::with_content().await?;
     let api = installation.api()?;
     let agent = Agent::register(&installation).await?;
-    let halted = Halted::new(installation.pid("atoll")?)?;
+    let halted = StoppedProcess::new(installation.pid("atoll")?)?;
     let postmaster = installation.kill("postgres")?;
     until("the database is gone", LIMIT, async || {
         Ok((!process::lives(postmaster)).then_some(()))
     })
     .await?;
-    agent.is_told_to_wait(&api).await?;
+    agent.gets_retry_after(&api).await?;
     is_alive_and_not_ready(&api).await?;
-    let late = Late::start(&installation)?;
+    let late = SecondApiServer::start(&installation)?;
     late.listens().await?;
-    agent.is_told_to_wait(&late.api).await?;
+    agent.gets_retry_after(&late.api).await?;
     is_alive_and_not_ready(&late.api).await?;
     drop(halted);
     let (running, starting) = tokio::try_join!(
         ready_after_database(&installation, &api),
         ready_after_database(&installation, &late.api),
     )?;
-    tell(&format!(
+    report(&format!(
         "ready after the database was: {:.3} s when it was away, {:.3} s at the first start",
         running.as_secs_f64(),
         starting.as_secs_f64()
@@ -63,13 +63,13 @@ async fn agents_wait_for_a_database_that_does_not_answer() -> Result<()> {
     let agent = Agent::register(&installation).await?;
     let mut halted = Vec::new();
     let postmaster = installation.pid("postgres")?;
-    // The postmaster first: it starts no more.
-    halted.push(Halted::new(postmaster)?);
+    // The postmaster first, so that it starts no more children.
+    halted.push(StoppedProcess::new(postmaster)?);
     for child in process::children(postmaster) {
-        halted.push(Halted::new(child)?);
+        halted.push(StoppedProcess::new(child)?);
     }
     is_alive_and_not_ready(&api).await?;
-    agent.is_told_to_wait(&api).await?;
+    agent.gets_retry_after(&api).await?;
     drop(halted);
     until("the API is ready", LIMIT, async || {
         Ok(api.probe("/ready").await?.status.is_success().then_some(()))
@@ -79,7 +79,7 @@ async fn agents_wait_for_a_database_that_does_not_answer() -> Result<()> {
     installation.stop().await
 }
 
-/// What an agent asks for.
+/// An agent's requests.
 struct Agent {
     infra_env: String,
     step_id: String,
@@ -117,8 +117,8 @@ impl Agent {
         ]
     }
 
-    /// Every call has the one answer after which agents try again.
-    async fn is_told_to_wait(&self, api: &Api) -> Result<()> {
+    /// Every request gets the one status after which agents retry.
+    async fn gets_retry_after(&self, api: &ApiClient) -> Result<()> {
         for (method, path, body) in self.calls() {
             let began = Instant::now();
             let answer = api.ask(method.clone(), &path, body.as_ref()).await?;
@@ -135,8 +135,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Registration, instructions and replies work; a stage is refused, for this host installs nothing.
-    async fn is_answered(&self, api: &Api) -> Result<()> {
+    /// Registration, instructions and replies work; a stage is rejected, because this host installs nothing.
+    async fn is_answered(&self, api: &ApiClient) -> Result<()> {
         let [register, instructions, reply, _] = self.calls();
         for (method, path, body) in [register, instructions, reply] {
             let answer = api.ask(method.clone(), &path, body.as_ref()).await?;
@@ -155,7 +155,7 @@ impl Agent {
     }
 }
 
-async fn is_alive_and_not_ready(api: &Api) -> Result<()> {
+async fn is_alive_and_not_ready(api: &ApiClient) -> Result<()> {
     until("/ready says that the database is away", LIMIT, async || {
         let ready = api.probe("/ready").await?;
         let is_away = ready.status == StatusCode::SERVICE_UNAVAILABLE;
@@ -171,14 +171,14 @@ async fn is_alive_and_not_ready(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// How long after the database the API is ready.
-async fn ready_after_database(installation: &Installation, api: &Api) -> Result<Duration> {
+/// Delay of the API's readiness after the database's.
+async fn ready_after_database(installation: &Installation, api: &ApiClient) -> Result<Duration> {
     let log = installation.data().join("logs/postgres.log");
     let starts = || -> Result<usize> {
         let text = fs::read_to_string(&log)?;
         Ok(text.matches("ready to accept connections").count())
     };
-    // The first start's line is there since the installation was ready.
+    // The first start's line was logged before the installation was ready.
     until("the database is back", LIMIT, async || {
         Ok((starts()? > 1).then_some(()))
     })
@@ -191,29 +191,29 @@ async fn ready_after_database(installation: &Installation, api: &Api) -> Result<
     Ok(since.elapsed())
 }
 
-/// A process that does nothing until this value goes.
-struct Halted(u32);
+/// A process stopped with SIGSTOP until drop.
+struct StoppedProcess(u32);
 
-impl Halted {
+impl StoppedProcess {
     fn new(pid: u32) -> Result<Self> {
         process::signal(pid, Signal::STOP)?;
         Ok(Self(pid))
     }
 }
 
-impl Drop for Halted {
+impl Drop for StoppedProcess {
     fn drop(&mut self) {
         process::signal(self.0, Signal::CONT).ok();
     }
 }
 
-/// A second API server on the same database, started while that is away.
-struct Late {
+/// A second API server on the same database, started while that is unavailable.
+struct SecondApiServer {
     child: Child,
-    api: Api,
+    api: ApiClient,
 }
 
-impl Late {
+impl SecondApiServer {
     fn start(installation: &Installation) -> Result<Self> {
         let port = free_ports(1)?;
         let log = fs::File::create(installation.folder("late")?.join("api-server.log"))?;
@@ -239,7 +239,7 @@ impl Late {
             .stderr(log)
             .spawn()
             .context("starting a second API server")?;
-        let api = Api::new(&format!("http://127.0.0.1:{port}"))?;
+        let api = ApiClient::new(&format!("http://127.0.0.1:{port}"))?;
         Ok(Self { child, api })
     }
 
@@ -251,7 +251,7 @@ impl Late {
     }
 }
 
-impl Drop for Late {
+impl Drop for SecondApiServer {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -259,6 +259,6 @@ impl Drop for Late {
 }
 
 #[expect(clippy::print_stdout, reason = "a measurement, shown with --nocapture")]
-fn tell(text: &str) {
+fn report(text: &str) {
     println!("{text}");
 }

@@ -1,4 +1,4 @@
-//! `atoll backup --pod` of a pod that works, and `atoll restore --pod` where nothing of it is left.
+//! `atoll backup --pod` of a running pod, and `atoll restore --pod` on a host without any of its data.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use oci::{Descriptor, Digest, Manifest, Reference};
 use oci_client::{Client, ClientOptions, Credentials, Login};
 use reqwest::Method;
 use serde_json::{Value, json};
-use system_tests::Api;
+use system_tests::ApiClient;
 use system_tests::pod::Engine;
 use system_tests::process::program;
 
@@ -43,7 +43,7 @@ async fn moves(_engine: Engine) -> Result<()> {
     ])?;
     project.compose(&["up", "-d"])?;
     project.place.api_is_ready().await?;
-    let registry = Registry::of(&project, &folder)?;
+    let registry = PodRegistry::of(&project, &folder)?;
     register(&project).await?;
     let before = project.served().await?;
     let kept = registry.push("acme/kept", 1).await?;
@@ -59,7 +59,7 @@ async fn moves(_engine: Engine) -> Result<()> {
         saved?.trim()
     ));
 
-    // Neither what runs nor what is there is replaced by mistake.
+    // Neither a running pod nor existing data is replaced by mistake.
     let other = project.place.folder.beside("other-host")?.join("pod");
     let refused = atoll("restore", &file, &other, &[]).await;
     let refused = format!("{:#}", refused.err().context("a running pod is replaced")?);
@@ -76,7 +76,7 @@ async fn moves(_engine: Engine) -> Result<()> {
     project.place.api_is_ready().await?;
     let after = project.served().await?;
     ensure!(after == before, "{before} was served, and now {after}");
-    // By the authority and the password of the first host.
+    // With the authority and the password of the first host.
     ensure!(registry.pull("acme/kept", "v1").await? == kept);
     let busy = BUSY.parse()?;
     let tags = registry.client.tags(&registry.address, &busy).await?;
@@ -89,7 +89,7 @@ async fn moves(_engine: Engine) -> Result<()> {
 }
 
 impl Project {
-    /// What the API has of the cluster and its host.
+    /// The API's records of the cluster and its host.
     async fn served(&self) -> Result<Value> {
         let api = self.api()?;
         let cluster = api.get("/v2/clusters").await?[0].clone();
@@ -103,8 +103,8 @@ impl Project {
         }))
     }
 
-    fn api(&self) -> Result<Api> {
-        Api::new(&format!(
+    fn api(&self) -> Result<ApiClient> {
+        ApiClient::new(&format!(
             "http://127.0.0.1:{}",
             self.place.port("PUBLISH_API")?
         ))
@@ -132,12 +132,12 @@ async fn register(project: &Project) -> Result<()> {
 
 /// The pod's registry, for a user of the first host.
 #[derive(Clone)]
-struct Registry {
+struct PodRegistry {
     client: Client,
     address: String,
 }
 
-impl Registry {
+impl PodRegistry {
     fn of(project: &Project, folder: &Path) -> Result<Self> {
         let read = |name: &str| std::fs::read_to_string(folder.join("secrets").join(name));
         let address = format!("127.0.0.1:{}", project.place.port("PUBLISH_REGISTRY")?);
@@ -175,7 +175,7 @@ impl Registry {
         Ok(manifest.digest)
     }
 
-    /// Pulls an image with all that it consists of; its digest.
+    /// Pulls an image with all its content; returns its digest.
     async fn pull(&self, repository: &str, tag: &str) -> Result<Digest> {
         let image = self.name(repository, tag)?;
         let manifest = self.client.pull_manifest(&image).await?;
@@ -189,8 +189,8 @@ impl Registry {
     }
 }
 
-/// Pushes one image after the other until `is_over`; how many.
-async fn push_until(is_over: Arc<AtomicBool>, registry: Registry) -> Result<usize> {
+/// Pushes one image after the other until `is_over`; returns their number.
+async fn push_until(is_over: Arc<AtomicBool>, registry: PodRegistry) -> Result<usize> {
     let mut number = 0;
     while !is_over.load(Ordering::Relaxed) {
         number += 1;
@@ -199,7 +199,7 @@ async fn push_until(is_over: Arc<AtomicBool>, registry: Registry) -> Result<usiz
     Ok(number)
 }
 
-/// Runs `atoll VERB FILE --pod FOLDER`; what it printed.
+/// Runs `atoll VERB FILE --pod FOLDER`; returns its output.
 async fn atoll(verb: &str, file: &Path, folder: &Path, more: &[&str]) -> Result<String> {
     let program: PathBuf = program("atoll")?;
     let mut command = Command::new(program);

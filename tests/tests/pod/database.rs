@@ -1,4 +1,4 @@
-//! The database is away, does not answer, or takes another password.
+//! The database is unavailable, hangs, or has another password.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Method, StatusCode, header};
 use system_tests::pod::{Engine, Pod};
-use system_tests::{Api, Snapshot, Stage, until};
+use system_tests::{ApiClient, ApiSnapshot, Stage, until};
 
 use crate::{Trials, say};
 
-/// How long the database is away; ten seconds have to be survived at least.
+/// Duration of the outage; ten seconds have to be survived at least.
 const AWAY: Duration = Duration::from_secs(30);
-/// Between two questions while it is away.
+/// Interval of requests during the outage.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Silence for which hosts are given up otherwise: less than the time without a database, and more than agents of a
-/// slow machine pause after it.
+/// Heartbeat timeout: shorter than the outage, and longer than the pauses of a slow machine's agents after
+/// it.
 const SILENCE: &str = "25s";
-/// What is said of hosts that are given up.
+/// Event texts of heartbeat timeouts.
 const GIVEN_UP: [&str; 2] = ["lost contact", "has not called"];
 /// Slower than elsewhere: both faults have to fit in.
 const SPEEDUP: f64 = 20.0;
@@ -26,7 +26,7 @@ const WRONG: &str = "not-the-password-5d1f";
 
 pub(crate) fn add(trials: &mut Trials) {
     trials.add(
-        "database::a_wrong_password_is_told_and_can_be_mended",
+        "database::a_wrong_password_is_reported_and_can_be_corrected",
         wrong_password,
     );
     trials.add("database::stopped_and_frozen_in_the_middle", away);
@@ -76,21 +76,21 @@ async fn away(engine: Engine) -> Result<()> {
     pod.folder()
         .set([("HOST_MAX_DISCONNECTION_TIME", SILENCE.to_owned())])?;
     let up = pod.start_all(&[]).await;
-    pod.or_tell(up).await?;
+    pod.with_logs(up).await?;
     let mut before = 0;
     pod.installed_at(SPEEDUP, async |pod| {
         let api = pod.api()?;
         Stage::Installing.reached(&api).await?;
-        let snapshot = Snapshot::take(&api).await?;
+        let snapshot = ApiSnapshot::take(&api).await?;
         before = messages(&api).await?.len();
         let database = pod.container("db")?;
         database.stop().await?;
-        is_told_to_wait(&api).await.context("stopped")?;
+        gets_retry_after(&api).await.context("stopped")?;
         database.start().await?;
         goes_on(pod, "stopped").await?;
         snapshot.holds(&api).await?;
         database.pause().await?;
-        is_told_to_wait(&api).await.context("frozen")?;
+        gets_retry_after(&api).await.context("frozen")?;
         database.unpause().await?;
         goes_on(pod, "frozen").await?;
         let cluster = Stage::Installing.reached(&api).await?;
@@ -107,8 +107,8 @@ async fn away(engine: Engine) -> Result<()> {
     pod.down().await
 }
 
-/// Everybody who asks while the database is away is told to come again, and nothing else.
-async fn is_told_to_wait(api: &Api) -> Result<()> {
+/// All requests during the outage get a retriable status, and nothing else.
+async fn gets_retry_after(api: &ApiClient) -> Result<()> {
     let began = Instant::now();
     while began.elapsed() < AWAY {
         let answer = api.ask(Method::GET, "/v2/clusters", None).await?;
@@ -139,8 +139,8 @@ async fn goes_on(pod: &Pod, after: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the cluster's events say, the oldest first.
-async fn messages(api: &Api) -> Result<Vec<String>> {
+/// Messages of the cluster's events, the oldest first.
+async fn messages(api: &ApiClient) -> Result<Vec<String>> {
     let clusters = api.get("/v2/clusters").await?;
     let id = clusters[0]["id"].as_str().context("there is no cluster")?;
     let events = api

@@ -26,7 +26,7 @@ async fn a_cluster_is_installed(engine: Engine) -> Result<()> {
     pod.down().await
 }
 
-/// Not once by luck: each in a pod of its own.
+/// Each in a pod of its own, to rule out luck.
 async fn ten_times_in_a_row(engine: Engine) -> Result<()> {
     for _ in 0..10 {
         a_cluster_is_installed(engine.clone()).await?;

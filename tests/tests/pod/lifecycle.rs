@@ -1,17 +1,17 @@
-//! Starts without neighbours, ends in order.
+//! Starts without neighbours, and graceful stops.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use reqwest::{Method, StatusCode};
 use system_tests::pod::{Container, Engine, Pod, SERVICES};
-use system_tests::{Download, until};
+use system_tests::{ImageDownload, until};
 
 use crate::{Trials, say};
 
-/// Until something comes that comes by itself.
+/// Deadline of events that need no action.
 const LIMIT: Duration = Duration::from_mins(1);
-/// What each service waits for when it is alone; the others need nobody to do their job.
+/// Dependencies that each service waits for; the others need none.
 const WAITING: [(&str, &[&str]); 3] = [
     ("api-server", &["database"]),
     ("webui", &["api"]),
@@ -20,8 +20,8 @@ const WAITING: [(&str, &[&str]); 3] = [
 
 pub(crate) fn add(trials: &mut Trials) {
     trials.add("lifecycle::every_service_starts_alone", alone);
-    trials.add("lifecycle::every_service_ends_in_order", ends);
-    trials.add("lifecycle::a_crashed_service_is_started_again", crashes);
+    trials.add("lifecycle::every_service_stops_gracefully", ends);
+    trials.add("lifecycle::a_crashed_service_is_restarted", crashes);
 }
 
 async fn alone(engine: Engine) -> Result<()> {
@@ -87,10 +87,10 @@ async fn end_all(pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// Is asked to end while a download is under way, which comes whole all the same.
+/// Stops a container during a download, which has to be completed.
 async fn drains(container: &Container, url: &str) -> Result<()> {
-    let expected = Download::begin(url).await?.whole().await?;
-    let mut under_way = Download::begin(url).await?;
+    let expected = ImageDownload::begin(url).await?.whole().await?;
+    let mut under_way = ImageDownload::begin(url).await?;
     under_way.read(1 << 20).await?;
     let (ended, whole) = tokio::try_join!(container.stop(), async {
         is_refused(url).await?;
@@ -113,7 +113,7 @@ async fn drains(container: &Container, url: &str) -> Result<()> {
     Ok(())
 }
 
-/// Who ends takes nothing new.
+/// Waits until a draining service refuses connections.
 async fn is_refused(url: &str) -> Result<()> {
     let client = reqwest::Client::builder().tls_certs_only([]).build()?;
     until("new requests are refused", LIMIT, async || {
@@ -133,7 +133,7 @@ async fn survives_crashes(pod: &Pod) -> Result<()> {
     for service in SERVICES {
         pod.container(service)?.crash().await?;
         pod.is_ready().await.context(service)?;
-        // Through the proxy, which has to find everybody at a new address.
+        // Through the proxy, which has to find all services at new addresses.
         until("the API answers", LIMIT, async || {
             let answer = api.ask(Method::GET, "/v2/clusters", None).await.ok();
             Ok(answer.filter(|answer| answer.status == StatusCode::OK))

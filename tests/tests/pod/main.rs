@@ -1,4 +1,4 @@
-//! The pod in containers: what is started, restarted, killed, frozen and taken away, asked from outside.
+//! The pod in containers: started, restarted, killed, frozen and removed, queried from outside.
 //!
 //! Its own `main`: the tests are ignored where no container engine is named.
 
@@ -19,9 +19,9 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use system_tests::pod::Engine;
 use tokio::runtime::Runtime;
 
-/// Where the engine listens; `cargo xtask test` sets it.
+/// The engine's socket; `cargo xtask test` sets it.
 const HOST: &str = "DOCKER_HOST";
-/// `cargo xtask test` runs these tests by themselves, when there are images.
+/// `cargo xtask test` runs these tests separately, after the images.
 const APART: &str = "POD_TESTS_APART";
 
 fn main() -> Result<ExitCode> {
@@ -79,7 +79,7 @@ impl Trials {
         self.push(name, false, test);
     }
 
-    /// A test that takes long: run by `cargo xtask test --full`.
+    /// A long test: run by `cargo xtask test --full`.
     fn add_long<F>(&mut self, name: &str, test: impl FnOnce(Engine) -> F + Send + 'static)
     where
         F: Future<Output = Result<()>>,

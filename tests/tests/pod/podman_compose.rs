@@ -1,4 +1,4 @@
-//! The README's commands, by the programs that people run them with.
+//! The README's commands, with the programs that users run.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use system_tests::{free_ports, until};
 
 use crate::{Trials, say};
 
-/// Names podman-compose; `cargo xtask test --full` sets it.
+/// Path of podman-compose; `cargo xtask test --full` sets it.
 const PROGRAM: &str = "PODMAN_COMPOSE";
 /// Containers start, the database is made, names become known.
 const READY_LIMIT: Duration = Duration::from_mins(3);
-/// Services that can have replicas, and the variables that say how many.
+/// Services with replicas, and the variables of their numbers.
 const SCALED: [(&str, &str); 3] = [
     ("api-server", "API_SERVER_REPLICAS"),
     ("image-service", "IMAGE_SERVICE_REPLICAS"),
     ("webui", "WEBUI_REPLICAS"),
 ];
-/// What is published: the variable, and the port that a file of Kubernetes has; those that answer `/ready` without TLS
+/// Published ports: the variable, and the port of a Kubernetes file; those that answer `/ready` without TLS
 /// first.
 const PUBLISHED: [(&str, u16); 7] = [
     ("PUBLISH_API", 8090),
@@ -65,7 +65,7 @@ async fn applies_changes(_engine: Engine) -> Result<()> {
             let running = project.running(service)?;
             ensure!(running == count, "{running} of {service}, not {count}");
         }
-        // compose.yaml does not name this one: it comes by the file of settings alone.
+        // compose.yaml does not name this one: it is set in the env file alone.
         let own = podman(&[
             "inspect",
             "-f",
@@ -128,16 +128,16 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
     Ok(())
 }
 
-/// A folder of a pod with its ports, and a name that nobody else has.
-pub(crate) struct Place {
+/// A folder of a pod with its ports, and a unique name.
+pub(crate) struct ComposeFolder {
     pub(crate) name: String,
     pub(crate) folder: Folder,
     first_port: u16,
-    /// Where commands run: in the folder, or in what was restored from a backup of it.
+    /// Working directory of commands: the folder, or the restored backup of it.
     current: PathBuf,
 }
 
-impl Place {
+impl ComposeFolder {
     fn new(kind: &str) -> Result<Self> {
         let folder = Folder::new("127.0.0.1")?;
         let place = Self {
@@ -196,10 +196,10 @@ async fn port_is_ready(port: u16) -> Result<()> {
     .await
 }
 
-/// A project of podman-compose; it goes with this value.
+/// A project of podman-compose, removed on drop.
 pub(crate) struct Project {
     program: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) place: ComposeFolder,
 }
 
 impl Project {
@@ -209,9 +209,9 @@ impl Project {
             program: program
                 .map(PathBuf::from)
                 .with_context(|| format!("{PROGRAM} names no program"))?,
-            place: Place::new("compose")?,
+            place: ComposeFolder::new("compose")?,
         };
-        // One of 250 networks that nobody else is likely to have.
+        // One of 250 networks, probably unused.
         let third = std::process::id() % 250;
         project.place.folder.set([
             ("SUBNET", format!("10.124.{third}.0/24")),
@@ -220,12 +220,12 @@ impl Project {
         Ok(project)
     }
 
-    /// As the README says.
+    /// Applies changes as the README documents.
     fn apply(&self) -> Result<()> {
         self.compose(&["up", "-d", "--force-recreate", "--remove-orphans"])
     }
 
-    /// From now on, commands run in the folder that a backup was restored to.
+    /// Changes the working directory to the folder of a restored backup.
     pub(crate) fn moved_to(&mut self, folder: &Path) {
         folder.clone_into(&mut self.place.current);
     }
@@ -266,14 +266,14 @@ impl Drop for Project {
     }
 }
 
-/// The pods of `podman play kube`; they go with this value.
+/// The pods of `podman play kube`, removed on drop.
 struct Kube {
-    place: Place,
+    place: ComposeFolder,
 }
 
 impl Kube {
     fn new() -> Result<Self> {
-        let place = Place::new("kube")?;
+        let place = ComposeFolder::new("kube")?;
         for file in KUBE_FILES {
             let path = place.folder.path().join(file);
             let mut text = fs::read_to_string(&path)?
@@ -326,7 +326,7 @@ fn podman(arguments: &[&str]) -> Result<String> {
     succeed(Command::new("podman").args(arguments).stdin(Stdio::null()))
 }
 
-/// What a command prints that has to succeed.
+/// Standard output of a command. Errors: it fails.
 pub(crate) fn succeed(command: &mut Command) -> Result<String> {
     let output = command.output()?;
     ensure!(

@@ -1,17 +1,17 @@
-//! Several of one service behind the proxy.
+//! Several replicas of a service behind the proxy.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use system_tests::pod::{Engine, Pod};
-use system_tests::{Snapshot, Stage, until};
+use system_tests::{ApiSnapshot, Stage, until};
 
 use crate::{Trials, say};
 
 const REPLICAS: u32 = 3;
-/// Requests that are counted.
+/// Counted requests.
 const REQUESTS: u64 = 90;
-/// The proxy looks for replicas every few seconds.
+/// The proxy resolves replicas every few seconds.
 const FOUND_LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn add(trials: &mut Trials) {
@@ -26,12 +26,12 @@ async fn one_is_killed(engine: Engine) -> Result<()> {
         pod.ports().api
     );
     let even = are_even(&pod, "api-server", &url).await;
-    pod.or_tell(even).await?;
+    pod.with_logs(even).await?;
     let before = counts(&pod, "api-server").await?;
     pod.installed_in_spite_of(async |pod| {
         let api = pod.api()?;
         Stage::Installing.reached(&api).await?;
-        let snapshot = Snapshot::take(&api).await?;
+        let snapshot = ApiSnapshot::take(&api).await?;
         let shares = differences(&before, &counts(pod, "api-server").await?);
         say(&format!("requests of the journey until then: {shares:?}"));
         is_even(&shares).context("the journey's own requests")?;
@@ -67,7 +67,7 @@ async fn all_are_even(pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// Asks often for `url`, and compares how much of that each replica has answered.
+/// Requests `url` often, and compares the share of each replica.
 async fn are_even(pod: &Pod, service: &str, url: &str) -> Result<()> {
     // A connection for each request, as many clients have them.
     let client = reqwest::Client::builder()
@@ -114,7 +114,7 @@ fn differences(before: &[u64], after: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// Nobody has less than half of a fair share.
+/// Each replica has at least half of a fair share.
 fn is_even(shares: &[u64]) -> Result<()> {
     let fair = shares.iter().sum::<u64>() / u64::from(REPLICAS);
     let is_even = shares.len() == 3 && fair > 0 && shares.iter().all(|share| share * 2 >= fair);

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use system_tests::pod::{Container, Engine, Pod, SERVICES};
-use system_tests::{Ledger, Snapshot, Stage};
+use system_tests::{ApiSnapshot, Ledger, Stage};
 
 use crate::{Trials, say};
 
@@ -54,7 +54,7 @@ async fn at_each_stage(engine: Engine, service: &'static str) -> Result<()> {
     survives(engine, &faults.collect::<Vec<_>>()).await
 }
 
-/// Each fault when its stage is reached and the one before is over, while changes are made.
+/// Injects each fault when its stage is reached and the one before is over, while changes are made.
 async fn survives(engine: Engine, faults: &[(Stage, &str, Fault)]) -> Result<()> {
     let mut pod = Pod::up(&engine).await?;
     let mut ledger = Ledger::new(&pod.state()?)?;
@@ -77,7 +77,7 @@ async fn befall_all(pod: &Pod, faults: &[(Stage, &str, Fault)]) -> Result<()> {
             Stage::of(&cluster)? < Stage::Installed,
             "{service}: {fault:?} comes when all is over"
         );
-        let snapshot = Snapshot::take(&api).await?;
+        let snapshot = ApiSnapshot::take(&api).await?;
         fault.befall(pod.container(service)?).await?;
         let ready = pod.is_ready().await?;
         snapshot

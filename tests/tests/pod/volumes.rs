@@ -1,4 +1,4 @@
-//! What containers keep is in volumes, and without them nothing is made by halves.
+//! Containers keep their data in volumes, and without them no partial data is written.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use oci::Reference;
 use reqwest::{Method, StatusCode};
 use serde_json::json;
 use system_tests::pod::{Engine, POSTGRES_IMAGE, Pod, SERVICES, Volumes};
-use system_tests::{Download, Snapshot, Whole, image_url, until};
+use system_tests::{ApiSnapshot, DownloadedImage, ImageDownload, image_url, until};
 use testcontainers::bollard::models::ContainerConfig;
 use testcontainers::bollard::query_parameters::{
     CommitContainerOptionsBuilder, RemoveImageOptionsBuilder,
@@ -15,9 +15,9 @@ use testcontainers::bollard::query_parameters::{
 
 use crate::{Trials, say};
 
-/// Until something comes that comes by itself.
+/// Deadline of events that need no action.
 const LIMIT: Duration = Duration::from_mins(1);
-/// Services that cannot do anything without a place to write.
+/// Services that cannot run without a writable volume.
 const KEEPERS: [&str; 3] = ["db", "registry", "api-server"];
 
 pub(crate) fn add(trials: &mut Trials) {
@@ -26,7 +26,7 @@ pub(crate) fn add(trials: &mut Trials) {
         nowhere,
     );
     trials.add(
-        "volumes::an_image_that_cannot_be_written_is_told",
+        "volumes::an_unwritable_image_folder_is_reported",
         unwritable_image,
     );
     trials.add("volumes::everything_survives_new_containers", survives);
@@ -62,11 +62,11 @@ async fn is_refused(pod: &Pod, service: &str, volumes: Volumes) -> Result<()> {
 }
 
 async fn unwritable_image(engine: Engine) -> Result<()> {
-    Pod::new(&engine).await?.used(tells_why).await
+    Pod::new(&engine).await?.used(reports_unwritable).await
 }
 
-/// The image service offers what it can: it goes on, and says what it cannot.
-async fn tells_why(pod: &mut Pod) -> Result<()> {
+/// The image service keeps running, and reports the images that it cannot write.
+async fn reports_unwritable(pod: &mut Pod) -> Result<()> {
     pod.start("registry").await?;
     pod.make_content().await?;
     let container = pod
@@ -104,7 +104,7 @@ async fn replaced(engine: &Engine, pod: &mut Pod) -> Result<()> {
     });
     api.succeed(Method::POST, "/v2/infra-envs", &infra_env)
         .await?;
-    let before = Snapshot::take(&api).await?;
+    let before = ApiSnapshot::take(&api).await?;
     let image = image(pod).await?;
     let release = pod.content()?.releases.first().context("no release")?;
     let release: Reference = release.image.parse()?;
@@ -118,16 +118,16 @@ async fn replaced(engine: &Engine, pod: &mut Pod) -> Result<()> {
         self::image(pod).await? == image,
         "new containers: another image"
     );
-    // By its digest: what comes is what was pushed.
+    // By its digest: pulled content equals pushed content.
     pod.registry().client()?.pull_manifest(&release).await?;
 
     let other = OtherImage::of(engine, pod.container("db")?.name()).await?;
     let held = holds_with(&other, pod, &before).await;
-    // Images are not the pod's: it would stay.
+    // Images do not belong to the pod: it would remain.
     held.and(other.remove(engine).await)
 }
 
-async fn holds_with(database: &OtherImage, pod: &mut Pod, before: &Snapshot) -> Result<()> {
+async fn holds_with(database: &OtherImage, pod: &mut Pod, before: &ApiSnapshot) -> Result<()> {
     pod.remove("db").await?;
     pod.folder()
         .set([(POSTGRES_IMAGE, database.reference.clone())])?;
@@ -137,9 +137,9 @@ async fn holds_with(database: &OtherImage, pod: &mut Pod, before: &Snapshot) -> 
     pod.remove("db").await
 }
 
-async fn image(pod: &Pod) -> Result<Whole> {
+async fn image(pod: &Pod) -> Result<DownloadedImage> {
     let url = image_url(&pod.api()?).await?;
-    Download::begin(&url).await?.whole().await
+    ImageDownload::begin(&url).await?.whole().await
 }
 
 /// An image with another digest that serves the same data.
@@ -148,7 +148,7 @@ struct OtherImage {
 }
 
 impl OtherImage {
-    /// Made of what runs in a container.
+    /// Commits a running container.
     async fn of(engine: &Engine, container: &str) -> Result<Self> {
         let name = format!("localhost/{container}");
         let options = CommitContainerOptionsBuilder::new()

@@ -1,4 +1,4 @@
-//! What the source has: a catalog of three packages with what they run, and an image that no archive file holds alone.
+//! The source's content: a catalog of three packages with their images, and an image larger than an archive file.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -15,7 +15,7 @@ use system_tests::Distribution;
 const LARGE_LAYERS: [u64; 2] = [540 << 20, 541 << 20];
 const PACKAGES: [&str; 3] = ["one", "two", "three"];
 
-/// Gives a registry its content.
+/// Writes content into a registry.
 pub(super) struct Content {
     client: Client,
     registry: String,
@@ -35,7 +35,7 @@ impl Content {
         })
     }
 
-    /// An image of two layers that are all zeros, straight into the registry's folder: they take no room there.
+    /// Writes an image of two layers of zeros directly into the registry's folder, as sparse files.
     pub(super) fn push_large(&self) -> Result<()> {
         let config = json!({"architecture": "amd64", "os": "linux"}).to_string();
         let root = self.folder.join("docker/registry/v2");
@@ -43,7 +43,7 @@ impl Content {
         let mut blobs = Vec::new();
         let (mut hasher, mut hashed) = (Sha256::new(), 0);
         for size in LARGE_LAYERS {
-            // Each goes on where the one before ended.
+            // Each continues at the end of the one before.
             io::copy(&mut io::repeat(0).take(size - hashed), &mut hasher)?;
             hashed = size;
             let digest = format!("sha256:{}", hex::encode(hasher.clone().finalize()));
@@ -71,7 +71,7 @@ impl Content {
         Ok(())
     }
 
-    /// The catalog with so many versions of each package, and what they need.
+    /// Pushes the catalog with `versions` versions of each package, and their images.
     pub(super) async fn push_catalog(&self, versions: usize) -> Result<()> {
         let mut documents = Vec::new();
         for package in PACKAGES {
@@ -117,7 +117,7 @@ impl Content {
         self.push("acme/index:v1", &files, config).await
     }
 
-    /// An image of one layer with files.
+    /// Pushes an image of one layer with files.
     async fn push(&self, name: &str, files: &[(&str, &str)], config: Value) -> Result<()> {
         let mut tar = tar::Builder::new(Vec::new());
         for (path, content) in files {
@@ -149,7 +149,7 @@ impl Content {
         Ok(self.client.push_manifest(&image, &manifest).await?)
     }
 
-    /// An image by digest.
+    /// The image's reference by digest.
     pub(super) async fn pinned(&self, name: &str) -> Result<String> {
         let image = self.image(name)?;
         let digest = self.client.manifest_digest(&image).await?;
@@ -162,7 +162,7 @@ impl Content {
     }
 }
 
-/// Where a blob lies.
+/// Path of a blob.
 fn blob(root: &Path, digest: &str) -> Result<PathBuf> {
     let hex = digest.trim_start_matches("sha256:");
     let folder = root.join("blobs/sha256").join(&hex[..2]).join(hex);
