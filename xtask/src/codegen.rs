@@ -29,11 +29,11 @@ const SERVERS: [&str; 6] = [
 const LIMITS_HEAD: &str = "\
 # Limits
 
-What a client may cost, and the answer beyond it, with default settings. `<server> settings --limits` prints the table \
-of a server with its own settings. `cargo xtask codegen` writes this file.
+Bounds on the cost of clients, and the response above them, with default settings. \
+`<server> settings --limits` prints the table of a server with its own settings. `cargo xtask codegen` writes this file.
 
-A client address is the address of the connection, or what a trusted proxy says (`TRUSTED_PROXIES`); IPv6 addresses \
-count by /64.
+A client address is the address of the connection, or the one that a trusted proxy reports (`TRUSTED_PROXIES`); \
+IPv6 addresses count by /64.
 ";
 
 /// A file and its expected content.
