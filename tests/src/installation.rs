@@ -190,8 +190,8 @@ impl Installation {
     ///
     /// Errors: not in time.
     pub async fn is_back(&self, name: &str, old: u32) -> Result<()> {
-        let what = format!("{name} is started again");
-        until(&what, RESTART_LIMIT, async || {
+        let condition = format!("{name} is restarted");
+        until(&condition, RESTART_LIMIT, async || {
             Ok(self.pid(name).ok().filter(|pid| *pid != old))
         })
         .await?;
@@ -213,7 +213,7 @@ impl Installation {
             (&trusting, format!("https://{}", services.registry)),
         ] {
             let url = format!("{url}/ready");
-            until(&format!("{url} says so"), RESTART_LIMIT, async || {
+            until(&format!("{url} is ready"), RESTART_LIMIT, async || {
                 let answer = client
                     .get(&url)
                     .timeout(Duration::from_secs(5))

@@ -131,8 +131,8 @@ impl Pod {
         }
         self.make_content().await?;
         for service in SERVICES {
-            let wanted = replicas.iter().find(|(name, _)| *name == service);
-            for number in 1..=wanted.map_or(1, |(_, count)| *count) {
+            let scaled = replicas.iter().find(|(name, _)| *name == service);
+            for number in 1..=scaled.map_or(1, |(_, count)| *count) {
                 if self.replica(service, number).is_err() {
                     self.start_with(service, number, Volumes::default()).await?;
                 }

@@ -21,7 +21,7 @@ pub fn program(name: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     ensure!(
         path.is_file(),
-        "{} is not there: run `cargo build -p atoll -p host-sim -p testkit` first, as `cargo xtask test` does",
+        "{} is missing: run `cargo build -p atoll -p host-sim -p testkit` first, as `cargo xtask test` does",
         path.display()
     );
     Ok(path)
@@ -40,7 +40,7 @@ pub fn static_installer() -> Result<PathBuf> {
     let path = target.join("pod/openshift-baremetal-install");
     ensure!(
         path.is_file(),
-        "{} is not there: `cargo xtask test` builds it",
+        "{} is missing: `cargo xtask test` builds it",
         path.display()
     );
     Ok(path)
@@ -51,7 +51,7 @@ pub fn static_installer() -> Result<PathBuf> {
 /// Errors: no such process, or no permission.
 pub fn signal(pid: u32, signal: Signal) -> Result<()> {
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let number = number.with_context(|| format!("{pid} is no process"))?;
+    let number = number.with_context(|| format!("{pid} is not a process id"))?;
     kill_process(number, signal).with_context(|| format!("signalling process {pid}"))
 }
 

@@ -45,7 +45,8 @@ pub(crate) fn check_version() -> Result<()> {
         .output()
         .context("running rustc: install Rust with rustup (https://rustup.rs)")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let version = parse_version(&text).with_context(|| format!("rustc calls itself {text:?}"))?;
+    let version =
+        parse_version(&text).with_context(|| format!("malformed version of rustc: {text:?}"))?;
     ensure!(version >= MINIMUM, too_old(text.trim()));
     Ok(())
 }

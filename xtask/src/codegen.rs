@@ -64,7 +64,7 @@ fn limits() -> Result<String> {
         // No variable of the caller's environment may act as a setting.
         command.env_clear();
         let table = output(command.args(["serve", server, "settings", "--limits"]))?;
-        let table = String::from_utf8(table).context("a table of limits is no text")?;
+        let table = String::from_utf8(table).context("a table of limits is not UTF-8")?;
         text.extend(["\n## ", server, "\n\n", &table]);
     }
     Ok(text)

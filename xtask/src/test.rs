@@ -228,7 +228,7 @@ fn tests(report: &mut TestReport, full: bool) {
         }
     }
     let distribution = distribution::ensure()
-        .inspect_err(|error| println!("docker-registry cannot be had here: {error:#}"))
+        .inspect_err(|error| println!("docker-registry is not available here: {error:#}"))
         .ok();
     let prepare = |command: &mut Command| {
         if let Some(program) = &distribution {

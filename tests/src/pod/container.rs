@@ -70,14 +70,14 @@ impl Container {
         name: &str,
         volumes: Volumes,
     ) -> Result<Self> {
-        let said = ServiceRequest::of(pod, service, volumes)?;
-        let published = said.service.ports()?;
+        let service_request = ServiceRequest::of(pod, service, volumes)?;
+        let published = service_request.service.ports()?;
         let own = own_port(service);
         let port = match published.iter().find(|(_, inside)| *inside == own) {
             Some((outside, _)) => *outside,
             None => free_ports(1)?,
         };
-        let mut request = said
+        let mut request = service_request
             .request()?
             .with_container_name(name)
             .with_labels(Engine::labels(&pod.name))
@@ -87,18 +87,18 @@ impl Container {
             request = request.with_mapped_port(outside, inside.tcp());
         }
         let inner = request.start().await.with_context(|| {
-            let image = &said.service.image;
+            let image = &service_request.service.image;
             format!("starting {image} (images are built by `cargo xtask images`)")
         })?;
         Ok(Self {
             name: name.to_owned(),
             inner,
             engine: pod.engine.clone(),
-            grace_s: said.service.grace_s()?,
+            grace_s: service_request.service.grace_s()?,
             port,
             is_tls: service == "registry",
             client: crate::api::client(Some(&pod.registry().ca))?,
-            check: said
+            check: service_request
                 .service
                 .healthcheck
                 .test

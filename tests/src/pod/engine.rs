@@ -236,8 +236,8 @@ impl Engine {
     }
 
     async fn remove_network(&self, name: &str) -> Result<()> {
-        let what = format!("network {name} can be removed");
-        until(&what, REMOVE_LIMIT, async || {
+        let condition = format!("network {name} can be removed");
+        until(&condition, REMOVE_LIMIT, async || {
             Ok(or_gone(self.docker.remove_network(name).await).ok())
         })
         .await

@@ -124,7 +124,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<()> {
 }
 
 fn text(path: &Path) -> Result<&str> {
-    path.to_str().context("a path that is no text")
+    path.to_str().context("a path is not UTF-8")
 }
 
 /// The content of a docker-registry with one image, with old mtimes.

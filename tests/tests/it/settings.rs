@@ -82,7 +82,7 @@ fn wrong(server: &str, variables: &[(&str, &str, &str)]) -> Result<()> {
         command.env(name, value);
     }
     let output = command.output()?;
-    let text = said(&output);
+    let text = printed(&output);
     ensure!(
         output.status.code() == Some(EXIT_SETTINGS),
         "{} {text}",
@@ -113,9 +113,13 @@ fn a_password_is_never_shown() -> Result<()> {
         vec!["serve", "api-server", "--check-config"],
     ] {
         let output = bare()?.args(&arguments).env("DB_PASS", PASSWORD).output()?;
-        ensure!(output.status.success(), "{arguments:?}: {}", said(&output));
         ensure!(
-            !said(&output).contains(PASSWORD),
+            output.status.success(),
+            "{arguments:?}: {}",
+            printed(&output)
+        );
+        ensure!(
+            !printed(&output).contains(PASSWORD),
             "{arguments:?} shows the password"
         );
     }
@@ -123,7 +127,7 @@ fn a_password_is_never_shown() -> Result<()> {
         .args(["serve", "api-server", "--check-config"])
         .env("DB_PASS_FILE", "/none/password")
         .output()?;
-    let text = said(&output);
+    let text = printed(&output);
     ensure!(output.status.code() == Some(EXIT_SETTINGS), "{text}");
     ensure!(text.contains("DB_PASS_FILE: /none/password"), "{text}");
     Ok(())
@@ -140,7 +144,7 @@ fn settings_of_all_services_are_validated_before_anything_runs() -> Result<()> {
     let data = scratch.path().join("data");
     let mut command = up(&data, free_ports(6)?)?;
     let output = command.arg("--env-file").arg(&file).output()?;
-    let text = said(&output);
+    let text = printed(&output);
     ensure!(!output.status.success(), "{text}");
     for name in [
         "api-server",
@@ -171,7 +175,7 @@ fn a_port_in_use_is_reported_with_a_remedy() -> Result<()> {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, first + offset))?;
         let output = up(&scratch.path().join("data"), first)?.output()?;
         drop(taken);
-        let text = said(&output);
+        let text = printed(&output);
         ensure!(
             !output.status.success(),
             "it starts although port {offset} is taken: {text}"
@@ -187,7 +191,7 @@ fn a_port_in_use_is_reported_with_a_remedy() -> Result<()> {
 async fn a_second_one_on_the_same_data_is_refused() -> Result<()> {
     let installation = Installation::start().await?;
     let output = up(&installation.data(), free_ports(6)?)?.output()?;
-    let text = said(&output);
+    let text = printed(&output);
     ensure!(
         !output.status.success(),
         "two run on one data directory: {text}"
@@ -225,7 +229,7 @@ fn up(data: &std::path::Path, first_port: u16) -> Result<Command> {
     Ok(command)
 }
 
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     let text = [output.stdout.as_slice(), &output.stderr].concat();
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -156,11 +156,15 @@ impl Agent {
 }
 
 async fn is_alive_and_not_ready(api: &ApiClient) -> Result<()> {
-    until("/ready says that the database is away", LIMIT, async || {
-        let ready = api.probe("/ready").await?;
-        let is_away = ready.status == StatusCode::SERVICE_UNAVAILABLE;
-        Ok((is_away && ready.text().contains("database")).then_some(()))
-    })
+    until(
+        "/ready reports the unavailable database",
+        LIMIT,
+        async || {
+            let ready = api.probe("/ready").await?;
+            let is_away = ready.status == StatusCode::SERVICE_UNAVAILABLE;
+            Ok((is_away && ready.text().contains("database")).then_some(()))
+        },
+    )
     .await?;
     let health = api.probe("/health").await?;
     ensure!(

@@ -36,11 +36,9 @@ async fn alone(engine: Engine) -> Result<()> {
 }
 
 async fn lives_alone(service: &str, container: &Container) -> Result<()> {
-    until(
-        &format!("{service} calls itself healthy"),
-        LIMIT,
-        async || Ok(container.is_healthy().await?.then_some(())),
-    )
+    until(&format!("{service} reports healthy"), LIMIT, async || {
+        Ok(container.is_healthy().await?.then_some(()))
+    })
     .await?;
     if service == "db" {
         return Ok(());
@@ -106,7 +104,7 @@ async fn drains(container: &Container, url: &str) -> Result<()> {
     ensure!(whole == expected, "{name}: other bytes");
     ensure!(ended.code == 0, "{name} ended with {}", ended.code);
     say(&format!(
-        "{name} ended {:.2} s after it was asked to, with a download of {} MiB under way",
+        "{name} exited {:.2} s after SIGTERM, with a download of {} MiB in flight",
         ended.took.as_secs_f64(),
         whole.length >> 20
     ));

@@ -121,8 +121,8 @@ async fn plays_kube(_engine: Engine) -> Result<()> {
     ensure!(kept.trim() == "7", "{kept:?}");
     pod.exec("registry", &["/registry", "health", "--ready"])?;
     until("catalogs are served", READY_LIMIT, async || {
-        let asked = pod.exec("catalog-catalog", &["/catalog-server", "health", "--ready"]);
-        Ok(asked.ok())
+        let health = pod.exec("catalog-catalog", &["/catalog-server", "health", "--ready"]);
+        Ok(health.ok())
     })
     .await?;
     Ok(())

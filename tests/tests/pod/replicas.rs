@@ -82,8 +82,8 @@ async fn are_even(pod: &Pod, service: &str, url: &str) -> Result<()> {
         Ok(())
     };
     let began = counts(pod, service).await?;
-    let what = format!("every {service} has got something to answer");
-    until(&what, FOUND_LIMIT, async || {
+    let condition = format!("every {service} has got something to answer");
+    until(&condition, FOUND_LIMIT, async || {
         ask().await?;
         let shares = differences(&began, &counts(pod, service).await?);
         Ok(shares.iter().all(|share| *share > 0).then_some(()))

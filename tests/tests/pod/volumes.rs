@@ -75,7 +75,7 @@ async fn reports_unwritable(pod: &mut Pod) -> Result<()> {
     container
         .answers("/ready", StatusCode::SERVICE_UNAVAILABLE, "not there yet")
         .await?;
-    until("the log says why", LIMIT, async || {
+    until("the log has the cause", LIMIT, async || {
         let log = container.logs().await?;
         let line = log
             .lines()

@@ -124,7 +124,7 @@ impl AdvisorySnapshot {
         let git = |arguments: &[&str]| -> Result<String> {
             let mut command = Command::new("git");
             let answer = output(command.arg("-C").arg(clone).args(arguments))?;
-            String::from_utf8(answer).context("git's answer is no text")
+            String::from_utf8(answer).context("git's output is not UTF-8")
         };
         let last = git(&["log", "-1", "--format=%H %cs"])?;
         let files = git(&["ls-tree", "-r", "--name-only", "HEAD", "crates"])?;

@@ -257,7 +257,7 @@ fn register(state: &InstallationState, number: u32) -> Result<String> {
 /// The version of the content's release.
 fn version(base: &str) -> Result<String> {
     let versions = http::get(&format!("{base}/openshift-versions"))?;
-    let versions = versions.as_object().context("the versions are no map")?;
+    let versions = versions.as_object().context("the versions are not a map")?;
     let first = versions
         .keys()
         .next()

@@ -25,10 +25,10 @@ pub(super) struct HttpResponse {
 
 impl HttpResponse {
     /// The value of a header, whose name is in lower case.
-    pub(super) fn header(&self, wanted: &str) -> Option<&str> {
+    pub(super) fn header(&self, expected: &str) -> Option<&str> {
         self.headers.iter().find_map(|line| {
             let (name, value) = line.split_once(':')?;
-            name.eq_ignore_ascii_case(wanted).then(|| value.trim())
+            name.eq_ignore_ascii_case(expected).then(|| value.trim())
         })
     }
 
@@ -59,20 +59,20 @@ impl LoadClient {
         })
     }
 
-    /// Sends a request whose response must have the status `wanted`.
+    /// Sends a request whose response must have the status `expected`.
     pub(super) fn ask(
         &mut self,
         method: &str,
         path: &str,
         headers: &[&str],
         body: &[u8],
-        wanted: u16,
+        expected: u16,
     ) -> Result<HttpResponse> {
         let answer = self
             .send(method, path, headers, body)
             .with_context(|| format!("{method} {path}"))?;
         ensure!(
-            answer.status == wanted,
+            answer.status == expected,
             "{method} {path} answers {} {}",
             answer.status,
             String::from_utf8_lossy(&answer.body).trim()

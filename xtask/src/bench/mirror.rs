@@ -133,9 +133,9 @@ fn column(
         let Some(command) = tool.command(step, &place)? else {
             continue;
         };
-        let before = asked(source, target.as_ref())?;
+        let before = request_counts(source, target.as_ref())?;
         let cost = CommandCost::of(command, &scratch.path().join("tool.log"));
-        let after = asked(source, target.as_ref())?;
+        let after = request_counts(source, target.as_ref())?;
         let cell = match cost {
             Ok(cost) => format!("{cost} / {}, {}", after.0 - before.0, after.1 - before.1),
             Err(error) => {
@@ -149,7 +149,7 @@ fn column(
 }
 
 /// Request counts of both registries.
-fn asked(source: &BenchRegistry, target: Option<&BenchRegistry>) -> Result<(u64, u64)> {
+fn request_counts(source: &BenchRegistry, target: Option<&BenchRegistry>) -> Result<(u64, u64)> {
     let target = target.map_or(Ok(0), BenchRegistry::requests);
     let source = source.requests().context("asking the source")?;
     Ok((source, target.context("asking the target")?))

@@ -11,14 +11,14 @@ pub(super) const TICKS_PER_SECOND: f64 = 100.0;
 pub(super) fn cpu_ticks(pid: u32) -> Result<u64> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-    ticks_of(&text).with_context(|| format!("{path} has another shape"))
+    ticks_of(&text).with_context(|| format!("{path} is malformed"))
 }
 
 /// User and system time of this process's exited children and their descendants.
 pub(super) fn children_ticks() -> Result<u64> {
     let path = "/proc/self/stat";
     let text = fs::read_to_string(path).with_context(|| format!("reading {path}"))?;
-    ticks_at(&text, 13).with_context(|| format!("{path} has another shape"))
+    ticks_at(&text, 13).with_context(|| format!("{path} is malformed"))
 }
 
 /// User and system time of a line of /proc/PID/stat; the program's name may hold blanks and brackets.

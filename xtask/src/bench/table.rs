@@ -46,7 +46,7 @@ mod tests {
     fn columns_of_a_table_are_aligned() {
         let mut table = ComparisonTable::new(["ours", "peer"].into_iter());
         table.row("a".to_owned(), vec!["10000 (1)".to_owned(), "2".to_owned()]);
-        let wanted = "work       ours  peer\na     10000 (1)     2\n";
-        assert_eq!(table.to_string(), wanted);
+        let expected = "work       ours  peer\na     10000 (1)     2\n";
+        assert_eq!(table.to_string(), expected);
     }
 }

@@ -232,7 +232,7 @@ fn configured(binaries: &Path, what: &str) -> Result<PathBuf> {
 
 fn answer(command: &mut Command) -> Result<String> {
     let answer = output(command)?;
-    String::from_utf8(answer).context("the answer is no text")
+    String::from_utf8(answer).context("the output is not UTF-8")
 }
 
 /// Path of a program of this machine.

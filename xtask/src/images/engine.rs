@@ -110,7 +110,7 @@ impl ImageEngine {
         output(&mut command)?;
         let packed = self
             .inspect(reference)?
-            .with_context(|| format!("{reference} was packed, but is not there"))?;
+            .with_context(|| format!("{reference} was packed, but is missing"))?;
         if let Some(before) = before
             && before.id != packed.id
         {

@@ -78,7 +78,7 @@ fn target() -> BuildTarget {
         Err(error) => {
             let glibc = BuildTarget::static_glibc();
             eprintln!(
-                "WARNING: {} cannot be had: {error:#}\n\
+                "WARNING: {} is not available: {error:#}\n\
                  WARNING: the programs are linked statically with glibc instead ({}). They do the same, but are not \
                  those of a machine that has musl.",
                 musl.triple, glibc.triple

@@ -111,7 +111,7 @@ fn crates(package: &str, triple: &str) -> Result<Vec<Component>> {
         &format,
     ]))?;
     let lock = fs::read_to_string(root().join("Cargo.lock")).context("reading Cargo.lock")?;
-    let tree = String::from_utf8(answer).context("cargo's answer is no text")?;
+    let tree = String::from_utf8(answer).context("cargo's output is not UTF-8")?;
     parse(&tree, &checksums(&lock)?)
 }
 
@@ -125,7 +125,7 @@ fn parse(tree: &str, checksums: &BTreeMap<(String, String), String>) -> Result<V
         let (name, version) = words
             .next()
             .zip(words.next().and_then(|word| word.strip_prefix('v')))
-            .with_context(|| format!("cargo tree says {line:?}"))?;
+            .with_context(|| format!("malformed line of cargo tree: {line:?}"))?;
         let key = (name.to_owned(), version.to_owned());
         // Members of the workspace have no checksum and are in no registry.
         let checksum = checksums.get(&key);

@@ -87,8 +87,8 @@ impl PodmanService {
         while UnixStream::connect(&socket).is_err() {
             let ended = engine.service.try_wait()?;
             if ended.is_some() || Instant::now() >= deadline {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                bail!("podman system service does not listen: {}", said.trim());
+                let printed = fs::read_to_string(&log).unwrap_or_default();
+                bail!("podman system service does not listen: {}", printed.trim());
             }
             std::thread::sleep(POLL);
         }

@@ -29,7 +29,7 @@ fn findings(text: &str, is_file: impl Fn(&str) -> bool) -> Vec<TidyFinding> {
         }
         let path = place.trim_matches('`');
         let remedy = if !is_file(path) {
-            format!("{path} is no file: name the one where {term:?} lives")
+            format!("{path} is not a file: name the one that implements {term:?}")
         } else if !terms.insert(*term) {
             format!("{term:?} has a line already")
         } else {

@@ -111,7 +111,7 @@ fn paths() -> Result<Vec<String>> {
         "git ls-files: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let text = String::from_utf8(output.stdout).context("a path is no text")?;
+    let text = String::from_utf8(output.stdout).context("a path is not UTF-8")?;
     Ok(text.lines().map(str::to_owned).collect())
 }
 

@@ -62,7 +62,8 @@ fn repeated(sources: &WorkspaceSources) -> BTreeMap<&str, usize> {
     });
     let mut modules: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for file in sources.files.iter().filter(|file| is_source(&file.path)) {
-        for (_, [name]) in DEFINITION.captures_iter(&file.text).map(|it| it.extract()) {
+        for captures in DEFINITION.captures_iter(&file.text) {
+            let (_, [name]) = captures.extract();
             modules.entry(name).or_default().insert(&file.path);
         }
     }

@@ -153,7 +153,7 @@ impl Content {
     pub(super) async fn pinned(&self, name: &str) -> Result<String> {
         let image = self.image(name)?;
         let digest = self.client.manifest_digest(&image).await?;
-        let digest = digest.with_context(|| format!("{image} is not there"))?;
+        let digest = digest.with_context(|| format!("{image} is missing"))?;
         Ok(image.with_digest(digest).to_string())
     }
 

@@ -44,9 +44,9 @@ impl CommandCost {
         let seconds = began.elapsed().as_secs_f64();
         let ticks = u32::try_from(children_ticks()? - ticks)?;
         if !status.success() {
-            let said = fs::read(log)?;
-            let said = String::from_utf8_lossy(&said);
-            let lines: Vec<_> = said.lines().collect();
+            let printed = fs::read(log)?;
+            let printed = String::from_utf8_lossy(&printed);
+            let lines: Vec<_> = printed.lines().collect();
             let last = lines[lines.len().saturating_sub(LOG_TAIL)..].join("\n");
             ensure!(status.success(), "{status}: {last}");
         }

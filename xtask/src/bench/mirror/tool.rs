@@ -128,12 +128,12 @@ impl Tool {
             ToolKind::Regsync => &["version", "--format", "{{.VCSTag}}"],
         };
         // Some write a log into the working directory.
-        let said = Command::new(&self.path)
+        let printed = Command::new(&self.path)
             .args(arguments)
             .current_dir(std::env::temp_dir())
             .output()?;
-        let said = String::from_utf8_lossy(&said.stdout);
-        Ok(said.lines().next_back().unwrap_or_default().to_owned())
+        let printed = String::from_utf8_lossy(&printed.stdout);
+        Ok(printed.lines().next_back().unwrap_or_default().to_owned())
     }
 
     /// The command of `step`; `None` where the tool does not support it.

@@ -102,10 +102,10 @@ impl ServerProgram {
         } else {
             "--version"
         };
-        let said = Command::new(&self.path).arg(flag).output()?;
+        let printed = Command::new(&self.path).arg(flag).output()?;
         // nginx prints it to stderr.
-        let said = [said.stdout, said.stderr].concat();
-        Ok(String::from_utf8_lossy(&said).trim().to_owned())
+        let printed = [printed.stdout, printed.stderr].concat();
+        Ok(String::from_utf8_lossy(&printed).trim().to_owned())
     }
 
     /// The command that serves `folder`, with TLS and a password file when `secrets` has them.
@@ -162,12 +162,12 @@ pub(super) fn collect_stopped(program: &ServerProgram, folder: &Path) -> Result<
     fs::write(&config, docker_registry_config(folder, "127.0.0.1:0", None))?;
     let start = Instant::now();
     let mut command = Command::new(&program.path);
-    let said = output(command.arg("garbage-collect").arg(config))?;
+    let printed = output(command.arg("garbage-collect").arg(config))?;
     let seconds = start.elapsed().as_secs_f64();
     // It also exits with success when it does not understand its arguments.
-    let said = String::from_utf8_lossy(&said);
+    let printed = String::from_utf8_lossy(&printed);
     ensure!(
-        said.contains("eligible for deletion"),
+        printed.contains("eligible for deletion"),
         "it found no garbage"
     );
     Ok(seconds)
@@ -303,8 +303,8 @@ impl BenchServer {
         };
         while !is_ready(port, secrets.is_some(), path) {
             if let Some(status) = server.child.try_wait()? {
-                let said = fs::read_to_string(&log).unwrap_or_default();
-                bail!("{} ended ({status}): {said}", program.kind.name());
+                let printed = fs::read_to_string(&log).unwrap_or_default();
+                bail!("{} ended ({status}): {printed}", program.kind.name());
             }
             ensure!(
                 start.elapsed() < START_TIMEOUT,

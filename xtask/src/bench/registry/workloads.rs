@@ -222,7 +222,7 @@ fn read_wrk(report: &str) -> Result<(f64, f64)> {
     let rate = line("Requests/sec:").and_then(|line| first(line.split_once(':')?.1));
     match (requests, rate) {
         (Some(requests), Some(rate)) if requests > 0.0 => Ok((requests, rate)),
-        _ => bail!("wrk says nothing of requests: {report}"),
+        _ => bail!("malformed report of wrk: {report}"),
     }
 }
 
@@ -510,8 +510,8 @@ mod tests {
 
     #[test]
     fn uploads_continue_at_the_location_of_curl() {
-        let said = "HTTP/1.1 202 Accepted\r\nlocation: http://127.0.0.1:5/v2/a/blobs/uploads/1?_state=x\r\n\r\n";
-        assert_eq!(location(said).unwrap(), "/v2/a/blobs/uploads/1?_state=x");
+        let head = "HTTP/1.1 202 Accepted\r\nlocation: http://127.0.0.1:5/v2/a/blobs/uploads/1?_state=x\r\n\r\n";
+        assert_eq!(location(head).unwrap(), "/v2/a/blobs/uploads/1?_state=x");
         assert!(location("HTTP/1.1 202 Accepted\r\n\r\n").is_err());
     }
 }

@@ -79,7 +79,7 @@ impl Latency {
             .filter_map(|line| line.split_once(' '))
             .filter_map(|(code, seconds)| Some((code == "200", seconds.parse().ok()?)))
             .collect();
-        ensure!(!requests.is_empty(), "curl says nothing");
+        ensure!(!requests.is_empty(), "curl printed nothing");
         let mut seconds: Vec<f64> = requests.iter().map(|(_, seconds)| *seconds).collect();
         seconds.sort_by(f64::total_cmp);
         let at = |percent: usize| {

@@ -95,8 +95,8 @@ impl Podman {
             .stdout(Stdio::null())
             .stderr(File::create(&log)?);
         bounded(&mut command, LIMIT).with_context(|| {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            said.trim().to_owned()
+            let printed = fs::read_to_string(&log).unwrap_or_default();
+            printed.trim().to_owned()
         })
     }
 }
