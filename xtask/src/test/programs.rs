@@ -36,13 +36,13 @@ pub(super) struct TestProgram {
 struct Message {
     reason: String,
     manifest_path: Option<PathBuf>,
-    target: Option<Target>,
+    target: Option<CargoTarget>,
     profile: Option<Profile>,
     executable: Option<PathBuf>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Target {
+struct CargoTarget {
     kind: Vec<String>,
     name: String,
 }
@@ -101,7 +101,7 @@ fn program(line: &str) -> Result<Option<TestProgram>> {
 
 /// Runs `programs` with `arguments`, and prints the output of each when it ends.
 ///
-/// `prepare` adds what else a program needs to know.
+/// `prepare` adds environment variables of the stage.
 pub(super) fn run<'a>(
     programs: impl IntoIterator<Item = &'a TestProgram>,
     arguments: &[&str],
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_programs_are_told_apart_from_other_artifacts() {
+    fn test_programs_are_distinguished_from_other_artifacts() {
         let message = |kind: &str, test: bool, executable: &str| {
             format!(
                 r#"{{"reason":"compiler-artifact","manifest_path":"/a/crates/x/Cargo.toml","target":{{"kind":["{kind}"],
