@@ -207,7 +207,7 @@ fn newer(step: MirrorStep, place: &RunEnvironment<'_>, command: &mut Command) ->
         MirrorStep::ToFiles => {}
         MirrorStep::FromFiles => drop(command.arg("--from").arg(file("archives"))),
         MirrorStep::Direct | MirrorStep::DirectAgain => {
-            drop(command.arg("--workspace").arg(file("direct")))
+            command.arg("--workspace").arg(file("direct"));
         }
     }
     command.arg(match step {
