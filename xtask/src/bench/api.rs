@@ -77,7 +77,7 @@ pub(crate) fn run(load: &ApiBenchArgs) -> Result<ExitCode> {
     let mut costs = Vec::new();
     for hosts in &load.hosts {
         costs.push(bench.measure(*hosts)?);
-        // After each: a run that is cut short has shown what it measured.
+        // After each: an interrupted run has printed its measurements.
         print_costs(&costs, load);
     }
     if load.registrations > 0 {
@@ -103,7 +103,7 @@ fn content(tools: &Path, folder: &Path) -> Result<PathBuf> {
     );
     installation.stop()?;
     let settings = folder.join("demo").join("settings.env");
-    // The hosts share one address: bounds for each client are not what is measured.
+    // The hosts share one address: bounds per client would hit them together.
     let mut text = fs::read_to_string(&settings)?;
     text.push_str("MAX_CONNECTIONS=0\nMAX_CONNECTIONS_PER_CLIENT=0\n");
     fs::write(&settings, text)?;
