@@ -1,4 +1,4 @@
-//! A store that is chosen when the program starts.
+//! A store whose backend is chosen at start.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::{
 };
 use oci::{Digest, Manifest, Referrer, Repository, Tag, Target};
 
-/// One of the stores that there are. Clones share it.
+/// A store of either backend. Clones share it.
 #[derive(Debug, Clone)]
 pub enum AnyStore {
     /// In a folder.
@@ -24,7 +24,7 @@ pub enum AnyStore {
     Bucket(BucketStore),
 }
 
-/// Calls a method of whichever store it is.
+/// Calls a method of the chosen backend.
 macro_rules! either {
     ($self:ident, $store:ident => $call:expr) => {
         match $self {
@@ -35,7 +35,7 @@ macro_rules! either {
 }
 
 impl AnyStore {
-    /// How far the comparison of a folder with its index is; nothing for a bucket, which has none.
+    /// Progress of adoption; `None` for a bucket, which has no index.
     pub fn adoption(&self) -> Option<AdoptionProgress> {
         match self {
             Self::Disk(store) => Some(store.adoption()),
@@ -43,14 +43,14 @@ impl AnyStore {
         }
     }
 
-    /// Waits until everything in a folder is in its index.
+    /// Waits for the end of adoption.
     pub async fn adopted(&self) {
         if let Self::Disk(store) = self {
             store.adopted().await;
         }
     }
 
-    /// Compares a folder with its index once more, beside requests; see [`Self::adoption`].
+    /// Compares a folder with its index once more, in the background; see [`Self::adoption`].
     pub fn reindex(&self) {
         if let Self::Disk(store) = self {
             store.reindex();

@@ -1,6 +1,6 @@
-//! What every store has to keep, as functions that a store's tests call.
+//! Conformance tests of a store, as functions that the tests of each store call.
 //!
-//! Panics: each function, when the store breaks the rule that the function is named for.
+//! Panics: each function, when the store breaks the rule in the function's name.
 
 mod content;
 mod uploads;
@@ -50,7 +50,7 @@ pub async fn all<S: ContentStore>(store: &S) {
     garbage_is_collected_and_nothing_else(store).await;
 }
 
-/// A working store says so.
+/// A probe of a working store succeeds.
 pub async fn a_probe_leaves_nothing<S: ContentStore>(store: &S) {
     let before = store.repositories("", 10).await.expect("repositories");
     for may_write in [true, false] {
@@ -60,7 +60,7 @@ pub async fn a_probe_leaves_nothing<S: ContentStore>(store: &S) {
     assert_eq!(after, before);
 }
 
-/// What is uploaded can be read, from any offset, also when it is empty or uploaded twice.
+/// Uploaded bytes can be read from any offset, also of empty blobs and of blobs uploaded twice.
 pub async fn blobs_come_back_whole<S: ContentStore>(store: &S) {
     let repository = repository("whole/blobs");
     for content in [Vec::new(), b"x".to_vec(), vec![7; 700_000]] {
@@ -78,7 +78,7 @@ pub async fn blobs_come_back_whole<S: ContentStore>(store: &S) {
     }
 }
 
-/// A blob is seen only where it was pushed or mounted, and goes only where it is deleted.
+/// A blob is visible only in repositories where it was pushed or mounted, and deleted from one only.
 pub async fn blobs_belong_to_repositories<S: ContentStore>(store: &S) {
     let (first, second, third) = (
         repository("own/a"),
@@ -163,7 +163,7 @@ pub async fn long_digests_name_the_same_content<S: ContentStore>(store: &S) {
     assert!(store.blob_size(&repository, &long).await.is_err());
 }
 
-/// A manifest is refused, with every missing digest, until its content is there.
+/// A manifest is refused with all missing digests until its content exists.
 pub async fn manifests_need_their_content<S: ContentStore>(store: &S) {
     let repository = repository("needy");
     let config = Digest::sha256(b"needed");
@@ -196,7 +196,7 @@ pub async fn manifests_need_their_content<S: ContentStore>(store: &S) {
     );
 }
 
-/// A tag points at what was pushed last; what it pointed at stays reachable by digest.
+/// A tag points at the latest push; its earlier manifest stays reachable by digest.
 pub async fn tags_move_and_manifests_stay<S: ContentStore>(store: &S) {
     let repository = repository("moving");
     let config = push(store, &repository, b"{}").await;
@@ -246,7 +246,7 @@ pub async fn tags_move_and_manifests_stay<S: ContentStore>(store: &S) {
     );
 }
 
-/// A manifest of schema 1 is known by the digest of what is signed, and comes back with its signatures.
+/// A manifest of schema 1 has the digest of its signed payload, and keeps its signatures.
 pub async fn signed_manifests_keep_their_signatures<S: ContentStore>(store: &S) {
     let repository = repository("signed");
     let signed = Bytes::from_static(include_bytes!("../../oci/fixtures/schema1.json"));
@@ -280,7 +280,7 @@ pub async fn signed_manifests_keep_their_signatures<S: ContentStore>(store: &S) 
     );
 }
 
-/// Deleting by digest takes every tag on it along, and no other.
+/// Deleting a manifest by digest deletes its tags, and no others.
 pub async fn deleting_a_manifest_takes_its_tags<S: ContentStore>(store: &S) {
     let repository = repository("deleted");
     let config = push(store, &repository, b"{}").await;
@@ -313,7 +313,7 @@ pub async fn deleting_a_manifest_takes_its_tags<S: ContentStore>(store: &S) {
     );
 }
 
-/// Tags have their digests; each content counts once, whatever names it has.
+/// Tags have their digests; content counts once under all of its digests.
 pub async fn what_a_repository_has_is_counted<S: ContentStore>(store: &S) {
     let (repository, neighbour) = (repository("counted"), repository("counted/too"));
     let none = store.usage(&repository).await.expect("usage");
@@ -342,7 +342,7 @@ pub async fn what_a_repository_has_is_counted<S: ContentStore>(store: &S) {
     }
 }
 
-/// Tags and repositories are listed by bytes; a repository without manifests is not known.
+/// Tags and repositories are listed by bytes; a repository without manifests is unknown.
 pub async fn lists_are_sorted_and_come_in_pages<S: ContentStore>(store: &S) {
     let (outer, nested, bare) = (
         repository("list"),
@@ -392,7 +392,7 @@ pub async fn lists_are_sorted_and_come_in_pages<S: ContentStore>(store: &S) {
     );
 }
 
-/// What refers to a manifest is listed with it, whether that is there or not, until it is deleted.
+/// Referrers of a subject, existing or not, are listed until they are deleted.
 pub async fn referrers_are_listed<S: ContentStore>(store: &S) {
     let repository = repository("signed");
     let config = push(store, &repository, b"{}").await;
@@ -412,7 +412,7 @@ pub async fn referrers_are_listed<S: ContentStore>(store: &S) {
         let expected = Referrer::of(&signature, &signature.digest);
         assert_eq!(expected.artifact_type.as_deref(), Some("a/b"));
         assert_eq!(found.expect("referrers"), [expected]);
-        // Pushed again, it is still one.
+        // A second push keeps it.
         put(store, &repository, &signature, &[]).await.expect("put");
     }
     let none = store.referrers(&repository, &signature.digest).await;
@@ -425,7 +425,7 @@ pub async fn referrers_are_listed<S: ContentStore>(store: &S) {
     assert_eq!(none.expect("referrers"), []);
 }
 
-/// Blobs that no manifest needs go, with content and repositories that nobody has any more; not what is young.
+/// Collection removes blobs that no manifest needs, unused content and empty repositories, except recent ones.
 pub async fn garbage_is_collected_and_nothing_else<S: ContentStore>(store: &S) {
     let (repository, other) = (repository("collected"), repository("collected/other"));
     let late = Timestamp::UNIX_EPOCH + Duration::from_hours(200 * 365 * 24);
@@ -458,7 +458,7 @@ pub async fn garbage_is_collected_and_nothing_else<S: ContentStore>(store: &S) {
     assert_eq!(*kept.expect("manifest"), needed);
     let again = store.collect(late, false).await.expect("collect");
     assert_eq!(again, Collected::default());
-    // What was collected can come again.
+    // Collected content can be pushed again.
     assert_eq!(
         push(store, &repository, b"nobody needs this").await,
         unneeded

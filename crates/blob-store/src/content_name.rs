@@ -1,27 +1,27 @@
-//! What content is called.
+//! Digests under which content is known.
 
 use serde::{Deserialize, Serialize};
 
 use oci::Digest;
 
-/// What content is called.
+/// The digests of content: its SHA-256, and the one that a client used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Name {
-    /// Its SHA-256: bytes lie under this one.
+    /// Its SHA-256, under which its bytes are stored.
     pub(super) canonical: Digest,
-    /// The other digest that a client gave.
+    /// The SHA-512 that a client used instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) alias: Option<Digest>,
 }
 
 impl Name {
-    /// Content that is known by `name`, and by `canonical`.
+    /// Content with the SHA-256 `canonical` that a client named `name`.
     pub(super) fn new(canonical: Digest, name: &Digest) -> Self {
         let alias = Some(name.clone()).filter(|name| *name != canonical);
         Self { canonical, alias }
     }
 
-    /// The digest that a client gave.
+    /// The digest that a client used.
     pub(super) fn told(&self) -> &Digest {
         self.alias.as_ref().unwrap_or(&self.canonical)
     }

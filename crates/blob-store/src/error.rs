@@ -1,4 +1,4 @@
-//! Why a store refuses.
+//! Errors of content stores.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub enum StoreError {
     /// A manifest of the repository needs the blob.
     #[error("blob {0} is needed by a manifest")]
     InUse(Digest),
-    /// What was to go was pushed again meanwhile.
+    /// The removal is refused: the target was pushed again meanwhile.
     #[error("it was pushed again meanwhile")]
     Renewed,
     /// The repository has no such manifest or tag.
@@ -25,53 +25,53 @@ pub enum StoreError {
     /// No such upload is open in the repository.
     #[error("the upload is not known; begin a new one")]
     UnknownUpload,
-    /// The content has another digest than was claimed; it was dropped.
+    /// The content has another digest than claimed; it was dropped.
     #[error("the content has the digest {actual}, not {claimed}")]
     WrongDigest {
-        /// What the client said.
+        /// The digest in the request.
         claimed: Digest,
-        /// What the bytes say.
+        /// The digest of the bytes.
         actual: Digest,
     },
-    /// The next bytes have to begin elsewhere.
+    /// The chunk does not begin at the end of the upload.
     #[error("the next byte of the upload is {received}")]
     OutOfOrder {
-        /// How many bytes are there. Units: bytes.
+        /// Bytes received so far. Units: bytes.
         received: u64,
     },
     /// A manifest needs content that is not in its repository.
     #[error("the manifest needs content that the repository does not have")]
     MissingContent(Vec<Digest>),
-    /// What should have been appended ended too early; the rest can follow.
+    /// The request body ended too early; the upload can be resumed.
     #[error("the content was cut off")]
     Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The medium failed.
     #[error("{doing} failed")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
         /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The folder, its medium or the settings let nobody change anything.
-    #[error("nothing can be changed: {0}")]
+    /// The folder, its medium or the settings are read-only.
+    #[error("the store is read-only: {0}")]
     ReadOnly(String),
-    /// Where the content is kept does not answer, or refuses for a reason that passes.
+    /// The storage backend does not answer, or refuses with a transient failure.
     #[error("{doing} failed")]
     Unavailable {
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
         /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// What is stored makes no sense.
+    /// The stored data is malformed.
     #[error("{what} is damaged: {why}")]
     Damaged {
-        /// Which item.
+        /// The damaged item.
         what: String,
-        /// What is wrong with it.
+        /// The defect.
         why: String,
     },
 }
@@ -83,7 +83,7 @@ impl From<tokio::task::JoinError> for StoreError {
 }
 
 impl StoreError {
-    /// Whether the medium has no room left.
+    /// Whether the medium is full.
     pub fn is_full(&self) -> bool {
         let Self::Io { source, .. } = self else {
             return false;

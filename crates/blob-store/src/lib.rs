@@ -1,7 +1,7 @@
-//! Where a registry keeps its content.
+//! Content stores of a registry: blobs, manifests, tags, referrers and upload sessions.
 //!
-//! [`ContentStore`] is what a registry needs of a store. [`disk`] keeps it in a folder and [`object`] in a bucket, both in
-//! distribution's layout; [`conformance`] holds any store to the rules. The invariant: what a store lists or hands out is whole and durable.
+//! [`ContentStore`] is the trait. [`disk`] implements it in a folder and [`object`] in a bucket, both in distribution's
+//! layout; [`conformance`] tests any store. The invariant: content that a store lists or returns is whole and durable.
 
 mod any;
 pub mod conformance;
@@ -31,10 +31,10 @@ pub use object::BucketStore;
 /// The result of a store's operation.
 pub type Result<T> = std::result::Result<T, StoreError>;
 
-/// What was garbage.
+/// Counts of one garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Collected {
-    /// Manifests that only a deleted index, or what they refer to and is deleted, had named.
+    /// Manifests that only a deleted index named, or whose subject was deleted.
     #[serde(default)]
     pub manifests: u64,
     /// Blobs that a repository had and none of its manifests needed.
@@ -47,7 +47,7 @@ pub struct Collected {
     pub repositories: u64,
 }
 
-/// How much a repository has.
+/// Usage of a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Its tags.
@@ -58,21 +58,21 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-/// Content, whoever has it.
+/// Stored content, without regard to repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content {
     /// Its SHA-256.
     pub digest: Digest,
-    /// Units: bytes. Nothing when the bytes are gone or damaged, and repositories still refer to them.
+    /// Units: bytes. `None`: the bytes are missing or damaged, and repositories still link to them.
     pub size: Option<u64>,
 }
 
-/// What a registry needs of a store. Methods are atomic and, when they answer `Ok`, durable.
+/// A store of registry content. Methods are atomic and, once they return `Ok`, durable.
 pub trait ContentStore: Send + Sync + 'static {
-    /// Bytes of a blob, in pieces of any length but none.
+    /// Bytes of a blob, in chunks of any length except zero.
     type Bytes: Stream<Item = std::io::Result<Bytes>> + Send + Unpin + 'static;
 
-    /// Whether the store works: something is read and, if it `may_write`, written and taken away again.
+    /// Checks that the store works: reads something and, if it `may_write`, writes and removes something.
     ///
     /// Errors: Io, Damaged.
     fn probe(&self, may_write: bool) -> impl Future<Output = Result<()>> + Send;
@@ -84,7 +84,7 @@ pub trait ContentStore: Send + Sync + 'static {
         digest: &Digest,
     ) -> impl Future<Output = Result<u64>> + Send;
 
-    /// `length` bytes of a blob of `repository` from `first` on, which have to lie inside. Errors: UnknownBlob.
+    /// `length` bytes of a blob of `repository` from `first` on, a range inside the blob. Errors: UnknownBlob.
     fn open_blob(
         &self,
         repository: &Repository,
@@ -93,7 +93,7 @@ pub trait ContentStore: Send + Sync + 'static {
         length: u64,
     ) -> impl Future<Output = Result<Self::Bytes>> + Send;
 
-    /// The file with a blob of `repository` and nothing else, where there are files, and if it is known to be whole.
+    /// The file that holds exactly a blob of `repository`, if the store has files and the blob is verified.
     ///
     /// Errors: UnknownBlob.
     fn blob_file(
@@ -104,14 +104,14 @@ pub trait ContentStore: Send + Sync + 'static {
         async { Ok(None) }
     }
 
-    /// Takes a blob out of `repository`. Errors: UnknownBlob.
+    /// Removes a blob from `repository`. Errors: UnknownBlob.
     fn delete_blob(
         &self,
         repository: &Repository,
         digest: &Digest,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Makes a blob of `from`, or without it any blob of the store, one of `repository` too; whether it was there.
+    /// Mounts a blob of `from`, or without it any blob of the store, into `repository`. Returns whether it exists.
     fn mount_blob(
         &self,
         repository: &Repository,
@@ -126,15 +126,15 @@ pub trait ContentStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> impl Future<Output = Result<Uuid>> + Send;
 
-    /// How many bytes of an upload are there. Errors: UnknownUpload.
+    /// The size of an upload. Units: bytes. Errors: UnknownUpload.
     fn upload_size(
         &self,
         repository: &Repository,
         upload: Uuid,
     ) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Appends `bytes`, which have to begin at `offset` if one is given; the new size. Also when `bytes` end in
-    /// an error, what came before stays and the upload can be resumed.
+    /// Appends `bytes`, which begin at `offset` if one is given, and returns the new size. When `bytes` end in an
+    /// error, the bytes before it stay and the upload can be resumed.
     ///
     /// Errors: UnknownUpload, OutOfOrder, Interrupted, Io.
     fn append_upload<S, E>(
@@ -148,7 +148,7 @@ pub trait ContentStore: Send + Sync + 'static {
         S: Stream<Item = std::result::Result<Bytes, E>> + Send + Unpin + 'static,
         E: std::error::Error + Send + Sync + 'static;
 
-    /// `length` bytes of an open upload from `first` on, which have to be there. Errors: UnknownUpload.
+    /// `length` bytes of an open upload from `first` on, all of them received. Errors: UnknownUpload.
     fn open_upload(
         &self,
         repository: &Repository,
@@ -157,7 +157,7 @@ pub trait ContentStore: Send + Sync + 'static {
         length: u64,
     ) -> impl Future<Output = Result<Self::Bytes>> + Send;
 
-    /// Makes an upload the blob `digest` of `repository`. With another digest, the upload is dropped.
+    /// Commits an upload as the blob `digest` of `repository`. On another digest, the upload is dropped.
     ///
     /// Errors: UnknownUpload, WrongDigest.
     fn finish_upload(
@@ -174,11 +174,11 @@ pub trait ContentStore: Send + Sync + 'static {
         upload: Uuid,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Drops the uploads that got no byte since `before` and that nobody writes to; how many.
+    /// Drops idle uploads without a byte since `before`. Returns their number.
     fn purge_uploads(&self, before: Timestamp) -> impl Future<Output = Result<usize>> + Send;
 
-    /// Takes away what nothing needs and nobody has touched since `before`, while everything goes on; with `is_dry`,
-    /// only counts it, where what would become garbage by that does not count yet.
+    /// Collects garbage older than `before`, without blocking requests. With `is_dry`, only counts it; content that
+    /// this run would turn into garbage is not counted then.
     fn collect(
         &self,
         before: Timestamp,
@@ -199,7 +199,7 @@ pub trait ContentStore: Send + Sync + 'static {
         digest: &Digest,
     ) -> impl Future<Output = Result<Arc<Manifest>>> + Send;
 
-    /// Keeps `manifest` under `digest` and points `tags` at it, all at once.
+    /// Stores `manifest` under `digest` and points `tags` at it, atomically.
     ///
     /// Errors: MissingContent – blobs or manifests that it needs and `repository` does not have, unless `is_sparse`.
     fn put_manifest(
@@ -211,21 +211,21 @@ pub trait ContentStore: Send + Sync + 'static {
         is_sparse: bool,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Takes a manifest out of `repository`, with the tags that point at it. Errors: UnknownManifest.
+    /// Removes a manifest from `repository`, with the tags that point at it. Errors: UnknownManifest.
     fn delete_manifest(
         &self,
         repository: &Repository,
         digest: &Digest,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Takes a tag away; its manifest stays. Errors: UnknownManifest.
+    /// Removes a tag; its manifest stays. Errors: UnknownManifest.
     fn delete_tag(
         &self,
         repository: &Repository,
         tag: &Tag,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Up to `limit` tags of `repository` after `after`, which need not be one, sorted by bytes.
+    /// Up to `limit` tags of `repository` after `after`, which need not exist, sorted by bytes.
     ///
     /// Errors: UnknownRepository.
     fn tags(
@@ -243,17 +243,17 @@ pub trait ContentStore: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<(Tag, Digest)>>> + Send;
 
-    /// How much `repository` has: nothing of an unknown one.
+    /// Usage of `repository`; zero for an unknown one.
     fn usage(&self, repository: &Repository) -> impl Future<Output = Result<Usage>> + Send;
 
-    /// Up to `limit` repositories after `after`, which have or had a manifest, sorted by bytes.
+    /// Up to `limit` repositories after `after` that have or had a manifest, sorted by bytes.
     fn repositories(
         &self,
         after: &str,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Repository>>> + Send;
 
-    /// The manifests of `repository` that refer to `subject`, sorted by digest. Neither need be there.
+    /// The manifests of `repository` that refer to `subject`, sorted by digest. Neither need exist.
     fn referrers(
         &self,
         repository: &Repository,
@@ -267,12 +267,11 @@ pub trait ContentStore: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Content>>> + Send;
 
-    /// The bytes of content as they are, without regard to repositories. Errors: UnknownBlob.
+    /// The unverified bytes of content, without regard to repositories. Errors: UnknownBlob.
     fn open_content(&self, digest: &Digest) -> impl Future<Output = Result<Self::Bytes>> + Send;
 
-    /// Takes content away that somebody found to be damaged or gone, and that still is: the bytes are set aside with
-    /// a note, and nobody has them until they are pushed anew, by whomever, which gives them back to everybody who
-    /// had them. Whether it was so.
+    /// Quarantines content that is still damaged or missing: the bytes are set aside with a note, and every repository
+    /// loses them until the next push of this content restores them to all. Returns whether it was damaged.
     fn quarantine(&self, digest: &Digest) -> impl Future<Output = Result<bool>> + Send;
 
     /// The repositories that have content, as a blob or as a manifest, sorted by bytes; also when it is damaged.
@@ -308,18 +307,18 @@ pub trait ContentStore: Send + Sync + 'static {
         target: &Target,
     ) -> impl Future<Output = Result<Timestamp>> + Send;
 
-    /// What the registry keeps for itself under `name`, a word in lower case: it may be lost, and never is half.
+    /// A record of the registry under `name`, a lower-case word. Records may get lost but are never torn.
     fn record(&self, name: &'static str) -> impl Future<Output = Result<Option<Bytes>>> + Send;
 
-    /// Keeps `record` under `name`, in place of what was there.
+    /// Replaces the record `name` by `record`.
     fn put_record(
         &self,
         name: &'static str,
         record: Bytes,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// Takes a tag away, or a manifest that has no tag, that no index needs and that refers to nothing which is there;
-    /// not when it was pushed later than `pushed_at`. Whether it went.
+    /// Removes a tag, or an untagged manifest that no index and no existing subject needs, unless it was pushed after
+    /// `pushed_at`. Returns whether it was removed.
     fn expire(
         &self,
         repository: &Repository,

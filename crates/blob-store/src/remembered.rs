@@ -1,4 +1,4 @@
-//! What every store remembers for a while.
+//! Caches that every store has: manifests, small blobs, and blobs that clients checked for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use moka::sync::Cache;
 
 use oci::{Digest, Kind, Manifest, Repository};
 
-/// Units: bytes. Manifests that are asked for again and again.
+/// Units: bytes. Cached manifests.
 const MANIFESTS_BYTES: u64 = 8 << 20;
-/// Units: bytes. Blobs that are asked for again and again, which is what configs are.
+/// Units: bytes. Cached blobs, mostly configs.
 const BLOBS_BYTES: u64 = 4 << 20;
-/// Units: bytes. What a blob costs beside its content.
+/// Units: bytes. Overhead of a cached blob.
 const BLOB_OVERHEAD: usize = 256;
-/// How long the manifest of a push may follow the question for its blobs.
+/// Grace period between a client's check for a blob and the manifest of its push.
 const WANTED: Duration = Duration::from_hours(1);
-/// Questions that are remembered.
+/// Remembered checks for blobs.
 const WANTED_LIMIT: u64 = 50_000;
 
-/// Manifests by their SHA-256.
+/// Cache of manifests by their SHA-256.
 #[derive(Debug, Clone)]
 pub(super) struct Manifests(Cache<Digest, Arc<Manifest>>);
 
@@ -28,7 +28,7 @@ impl Default for Manifests {
         let cache = Cache::builder()
             .max_capacity(MANIFESTS_BYTES)
             .weigher(|_, manifest: &Arc<Manifest>| {
-                // What it is parsed into takes about as much as its text.
+                // The parsed form takes about as much memory as the text.
                 u32::try_from(manifest.bytes.len() * 2).unwrap_or(u32::MAX)
             })
             .build();
@@ -41,7 +41,7 @@ impl Manifests {
         self.0.get(canonical)
     }
 
-    /// Remembers a manifest, unless what is signed may have other signatures in another repository.
+    /// Caches a manifest, except of schema 1: its signatures may differ between repositories.
     pub(super) fn insert(&self, manifest: Arc<Manifest>) {
         if !matches!(manifest.kind, Kind::Schema1 { .. }) {
             self.0.insert(manifest.digest.clone(), manifest);
@@ -53,7 +53,7 @@ impl Manifests {
     }
 }
 
-/// Small blobs by their SHA-256.
+/// Cache of small blobs by their SHA-256.
 #[derive(Debug, Clone)]
 pub(super) struct Blobs(Cache<Digest, Bytes>);
 
@@ -70,14 +70,14 @@ impl Default for Blobs {
 }
 
 impl Blobs {
-    /// Units: bytes. Larger ones are not remembered.
+    /// Units: bytes. Largest blob that is cached.
     pub(super) const LIMIT: u64 = 16 << 10;
 
     pub(super) fn get(&self, canonical: &Digest) -> Option<Bytes> {
         self.0.get(canonical)
     }
 
-    /// Remembers what was read, if it is right: nobody looks at it again.
+    /// Caches a blob if it matches its digest: cached content is not verified again.
     pub(super) fn insert(&self, canonical: &Digest, bytes: &Bytes) {
         if Digest::sha256(bytes) == *canonical {
             self.0.insert(canonical.clone(), bytes.clone());
@@ -85,7 +85,7 @@ impl Blobs {
     }
 }
 
-/// Blobs that somebody was told of a short while ago, and relies on.
+/// Blobs that clients checked for recently and may rely on without an upload.
 #[derive(Debug)]
 pub(super) struct Wanted(Cache<(Repository, Digest), ()>);
 

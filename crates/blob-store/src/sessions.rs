@@ -1,6 +1,6 @@
-//! What is known of open uploads beyond their stored bytes: who writes, and the hash so far.
+//! In-memory state of open uploads: the lock of the writer, and the hash so far.
 //!
-//! Everything here may be lost; the bytes are then hashed again when the upload is finished.
+//! A cache: without it, finishing an upload hashes its bytes again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Idle uploads whose hash is kept; each costs about 300 bytes.
 const SESSION_LIMIT: usize = 1024;
 
-/// Sessions by upload; what each knows is the store's.
+/// State of open uploads by id; the store defines `S`.
 #[derive(Debug)]
 pub(super) struct Sessions<S>(Mutex<Table<S>>);
 
@@ -37,12 +37,12 @@ impl<S> Default for Sessions<S> {
 }
 
 impl<S: Default> Sessions<S> {
-    /// The session of `upload`. Whoever locks it is the one that writes.
+    /// The session of `upload`. Its lock is held while bytes are written.
     pub(super) fn get(&self, upload: Uuid) -> Arc<AsyncMutex<S>> {
         self.insert(upload, S::default())
     }
 
-    /// Adds `session` unless there is one already.
+    /// Returns the existing session, or adds `session`.
     pub(super) fn insert(&self, upload: Uuid, session: S) -> Arc<AsyncMutex<S>> {
         let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         table.clock += 1;

@@ -1,20 +1,20 @@
-//! Which content has been compared with its digest since the store was opened.
+//! Content that was compared with its digest since the store was opened.
 //!
-//! Everything here may be forgotten: content is then hashed once more.
+//! A cache: forgotten content is hashed once more.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use oci::Digest;
 
-/// Contents that are remembered at least, and half of those at the most; each takes 40 bytes.
+/// Minimum number of remembered digests; the maximum is twice that. Each takes 40 bytes.
 const LIMIT: usize = 1 << 17;
 
-/// Content that is known to be right, the latest ones of it.
+/// Recently verified content.
 #[derive(Debug, Default)]
 pub(super) struct Verified(Mutex<Ages>);
 
-/// When the young ones are too many, they become the old ones, and those are forgotten.
+/// Two generations: a full young one becomes the old one, whose entries are forgotten.
 #[derive(Debug, Default)]
 struct Ages {
     young: HashSet<u128>,
@@ -22,7 +22,7 @@ struct Ages {
 }
 
 impl Verified {
-    /// The bytes under `canonical` have that digest.
+    /// Marks content as verified.
     pub(super) fn mark(&self, canonical: &Digest) {
         let mut ages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if ages.young.len() >= LIMIT {
@@ -31,14 +31,14 @@ impl Verified {
         ages.young.insert(key(canonical));
     }
 
-    /// Whether that is known.
+    /// Whether content is verified.
     pub(super) fn contains(&self, canonical: &Digest) -> bool {
         let key = key(canonical);
         let ages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ages.young.contains(&key) || ages.old.contains(&key)
     }
 
-    /// The bytes are others, or gone.
+    /// Forgets content whose bytes were replaced or removed.
     pub(super) fn forget(&self, canonical: &Digest) {
         let key = key(canonical);
         let mut ages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +47,7 @@ impl Verified {
     }
 }
 
-/// Half of a SHA-256: as hard to meet by design as that of the whole is by chance.
+/// Half of a SHA-256, which is as hard to collide by design as the whole is by chance.
 fn key(canonical: &Digest) -> u128 {
     u128::from_str_radix(&canonical.hex()[..32], 16).expect("a digest is hexadecimal")
 }

@@ -1,4 +1,4 @@
-//! Content without regard to repositories, what becomes of it, and what the registry keeps beside it.
+//! Content without regard to repositories: listing, quarantine, expiry, records.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{index, manifest, push, put, read, repository, tag};
 use crate::{Content, ContentStore, StoreError};
 use oci::{Digest, Manifest, Repository, Target};
 
-/// Content is listed once, with everybody who has it and every manifest that needs it; what is whole stays.
+/// Content is listed once, with its holders and the manifests that need it; undamaged content stays.
 pub(super) async fn content_is_listed_with_who_has_it<S: ContentStore>(store: &S) {
     let (first, second) = (repository("listed"), repository("listed/too"));
     let mut digests = Vec::new();
@@ -87,7 +87,7 @@ pub(super) async fn content_is_listed_with_who_has_it<S: ContentStore>(store: &S
     );
 }
 
-/// A tag goes unless it was pushed again; a manifest when it has no tag, no index and nothing that it refers to.
+/// Expiry keeps a tag that was pushed again, and a manifest with a tag, an index or an existing subject.
 pub(super) async fn only_what_nothing_needs_expires<S: ContentStore>(store: &S) {
     let repository = repository("expiring");
     let config = push(store, &repository, b"{}").await;
@@ -139,7 +139,7 @@ pub(super) async fn only_what_nothing_needs_expires<S: ContentStore>(store: &S) 
     );
 }
 
-/// What was kept last is there, and only under its name.
+/// A record is replaced whole, under its name only.
 pub(super) async fn records_are_replaced_whole<S: ContentStore>(store: &S) {
     for text in ["a longer one", "short", ""] {
         let record = Bytes::from_static(text.as_bytes());
@@ -150,8 +150,8 @@ pub(super) async fn records_are_replaced_whole<S: ContentStore>(store: &S) {
     }
 }
 
-/// What `damage` does to stored bytes is noticed, nobody gets it, and who pushes it gives it back to everybody.
-/// Not among [`super::all`]: only a store's own tests know where bytes are.
+/// Content that `damage` corrupts is detected and withheld; a push restores it to all repositories.
+/// Not among [`super::all`]: only the tests of a store know its files.
 pub async fn damaged_content_is_lost_until_it_is_pushed<S: ContentStore>(
     store: &S,
     damage: impl AsyncFn(&Digest),

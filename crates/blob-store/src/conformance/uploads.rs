@@ -1,4 +1,4 @@
-//! What every store has to keep of uploads.
+//! Conformance tests of uploads.
 
 use bytes::Bytes;
 use futures_util::{TryStreamExt as _, stream};
@@ -8,7 +8,7 @@ use super::{append, read, repository, start};
 use crate::{ContentStore, StoreError};
 use oci::{Algorithm, Digest};
 
-/// Pieces append in order only; what arrived before a cut stays.
+/// Chunks append in order only; bytes before an interruption stay.
 pub async fn uploads_resume_and_keep_order<S: ContentStore>(store: &S) {
     let repository = repository("resumed");
     let upload = start(store, &repository).await;
@@ -77,7 +77,7 @@ pub async fn uploads_resume_and_keep_order<S: ContentStore>(store: &S) {
     }
 }
 
-/// An upload with another digest than was claimed is dropped.
+/// An upload with another digest than claimed is dropped.
 pub async fn wrong_digests_leave_nothing<S: ContentStore>(store: &S) {
     let repository = repository("wrong");
     for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
@@ -103,7 +103,7 @@ pub async fn wrong_digests_leave_nothing<S: ContentStore>(store: &S) {
     }
 }
 
-/// Uploads without a byte since a moment go; later ones stay.
+/// Uploads without a byte since a time are purged; later ones stay.
 pub async fn abandoned_uploads_are_purged<S: ContentStore>(store: &S) {
     let repository = repository("abandoned");
     let upload = start(store, &repository).await;

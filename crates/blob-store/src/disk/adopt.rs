@@ -1,4 +1,4 @@
-//! What is in the folder, read into the index: a folder that distribution wrote, or one whose index was lost.
+//! Reading a folder into the index: one that distribution wrote, or one whose index was lost.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -17,9 +17,9 @@ use oci::{Algorithm, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, T
 const LINK_LIMIT_BYTES: u64 = 256;
 const DOING: &str = "reading the storage folder";
 
-/// Reads one repository; what the index had of it is forgotten.
+/// Replaces the rows of one repository by its links in the folder.
 ///
-/// Errors: also Interrupted – it is not wanted any more.
+/// Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn repository(
     layout: &Layout,
     tables: &mut Tables<'_>,
@@ -58,8 +58,8 @@ pub(super) fn repository(
                 tables.add_lost(repository, &name, MANIFEST)?;
             }
             Err(error @ StoreError::Damaged { .. }) => {
-                tracing::error!(repo.name = %repository, %error, "a manifest is left out");
-                // Its bytes are not garbage because nobody here understands them.
+                tracing::error!(repo.name = %repository, %error, "a manifest cannot be read and is not served");
+                // A dangling row keeps its bytes from being collected as garbage.
                 tables.add_lost(repository, &name, MANIFEST)?;
             }
             Err(error) => return Err(error),
@@ -68,7 +68,7 @@ pub(super) fn repository(
     for name in folders(&layout.tags(repository)).map_err(StoreError::io(DOING))? {
         check()?;
         let Ok(tag) = name.parse() else { continue };
-        // After kill -9, distribution leaves folders without a current link: those are no tags.
+        // After kill -9, distribution leaves tag folders without a current link: those are no tags.
         if let Some(current) = link(&layout.tag_current(repository, &tag))? {
             let history = links(&layout.tag_digests(repository, &tag))?;
             let told = told(layout, repository, &tag, &current, &history);
@@ -78,7 +78,7 @@ pub(super) fn repository(
     Ok(())
 }
 
-/// The name under which a manifest was tagged last, of all that the history of the tag has for it.
+/// The digest of the latest push of a tag, of all aliases in the tag's history.
 fn told<'a>(
     layout: &Layout,
     repository: &Repository,
@@ -96,10 +96,10 @@ fn told<'a>(
 
 fn dangling(repository: &Repository, name: &Name) {
     let digest = &name.canonical;
-    tracing::warn!(repo.name = %repository, %digest, "a link points at content that is not there");
+    tracing::warn!(repo.name = %repository, %digest, "a link points at missing content");
 }
 
-/// The manifest under a digest. Errors: Damaged – it has another digest, or is none.
+/// The manifest under a digest. Errors: Damaged – it has another digest, or is malformed.
 pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Manifest>> {
     let damaged = |why: String| StoreError::Damaged {
         what: format!("manifest {canonical}"),
@@ -118,7 +118,7 @@ pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Man
     Ok(Some(manifest))
 }
 
-/// The manifest of a repository, with its signatures where it has some.
+/// The manifest of a repository, with its signatures if it has some.
 pub(super) fn manifest_of(
     layout: &Layout,
     repository: &Repository,
@@ -136,7 +136,7 @@ pub(super) fn manifest_of(
                 .filter(|signed| signed.digest == *canonical)
                 .or(found))
         }
-        // Distribution keeps none.
+        // Distribution stores no signatures.
         Err(error) if staged::is_absent(&error) => Ok(found),
         Err(error) => Err(StoreError::io("reading a manifest")(error)),
     }
@@ -152,7 +152,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Every repository with content, sorted.
 ///
-/// Errors: also Interrupted – it is not wanted any more.
+/// Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn repositories(
     layout: &Layout,
     is_wanted: impl Fn() -> bool,
@@ -164,7 +164,7 @@ pub(super) fn repositories(
     Ok(found)
 }
 
-/// Repositories with a folder of one of these names. Errors: also Interrupted – they are not wanted any more.
+/// Repositories with a folder of one of these names. Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn having(
     layout: &Layout,
     wanted: &[&str],
@@ -186,7 +186,7 @@ pub(super) fn having(
                 } else {
                     format!("{parent}/{name}")
                 };
-                // What does not parse lies outside the grammar, and so does all below it.
+                // Names outside the grammar, and all below them, are no repositories.
                 open.extend(path.parse::<Repository>().map(|name| name.to_string()));
             }
         }
@@ -194,7 +194,7 @@ pub(super) fn having(
     Ok(found)
 }
 
-/// Whether a repository has content in the folder, or a tag, whatever they lead to.
+/// Whether a repository has a link or a tag in the folder, also a dangling one.
 pub(super) fn has_links(layout: &Layout, repository: &Repository) -> Result<bool> {
     for folder in [layout.layers(repository), layout.revisions(repository)] {
         if !links(&folder)?.is_empty() {
@@ -208,7 +208,7 @@ pub(super) fn has_links(layout: &Layout, repository: &Repository) -> Result<bool
         .any(|name| tags.join(name).join("current/link").exists()))
 }
 
-/// Content that has links in a folder, by algorithm and hash; what makes no sense is left out.
+/// Content that has links in a folder, by algorithm and hash; malformed links are skipped.
 pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
     let failed = || StoreError::io(DOING);
     let mut found = Vec::new();
@@ -218,7 +218,7 @@ pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
             let path = below.join(&hex).join("link");
             if let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>()
                 && let Some(canonical) = link(&path)?
-                // Only another kind of digest can be another name.
+                // Only a SHA-512 can be an alias.
                 && (name == canonical || name.algorithm() != Algorithm::Sha256 || is_told(&path))
             {
                 found.push(Name::new(canonical, &name));
@@ -229,11 +229,11 @@ pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
 }
 
 fn is_told(link: &Path) -> bool {
-    tracing::warn!(link = %link.display(), "a link is damaged and left out: it names other content");
+    tracing::warn!(link = %link.display(), "a damaged link is ignored: it names other content");
     false
 }
 
-/// The digest that a link holds; nothing when there is no link, or none that can be read.
+/// The digest in a link; `None` when the link is missing or malformed.
 pub(super) fn link(path: &Path) -> Result<Option<Digest>> {
     let mut text = String::new();
     let read =
@@ -246,7 +246,7 @@ pub(super) fn link(path: &Path) -> Result<Option<Digest>> {
     }
     let digest = text.trim().parse();
     if let Err(error) = &digest {
-        tracing::warn!(link = %path.display(), %error, "a link is damaged and left out");
+        tracing::warn!(link = %path.display(), %error, "a damaged link is ignored");
     }
     Ok(digest.ok())
 }

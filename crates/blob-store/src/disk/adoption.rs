@@ -1,7 +1,7 @@
-//! Adoption: the folder compared with the index after each start, while requests are answered.
+//! Adoption: each start compares the folder with the index, while requests are served.
 //!
-//! The folder is the truth, and others may have changed it while it was not open here. Until all repositories are
-//! compared, one that a request names is compared first; afterwards that costs one atomic load.
+//! The folder is the truth, and other programs may have changed it since the last run. Until all repositories are
+//! compared, a request waits for its own repository; afterwards the check costs one atomic load.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,34 +17,34 @@ use super::{adopt, compare};
 use crate::{Result, StoreError};
 use oci::Repository;
 
-/// Repositories that are compared at a time: a cold medium answers several reads sooner than one after the other.
+/// Concurrent comparisons: a cold medium serves several reads faster than one after the other.
 const WORKERS: usize = 4;
-/// Repositories that an unclean end may make read again.
+/// Repositories that a crash may make the next start read again.
 const SYNC_EVERY: usize = 2000;
-/// Repositories that are logged together.
+/// Repositories per log message.
 const LOG_EVERY: usize = 1000;
-/// A list of all repositories waits this long for the walk through the folder.
+/// Timeout of a repository list during the walk through the folder.
 const WALK_LIMIT: Duration = Duration::from_secs(10);
 
-/// How far the comparison of the folder with the index is.
+/// Progress of adoption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct AdoptionProgress {
-    /// Nothing is left to compare.
+    /// All repositories are compared.
     pub is_finished: bool,
-    /// Repositories in the folder; 0 until they are counted.
+    /// Repositories in the folder; 0 until the walk has ended.
     pub repositories: u64,
-    /// Of these, compared with the index.
+    /// Repositories compared with the index.
     pub compared: u64,
-    /// Of these, and of those that are not in the folder any more, read into the index because they differed.
+    /// Repositories that differed and were read into the index, including deleted ones.
     pub adopted: u64,
-    /// Repositories that could not be read: nothing is taken for garbage then.
+    /// Repositories that could not be read; if any, no garbage is collected.
     pub failed: u64,
 }
 
-/// The state of the comparison that follows a start.
+/// State of the comparison that follows a start.
 #[derive(Debug)]
 pub(super) struct Adoption {
-    /// Every repository is compared; the state below is empty then.
+    /// All repositories are compared; the state below is empty then.
     is_done: AtomicBool,
     is_stopped: AtomicBool,
     state: Mutex<State>,
@@ -53,14 +53,14 @@ pub(super) struct Adoption {
 
 #[derive(Debug, Default)]
 struct State {
-    /// All repositories in the folder, sorted, once the walk through it has ended.
+    /// All repositories in the folder, sorted, once the walk has ended.
     names: Option<Arc<[Repository]>>,
-    /// Only those that the folder or the index has, which bounds it.
+    /// Repositories of the folder or the index only, which bounds the set.
     settled: HashSet<Repository>,
 }
 
 impl Adoption {
-    /// A comparison that is to begin, or with `is_done` one that is not wanted.
+    /// A pending comparison, or a finished one with `is_done`.
     pub(super) fn new(is_done: bool) -> Self {
         let progress = AdoptionProgress {
             is_finished: is_done,
@@ -74,7 +74,7 @@ impl Adoption {
         }
     }
 
-    /// Whether the index has what the folder has of a repository.
+    /// Whether the index agrees with the folder about a repository.
     pub(super) fn is_settled(&self, repository: &Repository) -> bool {
         self.is_done() || self.lock().settled.contains(repository)
     }
@@ -83,7 +83,7 @@ impl Adoption {
         self.is_done.load(Ordering::Acquire)
     }
 
-    /// Ends it where it is; the next start resumes it.
+    /// Stops the comparison; the next start resumes it.
     pub(super) fn stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
@@ -103,7 +103,7 @@ impl Adoption {
         progress.wait_for(|now| now.is_finished).await.ok();
     }
 
-    /// All repositories in the folder; nothing when the comparison has ended.
+    /// All repositories in the folder; `None` after the comparison.
     ///
     /// Errors: Unavailable – the walk through the folder takes too long.
     pub(super) async fn names(&self) -> Result<Option<Arc<[Repository]>>> {
@@ -124,7 +124,7 @@ impl Adoption {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins another comparison; whether none is under way.
+    /// Starts another comparison, unless one is in progress. Returns whether it started.
     pub(super) fn begin_again(&self) -> bool {
         self.progress.send_if_modified(|now| {
             let is_idle = now.is_finished;
@@ -150,7 +150,7 @@ impl Adoption {
     }
 }
 
-/// Makes the index agree with the folder about a repository, unless it does already; whether it did not.
+/// Adopts a repository unless it is adopted already. Returns whether it differed.
 ///
 /// Errors: the folder cannot be read, or the store is closing. Blocks.
 pub(super) fn settle(shared: &Shared, jobs: &Sender<Job>, repository: &Repository) -> Result<bool> {
@@ -161,14 +161,14 @@ pub(super) fn settle(shared: &Shared, jobs: &Sender<Job>, repository: &Repositor
     let adopted = refresh(shared, jobs, repository)?;
     let is_known = adopted || shared.index.snapshot()?.has(repository)?;
     let mut state = adoption.lock();
-    // A name that nobody has ever pushed to would only take memory.
+    // Names without content are not remembered: clients may ask for any number of them.
     if is_known && !adoption.is_done() {
         state.settled.insert(repository.clone());
     }
     Ok(adopted)
 }
 
-/// Compares a repository with the index and reads it where they differ; whether they did. Blocks.
+/// Compares a repository with the index and reads it on a difference. Returns whether it differed. Blocks.
 pub(super) fn refresh(
     shared: &Shared,
     jobs: &Sender<Job>,
@@ -183,7 +183,7 @@ pub(super) fn refresh(
     answer.blocking_recv().map_err(|_| committer::ended())?
 }
 
-/// Repositories that the index has and the folder does not, to `visit`.
+/// Calls `visit` for each repository of the index that the folder does not have.
 pub(super) fn vanished(
     shared: &Shared,
     names: &[Repository],
@@ -200,8 +200,8 @@ pub(super) fn vanished(
     Ok(())
 }
 
-/// Up to `limit` repositories after `after` that have or had a manifest, sorted: by the folder, and those that were
-/// made since it was walked through.
+/// Up to `limit` repositories after `after` that have or had a manifest, sorted: those of the folder, and those added
+/// since the walk.
 pub(super) fn listed(
     shared: &Shared,
     names: &[Repository],
@@ -224,12 +224,12 @@ pub(super) fn listed(
     Ok(found)
 }
 
-/// Compares everything after a start; ends early when the store closes.
+/// Compares all repositories after a start; stops early when the store is closed.
 pub(super) fn run(shared: &Shared, jobs: &Sender<Job>) {
     all(shared, |name| settle(shared, jobs, name));
 }
 
-/// Compares everything once more, after [`Adoption::begin_again`]. Requests are answered from the index meanwhile.
+/// Compares all repositories again, after [`Adoption::begin_again`]. Requests are served from the index meanwhile.
 pub(super) fn run_again(store: &Weak<Inner>, shared: &Shared) {
     all(shared, |name| match store.upgrade() {
         Some(inner) => inner.committer.refresh(name),
@@ -237,7 +237,7 @@ pub(super) fn run_again(store: &Weak<Inner>, shared: &Shared) {
     });
 }
 
-/// Compares every repository by `one`, which answers whether it differed.
+/// Runs `one`, which returns whether a repository differed, for all repositories.
 fn all(shared: &Shared, one: impl Fn(&Repository) -> Result<bool> + Sync) {
     let adoption = &shared.adoption;
     let result = try_all(shared, one);
@@ -296,14 +296,14 @@ fn note(shared: &Shared, repository: &Repository, adopted: Result<bool>) {
     let is_failed = adopted.is_err();
     let adopted = adopted.unwrap_or_else(|error| {
         if !adoption.is_stopped() {
-            tracing::error!(repo.name = %repository, "a repository is not compared with the index");
+            tracing::error!(repo.name = %repository, "a repository cannot be compared with the index");
             unsure(shared, &error);
         }
         false
     });
     let mut state = AdoptionProgress::default();
     adoption.progress.send_modify(|now| {
-        // Those that vanished are not counted.
+        // Deleted repositories are not counted.
         now.compared = now.repositories.min(now.compared + 1);
         now.adopted += u64::from(adopted);
         now.failed += u64::from(is_failed);
@@ -330,17 +330,17 @@ fn note(shared: &Shared, repository: &Repository, adopted: Result<bool>) {
         let error = model::error::chain(&error);
         tracing::warn!(
             error,
-            "the index is not synced, so a crash makes it read more again"
+            "the index is not synced; after a crash, adoption reads more repositories again"
         );
     }
 }
 
-/// Nothing may be taken for garbage from now on.
+/// Disables garbage collection until the next complete comparison.
 fn unsure(shared: &Shared, error: &StoreError) {
     shared.is_unsure.store(true, Ordering::Release);
     let error = model::error::chain(error);
     tracing::error!(
         error,
-        "the storage folder is not known completely, so no garbage is collected"
+        "a part of the storage folder cannot be read, so no garbage is collected"
     );
 }

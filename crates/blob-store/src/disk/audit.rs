@@ -1,4 +1,4 @@
-//! Everything in the folder compared with everything else, for somebody who wants to know what is wrong.
+//! Audit of a folder: content, links, tags and the needs of manifests are compared with each other.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,51 +11,51 @@ use super::{adopt, compare, contents, quarantine};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
-/// Contents that are listed at once.
+/// Contents per page.
 const PAGE: usize = 1024;
 const DOING: &str = "reading the storage folder";
 
-/// How much was looked at.
+/// Counts of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Audited {
     /// Blobs and manifests.
     pub contents: u64,
-    /// Units: bytes. Of these.
+    /// Units: bytes. Of blobs and manifests.
     pub bytes: u64,
     /// Repositories.
     pub repositories: u64,
-    /// Links in them.
+    /// Links in repositories.
     pub links: u64,
 }
 
-/// Something that is not as it should be.
+/// A defect of the folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Fault {
-    /// What kind of thing.
+    /// Its kind.
     pub kind: FaultKind,
-    /// Where; nothing for content as such.
+    /// The repository; `None` for content as such.
     pub repository: Option<Repository>,
     /// A digest, or a path below the folder.
     pub what: String,
-    /// What is wrong with it.
+    /// The defect, and its remedy.
     pub why: String,
 }
 
-/// What can be wrong.
+/// Kinds of defects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FaultKind {
-    /// Bytes that do not have the digest that they are stored under.
+    /// Bytes whose digest differs from their name.
     Damaged,
-    /// A link that says nothing, or something else than its name.
+    /// A link whose content is malformed or differs from its name.
     Link,
-    /// A link or a tag to what is not there.
+    /// A link or a tag whose target does not exist.
     Dangling,
-    /// What a manifest needs and its repository does not have.
+    /// Content that a manifest needs and its repository does not have.
     Missing,
-    /// Links that the index does not have yet, which is no damage: the next start adopts them.
+    /// Links that the index does not have yet: harmless, since the next start adopts them.
     Unindexed,
-    /// Content that no repository has: garbage, which is no damage.
+    /// Content without a repository: harmless garbage.
     Orphaned,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn audit(inner: &Inner, found: impl FnMut(Fault)) -> Result<Audited> 
         audited: Audited::default(),
         linked: HashSet::new(),
     };
-    // Links first: the folder says which content is whose, not the index.
+    // Links first: the holders of content are determined by the folder, not by the index.
     for repository in adopt::repositories(inner.layout(), || true)? {
         audit.audited.repositories += 1;
         audit.repository(&repository)?;
@@ -79,7 +79,7 @@ struct Audit<'a, F> {
     inner: &'a Inner,
     found: F,
     audited: Audited,
-    /// Content that any link names.
+    /// Targets of all links.
     linked: HashSet<Digest>,
 }
 
@@ -112,7 +112,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             };
             after = Some(last.digest.clone());
             for content in page {
-                // What is gone shows by the links to it.
+                // Missing content is reported by its links.
                 let Some(size) = content.size else { continue };
                 self.audited.contents += 1;
                 self.audited.bytes += size;
@@ -143,7 +143,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         }
         self.links(repository, &layers)?;
         for canonical in self.links(repository, &revisions)? {
-            // One that cannot be read has been told of.
+            // A manifest that cannot be read is reported with its content.
             if let Ok(Some(manifest)) = adopt::manifest(self.layout(), &canonical) {
                 self.manifest(repository, &manifest);
             }
@@ -157,7 +157,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         Ok(())
     }
 
-    /// Content that the links below a folder lead to.
+    /// Targets of the links below a folder.
     fn links(&mut self, repository: &Repository, folder: &Path) -> Result<Vec<Digest>> {
         let mut found = Vec::new();
         for algorithm in adopt::folders(folder).map_err(StoreError::io(DOING))? {
@@ -178,7 +178,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         path: &Path,
         name: &Digest,
     ) -> Result<Option<Digest>> {
-        // Whoever takes a link away leaves its folder.
+        // A removed link leaves its folder.
         if !path.exists() {
             return Ok(None);
         }
@@ -188,7 +188,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             self.tell(FaultKind::Link, Some(repository), self.shown(path), why);
             return Ok(None);
         };
-        // Only another kind of digest can be another name.
+        // Only a SHA-512 can be an alias.
         if name.algorithm() == Algorithm::Sha256 && to != *name {
             let why = format!("it holds {to}; push the content again");
             self.tell(FaultKind::Link, Some(repository), self.shown(path), why);

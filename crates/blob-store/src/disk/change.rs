@@ -1,4 +1,4 @@
-//! What can happen to a store, as data: checked, journalled, written to the folder and to the index.
+//! Changes of a store as data: checked, journalled, applied to the folder and to the index.
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 pub(super) use crate::content_name::Name;
 use oci::{Repository, Tag};
 
-/// One change. All of it becomes visible at once.
+/// One atomic change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "do")]
 pub(super) enum Change {
@@ -22,55 +22,55 @@ pub(super) enum Change {
     RemoveBlob {
         repository: Repository,
         blob: Name,
-        /// Not when a manifest needs it.
+        /// Refuse the removal while a manifest needs the blob.
         #[serde(default)]
         only_unused: bool,
     },
-    /// Keeps the content, a manifest, and points tags at it.
+    /// Stores the content, a manifest, and points tags at it.
     AddManifest {
         repository: Repository,
         manifest: Name,
         tags: Vec<Tag>,
-        /// Though something that it needs may be missing.
+        /// Accept the manifest even if content that it needs is missing.
         #[serde(default)]
         is_sparse: bool,
-        /// The content has signatures that its digest is not over.
+        /// The content has signatures, which the digest does not cover.
         #[serde(default)]
         is_signed: bool,
     },
-    /// Takes away a manifest and the tags that point at it.
+    /// Removes a manifest and the tags that point at it.
     RemoveManifest {
         repository: Repository,
         manifest: Name,
         tags: Vec<Tag>,
-        /// Not when anything needs it, or when it was pushed later than this. Units: nanoseconds since 1970.
+        /// Refuse while anything needs it, or if it was pushed later than this. Units: nanoseconds since 1970.
         #[serde(default)]
         unless_since: Option<u64>,
-        /// What nothing but it names becomes garbage: the manifests of an index, and those that refer to it.
+        /// Record the manifests of an index, and its referrers, as orphans.
         #[serde(default)]
         frees: bool,
     },
     RemoveTag {
         repository: Repository,
         tag: Tag,
-        /// Not when it was pushed later than this. Units: nanoseconds since 1970.
+        /// Refuse if it was pushed later than this. Units: nanoseconds since 1970.
         #[serde(default)]
         unless_since: Option<u64>,
     },
 }
 
-/// Where the bytes of a new blob are.
+/// Location of a new blob's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Source {
-    /// Under their digest already.
+    /// Stored under the digest already.
     Stored,
-    /// In an upload of the repository, which ends with this change.
+    /// In an upload of the repository, which this change ends.
     Upload(Uuid),
 }
 
-/// A change with the bytes that it brings along: a manifest, or a blob so small that it is journalled instead of
-/// being synced by itself.
+/// An entry of the journal: a change with its content, a manifest or a blob that is small enough to be journalled
+/// instead of synced by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) change: Change,
@@ -78,12 +78,12 @@ pub(super) struct Order {
 }
 
 impl Change {
-    /// Whether it needs room that stays taken.
+    /// Whether it takes up space.
     pub(super) fn adds(&self) -> bool {
         matches!(self, Self::AddBlob { .. } | Self::AddManifest { .. })
     }
 
-    /// Where it happens.
+    /// The changed repository.
     pub(super) fn repository(&self) -> &Repository {
         match self {
             Self::AddBlob { repository, .. }

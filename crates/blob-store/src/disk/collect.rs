@@ -1,12 +1,12 @@
-//! Garbage, found while requests are answered and taken away by the thread that makes all changes: what is looked
-//! at there cannot be in a push.
+//! Garbage collection, while requests are served: candidates are found here, and removed by the committing thread, so
+//! that no push can use them meanwhile.
 //!
-//! Four rounds, each over what the one before has let go: manifests that only a deleted index or subject named, blobs
-//! of a repository that no manifest of it needs, content that no repository has, repositories without content. What is younger than the grace period stays: its
-//! manifest may be on its way.
+//! Four rounds, each over the results of the one before: orphaned manifests, blobs of a repository that none of its
+//! manifests needs, content without a repository, repositories without content. Content within the grace period
+//! stays: its manifest may still be pushed.
 //!
-//! The index proposes, the folder decides: before anything goes, the links that might name it are compared with the
-//! index again. What others put there has its grace from the moment when it was found here, whatever its time says.
+//! Candidates come from the index, the decision from the folder: before a removal, the links that might name the
+//! content are compared with the index again. Content of other programs has its grace period from its discovery on.
 
 use std::collections::HashSet;
 use std::fs::{self, Metadata};
@@ -25,14 +25,14 @@ use super::{adopt, staged};
 use crate::{Collected, Result, StoreError};
 use oci::{Digest, Repository};
 
-/// Removals that are asked for together: more would make a push wait.
+/// Removals per batch; larger batches would delay pushes.
 const BATCH: usize = 32;
-/// Contents that are held in memory before the links are read again, once for all of them.
+/// Candidates in memory; the links of all repositories are read again once for each of these batches.
 const CANDIDATES: usize = 1 << 16;
 const DOING: &str = "looking for garbage";
 
-/// Takes garbage away; with `is_dry`, only counts it. Content that is not adopted yet looks like garbage: to be called
-/// after adoption.
+/// Collects garbage; with `is_dry`, only counts it. To be called after adoption, before which all content looks like
+/// garbage.
 pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result<Collected> {
     let mut collection = Collection {
         inner,
@@ -57,16 +57,16 @@ struct Collection<'a> {
 }
 
 impl Collection<'_> {
-    /// Errors: not all that is in the folder is known.
+    /// Errors: Io – a part of the folder could not be read.
     fn check(&self) -> Result<()> {
         if self.inner.shared.is_unsure.load(Ordering::Acquire) {
-            let why = "a part of the folder could not be read, so nothing is taken for garbage; see the log of the start";
+            let why = "a part of the storage folder could not be read, so no garbage is collected; see the log of the start";
             return Err(StoreError::io(DOING)(io::Error::other(why)));
         }
         Ok(())
     }
 
-    /// Whether a manifest of the repository is in the folder and cannot be read: what it needs is not known.
+    /// Whether a manifest of the repository cannot be read, so that its needs are unknown.
     fn has_unread_manifests(&self, repository: &Repository) -> Result<bool> {
         let snapshot = self.inner.shared.index.snapshot()?;
         for name in adopt::links(&self.inner.layout().revisions(repository))? {
@@ -98,7 +98,7 @@ impl Collection<'_> {
         }
     }
 
-    /// Removes a manifest unless a tag, an index or what it refers to keeps it, in the folder as in the index.
+    /// Removes an orphaned manifest without a tag, an index or an existing subject, in the folder and in the index.
     fn remove_manifest(&mut self, freed: Freed) -> Result<()> {
         let Freed {
             repository,
@@ -127,7 +127,7 @@ impl Collection<'_> {
         };
         match removed {
             Ok(()) => self.found.manifests += 1,
-            // Something keeps it, or somebody was quicker.
+            // It is needed, was pushed again, or is already removed.
             Err(StoreError::InUse(_) | StoreError::Renewed | StoreError::UnknownManifest(_)) => {}
             Err(error) => return Err(error),
         }
@@ -152,7 +152,7 @@ impl Collection<'_> {
                 .index
                 .snapshot()?
                 .adopted_at(&repository)?;
-            // Of an image that others are copying here, manifests may come last.
+            // Other programs may copy the manifests of an image last.
             if adopted_at >= nanos(self.before) || self.has_unread_manifests(&repository)? {
                 continue;
             }
@@ -162,7 +162,7 @@ impl Collection<'_> {
         }
     }
 
-    /// Old blobs of a repository that none of its manifests needs.
+    /// Blobs of a repository older than the grace period that no manifest needs.
     fn unneeded(&self, repository: &Repository) -> Result<Vec<Name>> {
         let blobs = self.inner.shared.index.snapshot()?.blobs(repository)?;
         let needed: HashSet<_> = blobs
@@ -179,7 +179,7 @@ impl Collection<'_> {
         Ok(unneeded)
     }
 
-    /// Whether nobody has pushed, mounted or asked for it since.
+    /// Whether the last push, mount or check of a blob is older than the grace period.
     fn is_old(&self, repository: &Repository, name: &Name) -> Result<bool> {
         if self.inner.wanted.contains(repository, name.told()) {
             return Ok(false);
@@ -204,7 +204,7 @@ impl Collection<'_> {
         for removed in self.inner.committer.commit_all(orders)? {
             match removed {
                 Ok(()) => self.found.links += 1,
-                // Somebody was quicker, this way or the other.
+                // It is needed now, or is already removed.
                 Err(StoreError::InUse(_) | StoreError::UnknownBlob(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -234,7 +234,7 @@ impl Collection<'_> {
         self.remove_unused(unused)
     }
 
-    /// Removes candidates that still have no link after the links of every repository were read again.
+    /// Removes candidates that still have no link after the links of all repositories were read again.
     fn remove_unused(&mut self, unused: Vec<(Digest, u64)>) -> Result<()> {
         if unused.is_empty() {
             return Ok(());
@@ -258,7 +258,7 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// Reads the links of every repository again.
+    /// Compares the links of all repositories with the index again.
     fn refresh(&self) -> Result<()> {
         let Inner {
             shared, committer, ..
@@ -270,7 +270,7 @@ impl Collection<'_> {
         adoption::vanished(shared, &names, refresh)
     }
 
-    /// The grace of what others left here without a link begins now.
+    /// Starts the grace period of content that other programs left without a link.
     fn note_unused(&self, unused: &[(Digest, u64)]) -> Result<()> {
         if self.is_dry || unused.is_empty() {
             return Ok(());
@@ -328,7 +328,7 @@ fn size(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Whether a file or folder was changed and came here before, or is not there.
+/// Whether a file or folder is older than `before`, or absent.
 fn is_older(path: &Path, before: SystemTime) -> Result<bool> {
     match fs::metadata(path) {
         Ok(found) => Ok(changed_at(&found).map_err(StoreError::io(DOING))? < nanos(before)),
@@ -337,7 +337,7 @@ fn is_older(path: &Path, before: SystemTime) -> Result<bool> {
     }
 }
 
-/// Copies keep the time of the content: that of the inode says when they came. Units: nanoseconds since 1970.
+/// The later of mtime and ctime: copies keep the mtime of the original. Units: nanoseconds since 1970.
 fn changed_at(found: &Metadata) -> io::Result<u64> {
     let seconds = u64::try_from(found.ctime()).unwrap_or(0);
     let nanoseconds = u64::try_from(found.ctime_nsec()).unwrap_or(0);

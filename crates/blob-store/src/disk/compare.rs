@@ -1,5 +1,5 @@
-//! What others did to a repository: its links compared with the index, by what they are and say. Times and inodes
-//! do not count: a backup that is put back keeps them, and a tag may be rewritten in place.
+//! Comparison of a repository's links with the index, by name and content. Times and inodes are ignored: a restored
+//! backup keeps them, and a tag may be rewritten in place.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,10 +15,10 @@ use oci::{Algorithm, Digest, Repository, Tag};
 
 const DOING: &str = "comparing the storage folder with its index";
 
-/// Links that the index has, each with whether its content is lost.
+/// Links in the index, each with whether it dangles.
 pub(super) type Known = HashMap<Digest, bool>;
 
-/// Whether the folder has something else of a repository than the index.
+/// Whether the links of a repository in the folder differ from the index.
 ///
 /// Errors: the folder cannot be read; Interrupted – the store is closing.
 pub(super) fn differs(shared: &Shared, repository: &Repository) -> Result<bool> {
@@ -50,7 +50,7 @@ impl Comparison<'_> {
         &self.shared.layout
     }
 
-    /// Whether links below a folder are others than the known ones, or lost content is back.
+    /// Whether links below a folder differ from the known ones, or missing content is back.
     fn links(&self, folder: &Path, known: &Known) -> Result<bool> {
         let found = self.names(folder)?;
         if known.keys().any(|name| !found.contains(name)) {
@@ -58,7 +58,7 @@ impl Comparison<'_> {
         }
         for name in found.iter().filter(|name| !known.contains_key(name)) {
             let below = format!("{}/{}/link", name.algorithm().as_str(), name.hex());
-            // One that says something else than its name is left out by adoption, too.
+            // A link whose content differs from its name is ignored by adoption, too.
             if name.algorithm() != Algorithm::Sha256
                 || adopt::link(&folder.join(below))?.as_ref() == Some(name)
             {
@@ -73,12 +73,12 @@ impl Comparison<'_> {
         if name.algorithm() != Algorithm::Sha256 || !self.layout().data(name).exists() {
             return false;
         }
-        // A manifest that cannot be read counts as lost although it is there.
+        // A damaged manifest exists, but stays dangling.
         folder != self.layout().revisions(self.repository)
             || matches!(adopt::manifest(self.layout(), name), Ok(Some(_)))
     }
 
-    /// The digests of links below a folder. A SHA-256 is not read: its link can say nothing but its name.
+    /// The digests of links below a folder. Links of a SHA-256 are not read: they can hold only their own name.
     fn names(&self, folder: &Path) -> Result<HashSet<Digest>> {
         let failed = || StoreError::io(DOING);
         let mut found = HashSet::new();
@@ -136,7 +136,7 @@ impl Comparison<'_> {
     }
 }
 
-/// The store is closing, so what was begun is not finished.
+/// The error of work that the closing store interrupts.
 pub(super) fn closing() -> StoreError {
     StoreError::io(DOING)(io::ErrorKind::Interrupted.into())
 }

@@ -13,7 +13,7 @@ use oci::{Algorithm, Digest};
 
 const DOING: &str = "listing content";
 
-/// What is in the folder, and what a repository has and is not there; up to `limit` after `after`, sorted.
+/// Content in the folder, and missing content that repositories link to; up to `limit` after `after`, sorted.
 pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
     let failed = || StoreError::io(DOING);
     let folder = inner.layout().blobs().join(Algorithm::Sha256.as_str());
@@ -39,7 +39,7 @@ pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Resul
                     size: Some(data.len()),
                 }),
                 Err(error) if staged::is_absent(&error) => {
-                    // Also an empty folder, which is nothing to anybody.
+                    // An empty folder that nothing links to is no content.
                     if inner.shared.index.snapshot()?.is_used(&digest)? {
                         found.push(Content { digest, size: None });
                     }
@@ -51,7 +51,7 @@ pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Resul
     Ok(found)
 }
 
-/// The bytes of content as they are. Blocks.
+/// The unverified bytes of content. Blocks.
 pub(super) fn open(inner: &Arc<Inner>, digest: &Digest) -> Result<Pieces> {
     let canonical = inner.canonical(digest)?;
     let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;

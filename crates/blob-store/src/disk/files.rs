@@ -1,6 +1,6 @@
-//! Changes written to the folder: first all that needs room, under names that nobody looks at, then names alone.
+//! Changes applied to the folder: first temporary files, which need room, then renames and removals.
 //!
-//! Nothing is synced here: the journal holds every change until the medium does.
+//! Nothing is synced here: the journal holds every change until a checkpoint.
 
 use std::fs;
 use std::io;
@@ -15,22 +15,22 @@ use super::staged::{self, Staged};
 use crate::verified::Verified;
 use oci::{Digest, Manifest, Repository, Tag};
 
-/// A change that needs only names to be visible.
+/// A change whose files are written and only need their names.
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
-    /// Content whose bytes come with the change: they were hashed on their way in.
+    /// Content that was hashed while it arrived.
     brought: Option<Digest>,
-    /// An upload's bytes, and where they go.
+    /// An upload's file, and its final name.
     moved: Option<(PathBuf, PathBuf)>,
-    /// In the order in which they become visible to a process that takes no lock: tags last.
+    /// In the order of the renames, for programs that take no lock: tags last.
     staged: Vec<(Staged, PathBuf)>,
-    /// Files, and folders whole.
+    /// Files and folders to remove.
     removed: Vec<PathBuf>,
 }
 
-/// Writes what a change needs. Dropped, it takes that away again.
+/// Writes the temporary files of a change; dropping the result removes them.
 ///
-/// Errors: NotFound – the bytes of a blob are not there any more.
+/// Errors: NotFound – the bytes of a blob are missing.
 pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io::Result<Prepared> {
     let mut preparing = Preparing {
         layout,
@@ -67,7 +67,7 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
             preparing.bytes(digest, size, None)?;
             preparing.names(manifest, |name| layout.revision_link(repository, name))?;
             for tag in tags {
-                // Under the name that a client gave, which `current` has no place for.
+                // By the client's digest, which `current` cannot hold.
                 let history = layout.tag_history(repository, tag, manifest.told());
                 preparing.link(history, digest)?;
             }
@@ -108,7 +108,7 @@ struct Preparing<'a> {
 }
 
 impl Preparing<'_> {
-    /// The bytes themselves, unless they are known to be there: from an upload, or else from the change.
+    /// The bytes of content, unless they are verified already: from an upload, or else from the journal.
     fn bytes(&mut self, digest: &Digest, size: u64, upload: Option<PathBuf>) -> io::Result<()> {
         let target = self.layout.data(digest);
         let has = |path: &Path| fs::metadata(path).is_ok_and(|found| found.len() == size);
@@ -130,7 +130,7 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    /// The content as it came; what lies under its digest has no signatures.
+    /// The manifest as pushed; the file under its digest has no signatures.
     fn signed(&mut self, repository: &Repository, digest: &Digest) -> io::Result<()> {
         let signed = self.content.clone().unwrap_or_default();
         let manifest = Manifest::parse(signed, None).map_err(io::Error::other)?;
@@ -156,7 +156,7 @@ impl Preparing<'_> {
     }
 
     fn remove(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) {
-        // The canonical link goes first: without it no other name counts.
+        // The canonical link is removed first: without it, no alias counts.
         self.prepared.removed.extend(name.digests().map(link));
     }
 
@@ -166,7 +166,7 @@ impl Preparing<'_> {
     }
 }
 
-/// Whether what a change removes has been pushed later than the change allows.
+/// Whether the target of a removal was pushed later than the change allows.
 pub(super) fn is_too_young(layout: &Layout, change: &Change) -> io::Result<bool> {
     let (link, since) = match change {
         Change::RemoveTag {
@@ -185,7 +185,7 @@ pub(super) fn is_too_young(layout: &Layout, change: &Change) -> io::Result<bool>
     Ok(nanos(fs::metadata(link)?.modified()?) > *since)
 }
 
-/// Removes a folder in one step: a tag of which half is removed would still be one to distribution.
+/// Removes a folder atomically, by a rename first: distribution would still list a tag that is half removed.
 pub(super) fn remove(layout: &Layout, folder: &Path) -> io::Result<()> {
     let leaving = layout.temporary();
     fs::rename(folder, &leaving)?;
@@ -197,8 +197,9 @@ fn create_parent(path: &Path) -> io::Result<()> {
 }
 
 impl Prepared {
-    /// Gives everything its name, and takes away what goes. May be done again.
+    /// Renames and removes files. Idempotent.
     pub(super) fn place(self, layout: &Layout, verified: &Verified) -> io::Result<()> {
+        // Bytes before links, so that no link is visible without its content.
         if let Some((from, to)) = self.moved {
             staged::rename(&from, &to)?;
         }
@@ -208,6 +209,7 @@ impl Prepared {
         if let Some(canonical) = &self.brought {
             verified.mark(canonical);
         }
+        // Removals last: the folder of an upload may hold the bytes until their rename.
         for path in self.removed {
             if path.is_dir() {
                 remove(layout, &path)?;

@@ -1,5 +1,5 @@
-//! Manifests that lost what named them: those of a deleted index, and those that refer to a deleted manifest. Clients
-//! push them by digest, so nothing else tells them from manifests that somebody wants for themselves.
+//! Orphaned manifests: the manifests of a deleted index, and referrers of a deleted manifest. Clients push them by
+//! digest, so nothing else distinguishes them from untagged manifests that are in use.
 
 use std::ops::Bound;
 
@@ -16,12 +16,12 @@ use oci::{Digest, Repository};
 pub(super) struct Freed {
     pub(super) repository: Repository,
     pub(super) canonical: Digest,
-    /// When what named it was deleted. Units: nanoseconds since 1970.
+    /// When its index or subject was deleted. Units: nanoseconds since 1970.
     pub(super) at: u64,
 }
 
 impl Tables<'_> {
-    /// Notes what a manifest names and what refers to it, which is about to be removed.
+    /// Records the manifests of an index, and the referrers of a manifest, as orphans before its removal.
     pub(super) fn free(
         &mut self,
         repository: &Repository,
@@ -35,13 +35,13 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Forgets that a manifest was freed.
+    /// Removes a manifest from the orphans.
     pub(super) fn keep(&mut self, repository: &Repository, canonical: &Digest) -> Result<()> {
         let place = (repository.as_str(), &*key(canonical));
         self.freed.remove(place).map(drop).map_err(failed)
     }
 
-    /// The canonical digests of manifests that are in an index, and of those that refer to it.
+    /// The canonical digests of the manifests in an index, and of the referrers of a manifest.
     fn named_by(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Vec<u8>>> {
         let (name, next) = bounds(repository);
         let (own, first): (_, &Row) = (key(canonical), &[]);
@@ -75,7 +75,7 @@ impl Tables<'_> {
 }
 
 impl Snapshot {
-    /// Up to `limit` freed manifests after `after`.
+    /// Up to `limit` orphaned manifests after `after`.
     pub(super) fn freed(&self, after: Option<&Freed>, limit: usize) -> Result<Vec<Freed>> {
         let freed = self.0.open_table(FREED).map_err(failed)?;
         let place = after.map(|after| (after.repository.as_str(), key(&after.canonical)));

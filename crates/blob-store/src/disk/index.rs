@@ -1,8 +1,8 @@
-//! What is where, so that no answer depends on how much there is: tags, manifests, blobs and referrers of every
-//! repository, in one file beside the content.
+//! The derived index: tags, manifests, blobs and referrers of all repositories in one database file, so that queries
+//! do not slow down as the registry grows.
 //!
-//! The folder is the truth; all of this can be read from it again. A change becomes visible when its transaction
-//! is committed, and durable when the journal has it: the file itself is synced at checkpoints only.
+//! The folder is the truth, from which the index can be rebuilt. A change is visible once its transaction is committed,
+//! and durable once it is journalled: the file is synced by checkpoints only.
 
 use std::io;
 use std::ops::Bound;
@@ -22,44 +22,43 @@ use crate::{Result, StoreError, Usage};
 use oci::Referrer;
 use oci::{Digest, Repository, Tag};
 
-/// Another layout of the tables is another version: the index is then made anew.
+/// Schema version: an index of another version is rebuilt.
 const VERSION: u64 = 2;
-/// Units: bytes. What is not in it comes from the system's own cache.
+/// Units: bytes. redb's cache; the rest is in the page cache.
 const CACHE_BYTES: usize = 4 << 20;
 const DOING: &str = "using the index of the storage folder";
 
 pub(super) type Row = [u8];
 /// `version`: that of the tables.
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
-/// Those that have or had a manifest.
+/// Repositories that have or had a manifest.
 const REPOSITORIES: TableDefinition<&str, ()> = TableDefinition::new("repositories");
 /// Repository, tag: the digest.
 const TAGS: TableDefinition<(&str, &str), &Row> = TableDefinition::new("tags");
 /// Repository, digest: see [`ManifestRow`].
 pub(super) const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinition::new("manifests");
-/// Repository, digest: size, and the canonical digest where the one of the key is another one.
+/// Repository, digest: size, and the canonical digest if the key is an alias.
 pub(super) const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
 /// Repository, subject, digest: see [`Referrer`], as JSON.
 pub(super) const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> =
     TableDefinition::new("referrers");
-/// Repository, digest, manifest: what a manifest or an index needs, by the digest that stands in it.
+/// Repository, digest, manifest: content that a manifest or an index needs, by the digest in its text.
 pub(super) const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
-/// Another digest of a blob, and the canonical one: what was true once stays true.
+/// Alias and canonical digest of a blob; never removed, since it stays true.
 const ALIASES: TableDefinition<&Row, &Row> = TableDefinition::new("aliases");
-/// Canonical digest, repository, kind: who has content.
+/// Canonical digest, repository, kind: the holders of content.
 pub(super) const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
 
-/// Repository: when changes that others made to it were found last. Units: nanoseconds since 1970.
+/// Repository: when changes by other programs were last found. Units: nanoseconds since 1970.
 const ADOPTED: TableDefinition<&str, u64> = TableDefinition::new("adopted");
-/// Canonical digest of content without a link: when it was found so; 0 when the last link went by a change that was
-/// made here. Units: nanoseconds since 1970.
+/// Canonical digest of content without a link: when it was found; 0 after the removal of its last link here. Units:
+/// nanoseconds since 1970.
 pub(super) const UNUSED: TableDefinition<&Row, u64> = TableDefinition::new("unused");
 
-/// Repository, manifest: when the index that had it, or what it refers to, was deleted here. Units: nanoseconds since
-/// 1970.
+/// Repository, orphaned manifest: when its index or subject was deleted here. Units: nanoseconds since 1970.
 pub(super) const FREED: TableDefinition<(&str, &Row), u64> = TableDefinition::new("freed");
 
-/// The index in its file.
+/// The index of a folder.
 #[derive(Debug)]
 pub(super) struct Index {
     path: PathBuf,
@@ -72,24 +71,23 @@ struct Opened {
     file: IndexFile,
 }
 
-/// One state of everything; later changes do not show.
+/// A consistent read transaction.
 pub(super) struct Snapshot(pub(super) ReadTransaction);
 
-/// Changes that become visible together.
+/// A write transaction.
 pub(super) struct Update(WriteTransaction);
 
 /// A blob that a repository has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Blob {
-    /// Its SHA-256, whatever it was asked by.
+    /// Its SHA-256.
     pub(super) canonical: Digest,
     /// Units: bytes.
     pub(super) size: u64,
 }
 
 impl Index {
-    /// Opens the index in `file`. What it does not hold is found when the folder is compared with it; what the medium
-    /// does not take, or may not, is held in memory.
+    /// Opens the index in `file`; adoption adds missing rows. Without a writable medium, the index is kept in memory.
     pub(super) fn open(file: &Path, may_write: bool) -> Result<Self> {
         let opened = Opened::open(file, may_write)?;
         let index = Self {
@@ -99,31 +97,32 @@ impl Index {
         if index.meta("version")? != Some(VERSION) {
             index.clear()?;
         }
-        // An older program of this version knew fewer tables.
+        // Creates tables that an older release did not have.
         let update = index.update()?;
         drop(update.tables()?);
         update.commit()?;
         Ok(index)
     }
 
-    /// Makes the index anew after a failure that redb does not survive, with what `fill` reads from the folder.
+    /// Rebuilds the index by `fill` after a read error, which redb does not survive.
     pub(super) fn rebuild(&self, fill: impl FnOnce(&Self) -> Result<()>) -> Result<()> {
-        tracing::warn!("the index cannot be read and is made anew");
-        // What is left of the database that failed must not write into the file that takes its place.
+        tracing::warn!("the index cannot be read and is rebuilt");
+        // Frozen first: the failed database must not write into the file that replaces its own.
         self.opened().file.freeze();
         super::staged::remove_file(&self.path).map_err(StoreError::io(DOING))?;
         let fresh = Self::open(&self.path, true)?;
+        // Filled before it replaces the old one, so that readers never see a partial index.
         fill(&fresh)?;
         *self.opened.write().unwrap_or_else(PoisonError::into_inner) = fresh.opened();
         Ok(())
     }
 
-    /// Whether [`Self::rebuild`] has to come before anything else.
+    /// Whether [`Self::rebuild`] is required before anything else.
     pub(super) fn has_failed(&self) -> bool {
         self.opened().file.has_failed()
     }
 
-    /// Whether a part of it is in memory alone, until [`Self::sync`] succeeds.
+    /// Whether a part of it is only in memory, until [`Self::sync`] succeeds.
     pub(super) fn is_frozen(&self) -> bool {
         self.opened().file.is_frozen()
     }
@@ -132,7 +131,7 @@ impl Index {
         Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Empties it.
+    /// Removes all rows.
     pub(super) fn clear(&self) -> Result<()> {
         let update = self.update()?;
         let transaction = &update.0;
@@ -164,7 +163,7 @@ impl Index {
         Ok(value.map(|value| value.value()))
     }
 
-    /// What is visible now.
+    /// Starts a read transaction.
     pub(super) fn snapshot(&self) -> Result<Snapshot> {
         self.opened()
             .database
@@ -173,7 +172,7 @@ impl Index {
             .map_err(failed)
     }
 
-    /// Begins to change things; one at a time.
+    /// Starts a write transaction, one at a time.
     pub(super) fn update(&self) -> Result<Update> {
         let mut transaction = self.opened().database.begin_write().map_err(failed)?;
         transaction
@@ -182,10 +181,10 @@ impl Index {
         Ok(Update(transaction))
     }
 
-    /// Makes everything durable. A frozen file is replaced by a whole one, by way of `temporary`.
+    /// Makes everything durable. A frozen file is replaced by a complete copy, by way of `temporary`.
     pub(super) fn sync(&self, temporary: &Path) -> Result<()> {
         self.commit_durably()?;
-        // After the commit: the copy then has all of it.
+        // After the commit, so that the copy contains it.
         let thawed = self.opened().file.thaw(temporary);
         thawed.map_err(StoreError::io(DOING))
     }
@@ -193,7 +192,7 @@ impl Index {
     fn commit_durably(&self) -> Result<()> {
         let opened = self.opened();
         let mut transaction = opened.database.begin_write().map_err(failed)?;
-        // Without it, opening after a crash would take the longer the more there is.
+        // Without it, opening after a crash would take longer the larger the index is.
         transaction.set_quick_repair(true);
         {
             let mut meta = transaction.open_table(META).map_err(failed)?;
@@ -208,9 +207,9 @@ impl Opened {
         let file = IndexFile::open(path, may_write);
         match Self::over(file.clone()) {
             Ok(opened) => Ok(opened),
-            // The folder is the truth: a damaged index is nothing to complain to anybody about.
+            // The index is derived: a damaged one is rebuilt without an error.
             Err(error) => {
-                tracing::warn!(%error, "the index cannot be used and is made anew");
+                tracing::warn!(%error, "the index cannot be used and is rebuilt");
                 file.freeze();
                 let file = match may_write.then(|| super::staged::remove_file(path)) {
                     Some(Ok(_)) => IndexFile::open(path, true),
@@ -256,7 +255,7 @@ impl Snapshot {
         blob_in(&blobs, repository, digest)
     }
 
-    /// Up to `limit` tags after `after` with their digests, sorted by bytes. Nothing: there is no such repository.
+    /// Up to `limit` tags after `after` with their digests, sorted by bytes; `None` for an unknown repository.
     pub(super) fn tags(
         &self,
         repository: &Repository,
@@ -275,7 +274,7 @@ impl Snapshot {
         tags_in(&tags, repository, after, limit).map(Some)
     }
 
-    /// How much a repository has.
+    /// Usage of a repository.
     pub(super) fn usage(&self, repository: &Repository) -> Result<Usage> {
         let (name, next) = bounds(repository);
         let (first, next): (&Row, &str) = (&[], &next);
@@ -349,7 +348,7 @@ impl Snapshot {
 }
 
 impl Snapshot {
-    /// The blobs of a repository under each of their names, and whether a manifest needs them under it.
+    /// The blobs of a repository under each of their digests, and whether a manifest needs them under that digest.
     pub(super) fn blobs(&self, repository: &Repository) -> Result<Vec<(Name, bool)>> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let needs = self.0.open_table(NEEDS).map_err(failed)?;
@@ -374,7 +373,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// The SHA-256 of content that is known by another digest.
+    /// The SHA-256 of an alias.
     pub(super) fn canonical(&self, alias: &Digest) -> Result<Option<Digest>> {
         let aliases = self.0.open_table(ALIASES).map_err(failed)?;
         let found = aliases.get(&*key(alias)).map_err(failed)?;
@@ -411,7 +410,7 @@ impl Snapshot {
         Ok(row.is_some())
     }
 
-    /// Whether anything is known of a repository.
+    /// Whether the index has rows of a repository.
     pub(super) fn has(&self, repository: &Repository) -> Result<bool> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let (name, next) = bounds(repository);
@@ -420,14 +419,14 @@ impl Snapshot {
         Ok(rows.next().is_some() || self.is_listed(repository)?)
     }
 
-    /// The first repository after `after` of which anything is known.
+    /// The first repository after `after` with any row.
     pub(super) fn next_known(&self, after: &str) -> Result<Option<Repository>> {
         let listed = self.repositories(after, 1)?.pop();
         let holding = self.next_with_blobs(after)?;
         Ok(listed.into_iter().chain(holding).min())
     }
 
-    /// When changes that others made to a repository were found last, 0 for never. Units: nanoseconds since 1970.
+    /// When changes of a repository by other programs were last found, 0 for never. Units: nanoseconds since 1970.
     pub(super) fn adopted_at(&self, repository: &Repository) -> Result<u64> {
         let adopted = self.0.open_table(ADOPTED).map_err(failed)?;
         let at = adopted.get(repository.as_str()).map_err(failed)?;
@@ -436,7 +435,7 @@ impl Snapshot {
 }
 
 impl Update {
-    /// What can be changed.
+    /// The tables of the transaction.
     pub(super) fn tables(&self) -> Result<Tables<'_>> {
         Ok(Tables {
             repositories: self.0.open_table(REPOSITORIES).map_err(failed)?,
@@ -453,7 +452,7 @@ impl Update {
         })
     }
 
-    /// Makes all changes visible. Without it, none was made.
+    /// Commits all changes; without it, none is made.
     pub(super) fn commit(self) -> Result<()> {
         self.0.commit().map_err(failed)
     }
@@ -483,7 +482,7 @@ pub(super) fn manifest_in(
     Ok(linked.filter(|row| row.size != LOST))
 }
 
-/// Also one that is lost.
+/// A manifest, also with a dangling link.
 pub(super) fn linked_manifest(
     manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
     repository: &Repository,
@@ -498,7 +497,7 @@ pub(super) fn linked_manifest(
     let Some(found) = row(&asked)? else {
         return Ok(None);
     };
-    // The other name counts as long as the canonical one is there.
+    // An alias counts only while its canonical row exists.
     let canonical = key(&found.canonical);
     if canonical == asked {
         return Ok(Some(found));
@@ -515,7 +514,7 @@ pub(super) fn blob_in(
     Ok(linked.filter(|blob| blob.size != LOST))
 }
 
-/// Also one that is lost.
+/// A blob, also with a dangling link.
 pub(super) fn linked_blob(
     blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
     repository: &Repository,

@@ -1,8 +1,8 @@
-//! The file of the index, with an overlay in memory for what the medium does not take.
+//! The file of the index, with an overlay in memory for writes that the medium refuses.
 //!
-//! A write that fails freezes the file: it then is as a crash at that moment would leave it, which the index and the
-//! journal recover from. Later writes go to the overlay, so neither a full, a failing nor a read-only medium breaks
-//! the index of a running process. [`IndexFile::thaw`] puts a whole copy in the place of a frozen file.
+//! A failed write freezes the file in a state like after a crash, from which the index and the journal recover. Later
+//! writes go to the overlay, so neither a full, a failing nor a read-only medium breaks the index of a running process.
+//! [`IndexFile::thaw`] replaces a frozen file by a complete copy.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,9 +15,9 @@ use redb::StorageBackend;
 
 use super::staged;
 
-/// Units: bytes. What the overlay holds is a multiple of it.
+/// Units: bytes. Block size of the overlay.
 const BLOCK: usize = 4096;
-/// Units: bytes. Copied at once by [`IndexFile::thaw`].
+/// Units: bytes. Copy buffer of [`IndexFile::thaw`].
 const COPY_BYTES: usize = 1 << 20;
 
 /// The file of the index. Clones share it.
@@ -27,20 +27,20 @@ pub(super) struct IndexFile(Arc<RwLock<State>>);
 #[derive(Debug)]
 struct State {
     path: PathBuf,
-    /// Nothing: everything is in the overlay.
+    /// `None`: all blocks are in the overlay.
     base: Option<File>,
-    /// Units: bytes. Up to here, the base counts.
+    /// Units: bytes. Length of the valid part of the base.
     base_length: u64,
     /// Units: bytes.
     length: u64,
-    /// Blocks by number that hide those of the base, once it is frozen.
+    /// Blocks by number that replace those of a frozen base.
     overlay: Option<HashMap<u64, Box<[u8; BLOCK]>>>,
-    /// A read of the base failed: redb answers nothing any more.
+    /// A read of the base failed: redb refuses all further requests.
     has_failed: bool,
 }
 
 impl IndexFile {
-    /// Opens or creates the file. A file that cannot be written is frozen, one that cannot be read is left out.
+    /// Opens or creates the file. A file that cannot be written is frozen, one that cannot be read is ignored.
     pub(super) fn open(path: &Path, may_write: bool) -> Self {
         let mut options = File::options();
         options.read(true);
@@ -59,7 +59,7 @@ impl IndexFile {
         Self::of(path, base, length, is_frozen)
     }
 
-    /// A frozen file without content on the medium.
+    /// An empty file in memory.
     pub(super) fn in_memory(path: &Path) -> Self {
         Self::of(path, None, 0, true)
     }
@@ -75,28 +75,29 @@ impl IndexFile {
         })))
     }
 
-    /// Whether the medium does not have everything.
+    /// Whether writes are held in memory only.
     pub(super) fn is_frozen(&self) -> bool {
         self.read_state().overlay.is_some()
     }
 
-    /// Whether the database over this file is lost for the process.
+    /// Whether the database over this file is unusable for this process.
     pub(super) fn has_failed(&self) -> bool {
         self.read_state().has_failed
     }
 
-    /// Lets no later write reach the medium.
+    /// Keeps all later writes in memory.
     pub(super) fn freeze(&self) {
         self.write_state().overlay.get_or_insert_default();
     }
 
-    /// Puts a whole, durable copy in the place of a frozen file; `temporary` is on the same file system.
+    /// Replaces a frozen file by a complete, durable copy; `temporary` is on the same file system.
     pub(super) fn thaw(&self, temporary: &Path) -> io::Result<()> {
         let mut state = self.write_state();
         if state.overlay.is_none() {
             return Ok(());
         }
         let copied = state.copy(temporary);
+        // Atomic replace: the copy is synced before the rename, so that a crash leaves the old or the new file.
         let placed = copied.and_then(|copy| {
             staged::rename(temporary, &state.path)?;
             durable::sync_parent(&state.path)?;
@@ -160,12 +161,12 @@ impl State {
         Ok(())
     }
 
-    /// Holds `data` in the overlay.
+    /// Stores `data` in the overlay.
     fn hold(&mut self, offset: u64, data: &[u8]) -> io::Result<()> {
         for (block, at, from, length) in spans(offset, data.len()) {
             let has = |overlay: &HashMap<_, _>| overlay.contains_key(&block);
             let mut held = Box::new([0; BLOCK]);
-            // A block of which a part is written keeps the rest.
+            // A block that is written in part keeps the rest.
             if length < BLOCK && !self.overlay.as_ref().is_some_and(has) {
                 let start = block * BLOCK as u64;
                 let rest = self.length.saturating_sub(start).min(BLOCK as u64);
@@ -179,7 +180,7 @@ impl State {
         Ok(())
     }
 
-    /// From now on the medium is left as it is.
+    /// Keeps all later writes in memory, and logs the cause.
     fn freeze(&mut self, doing: &str, error: &io::Error) {
         if self.overlay.is_none() {
             tracing::warn!(%error, doing, "index writes stay in memory until the storage takes them");
@@ -188,7 +189,7 @@ impl State {
     }
 }
 
-/// The blocks of `length` bytes from `offset` on: number, place in the bytes, place in the block, length.
+/// The blocks of `length` bytes from `offset` on: number, offset in the bytes, offset in the block, length.
 fn spans(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -231,7 +232,7 @@ impl StorageBackend for IndexFile {
                 Err(error) => state.freeze("resizing it", &error),
             }
         }
-        // What is cut off reads as zeros when the file grows again.
+        // Truncated bytes read as zeros when the file grows again.
         state.base_length = state.base_length.min(length);
         state.length = length;
         if let Some(overlay) = &mut state.overlay {
@@ -254,8 +255,8 @@ impl StorageBackend for IndexFile {
             && let Err(error) = base.sync_data()
         {
             state.freeze("syncing it", &error);
-            // The kernel may have dropped any of the pages and shows them all the same: no later process may trust
-            // the file, which is derived and can be rebuilt.
+            // The kernel may have dropped any of the dirty pages and still show them: no later process may trust the
+            // file, which is derived and can be rebuilt.
             fs::remove_file(&state.path).ok();
         }
         Ok(())
@@ -307,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frozen_or_not_it_reads_as_a_file_does(steps in prop::collection::vec(step(), 1..20)) {
+        fn frozen_or_not_it_reads_like_a_file(steps in prop::collection::vec(step(), 1..20)) {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
             let file = IndexFile::open(&path, true);
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frozen_file_stays_as_it_was() {
+    fn a_frozen_file_is_not_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
         fs::write(&path, [7; 100]).unwrap();

@@ -1,4 +1,4 @@
-//! Blobs on their way in and out; everything here blocks.
+//! Upload sessions, records and probes of a folder; all functions block.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
@@ -28,28 +28,28 @@ use crate::verified::Verified;
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Hasher, Repository};
 
-/// Units: bytes. Read at once when an upload is hashed again.
+/// Units: bytes. Read buffer of a rehash.
 const REHASH_BYTES: usize = 256 * 1024;
-/// Units: bytes. Blobs up to this size are journalled whole, which is cheaper than to sync each by itself.
+/// Units: bytes. Blobs up to this size are journalled whole, which is cheaper than an fsync for each.
 const JOURNALLED_BYTES: u64 = 32 * 1024;
-/// Units: bytes. Written to find out whether the medium takes anything: more than what fits into its own records.
+/// Units: bytes. Size of the probe's file, too large to be stored inline in an inode.
 const PROBE_BYTES: usize = 64 * 1024;
 
-/// The hash of the first `size` bytes of an upload.
+/// Incremental hash of the first `size` bytes of an upload.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     pub(super) size: u64,
     pub(super) hasher: Option<Hasher>,
 }
 
-/// What becomes of the index when a folder is opened.
+/// Use of the index when a folder is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// The folder is compared with it.
+    /// The folder is compared with the index.
     Adopt,
-    /// It is emptied, and filled from the folder.
+    /// The index is emptied and filled from the folder.
     Rebuild,
-    /// It is used as it is, and nothing in the folder is taken for garbage.
+    /// The index is used as it is, and no garbage is collected.
     AsIs,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct Inner {
     pub(super) shared: Arc<Shared>,
     pub(super) committer: Committer,
     pub(super) wanted: Wanted,
-    /// Content that is to be compared with its digest.
+    /// Queue of content to verify.
     pub(super) suspects: Suspects,
-    /// Of a folder that is only read; held as long as the store is open.
+    /// Shared lock of a read-only folder, held while the store is open.
     _shared_lock: Option<File>,
 }
 
@@ -72,10 +72,7 @@ impl Inner {
         let (writable, read_only) = open_for_changes(&layout, &reserve, options)?;
         let shared_lock = match &read_only {
             Some(why) => {
-                tracing::warn!(
-                    why,
-                    "the storage folder is served as it is; nothing can be changed"
-                );
+                tracing::warn!(why, "the storage folder is read-only and served as it is");
                 writable::lock_shared(&layout)?
             }
             None => None,
@@ -140,7 +137,7 @@ impl Inner {
         placed.map_err(StoreError::io("writing a record"))
     }
 
-    /// The SHA-256 of content, by whatever digest it is known.
+    /// The SHA-256 of content under any of its digests.
     pub(super) fn canonical(&self, digest: &Digest) -> Result<Option<Digest>> {
         match digest.algorithm() {
             Algorithm::Sha256 => Ok(Some(digest.clone())),
@@ -157,7 +154,7 @@ impl Inner {
         }))
     }
 
-    /// Reads the folder and the index and, if it `may_write`, writes a file that nobody keeps.
+    /// Reads the folder and the index and, if it `may_write`, writes and removes a temporary file.
     pub(super) fn probe(&self, may_write: bool) -> Result<()> {
         self.shared.index.snapshot()?.repositories("", 1)?;
         let read = || fs::read_dir(self.layout().root())?.next().transpose();
@@ -189,7 +186,7 @@ impl Inner {
             File::create_new(dir.join("data")).map(drop)
         };
         if let Err(error) = create() {
-            // On a full disk, not even an empty folder should stay.
+            // Remove the folder, so that failed uploads do not pile up on a full disk.
             fs::remove_dir_all(&dir).ok();
             return Err(StoreError::io("opening an upload")(error));
         }
@@ -202,7 +199,7 @@ impl Inner {
         let dir = self.layout().upload(repository, upload);
         match fs::metadata(dir.join("data")) {
             Ok(metadata) => Ok(metadata.len()),
-            // A session of distribution has no data file before its first byte.
+            // An upload session of distribution has no data file before its first byte.
             Err(error) if staged::is_absent(&error) && dir.join("startedat").is_file() => Ok(0),
             Err(error) if staged::is_absent(&error) => Err(StoreError::UnknownUpload),
             Err(error) => Err(StoreError::io("reading an upload")(error)),
@@ -238,7 +235,7 @@ impl Inner {
         }
     }
 
-    /// The change that makes an upload a blob; its bytes are durable, or in the change.
+    /// The change that commits an upload as a blob. Its bytes are synced or travel with the change.
     pub(super) fn finished(
         &self,
         repository: &Repository,
@@ -277,8 +274,8 @@ impl Inner {
             Some(Bytes::from(content))
         } else {
             if let Err(error) = make_durable(&file, &path, &self.layout().repositories()) {
-                // After a sync that failed, the kernel may show pages that it has lost, and the next sync succeeds:
-                // another attempt with these bytes would promise what is not there.
+                // After a failed fsync, the kernel may drop dirty pages and report success for the next fsync: a
+                // retry with these bytes would acknowledge lost data.
                 self.drop_upload(repository, upload)?;
                 return Err(failed()(error));
             }
@@ -295,7 +292,7 @@ impl Inner {
 
     pub(super) fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
         let before = std::time::SystemTime::from(before);
-        let failed = || StoreError::io("looking for abandoned uploads");
+        let failed = || StoreError::io("purging abandoned uploads");
         let mut purged = 0;
         for repository in adopt::having(self.layout(), &["_uploads"], || true).map_err(failed())? {
             let uploads = self.layout().uploads(&repository);
@@ -304,7 +301,7 @@ impl Inner {
                     continue;
                 };
                 let session = self.sessions.get(upload);
-                // Whoever writes holds the lock, however long ago the last byte was.
+                // The writer of an active upload holds the lock, even if its last byte is old.
                 let Ok(_guard) = session.try_lock() else {
                     continue;
                 };
@@ -320,8 +317,8 @@ impl Inner {
     }
 }
 
-/// The bytes, and the folders that lead to them: that of the upload, and all above it up to that of `repositories`,
-/// any of which may be new.
+/// Syncs the bytes, then each folder from the upload's up to `repositories`, since any of them may be new. Before the
+/// journal entry: the rename that it promises needs a durable file.
 fn make_durable(file: &File, path: &Path, repositories: &Path) -> io::Result<()> {
     file.sync_data()?;
     let folders = path.ancestors().skip(1);
@@ -331,7 +328,7 @@ fn make_durable(file: &File, path: &Path, repositories: &Path) -> io::Result<()>
     Ok(())
 }
 
-/// Whether nothing in an upload's folder changed since `before`; one that vanishes meanwhile is not.
+/// Whether an upload's folder is unchanged since `before`; also when it is deleted meanwhile.
 fn is_older(dir: &Path, before: std::time::SystemTime) -> io::Result<bool> {
     for path in [dir.join("data"), dir.to_owned()] {
         match fs::metadata(path).and_then(|metadata| metadata.modified()) {
@@ -344,13 +341,13 @@ fn is_older(dir: &Path, before: std::time::SystemTime) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The folder opened for changes, or why that has to wait; and why it is never changed, if so.
+/// Opens the folder for changes. Returns the outcome, and the reason if the folder is read-only for good.
 fn open_for_changes(
     layout: &Layout,
     reserve: &Reserve,
     options: DiskOptions,
 ) -> Result<(Result<Writable>, Option<String>)> {
-    // Where no registry of ours has written, there is nothing to recover.
+    // A folder that no registry of ours has written needs no recovery.
     if options.is_read_only && !layout.own().exists() && layout.repositories().is_dir() {
         let why = "the registry is in read-only mode".to_owned();
         return Ok((Err(StoreError::ReadOnly(why.clone())), Some(why)));
@@ -371,7 +368,7 @@ fn open_for_changes(
     }
 }
 
-/// Errors: also Interrupted – it is not wanted any more.
+/// Digest of a file. Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn hash(
     mut file: &File,
     algorithm: Algorithm,

@@ -1,7 +1,7 @@
-//! Changes in the order in which they were promised, each durable before it is acknowledged.
+//! The write-ahead log: changes in their order, each durable before it is acknowledged.
 //!
-//! What the journal holds is also in the folder, but perhaps not yet on the medium. A file of the journal goes when
-//! everything in it is. Two files are enough: one is written while the other one waits for the medium.
+//! Journalled changes are in the folder, too, but perhaps not synced. A checkpoint removes the files of the journal
+//! that the medium has. Two files are enough: one is written while the other one waits for its checkpoint.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,31 +14,32 @@ use super::staged;
 
 /// Units: bytes. Length of the text, length of the content, checksum.
 const HEAD_BYTES: usize = 12;
-/// Units: bytes. Nothing that is written is larger; a length beyond is damage.
+/// Units: bytes. Larger entries are refused, and a larger length marks damage.
 const RECORD_LIMIT_BYTES: u32 = 8 << 20;
 
-/// Tells during which boot of the machine the journal was ended in order.
+/// Marker of an orderly end: holds the boot id of the machine.
 const ENDED: &str = "ended";
 
-/// The file that is written.
+/// The journal's current file.
 #[derive(Debug)]
 pub(super) struct Journal {
     folder: PathBuf,
     number: u64,
     file: File,
-    /// Units: bytes. Up to here it is whole.
+    /// Units: bytes. Length of the intact entries.
     length: u64,
-    /// Beyond its length there may be something that was not promised.
+    /// A failed append may have left bytes after `length`.
     is_torn: bool,
 }
 
 impl Journal {
-    /// The files in `folder`, oldest first, whether what they hold may be missing, and a new file to go on in.
+    /// Opens `folder`: a new current file, the older files in order, and whether their changes may be missing.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<PathBuf>, bool)> {
         durable::create_folder(folder)?;
         let marker = folder.join(ENDED);
         let ended = fs::read_to_string(&marker).ok();
         let may_miss = ended.is_none() || ended != boot();
+        // Removed before the first append, so that a crash after it is recognised.
         staged::remove_file(&marker)?;
         let mut numbers = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -51,8 +52,8 @@ impl Journal {
         Ok((Self::create(folder, number)?, old, may_miss))
     }
 
-    /// Notes that all that was promised is in the folder, as far as this boot of the machine goes. Whoever has the
-    /// folder next may know nothing of a journal, and what they change must not be made undone by it.
+    /// Marks that all journalled changes are in the folder, as far as this boot goes. Other programs may then change
+    /// the folder without a replay that undoes their changes.
     pub(super) fn end(&self) -> io::Result<()> {
         match boot() {
             Some(boot) => fs::write(self.folder.join(ENDED), boot),
@@ -62,12 +63,13 @@ impl Journal {
 
     fn create(folder: &Path, number: u64) -> io::Result<Self> {
         let path = path(folder, number);
-        // An attempt that failed may have left one, and nothing in it.
+        // A failed attempt may have left an empty file.
         let file = OpenOptions::new()
             .create(true)
             .truncate(true)
             .write(true)
             .open(&path)?;
+        // The name of the file has to be durable before its first entry is acknowledged.
         durable::sync_parent(&path)?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -78,7 +80,7 @@ impl Journal {
         })
     }
 
-    /// Appends all orders or none; durable when it answers.
+    /// Appends all entries or none, with one fsync; durable on return.
     pub(super) fn append<'a>(&mut self, orders: impl Iterator<Item = &'a Order>) -> io::Result<()> {
         let mut buffer = Vec::new();
         for order in orders {
@@ -96,15 +98,15 @@ impl Journal {
             }
             Err(error) => {
                 self.is_torn = true;
-                // What cannot be cut off now is before the next record.
+                // If the truncation fails now, the next append retries it first.
                 self.mend().ok();
                 Err(error)
             }
         }
     }
 
-    /// Cuts off what was not promised: half a record would hide what comes after it, and a whole one would be made
-    /// by a replay although its caller was refused.
+    /// Truncates a failed append: a torn entry would hide later ones, and a replay would apply a whole one although its
+    /// caller got an error.
     pub(super) fn mend(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.length)?;
@@ -115,7 +117,7 @@ impl Journal {
         Ok(())
     }
 
-    /// The file that is written.
+    /// Path of the current file.
     pub(super) fn path(&self) -> PathBuf {
         path(&self.folder, self.number)
     }
@@ -125,7 +127,7 @@ impl Journal {
         self.length
     }
 
-    /// Goes on in a new file; the old one, to be removed when its changes are on the medium.
+    /// Starts a new file. Returns the old one, to be removed after a checkpoint.
     pub(super) fn rotate(&mut self) -> io::Result<PathBuf> {
         let next = Self::create(&self.folder, self.number + 1)?;
         let old = std::mem::replace(self, next);
@@ -133,19 +135,19 @@ impl Journal {
     }
 }
 
-/// Removes a file whose changes are on the medium.
+/// Removes a file whose changes are durable in the folder.
 pub(super) fn remove(file: &Path) -> io::Result<()> {
     staged::remove_file(file)?;
     durable::sync_parent(file)
 }
 
-/// The orders in a file, up to its end or to a record that was not finished: nobody was promised that one.
+/// The entries of a file up to its end or to a torn entry, which was never acknowledged.
 pub(super) fn read(file: &Path) -> io::Result<Reader> {
     let file = File::open(file)?;
     Ok(Reader(BufReader::new(file)))
 }
 
-/// Reads one order after the other.
+/// Iterator over the entries of a file.
 #[derive(Debug)]
 pub(super) struct Reader(BufReader<File>);
 
@@ -160,7 +162,7 @@ impl Iterator for Reader {
     }
 }
 
-/// Another text after each start of the machine; none where the system does not tell.
+/// The boot id, which changes with each boot of the machine; `None` where the system has none.
 fn boot() -> Option<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
@@ -172,7 +174,7 @@ fn path(folder: &Path, number: u64) -> PathBuf {
 fn encode(order: &Order, buffer: &mut Vec<u8>) -> io::Result<()> {
     let text = serde_json::to_vec(&order.change)?;
     let content = order.content.as_deref().unwrap_or_default();
-    // No content and empty content are told apart by one added to the length.
+    // Zero encodes no content, and n + 1 a content of n bytes.
     let content_length = order.content.as_ref().map_or(0, |bytes| bytes.len() + 1);
     let length = |length: usize| {
         u32::try_from(length)
@@ -216,7 +218,7 @@ fn decode(file: &mut BufReader<File>) -> io::Result<Option<Order>> {
     }))
 }
 
-/// Whether there was enough to fill `buffer`.
+/// Whether `buffer` was filled before the end of the file.
 fn fill(file: &mut BufReader<File>, buffer: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(buffer) {
         Ok(()) => Ok(true),
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_appended_comes_back_in_order() {
+    fn appended_entries_are_read_in_order() {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, old, _) = Journal::open(dir.path()).unwrap();
         assert_eq!(old, Vec::<PathBuf>::new());
@@ -285,7 +287,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_or_damaged_file_gives_what_was_before(
+        fn a_truncated_or_damaged_file_yields_the_entries_before(
             cut in any::<prop::sample::Index>(), is_cut: bool, tags in prop::collection::vec("[a-z]{1,9}", 1..6)
         ) {
             let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Where things are: the layout of distribution's filesystem driver, so that its data directory can be adopted in
+//! Paths of the store: the layout of distribution's filesystem driver, so that its data directory can be adopted in
 //! place and handed back.
 
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ impl Layout {
         &self.root
     }
 
-    /// Beside it lie the lock, the journal, the index and the quarantine: not part of distribution's layout, so that
-    /// nothing there is mistaken.
+    /// In our own folder, as are the lock, the journal, the index and the quarantine: outside distribution's layout, so
+    /// that it ignores them.
     pub(super) fn temporary_dir(&self) -> PathBuf {
         self.own.join("tmp")
     }
@@ -38,7 +38,7 @@ impl Layout {
         self.own.join("lock")
     }
 
-    /// Everything here that is not distribution's.
+    /// The folder of files outside distribution's layout.
     pub(super) fn own(&self) -> &Path {
         &self.own
     }
@@ -51,7 +51,7 @@ impl Layout {
         self.own.join("journal")
     }
 
-    /// What the registry keeps for itself.
+    /// A record of the registry.
     pub(super) fn record(&self, name: &str) -> PathBuf {
         self.own.join("records").join(name)
     }
@@ -60,7 +60,7 @@ impl Layout {
         self.own.join("index.redb")
     }
 
-    /// Content that was found to be damaged.
+    /// Quarantined content.
     pub(super) fn quarantine_dir(&self) -> PathBuf {
         self.own.join("quarantine")
     }
@@ -70,7 +70,7 @@ impl Layout {
         below.join(digest.hex())
     }
 
-    /// What lies beside it.
+    /// The note beside quarantined content.
     pub(super) fn quarantine_note(&self, digest: &Digest) -> PathBuf {
         self.quarantine(digest).with_extension("json")
     }
@@ -87,7 +87,7 @@ impl Layout {
         self.content.join("blobs")
     }
 
-    /// Bytes of a blob or manifest. Blobs lie under their SHA-256 alone; other digests are links to it.
+    /// Bytes of a blob or manifest, stored under the SHA-256 alone; other digests are links to it.
     pub(super) fn data(&self, digest: &Digest) -> PathBuf {
         let hex = digest.hex();
         let below = format!("{}/{}/{hex}/data", digest.algorithm().as_str(), &hex[..2]);
@@ -114,7 +114,7 @@ impl Layout {
         self.revisions(repository).join(link(digest))
     }
 
-    /// A manifest of schema 1 with its signatures; the content under its digest has none, as distribution has it.
+    /// A manifest of schema 1 with its signatures; like distribution, the file under its digest has none.
     pub(super) fn signed(&self, repository: &Repository, digest: &Digest) -> PathBuf {
         self.revision_link(repository, digest)
             .with_file_name("signed")
@@ -132,7 +132,7 @@ impl Layout {
         self.tag(repository, tag).join("current/link")
     }
 
-    /// Every digest that a tag ever had.
+    /// The history of a tag's digests.
     pub(super) fn tag_digests(&self, repository: &Repository, tag: &Tag) -> PathBuf {
         self.tag(repository, tag).join("index")
     }

@@ -1,4 +1,4 @@
-//! Content that is damaged or gone: nobody has it, though the links to it stay, until it is pushed again.
+//! Dangling links: content that is missing or damaged is withheld, though links to it stay, until it is pushed again.
 
 use redb::ReadableTable as _;
 
@@ -10,7 +10,7 @@ use oci::Referrer;
 use oci::{Digest, Manifest, Repository};
 
 impl Tables<'_> {
-    /// Takes content from everybody who has it; whether anybody still had.
+    /// Marks all links to content as dangling. Returns whether any was intact.
     pub(super) fn lose(&mut self, canonical: &Digest) -> Result<bool> {
         let mut had = false;
         for repository in self.holders(canonical, BLOB)? {
@@ -53,7 +53,7 @@ impl Tables<'_> {
         Ok(had)
     }
 
-    /// Whether a blob is there, or known to be lost; nothing when it is neither.
+    /// Whether the link to a blob is intact; `None` without a link.
     fn has_blob(&self, repository: &Repository, canonical: &Digest) -> Result<Option<bool>> {
         let place = (repository.as_str(), &*key(canonical));
         let row = self.blobs.get(place).map_err(failed)?;
@@ -69,7 +69,7 @@ impl Tables<'_> {
         Ok(row.map(|row| row.size != LOST))
     }
 
-    /// The repositories that lost content. Either all that have it did, or none: the first one tells.
+    /// Repositories with dangling links to content. Either all of its links dangle or none: the first one decides.
     pub(super) fn losers(&self, canonical: &Digest) -> Result<Vec<(Repository, u8)>> {
         let content = key(canonical);
         let mut found = Vec::new();
@@ -92,7 +92,7 @@ impl Tables<'_> {
         Ok(found)
     }
 
-    /// Gives a blob back to everybody who lost it.
+    /// Restores a blob in all repositories with a dangling link to it.
     pub(super) fn heal_blob(&mut self, canonical: &Digest, size: u64) -> Result<()> {
         for (repository, kind) in self.losers(canonical)? {
             if kind == BLOB {
@@ -105,7 +105,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Gives a manifest back to everybody who lost it.
+    /// Restores a manifest in all repositories with a dangling link to it.
     pub(super) fn heal_manifest(&mut self, manifest: &Manifest) -> Result<()> {
         let (canonical, row) = (&manifest.digest, ManifestRow::of(manifest));
         for (repository, kind) in self.losers(canonical)? {
@@ -125,7 +125,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Content that has a link, and is not there.
+    /// Adds a link to missing content.
     pub(super) fn add_lost(
         &mut self,
         repository: &Repository,
@@ -178,7 +178,7 @@ impl Tables<'_> {
             .map_err(failed)
     }
 
-    /// What a manifest needs, by the digests that stand in it.
+    /// Adds the content that a manifest needs, by the digests in its text.
     pub(super) fn add_needs(&mut self, repository: &Repository, manifest: &Manifest) -> Result<()> {
         let canonical = key(&manifest.digest);
         let blobs = manifest.blobs().map(|blob| &blob.digest);

@@ -1,8 +1,8 @@
 //! A store in a folder, laid out as distribution's filesystem driver does.
 //!
-//! Links make content part of a repository; bytes lie once under their SHA-256. The folder is the truth; an index
-//! beside it answers questions, and a journal makes changes durable before the medium has them. One thread makes
-//! all changes; bytes are written and read on the runtime's blocking pool.
+//! Links make content part of a repository; bytes are stored once, under their SHA-256. The folder is the truth, its
+//! index is derived, and a write-ahead log (journal) makes changes durable before the folder is synced. One thread
+//! makes all changes; bytes are written and read on the runtime's blocking pool.
 
 mod adopt;
 mod adoption;
@@ -54,12 +54,12 @@ pub use send::Pieces;
 
 use super::{Collected, Content, Usage};
 
-/// How a folder is used.
+/// Options of a store in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DiskOptions {
-    /// Units: bytes. Set aside for deletions on a full disk, at most a sixteenth of it; zero for none.
+    /// Units: bytes. Reserved for deletions on a full disk, at most a sixteenth of it; zero for none.
     pub reserve_bytes: u64,
-    /// Nobody will change anything: a folder that no registry like this has used stays as it is.
+    /// Read-only: a folder that no registry of ours has written is not changed even at the start.
     pub is_read_only: bool,
 }
 
@@ -77,23 +77,23 @@ impl DiskStore {
         Self::open_with(root, DiskOptions::default()).await
     }
 
-    /// Opens the store below `root`, which is created when absent, and clears away unfinished writes. What others
-    /// changed in the folder is adopted from now on, beside requests; see [`Self::adoption`]. On a full or read-only
-    /// medium what is there is served.
+    /// Opens the store below `root`, which is created when absent, and removes unfinished writes. Changes that other
+    /// programs made to the folder are adopted in the background; see [`Self::adoption`]. A full or read-only medium is
+    /// served as it is.
     ///
     /// Errors: Io – the folder cannot be used; Damaged – another process uses it.
     pub async fn open_with(root: &Path, options: DiskOptions) -> Result<Self> {
         Self::open_folder(root, Opening::Adopt, options).await
     }
 
-    /// Opens the store to look at it: nothing is adopted, and nothing is garbage.
+    /// Opens the store for an audit: without adoption and garbage collection.
     ///
     /// Errors: as [`Self::open_with`].
     pub async fn open_as_is(root: &Path) -> Result<Self> {
         Self::open_folder(root, Opening::AsIs, DiskOptions::default()).await
     }
 
-    /// Opens the store with an empty index, which is filled from the folder; see [`Self::adoption`].
+    /// Opens the store with an empty index and fills it from the folder; see [`Self::adoption`].
     ///
     /// Errors: as [`Self::open_with`].
     pub async fn rebuild(root: &Path) -> Result<Self> {
@@ -112,20 +112,22 @@ impl DiskStore {
         })
     }
 
-    /// Why nothing can ever be changed; nothing when it can.
+    /// Why the store is read-only; `None` when it is writable.
     pub fn read_only(&self) -> Option<&str> {
         self.inner.shared.read_only.as_deref()
     }
 
-    /// How much room the medium has.
+    /// Capacity and free space of the medium.
     ///
-    /// Errors: Io – the system does not say.
+    /// Errors: Io – statvfs failed.
     pub fn room(&self) -> Result<Room> {
         let room = self.inner.shared.reserve.room();
-        room.map_err(StoreError::io("asking for the room of the storage folder"))
+        room.map_err(StoreError::io(
+            "reading the free space of the storage folder",
+        ))
     }
 
-    /// Compares everything in the folder, content, links and what manifests need; tells each fault to `found`.
+    /// Compares content, links and the needs of manifests in the whole folder; calls `found` for each fault.
     ///
     /// Errors: Io – the folder cannot be read.
     pub async fn audit(&self, found: impl FnMut(Fault) + Send + 'static) -> Result<Audited> {
@@ -133,17 +135,17 @@ impl DiskStore {
         self.run(move |inner| audit::audit(inner, found)).await
     }
 
-    /// How far the comparison of the folder with the index is that follows a start.
+    /// Progress of adoption.
     pub fn adoption(&self) -> AdoptionProgress {
         self.inner.shared.adoption.progress()
     }
 
-    /// Compares the folder with the index once more, beside requests, unless that is under way; see
+    /// Compares the folder with the index once more, in the background, unless that is in progress; see
     /// [`Self::adoption`]. Removes nothing from the folder.
     pub fn reindex(&self) {
         if self.inner.shared.adoption.begin_again() {
             let (store, shared) = (Arc::downgrade(&self.inner), Arc::clone(&self.inner.shared));
-            // Whoever closes the store does not wait for it.
+            // In the background and with a weak reference, so that closing the store does not wait for it.
             tokio::task::spawn_blocking(move || adoption::run_again(&store, &shared));
         }
     }
@@ -153,7 +155,7 @@ impl DiskStore {
         self.inner.shared.adoption.finished().await;
     }
 
-    /// Waits until the index has what the folder has of a repository.
+    /// Waits until a repository is adopted.
     async fn settle(&self, repository: &Repository) -> Result<()> {
         if self.inner.shared.adoption.is_settled(repository) {
             return Ok(());
@@ -191,7 +193,7 @@ impl ContentStore for DiskStore {
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
         self.settle(repository).await?;
         let size = self.inner.blob(repository, digest)?.size;
-        // Whoever asks may leave the upload out because of the answer.
+        // The client may skip the upload because of this answer: collection spares the blob for a while.
         self.inner.wanted.insert(repository, digest);
         Ok(size)
     }
@@ -298,7 +300,7 @@ impl ContentStore for DiskStore {
     {
         let session = self.inner.sessions.get(upload).lock_owned().await;
         let (inner, repository) = (Arc::clone(&self.inner), repository.clone());
-        // A task of its own: whoever asked may go away, what was received is written all the same.
+        // A separate task: received bytes are written even if the client disconnects.
         let task = tokio::spawn(async move {
             receive::append(&inner, &repository, upload, session, offset, bytes).await
         });
@@ -518,7 +520,7 @@ impl ContentStore for DiskStore {
             Err(error) if staged::is_absent(&error) => {
                 Err(StoreError::UnknownManifest(target.to_string()))
             }
-            Err(error) => Err(StoreError::io("looking for the time of a push")(error)),
+            Err(error) => Err(StoreError::io("reading the time of a push")(error)),
         }
     }
 
@@ -548,7 +550,7 @@ impl ContentStore for DiskStore {
                 manifest: Name::new(digest.clone(), &digest),
                 tags: Vec::new(),
                 unless_since,
-                // A policy judges each manifest by itself.
+                // A retention policy judges each manifest by itself.
                 frees: false,
             },
         };

@@ -1,7 +1,6 @@
-//! Content that is not what its digest says: moved out of the way with a note, and absent for everybody until it is
-//! pushed again.
+//! Quarantine: damaged content is set aside with a note, and withheld until it is pushed again.
 //!
-//! What is taken away is what was looked at: content that was pushed meanwhile is another file.
+//! Only the examined file is set aside: content that was pushed since is another file.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -19,18 +18,18 @@ use super::staged::{self, Staged};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
-const DOING: &str = "taking damaged content away";
+const DOING: &str = "quarantining damaged content";
 
-/// Content that was found to be wrong.
+/// Damaged or missing content.
 #[derive(Debug)]
 pub(super) struct Condemned {
     pub(super) canonical: Digest,
-    /// What was looked at; nothing when there was no file.
+    /// The examined file; `None` when there was none.
     pub(super) stamp: Option<Stamp>,
     pub(super) why: String,
 }
 
-/// A file, until somebody puts another one in its place.
+/// Identity of a file, which changes when the file is replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     inode: u64,
@@ -38,7 +37,7 @@ pub(super) struct Stamp {
     modified: Option<SystemTime>,
 }
 
-/// What lies beside the bytes.
+/// The note beside quarantined bytes.
 #[derive(Serialize)]
 struct Note<'a> {
     digest: &'a Digest,
@@ -65,9 +64,9 @@ impl Stamp {
     }
 }
 
-/// What is wrong with content; nothing when it is as it should be. Blocks.
+/// Verifies content; `None` when it is intact. Blocks.
 ///
-/// Errors: Io – it cannot be looked at, or `is_wanted` no more, which says nothing about it.
+/// Errors: Io – it cannot be opened, or `is_wanted` returned false.
 pub(super) fn examine(
     layout: &Layout,
     canonical: &Digest,
@@ -102,7 +101,7 @@ pub(super) fn examine(
     }
 }
 
-/// Takes content away; whether there was something to take. To be called by the thread that makes all changes.
+/// Sets content aside. Returns whether it was still damaged. Only for the committing thread.
 pub(super) fn take(shared: &Shared, condemned: &Condemned) -> Result<bool> {
     let failed = || StoreError::io(DOING);
     let Condemned {
@@ -116,6 +115,7 @@ pub(super) fn take(shared: &Shared, condemned: &Condemned) -> Result<bool> {
         return Ok(false);
     }
     let repositories = shared.index.snapshot()?.holders(canonical)?;
+    // Files before index: after a crash in between, recovery finds the note and marks the links as dangling.
     let update = shared.index.update()?;
     let had = update.tables()?.lose(canonical)?;
     if !had && stamp.is_none() {
@@ -135,7 +135,7 @@ pub(super) fn take(shared: &Shared, condemned: &Condemned) -> Result<bool> {
     Ok(true)
 }
 
-/// The note first: at the next start it tells what is absent.
+/// Note before bytes: after a crash in between, the next start finds the note of missing content.
 fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()> {
     let (data, place) = (layout.data(note.digest), layout.quarantine(note.digest));
     let text = serde_json::to_vec_pretty(note)?;
@@ -148,8 +148,8 @@ fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()
     durable::sync_parent(&place)
 }
 
-/// Makes the index agree with the notes, as a crash may have it otherwise. Bytes that somebody brought back are found
-/// when the folder is compared with the index.
+/// Marks the content of all notes as dangling, which a crash may have prevented. Adoption finds content that was
+/// restored since.
 pub(super) fn recall(shared: &Shared) -> Result<()> {
     for canonical in noted(&shared.layout).map_err(StoreError::io("reading the quarantine"))? {
         if !shared.layout.data(&canonical).exists() {
@@ -161,7 +161,7 @@ pub(super) fn recall(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Content that a note speaks of.
+/// Content with a note.
 fn noted(layout: &Layout) -> io::Result<Vec<Digest>> {
     let folder = layout.quarantine_dir().join(Algorithm::Sha256.as_str());
     let entries = match fs::read_dir(folder) {

@@ -1,4 +1,4 @@
-//! Content on its way out: compared with its digest by whoever reads it first, and taken away when it is damaged.
+//! Downloads of content: verified by the first read, quarantined when damaged.
 
 use std::fs::File;
 use std::io;
@@ -13,9 +13,9 @@ use crate::{Result, StoreError};
 use oci::{Digest, Manifest, Repository};
 
 impl Inner {
-    /// A part of a blob. The whole is compared with its digest while it is read for the first time.
+    /// A range of a blob. The first read of a whole blob verifies its digest.
     ///
-    /// Errors: UnknownBlob – its bytes are gone or damaged.
+    /// Errors: UnknownBlob – its bytes are missing or damaged.
     pub(super) fn open_blob(
         self: &Arc<Self>,
         blob: &Blob,
@@ -34,7 +34,7 @@ impl Inner {
         opened.map_err(|error| self.unreadable(canonical, error))
     }
 
-    /// The file of a blob that is known to be whole. Errors: UnknownBlob – its bytes are gone or damaged.
+    /// The file of a verified blob. Errors: UnknownBlob – its bytes are missing or damaged.
     pub(super) fn verified_file(&self, blob: &Blob) -> Result<Option<File>> {
         if !self.shared.verified.contains(&blob.canonical) {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Inner {
             .map_err(|error| self.unreadable(&blob.canonical, error))
     }
 
-    /// The bytes of content. Errors: UnexpectedEof – there are fewer than there should be, or more.
+    /// The file of content. Errors: UnexpectedEof – its length is not `size`.
     pub(super) fn content(&self, canonical: &Digest, size: Option<u64>) -> io::Result<File> {
         let file = File::open(self.layout().data(canonical))?;
         if size.is_some_and(|size| file.metadata().is_ok_and(|found| found.len() != size)) {
@@ -54,7 +54,7 @@ impl Inner {
         Ok(file)
     }
 
-    /// What whoever asked for content is told instead; damage is seen to.
+    /// The error for a client that reads unreadable content; damaged content is quarantined.
     pub(super) fn unreadable(&self, canonical: &Digest, error: io::Error) -> StoreError {
         let is_damage = staged::is_absent(&error)
             || matches!(
@@ -68,7 +68,7 @@ impl Inner {
         StoreError::UnknownBlob(canonical.clone())
     }
 
-    /// Takes content away if it is not what its digest says; whether it was so.
+    /// Quarantines content whose digest differs. Returns whether it was damaged.
     pub(super) fn quarantine(&self, canonical: &Digest) -> Result<bool> {
         let found = quarantine::examine(self.layout(), canonical, || true)?;
         self.judge(canonical, found)
@@ -82,14 +82,14 @@ impl Inner {
         Ok(false)
     }
 
-    /// Has content compared with its digest beside whatever else happens: a part of it was asked for.
+    /// Verifies content in the background after a range of it was read.
     fn examine_soon(self: &Arc<Self>, canonical: &Digest) {
         if !self.suspects.add(canonical) {
             return;
         }
         let (store, shared) = (Arc::downgrade(self), Arc::clone(&self.shared));
         tokio::task::spawn_blocking(move || {
-            // Nobody who closes the store waits for a large blob.
+            // Closing the store does not wait for the hash of a large blob.
             let is_open = || store.strong_count() > 0;
             while let Some(canonical) = store.upgrade().and_then(|inner| inner.suspects.next()) {
                 let found = quarantine::examine(&shared.layout, &canonical, is_open);
@@ -100,7 +100,7 @@ impl Inner {
         });
     }
 
-    /// A manifest of a repository, compared with its digest; nothing when it is gone, or damaged and taken away.
+    /// A manifest of a repository, verified; `None` when it is missing, or damaged and quarantined.
     pub(super) fn manifest(
         &self,
         repository: &Repository,
@@ -123,6 +123,6 @@ impl Inner {
 fn tell(canonical: &Digest, taken: Result<bool>) {
     if let Err(error) = taken {
         let error = model::error::chain(&error);
-        tracing::error!(digest = %canonical, error, "damaged content stays");
+        tracing::error!(digest = %canonical, error, "damaged content is not quarantined");
     }
 }

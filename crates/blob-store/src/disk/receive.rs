@@ -1,4 +1,4 @@
-//! Bytes of an upload from the network to the disk, hashed as they pass.
+//! Uploads: bytes from the network to the disk, hashed as they arrive.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice, Write as _};
@@ -14,11 +14,11 @@ use super::inner::{Inner, Session};
 use crate::{Result, StoreError};
 use oci::{Hasher, Repository};
 
-/// Units: bytes. What is written at once: large enough that switching threads does not count, small enough that
-/// a hundred uploads stay below 60 MiB.
+/// Units: bytes. Size of a write: large enough that switching threads does not count, small enough that a hundred
+/// uploads need less than 60 MiB.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Units: bytes. Writes end at multiples of it: one that ends within a page makes the kernel take up that page twice,
-/// and gather the file from small pieces (measured on ext4: .44 ms of a processor for each MB instead of .30).
+/// Units: bytes. Writes end at multiples of it: one that ends within a page makes the kernel handle that page twice
+/// and fragments the file (measured on ext4: .44 ms of a processor for each MB instead of .30).
 const ALIGNMENT: u64 = 64 * 1024;
 
 /// An open upload.
@@ -33,8 +33,8 @@ enum End {
     Cut(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Appends `bytes` to an upload. On a full disk the upload is dropped: its bytes are the room that everybody else
-/// lacks, and clients begin a refused upload anew.
+/// Appends `bytes` to an upload. On a full disk the upload is dropped: all requests need the space of its bytes, and
+/// clients restart a refused upload.
 pub(super) async fn append<S, E>(
     inner: &Arc<Inner>,
     repository: &Repository,
@@ -54,7 +54,7 @@ where
         let dropped = spawn_blocking(move || inner.drop_upload(&repository, upload)).await;
         if let Err(error) = dropped.unwrap_or_else(|error| Err(error.into())) {
             let error = model::error::chain(&error);
-            tracing::error!(error, %upload, "an upload that found no room keeps its bytes");
+            tracing::error!(error, %upload, "an upload without room is not removed");
         }
     }
     appended
@@ -77,7 +77,7 @@ where
         return Err(StoreError::OutOfOrder { received: size });
     }
     let path = inner.layout().upload(repository, upload).join("data");
-    // The hasher is taken out: should this task be dropped half-way, no stale hash stays behind.
+    // The hasher is moved out, so that a cancelled task leaves no stale hash.
     let hasher = session.hasher.take().filter(|_| session.size == size);
     let mut hasher = hasher.or_else(|| (size == 0).then(|| Hasher::new(oci::Algorithm::Sha256)));
     let mut writing: JoinHandle<io::Result<Sink>> = spawn_blocking(move || {
@@ -94,9 +94,9 @@ where
             End::Whole | End::Cut(_) => Vec::new(),
         };
         end_of_batch -= length(&kept_back);
-        // One batch is written while the next one arrives and is hashed: two cores share the work.
+        // Pipeline: one batch is written while the next one arrives and is hashed, on two cores.
         let sink = written(writing).await?;
-        // A reserve that was released is for deletions.
+        // A released reserve is for deletions only.
         inner.may_add()?;
         writing = spawn_blocking(move || sink.write(&batch));
         let cut = match end {
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// Adds what arrives to `batch` until that is large enough to be written; hashes what arrives.
+/// Collects and hashes arriving bytes until `batch` is large enough for a write.
 async fn gather<S, E>(
     bytes: &mut S,
     hasher: &mut Option<Hasher>,
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tail_is_kept_back_in_order() {
+    fn the_tail_is_split_off_in_order() {
         let chunks = || vec![Bytes::from("abc"), Bytes::new(), Bytes::from("defg")];
         for count in 0..=7 {
             let mut batch = chunks();

@@ -1,7 +1,7 @@
-//! Room that deletions, the journal and the index have even on a full disk: a file without content, released when the
-//! medium has no room for them and taken again once there is enough.
+//! The space reserve: a preallocated file that is removed when the disk is full, so that deletions, the journal and the
+//! index have room, and allocated again once there is enough.
 //!
-//! While the reserve is released nothing may be added: the room is for what makes room.
+//! While the reserve is released, pushes are refused: the room is for deletions only.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::layout::Layout;
 use super::staged;
 
-/// A reserve is at most this part of its file system.
+/// Largest reserve, as a fraction of its file system.
 const LARGEST_PART: u64 = 16;
-/// Units: bytes. Written at once where the file system cannot allocate.
+/// Units: bytes. Chunk of zeros on file systems without fallocate.
 const FILL_BYTES: usize = 1 << 20;
 
-/// How much room the medium has.
+/// Capacity and free space of the medium.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Units: bytes. Of the whole file system.
     pub capacity: u64,
-    /// Units: bytes. What may still be written.
+    /// Units: bytes. Available to unprivileged processes.
     pub free: u64,
-    /// Units: bytes. Set aside for deletions; zero without a reserve.
+    /// Units: bytes. Size of the space reserve; zero without one.
     pub reserve: u64,
-    /// The reserve was needed: nothing is added until there is room for it again.
+    /// The reserve is released: pushes are refused until it is allocated again.
     pub is_released: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// Of `wanted` bytes; zero for none. [`Self::take`] takes the room.
+    /// A reserve of `wanted` bytes, or none for zero; [`Self::take`] allocates it.
     pub(super) fn new(layout: &Layout, wanted: u64) -> Self {
         Self {
             root: layout.root().to_owned(),
@@ -53,7 +53,7 @@ impl Reserve {
         !self.is_held.load(Ordering::Acquire)
     }
 
-    /// How much room there is.
+    /// Reads capacity and free space.
     pub(super) fn room(&self) -> io::Result<Room> {
         let found = rustix::fs::statvfs(&self.root)?;
         let capacity = found.f_blocks.saturating_mul(found.f_frsize);
@@ -65,7 +65,7 @@ impl Reserve {
         })
     }
 
-    /// Takes the room. Errors: StorageFull – as much again has to stay free.
+    /// Allocates the reserve. Errors: StorageFull – less than the reserve would stay free.
     pub(super) fn take(&self) -> io::Result<()> {
         if self.wanted == 0 {
             staged::remove_file(&self.file)?;
@@ -102,7 +102,7 @@ impl Reserve {
         }
     }
 
-    /// Gives the room away; whether there was some to give.
+    /// Removes the file of the reserve. Returns whether there was one.
     pub(super) fn release(&self) -> bool {
         if self.wanted == 0 {
             return false;
@@ -110,7 +110,7 @@ impl Reserve {
         self.is_held.store(false, Ordering::Release);
         let was_there = staged::remove_file(&self.file).unwrap_or(false);
         if was_there {
-            tracing::warn!("the disk is full: its reserve is released for deletions");
+            tracing::warn!("the disk is full: the space reserve is released for deletions");
         }
         was_there
     }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserve_takes_room_and_gives_it_away_once() {
+    fn a_reserve_is_allocated_and_released_once() {
         let dir = tempfile::tempdir().unwrap();
         let layout = Layout::new(dir.path());
         durable::create_folder(&layout.temporary_dir()).unwrap();
@@ -134,7 +134,7 @@ mod tests {
         assert!(!reserve.release());
         assert!(reserve.room().unwrap().is_released);
         reserve.take().unwrap();
-        // Without a reserve, the file of an earlier run goes.
+        // Without a reserve, the file of an earlier run is removed.
         let none = Reserve::new(&layout, 0);
         none.take().unwrap();
         assert!(!none.is_released() && !none.release() && !layout.reserve().exists());

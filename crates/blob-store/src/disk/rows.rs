@@ -1,17 +1,17 @@
-//! Records of the index, as short as they can be: a large registry has a hundred thousand of them.
+//! Encoding of index rows, kept short: a large registry has a hundred thousand of them.
 
 use crate::Result;
 use oci::{Algorithm, Digest, Manifest, media_type};
 
 use super::index::damaged;
 
-/// A digest: which algorithm, and the hash.
+/// An encoded digest: one byte for the algorithm, and the hash.
 pub(super) type Key = Vec<u8>;
 
-/// The size of content that is damaged or gone. Units: bytes.
+/// Size of a dangling link: its content is missing or damaged. Units: bytes.
 pub(super) const LOST: u64 = u64::MAX;
 
-/// Types of manifests; what stands here is never taken out or moved.
+/// Media types of manifests; entries are never removed or moved, since rows store their position.
 const TYPES: [&str; 6] = [
     media_type::OCI_MANIFEST,
     media_type::OCI_INDEX,
@@ -24,12 +24,12 @@ const TYPES: [&str; 6] = [
 /// A manifest that a repository has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ManifestRow {
-    /// Its SHA-256, whatever it was asked by.
+    /// Its SHA-256.
     pub(super) canonical: Digest,
     pub(super) media_type: &'static str,
     /// Units: bytes. See [`LOST`].
     pub(super) size: u64,
-    /// What it refers to.
+    /// The manifest that it refers to.
     pub(super) subject: Option<Digest>,
 }
 
@@ -46,7 +46,7 @@ impl ManifestRow {
         }
     }
 
-    /// One of which only the name is known.
+    /// A dangling link, of which only the digest is known.
     pub(super) fn lost(canonical: &Digest) -> Self {
         Self {
             canonical: canonical.clone(),
@@ -88,18 +88,18 @@ impl ManifestRow {
     }
 }
 
-/// A digest as it stands in the index.
+/// Encodes a digest.
 pub(super) fn key(digest: &Digest) -> Key {
     let mut key = vec![match digest.algorithm() {
         Algorithm::Sha256 => 0,
         Algorithm::Sha512 => 1,
     }];
-    // It is always hexadecimal.
+    // A digest is always hexadecimal.
     key.extend(hex::decode(digest.hex()).unwrap_or_default());
     key
 }
 
-/// The digest that stands there.
+/// Decodes a digest.
 pub(super) fn digest(key: &[u8]) -> Result<Digest> {
     let (algorithm, hash) = match key {
         [0, hash @ ..] => (Algorithm::Sha256, hash),
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_come_back() {
+    fn rows_are_decoded_as_encoded() {
         for algorithm in [Algorithm::Sha256, Algorithm::Sha512] {
             let subject = Digest::of(algorithm, b"s");
             assert_eq!(digest(&key(&subject)).unwrap(), subject);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damaged_rows_are_refused() {
         let row = ManifestRow {
             canonical: Digest::sha256(b"m"),
             media_type: media_type::OCI_INDEX,

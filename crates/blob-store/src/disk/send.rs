@@ -1,7 +1,7 @@
-//! Bytes of a blob from the disk to the network: the next piece is read while one is sent.
+//! Downloads: bytes of a blob from the disk to the network, with one chunk of read-ahead.
 //!
-//! What is read for the first time is compared with its digest before the last piece is handed out, so that nobody
-//! ever gets all of a damaged blob.
+//! The first read of a blob verifies its digest before the last chunk is sent, so that no client receives all of a
+//! damaged blob.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -16,17 +16,17 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use super::inner::Inner;
 use oci::{Algorithm, Digest, Hasher};
 
-/// Units: bytes. Large enough that switching threads does not count; a download holds two at the most.
+/// Units: bytes. Large enough that switching threads does not count; a download holds two at most.
 const PIECE_BYTES: u64 = 256 * 1024;
 
-/// A part of a file, in pieces.
+/// A range of a file, in chunks.
 #[derive(Debug)]
 pub struct Pieces {
-    /// None: all is in memory.
+    /// `None`: all bytes are in memory.
     file: Option<Arc<File>>,
-    /// Units: bytes. What has not been asked for yet.
+    /// Units: bytes. Not requested yet.
     left: u64,
-    /// Goes along with the reading.
+    /// Moves along with the reads.
     check: Option<Check>,
     next: Next,
 }
@@ -38,7 +38,7 @@ enum Next {
     End,
 }
 
-/// The comparison of content with its digest.
+/// Verification of content while it is read.
 #[derive(Debug)]
 pub(super) struct Check {
     inner: Arc<Inner>,
@@ -55,7 +55,7 @@ impl Check {
         }
     }
 
-    /// Errors: InvalidData – that was all, and it is not what it should be.
+    /// Errors: InvalidData – the digest differs after the last chunk.
     fn pass(mut self, piece: &[u8], is_last: bool) -> io::Result<Self> {
         self.hasher.update(piece);
         if is_last && self.hasher.clone().finish() != self.canonical {
@@ -69,7 +69,7 @@ impl Check {
 }
 
 impl Pieces {
-    /// `length` bytes of a file from `first` on; the first piece is read at once. Blocks.
+    /// `length` bytes of a file from `first` on; reads the first chunk. Blocks.
     pub(super) fn open(
         mut file: File,
         first: u64,
@@ -89,7 +89,7 @@ impl Pieces {
         })
     }
 
-    /// What is in memory.
+    /// Bytes in memory.
     pub(super) fn held(bytes: Bytes) -> Self {
         Self {
             file: None,
@@ -99,7 +99,7 @@ impl Pieces {
         }
     }
 
-    /// All of it, where one piece is all and nobody has taken it.
+    /// All bytes, if they fit in one chunk that is not taken yet.
     pub(super) fn whole(&self) -> Option<&Bytes> {
         match &self.next {
             Next::Here(bytes) if self.left == 0 => Some(bytes),
@@ -119,7 +119,7 @@ impl Pieces {
                 .map(|check| (Arc::clone(&check.inner), check.canonical.clone()));
             let read = read(&file, length, check, is_last);
             if let (Err(error), Some((inner, canonical))) = (&read, seen) {
-                // Whoever reads is told by the missing end.
+                // The client notices the damage by the missing last chunk.
                 inner.unreadable(&canonical, error.kind().into());
             }
             read
@@ -151,7 +151,7 @@ impl Stream for Pieces {
     }
 }
 
-/// Exactly `length` bytes. Errors: UnexpectedEof – the file is shorter than it was; as [`Check::pass`].
+/// Reads exactly `length` bytes. Errors: UnexpectedEof – the file was truncated; as [`Check::pass`].
 fn read(
     mut file: &File,
     length: u64,
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn any_part_comes_whole() {
+    async fn any_range_is_read_whole() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let size = 3 * PIECE_BYTES + 7;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_that_became_shorter_is_an_error() {
+    async fn a_truncated_file_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         std::fs::write(&path, vec![1; 300_000]).unwrap();

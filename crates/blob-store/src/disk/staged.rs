@@ -1,15 +1,15 @@
-//! Files that are whole or absent: temporary file, rename; durable by the journal.
+//! Atomic replace without fsync: temporary file, rename; the journal makes it durable.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A file with its final content under a temporary name; removed unless it is placed.
+/// A temporary file with its final content; removed unless it is placed.
 #[derive(Debug)]
 pub(super) struct Staged(Option<PathBuf>);
 
 impl Staged {
-    /// Writes `bytes` to `temporary`; durable by the journal, or not at all.
+    /// Writes `bytes` to `temporary`, without an fsync.
     pub(super) fn write(temporary: PathBuf, bytes: &[u8]) -> io::Result<Self> {
         let mut file = File::create_new(&temporary)?;
         let staged = Self(Some(temporary));
@@ -17,7 +17,7 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Gives the file its final name.
+    /// Renames the file to its final name.
     pub(super) fn place(mut self, target: &Path) -> io::Result<()> {
         let Some(temporary) = self.0.as_deref() else {
             return Ok(());
@@ -31,13 +31,13 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if let Some(temporary) = &self.0 {
-            // What cannot be removed now is removed at the next start.
+            // The next start removes leftovers.
             fs::remove_file(temporary).ok();
         }
     }
 }
 
-/// Renames, also when somebody has just removed the folder that the target was to be in.
+/// Renames a file, and creates the target's folder again if it was removed concurrently.
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && from.exists() => {
@@ -48,7 +48,7 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a file; whether it was there.
+/// Removes a file. Returns whether it existed.
 pub(super) fn remove_file(path: &Path) -> io::Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -57,7 +57,7 @@ pub(super) fn remove_file(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether `error` says that there is nothing.
+/// Whether `error` means that the file does not exist.
 pub(super) fn is_absent(error: &io::Error) -> bool {
     matches!(
         error.kind(),

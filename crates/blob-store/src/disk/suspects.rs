@@ -1,14 +1,14 @@
-//! Content that somebody read a part of before it was compared with its digest.
+//! Queue of content to verify: a range of it was read before it was verified.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use oci::Digest;
 
-/// What does not fit is compared by the next scrub, or when somebody reads it whole.
+/// Content beyond this bound is verified by the next scrub, or when it is read whole.
 const LIMIT: usize = 1024;
 
-/// A queue in which each content stands once, and whether somebody works on it.
+/// A queue without duplicates, with at most one worker.
 #[derive(Debug, Default)]
 pub(super) struct Suspects(Mutex<Queue>);
 
@@ -20,7 +20,7 @@ struct Queue {
 }
 
 impl Suspects {
-    /// Adds content; whether nobody works on the queue, which whoever adds has to do then.
+    /// Adds content. Returns whether the caller has to start the worker.
     pub(super) fn add(&self, canonical: &Digest) -> bool {
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if queue.order.len() < LIMIT && queue.known.insert(canonical.clone()) {
@@ -29,7 +29,7 @@ impl Suspects {
         !std::mem::replace(&mut queue.is_worked_on, true)
     }
 
-    /// What is next; with nothing, the work has ended.
+    /// The next content; `None` ends the worker.
     pub(super) fn next(&self) -> Option<Digest> {
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = queue.order.pop_front();

@@ -1,4 +1,4 @@
-//! The index while it is changed: what may be changed, and what a change does.
+//! Changes of the index: their checks and their effects.
 
 use bytes::Bytes;
 use redb::{ReadableTable as _, Table};
@@ -12,11 +12,11 @@ use super::rows::{ManifestRow, digest, key};
 use crate::{Result, StoreError};
 use oci::{Digest, Manifest, Repository, Tag};
 
-/// How a repository has content.
+/// Kinds of content in [`super::index::USES`].
 pub(super) const BLOB: u8 = 0;
 pub(super) const MANIFEST: u8 = 1;
 
-/// The tables of an update.
+/// The tables of a write transaction.
 pub(super) struct Tables<'u> {
     pub(super) repositories: Table<'u, &'static str, ()>,
     pub(super) tags: Table<'u, (&'static str, &'static str), &'static Row>,
@@ -32,9 +32,9 @@ pub(super) struct Tables<'u> {
 }
 
 impl Tables<'_> {
-    /// Whether a change can be made now; what it takes along is written into it.
+    /// Checks a change against the index, and completes it by the digests and tags that it affects.
     ///
-    /// Errors: what it changes is not there, or what it needs.
+    /// Errors: UnknownBlob, UnknownManifest, InUse, MissingContent.
     pub(super) fn check(&self, order: &mut Order) -> Result<()> {
         match &mut order.change {
             Change::AddBlob { .. }
@@ -98,10 +98,10 @@ impl Tables<'_> {
         Ok(false)
     }
 
-    /// Whether an index of the repository has it, or what it refers to is there.
+    /// Whether an index of the repository needs a manifest, or its subject exists.
     fn is_manifest_needed(&self, repository: &Repository, row: &ManifestRow) -> Result<bool> {
         let (own, next) = bounds(repository);
-        // Only these can be other names.
+        // Only SHA-512 digests are aliases, and they sort last.
         let (first, last): ((_, &Row), (_, &Row)) = ((own, &[1]), (&*next, &[]));
         for other in self.manifests.range(first..last).map_err(failed)? {
             let (place, value) = other.map_err(failed)?;
@@ -164,7 +164,7 @@ impl Tables<'_> {
         Ok(found)
     }
 
-    /// Makes a change, which may have been made before.
+    /// Applies a change. Idempotent.
     pub(super) fn apply(&mut self, order: &Order) -> Result<()> {
         match &order.change {
             Change::AddBlob {
@@ -189,7 +189,7 @@ impl Tables<'_> {
                 ..
             } => {
                 let manifest = parsed(order.content.as_ref())?;
-                // Whoever pushes it again wants it for itself.
+                // A manifest that is pushed again is no orphan any more.
                 self.keep(repository, &name.canonical)?;
                 self.add_manifest(repository, name, &manifest)?;
                 tags.iter()
@@ -216,7 +216,7 @@ impl Tables<'_> {
         }
     }
 
-    /// A blob under both of its names.
+    /// A blob under both of its digests.
     pub(super) fn add_blob(
         &mut self,
         repository: &Repository,
@@ -253,7 +253,7 @@ impl Tables<'_> {
         self.hold(repository, &blob.canonical, BLOB)
     }
 
-    /// A manifest under both of its names, with what it refers to.
+    /// A manifest under both of its digests, with its needs and its subject.
     pub(super) fn add_manifest(
         &mut self,
         repository: &Repository,
@@ -283,7 +283,7 @@ impl Tables<'_> {
         self.hold(repository, &name.canonical, MANIFEST)
     }
 
-    /// A repository, though it be empty.
+    /// A repository, which may be empty.
     pub(super) fn add_repository(&mut self, repository: &Repository) -> Result<()> {
         self.repositories
             .insert(repository.as_str(), ())
@@ -339,19 +339,19 @@ impl Tables<'_> {
         let place = (canonical, repository.as_str(), kind);
         self.uses.remove(place).map_err(failed)?;
         if !self.is_used(canonical)? {
-            // Its whole life is known here, so nobody else can rely on it.
+            // Time 0: all pushes of this content went through this index, so it needs no grace period.
             self.unused.insert(canonical, 0).map_err(failed)?;
         }
         Ok(())
     }
 
-    /// Notes that others changed a repository, and when that was found. Units: nanoseconds since 1970.
+    /// Records when changes of a repository by other programs were found. Units: nanoseconds since 1970.
     pub(super) fn note_adopted(&mut self, repository: &Repository, at: u64) -> Result<()> {
         let name = repository.as_str();
         self.adopted.insert(name, at).map(drop).map_err(failed)
     }
 
-    /// Notes when content was found that no link names, unless a push has given it one. Units: nanoseconds since 1970.
+    /// Records when content without a link was found, unless it has one now. Units: nanoseconds since 1970.
     pub(super) fn note_unused<'d>(
         &mut self,
         mut digests: impl Iterator<Item = &'d Digest>,
@@ -376,7 +376,7 @@ impl Tables<'_> {
         Ok(first.is_some_and(|(place, _)| place.value().0 == canonical))
     }
 
-    /// Forgets since when content has no link.
+    /// Removes records of [`Self::note_unused`].
     pub(super) fn forget_unused(&mut self, digests: &[Digest]) -> Result<()> {
         for digest in digests {
             self.unused.remove(&*key(digest)).map_err(failed)?;
@@ -384,7 +384,7 @@ impl Tables<'_> {
         Ok(())
     }
 
-    /// Forgets all of a repository.
+    /// Removes all rows of a repository.
     pub(super) fn forget(&mut self, repository: &Repository) -> Result<()> {
         let (name, next) = bounds(repository);
         let next = &*next;
@@ -430,7 +430,7 @@ impl Tables<'_> {
     }
 }
 
-/// Where the places of a repository begin, and where they end: no other name lies between.
+/// Bounds of a repository's keys: no other name sorts between them.
 pub(super) fn bounds(repository: &Repository) -> (&str, String) {
     let name = repository.as_str();
     (name, format!("{name}\0"))

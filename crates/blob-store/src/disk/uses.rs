@@ -1,4 +1,4 @@
-//! Who has content, and who needs it.
+//! Index queries by content: its holders, and the manifests that need it.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -32,7 +32,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// SHA-256 digests, of which the first byte is `prefix`, that any repository has.
+    /// SHA-256 digests with the first byte `prefix` that any repository has.
     pub(super) fn used(&self, prefix: u8) -> Result<BTreeSet<Digest>> {
         let uses = self.0.open_table(USES).map_err(failed)?;
         let first = [0, prefix];
@@ -48,7 +48,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// The manifests of a repository that need a blob or a manifest, under whatever name; sorted.
+    /// The manifests of a repository that need a blob or a manifest under any of its digests; sorted.
     pub(super) fn needed_by(&self, repository: &Repository, asked: &Digest) -> Result<Vec<Digest>> {
         let needs = self.0.open_table(NEEDS).map_err(failed)?;
         let name = repository.as_str();
@@ -70,7 +70,7 @@ impl Snapshot {
         Ok(found.into_iter().collect())
     }
 
-    /// The blobs of a repository under each of their names.
+    /// The links to blobs of a repository, under each of their digests.
     pub(super) fn known_blobs(&self, repository: &Repository) -> Result<Known> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let (name, next) = bounds(repository);
@@ -83,7 +83,7 @@ impl Snapshot {
         Ok(known)
     }
 
-    /// The manifests of a repository under each of their names.
+    /// The links to manifests of a repository, under each of their digests.
     pub(super) fn known_manifests(&self, repository: &Repository) -> Result<Known> {
         let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
         let (name, next) = bounds(repository);
@@ -100,7 +100,7 @@ impl Snapshot {
         Ok(known)
     }
 
-    /// A manifest of a repository, also one that is lost.
+    /// A manifest of a repository, also with a dangling link.
     pub(super) fn manifest_link(
         &self,
         repository: &Repository,
@@ -110,8 +110,8 @@ impl Snapshot {
         linked_manifest(&manifests, repository, digest)
     }
 
-    /// Since when content has no link, 0 when the last one went by a change made here; nothing where neither is known.
-    /// Units: nanoseconds since 1970.
+    /// When content was found without a link, 0 after the removal of its last link here; `None` when unknown. Units:
+    /// nanoseconds since 1970.
     pub(super) fn unused_since(&self, canonical: &Digest) -> Result<Option<u64>> {
         let unused = self.0.open_table(UNUSED).map_err(failed)?;
         let since = unused.get(&*key(canonical)).map_err(failed)?;
@@ -129,7 +129,7 @@ impl Snapshot {
         let canonical = canonical.unwrap_or_else(|| asked.clone());
         let mut found = BTreeSet::from([asked.clone(), canonical.clone()]);
         let (name, next) = bounds(repository);
-        // Only these can be other names.
+        // Only SHA-512 digests are aliases, and they sort last.
         let (first, last): ((_, &Row), (_, &Row)) = ((name, &[1]), (&*next, &[]));
         let wanted = key(&canonical);
         for row in blobs.range(first..last).map_err(failed)? {

@@ -1,4 +1,4 @@
-//! The folder opened for changes, and whether changes can be made: what readiness says.
+//! The folder opened for changes, and its write state for the readiness probe.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -9,30 +9,31 @@ use super::journal::Journal;
 use super::layout::Layout;
 use crate::{Result, StoreError};
 
-/// What is needed to change the folder. One process at a time has it.
+/// The lock and the journal of a folder, held by one process at a time.
 #[derive(Debug)]
 pub(super) struct Writable {
     pub(super) journal: Journal,
-    /// Files of the journal of earlier processes, oldest first.
+    /// Journal files of earlier processes, oldest first.
     pub(super) old: Vec<PathBuf>,
-    /// Changes in these files may not be in the folder.
+    /// Changes in these files may be missing in the folder.
     pub(super) may_miss: bool,
-    /// Locked.
+    /// The locked file.
     exclusive: File,
 }
 
 impl Writable {
-    /// Errors: Damaged – another process has the folder open; Io.
+    /// Locks and prepares the folder. Errors: Damaged – another process has the folder open; Io.
     pub(super) fn open(layout: &Layout) -> Result<Self> {
         let exclusive = prepare(layout).map_err(StoreError::io("opening the storage folder"))?;
         match exclusive.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(in_use(layout)),
-            // Some network filesystems have no locks: then the operator sees to it.
+            // Some network filesystems have no locks; the operator has to exclude a second process.
             Err(TryLockError::Error(error)) => {
                 tracing::warn!(%error, "the storage folder cannot be locked");
             }
             Ok(()) => {}
         }
+        // After the lock: temporary files of a running process must not be removed.
         clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
         let (journal, old, may_miss) =
             Journal::open(&layout.journal()).map_err(StoreError::io("opening the journal"))?;
@@ -44,15 +45,15 @@ impl Writable {
         })
     }
 
-    /// Splits what the journal needs from the lock, which is held as long as the file is open.
+    /// Separates the journal from the lock file, whose lock lasts until it is closed.
     pub(super) fn into_parts(self) -> (Journal, Vec<PathBuf>, bool, File) {
         (self.journal, self.old, self.may_miss, self.exclusive)
     }
 }
 
-/// Locks a folder that is only read against processes that change it. Nothing: there is no lock, or none can be had.
+/// Takes a shared lock on a read-only folder, against processes that change it; `None` if locking is not possible.
 ///
-/// Errors: Damaged – another process may change it.
+/// Errors: Damaged – a process has the folder open for changes.
 pub(super) fn lock_shared(layout: &Layout) -> Result<Option<File>> {
     let Ok(file) = File::open(layout.lock()) else {
         return Ok(None);
@@ -64,7 +65,7 @@ pub(super) fn lock_shared(layout: &Layout) -> Result<Option<File>> {
     }
 }
 
-/// Whether a folder with content can be read and its medium, or its permissions, let nobody change it.
+/// Whether `error` comes from a read-only medium or from permissions, and the content can be read.
 pub(super) fn is_read_only(layout: &Layout, error: &StoreError) -> bool {
     let StoreError::Io { source, .. } = error else {
         return false;
@@ -105,11 +106,11 @@ fn clear(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether changes can be made.
+/// Whether changes succeed.
 #[derive(Debug, Default)]
 pub(super) struct WriteSide(Mutex<Option<Broken>>);
 
-/// Why no change can be made now.
+/// Cause of failing changes.
 #[derive(Debug, Clone)]
 pub(super) struct Broken {
     pub(super) is_full: bool,
@@ -117,7 +118,7 @@ pub(super) struct Broken {
 }
 
 impl WriteSide {
-    /// Notes the outcome of the last change, or of the last attempt to recover; logs each outage once.
+    /// Records the outcome of the last commit or recovery; logs the begin and the end of an outage.
     pub(super) fn note(&self, outcome: &Result<()>) {
         let broken = outcome.as_ref().err().map(|error| Broken {
             is_full: error.is_full(),
@@ -137,7 +138,7 @@ impl WriteSide {
         *state = broken;
     }
 
-    /// Why no change can be made; nothing when all is well.
+    /// The cause, if changes fail.
     pub(super) fn broken(&self) -> Option<Broken> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.clone()

@@ -1,5 +1,5 @@
-//! What the store asks of a bucket. Each call has an end, and only an object that is not there is "not there":
-//! whatever else goes wrong makes the store unavailable.
+//! Requests to a bucket. Each has a timeout, and only an object that S3 itself reports as missing counts as missing:
+//! every other failure makes the store unavailable.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,17 +19,17 @@ use object_store::{
 
 use crate::{Result, StoreError};
 
-/// A request about names or a few kilobytes ends within this time, retries included.
+/// Timeout of a request about names or a few kilobytes, retries included.
 const SMALL_LIMIT: Duration = Duration::from_secs(30);
-/// One that moves a blob or a part of one: five gigabytes are copied in it.
+/// Timeout of a request that moves a blob or a part of it, enough to copy five gigabytes.
 const LARGE_LIMIT: Duration = Duration::from_mins(10);
-/// Names in one answer. Source: S3, ListObjectsV2.
+/// Names in one page. Source: S3, ListObjectsV2.
 const PAGE_LIMIT: usize = 1000;
-/// Requests for one operation that are under way at once.
+/// Concurrent requests of one operation.
 const AT_ONCE: usize = 16;
-const DOING: &str = "asking the bucket";
+const DOING: &str = "sending a request to the bucket";
 
-/// What a bucket has to be able to do.
+/// Operations that a bucket has to support.
 pub trait Objects: ObjectStore + MultipartStore + PaginatedListStore {}
 
 impl<T: ObjectStore + MultipartStore + PaginatedListStore> Objects for T {}
@@ -38,41 +38,41 @@ impl<T: ObjectStore + MultipartStore + PaginatedListStore> Objects for T {}
 #[derive(Clone)]
 pub(super) struct Bucket(Arc<dyn Objects>);
 
-/// What is known of an object without reading it.
+/// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Meta {
     /// Units: bytes.
     pub(super) size: u64,
-    /// By the clock of the bucket.
+    /// Time of the last change, by the bucket's clock.
     pub(super) modified: Timestamp,
-    /// Another one when the content is another.
+    /// Entity tag, which changes with the content.
     tag: Option<String>,
 }
 
 /// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// What follows the prefix that was asked for.
+    /// The key after the listed prefix.
     pub(super) below: String,
     pub(super) meta: Meta,
 }
 
-/// A part of a listing.
+/// A page of a listing.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     pub(super) entries: Vec<Entry>,
-    /// What follows the prefix up to the next slash, without it.
+    /// Keys after the prefix, cut at the next slash.
     pub(super) folders: Vec<String>,
-    /// Asks for the next part.
+    /// Continuation token.
     pub(super) next: Option<String>,
 }
 
-/// Where a listing goes on.
+/// Start of a page.
 #[derive(Debug, Clone)]
 pub(super) enum Position {
-    /// Behind this text, which follows the prefix.
+    /// After this key, relative to the prefix.
     After(String),
-    /// Where a page ended.
+    /// At a continuation token.
     Token(String),
 }
 
@@ -111,12 +111,12 @@ impl Bucket {
             Some(Ok(bytes)) => Ok(Some(bytes)),
             Some(Err(size)) => Err(StoreError::Damaged {
                 what: key.to_string(),
-                why: format!("{size} bytes are more than it can have"),
+                why: format!("{size} bytes exceed the limit of {limit}"),
             }),
         }
     }
 
-    /// The size of an object, and a part of it.
+    /// The size of an object, and a range of its bytes.
     pub(super) async fn read(
         &self,
         key: &Path,
@@ -139,7 +139,7 @@ impl Bucket {
         made(timed(LARGE_LIMIT, put).await?).map(drop)
     }
 
-    /// Removes objects, of which some may not be there.
+    /// Deletes objects, including missing ones.
     pub(super) async fn delete(&self, keys: Vec<Path>) -> Result<()> {
         let removal = async {
             let keys = stream::iter(keys.into_iter().map(Ok)).boxed();
@@ -155,7 +155,7 @@ impl Bucket {
         made(timed(SMALL_LIMIT, removal).await?)
     }
 
-    /// Whether `from` was there to be copied.
+    /// Copies an object. Returns false if `from` does not exist.
     pub(super) async fn copy(&self, from: &Path, to: &Path) -> Result<bool> {
         let copy = self.0.copy_opts(from, to, CopyOptions::default());
         Ok(timed(LARGE_LIMIT, copy).await?.is_some())
@@ -186,14 +186,14 @@ impl Bucket {
         made(timed(LARGE_LIMIT, end).await?).map(drop)
     }
 
-    /// Drops parts that nobody will end; those that are not there any more, too.
+    /// Aborts a multipart upload, also one that does not exist any more.
     pub(super) async fn drop_parts(&self, key: &Path, id: &String) -> Result<()> {
         timed(SMALL_LIMIT, self.0.abort_multipart(key, id))
             .await
             .map(drop)
     }
 
-    /// A part of the sorted names that begin with `prefix`; with `is_folded`, up to the next slash.
+    /// A page of the sorted keys with `prefix`; with `is_folded`, cut at the next slash.
     pub(super) async fn page(
         &self,
         prefix: &str,
@@ -249,12 +249,12 @@ impl Bucket {
         Ok(!page.entries.is_empty())
     }
 
-    /// Every object whose name begins with `prefix`, by name.
+    /// All objects with `prefix`, sorted by key.
     pub(super) fn list(&self, prefix: String) -> impl Stream<Item = Result<Entry>> + Send {
         self.list_from(prefix, None)
     }
 
-    /// The rest of [`Self::list`].
+    /// [`Self::list`] from a position on.
     pub(super) fn list_from(
         &self,
         prefix: String,
@@ -286,7 +286,7 @@ impl Meta {
     }
 }
 
-/// Runs `work` for each of `items`, a few at once; the results in their order.
+/// Runs `work` for all `items` with bounded concurrency; results keep the order of the items.
 pub(super) async fn each<I, T, F, W>(items: I, work: W) -> Result<Vec<T>>
 where
     I: IntoIterator,
@@ -297,7 +297,7 @@ where
     stream::iter(work).buffered(AT_ONCE).try_collect().await
 }
 
-/// The answer within `limit`, or nothing when the object is not there.
+/// The response within `limit`, or `None` when the object does not exist.
 async fn timed<T>(
     limit: Duration,
     request: impl Future<Output = object_store::Result<T>>,
@@ -314,9 +314,9 @@ async fn timed<T>(
     }
 }
 
-/// Of a request that needs no object: then it is the bucket that is not there.
+/// The response to a request without a source object: a 404 then means that the bucket is missing.
 fn made<T>(answer: Option<T>) -> Result<T> {
-    answer.ok_or_else(|| unavailable("the bucket is not there"))
+    answer.ok_or_else(|| unavailable("the bucket does not exist"))
 }
 
 pub(super) fn unavailable(
@@ -328,7 +328,7 @@ pub(super) fn unavailable(
     }
 }
 
-/// Whether S3 itself says that the object is not there: neither that the bucket is not, nor a server in between.
+/// Whether S3 itself reports the object as missing; not a missing bucket, and not a 404 of a proxy in between.
 fn is_absent(error: &Error) -> bool {
     let Error::NotFound { source, .. } = error else {
         return false;
@@ -342,7 +342,7 @@ fn is_absent(error: &Error) -> bool {
     }
 }
 
-/// Whether there is no room. Source: S3 has no such answer; those are of Ceph, MinIO and the HTTP status.
+/// Whether the storage is full. Source: S3 has no such code; these are those of Ceph, MinIO and the HTTP status.
 fn is_full(error: &Error) -> bool {
     let text = error.to_string();
     ["QuotaExceeded", "XMinioStorageFull", "507 Insufficient"]

@@ -1,5 +1,5 @@
-//! Content that is read for the first time since the start, compared with its digest before its end is handed out:
-//! nobody ever gets all of what is damaged.
+//! Verification of the first read since the start: the digest is compared before the last chunk is sent, so that no
+//! client receives all of a damaged blob.
 
 use std::io;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ struct Check {
     canonical: Digest,
     bytes: BoxStream<'static, io::Result<Bytes>>,
     hasher: Hasher,
-    /// The latest piece: it may be the last one.
+    /// The latest chunk, held back since it may be the last one.
     held: Option<Bytes>,
 }
 
-/// The whole of some content, as it comes; the last piece only if all is right.
+/// A whole blob as a stream, whose last chunk is sent only if the digest matches.
 pub(super) fn checked(
     inner: &Arc<Inner>,
     canonical: Digest,
@@ -38,7 +38,7 @@ pub(super) fn checked(
 impl Check {
     async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
         while let Some(piece) = self.bytes.try_next().await? {
-            // Pieces of the network are small: a thread of its own would cost more.
+            // Chunks from the network are small: a blocking thread would cost more than the hash.
             self.hasher.update(&piece);
             if let Some(piece) = self.held.replace(piece) {
                 return Ok(Some((piece, self)));
@@ -55,12 +55,12 @@ impl Check {
         Ok(Some((last, self)))
     }
 
-    /// Takes it away, whether anybody waits for that or not.
+    /// Quarantines the content in a task, since the client may disconnect.
     fn set_aside(self) {
         tokio::spawn(async move {
             if let Err(error) = self.inner.quarantine(&self.canonical).await {
                 let (digest, error) = (&self.canonical, model::error::chain(&error));
-                tracing::error!(%digest, error, "damaged content stays");
+                tracing::error!(%digest, error, "damaged content is not quarantined");
             }
         });
     }

@@ -1,6 +1,5 @@
-//! Garbage of repositories: manifests that only a deleted index named, blobs that no manifest needs, and what is left
-//! of a repository without content. On the way, manifests that others pushed are entered where what they refer to is
-//! listed.
+//! Garbage collection of repositories: orphaned manifests, blobs that no manifest needs, and remains of repositories
+//! without content. It also adds missing entries to the lists of referrers, for manifests that other programs pushed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,12 +17,12 @@ use super::settle::Mark;
 use crate::{Collected, Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
-/// Objects that one request removes. Source: S3, DeleteObjects.
+/// Keys per delete request. Source: S3, DeleteObjects.
 pub(super) const BATCH: usize = 1000;
-/// A collection ends within this time; see [`super::sweep`] for who relies on it.
+/// Time limit of a collection, shorter than touches are kept by [`super::sweep`].
 pub(super) const RUN_LIMIT: Duration = Duration::from_hours(12);
 
-/// Takes garbage away; with `is_dry`, only counts it.
+/// Collects garbage; with `is_dry`, only counts it.
 pub(super) async fn collect(
     inner: &Arc<Inner>,
     before: Timestamp,
@@ -37,7 +36,7 @@ pub(super) async fn collect(
         is_dry,
         began: Instant::now(),
     };
-    // A task of its own: a mark should not stay because whoever asked went away.
+    // A separate task, so that a client's disconnect does not leave a mark behind.
     tokio::spawn(async move {
         let mut found = run.repositories().await?;
         run.sweep(&mut found).await?;
@@ -46,7 +45,7 @@ pub(super) async fn collect(
     .await?
 }
 
-/// Enters the manifests of a bucket that others filled where what they refer to is listed; once for a bucket.
+/// Adds the referrers of a bucket that another program filled to their lists; once for a bucket.
 pub(super) async fn adopt(inner: &Inner) -> Result<()> {
     let adopted = inner.layout.adopted();
     if inner.bucket.head(&adopted).await?.is_some() {
@@ -63,29 +62,29 @@ pub(super) async fn adopt(inner: &Inner) -> Result<()> {
     inner.bucket.put(&adopted, "").await
 }
 
-/// One collection.
+/// A collection in progress.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) inner: Arc<Inner>,
-    /// When it began, by the bucket's clock.
+    /// Its start, by the bucket's clock.
     pub(super) clock: Timestamp,
-    /// What was written since stays.
+    /// Objects written since then stay.
     before: Timestamp,
     pub(super) is_dry: bool,
     began: Instant,
 }
 
-/// What the manifests of a repository need.
+/// Content that the manifests of a repository need.
 #[derive(Debug, Default)]
 struct Needs {
     /// Manifests that were read.
     read: HashSet<Digest>,
     blobs: HashSet<Digest>,
-    /// By manifest.
+    /// Subjects by manifest.
     subjects: HashMap<Digest, Digest>,
-    /// How many there are, read or not.
+    /// Number of manifests, including unreadable ones.
     manifests: usize,
-    /// One of them cannot be read: what it needs is not known.
+    /// A manifest cannot be read, so that its needs are unknown.
     is_unsure: bool,
 }
 
@@ -97,8 +96,8 @@ struct Layers {
 }
 
 impl Needs {
-    /// Reads the manifests that have not been read. One whose bytes are not there is being pushed, and checked again
-    /// before that is answered, or it is not served either.
+    /// Reads manifests that are not read yet. One without bytes is skipped: its push is in progress and checks its
+    /// content before the answer, or it is not served at all.
     async fn learn(&mut self, inner: &Inner, repository: &Repository) -> Result<()> {
         let listed = inner.bucket.list(inner.layout.revisions(repository));
         let names = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
@@ -111,7 +110,7 @@ impl Needs {
             let manifests = each(batch, async |digest| {
                 match inner.read_manifest(digest).await {
                     Err(error @ StoreError::Damaged { .. }) => {
-                        tracing::error!(repo.name = %repository, %error, "what a manifest needs is not known");
+                        tracing::error!(repo.name = %repository, %error, "a manifest cannot be read, so its blobs are kept");
                         Ok(None)
                     }
                     read => read.map(Some),
@@ -158,10 +157,12 @@ impl Needs {
 }
 
 impl Run {
-    /// Errors: Unavailable – it has taken so long that what it relies on may be forgotten.
+    /// Errors: Unavailable – the time limit is exceeded, after which touches may be deleted.
     pub(super) async fn mark(&self) -> Result<Mark> {
         if self.began.elapsed() > RUN_LIMIT {
-            return Err(unavailable("the collection of garbage took too long"));
+            return Err(unavailable(
+                "the garbage collection exceeded its time limit",
+            ));
         }
         self.inner.mark().await
     }
@@ -204,7 +205,7 @@ impl Run {
         removed
     }
 
-    /// What is still garbage beside the mark.
+    /// Removes content that is still garbage under the mark.
     async fn remove(
         &self,
         mark: &Mark,
@@ -233,7 +234,7 @@ impl Run {
         Ok(())
     }
 
-    /// What is left of a repository without content: what it once had. Whether nothing stays.
+    /// Removes the remains of a repository without content. Returns whether all are removed.
     async fn remove_rest(&self, mark: &Mark, repository: &Repository) -> Result<bool> {
         let layout = &self.inner.layout;
         for prefix in [
@@ -259,7 +260,7 @@ impl Run {
     async fn layers(&self, repository: &Repository, needs: &Needs) -> Result<Layers> {
         let layout = &self.inner.layout;
         let names = self.inner.links(&layout.layers(repository)).await?;
-        // Whatever name a manifest uses, it needs the content.
+        // A manifest may need content by any of its digests.
         let needed: HashSet<_> = names
             .iter()
             .filter(|(digest, _, _)| needs.blobs.contains(digest))

@@ -1,4 +1,4 @@
-//! The way to a bucket: our HTTP client, trust and name service under the S3 requests of `object_store`.
+//! The S3 client: requests of `object_store` over our HTTP client, trust and resolver.
 
 use std::time::Duration;
 
@@ -11,39 +11,39 @@ use secrecy::{ExposeSecret as _, SecretString};
 use net::resolve::Resolver;
 use net::trust;
 
-/// Units: bytes. The smallest part of an upload that is not the last. Source: S3.
+/// Units: bytes. Smallest part of a multipart upload, except for the last one. Source: S3.
 pub const PART_BYTES_MIN: u64 = 5 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Without a byte for this long, the other side is taken for dead: a copy of five gigabytes says nothing for minutes.
+/// Idle timeout of a response: S3 copies five gigabytes without sending a byte for minutes.
 const READ_TIMEOUT: Duration = Duration::from_mins(10);
-/// A bucket that does not answer is told soon enough for a client to try again.
+/// Limit of retries, short enough that clients get a 503 and retry themselves.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: usize = 4;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
 
-/// A bucket, and who asks.
+/// Bucket, endpoint and credentials.
 #[derive(Debug, Clone)]
 pub struct S3Options {
-    /// Its name.
+    /// Name of the bucket.
     pub bucket: String,
-    /// Where it is.
+    /// Region of the bucket.
     pub region: String,
-    /// URL of a server other than Amazon's.
+    /// Endpoint URL of a server other than Amazon's.
     pub endpoint: Option<String>,
-    /// Whether the bucket stands in the path of URLs, instead of in their host.
+    /// Path-style URLs, with the bucket in the path instead of the host.
     pub is_path_style: bool,
-    /// Key and secret; without them, what the machine's metadata service gives.
+    /// Access key id and secret; default: credentials of the instance metadata service.
     pub keys: Option<(SecretString, SecretString)>,
-    /// Goes with keys that are valid for a while.
+    /// Session token of temporary credentials.
     pub session_token: Option<SecretString>,
-    /// Certificates to trust beside the system's.
+    /// Certificates to trust besides the system's.
     pub ca_pem: Option<Vec<u8>>,
-    /// Whether everybody is trusted.
+    /// Skip the verification of certificates.
     pub is_insecure: bool,
-    /// Whether the server is asked to encrypt what it keeps.
+    /// Request server-side encryption.
     pub is_encrypted: bool,
-    /// The key for that in the server's key service.
+    /// Key id for encryption in the server's key management service.
     pub encryption_key: Option<String>,
 }
 
@@ -56,9 +56,9 @@ impl HttpConnector for Connector {
     }
 }
 
-/// The bucket of `options`; nothing is asked of it yet.
+/// The client for the bucket of `options`; sends no request yet.
 ///
-/// Errors: Invalid – the certificates or the endpoint make no sense.
+/// Errors: Invalid – malformed certificates or endpoint.
 pub fn s3(options: &S3Options) -> Result<AmazonS3, Error> {
     let tls = trust::client_config(options.ca_pem.as_deref(), options.is_insecure)?;
     let client = reqwest::Client::builder()
@@ -100,7 +100,7 @@ pub fn s3(options: &S3Options) -> Result<AmazonS3, Error> {
     } else if options.is_encrypted {
         let kind = "aws_server_side_encryption"
             .parse::<AmazonS3ConfigKey>()
-            .expect("a name that object_store documents");
+            .expect("a documented key of object_store");
         builder = builder.with_config(kind, "AES256");
     }
     builder
@@ -108,7 +108,7 @@ pub fn s3(options: &S3Options) -> Result<AmazonS3, Error> {
         .map_err(|e| Error::invalid("bucket", e.to_string()))
 }
 
-/// Where the requests go: to the endpoint, or to the bucket's host below it.
+/// URL of the requests: the endpoint, or the bucket's host below it.
 fn address(endpoint: &str, options: &S3Options) -> Result<String, Error> {
     let wrong = |reason: &str| Error::invalid("endpoint", format!("{endpoint:?}: {reason}"));
     let (scheme, host) = endpoint

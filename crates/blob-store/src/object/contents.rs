@@ -1,5 +1,5 @@
-//! Content, who has it, and who needs it. Without an index, these questions are answered by listings: of a
-//! repository, or of all of them.
+//! Queries about content, its holders and the manifests that need it. Without an index, they list a repository, or all
+//! repositories.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -13,14 +13,14 @@ use super::sweep::stored;
 use crate::{Content, Result, StoreError, Usage};
 use oci::{Algorithm, Digest, Repository, Target};
 
-/// Repositories that are asked for one content at once.
+/// Repositories queried at a time.
 const BATCH: usize = 1000;
 
-/// Content of a repository: what it is called, its SHA-256 unless the link is damaged, and the link itself.
+/// Content of a repository: its digest, its SHA-256 unless the link is damaged, and the link's metadata.
 pub(super) type Linked = (Digest, Option<Digest>, Meta);
 
 impl Inner {
-    /// What stands behind the links below a prefix.
+    /// The links below a prefix.
     pub(super) async fn links(&self, prefix: &str) -> Result<Vec<Linked>> {
         let listed = self.bucket.list(prefix.to_owned());
         let entries: Vec<_> = listed.try_collect().await?;
@@ -72,7 +72,7 @@ impl Inner {
         let mut found = Vec::new();
         for shard in after.map_or(0, first_byte)..=u8::MAX {
             let mut sizes = BTreeMap::new();
-            // Noted when it was seen to be missing.
+            // Content that a collection found to be missing.
             for digest in self.lost(shard).await? {
                 sizes.insert(digest, None);
             }
@@ -164,7 +164,7 @@ impl Inner {
         let needing = each(manifests, async |digest| {
             let manifest = match self.stored_manifest(&digest).await {
                 Ok(manifest) => manifest,
-                // What it needs is not known; whoever checks the content tells.
+                // Its needs are unknown; the scrub reports the damage.
                 Err(StoreError::Damaged { .. }) => None,
                 Err(error) => return Err(error),
             };
@@ -178,7 +178,7 @@ impl Inner {
         Ok(needing.await?.into_iter().flatten().collect())
     }
 
-    /// When the link of a tag or a manifest was written.
+    /// Time of the last push of a tag or a manifest.
     pub(super) async fn pushed_at(
         &self,
         repository: &Repository,

@@ -1,4 +1,4 @@
-//! Tags and manifests that a policy does not keep: they go as garbage does, beside a mark.
+//! Retention: removal of expired tags and manifests, under a mark like garbage.
 
 use model::time::Timestamp;
 
@@ -9,14 +9,14 @@ use crate::{Result, StoreError};
 use oci::{Digest, Repository, Tag, Target};
 
 impl Inner {
-    /// Takes a tag away, or a manifest that nothing needs, unless it was pushed after `pushed_at`; whether it went.
+    /// Removes a tag, or a manifest that nothing needs, unless it was pushed after `pushed_at`. Returns whether it did.
     pub(super) async fn expire(
         &self,
         repository: &Repository,
         target: &Target,
         pushed_at: Timestamp,
     ) -> Result<bool> {
-        // Most of what is asked for cannot go: no push has to wait for that.
+        // First without a mark, which delays pushes: most requests expire nothing.
         if !self.is_expired(repository, target, pushed_at).await? {
             return Ok(false);
         }
@@ -27,7 +27,7 @@ impl Inner {
             }
             if !mark.is_valid() {
                 return Err(unavailable(
-                    "looking for what needs a manifest took too long",
+                    "checking the needs of a manifest took too long",
                 ));
             }
             match target {
@@ -60,7 +60,7 @@ impl Inner {
         }
     }
 
-    /// Whether a manifest has a tag, an index, or a subject that is there.
+    /// Whether a manifest has a tag, an index, or an existing subject.
     async fn is_needed(&self, repository: &Repository, digest: &Digest) -> Result<bool> {
         let Some(manifest) = self.manifest(repository, digest).await? else {
             return Ok(true);
@@ -77,7 +77,7 @@ impl Inner {
         Ok(!self.needed_by(repository, digest).await?.is_empty())
     }
 
-    /// Tags that point at a manifest, under any of its names.
+    /// Tags that point at a manifest, under any of its digests.
     pub(super) async fn tags_at(&self, repository: &Repository, name: &Name) -> Result<Vec<Tag>> {
         let mut found = Vec::new();
         for tag in self.tags_ever_at(repository, name).await? {

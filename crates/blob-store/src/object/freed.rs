@@ -1,5 +1,5 @@
-//! Manifests that lost what named them: those of a deleted index, and those that refer to a deleted manifest. A small
-//! object for each says since when; a link that was written later is that of a new push.
+//! Orphaned manifests: the manifests of a deleted index, and referrers of a deleted manifest. A small object records
+//! the time for each; a revision link that is newer belongs to a later push.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{Collected, Result, StoreError};
 use oci::{Digest, Repository, Target};
 
 impl Inner {
-    /// The manifests that are in an index, and those that refer to it.
+    /// The manifests of an index, and the referrers of a manifest.
     pub(super) async fn named_by(
         &self,
         repository: &Repository,
@@ -27,7 +27,7 @@ impl Inner {
         };
         let mut named: BTreeSet<Digest> = match self.read_manifest(&canonical).await {
             Ok(Some(manifest)) => manifest.required_manifests().cloned().collect(),
-            // What it names is not known: that stays.
+            // The needs of an unreadable manifest are unknown, and their content stays.
             Ok(None) | Err(StoreError::Damaged { .. }) => BTreeSet::new(),
             Err(error) => return Err(error),
         };
@@ -40,14 +40,14 @@ impl Inner {
         Ok(named)
     }
 
-    /// Notes manifests that something named which goes.
+    /// Records manifests as orphans before their index or subject is deleted.
     pub(super) async fn free(
         &self,
         repository: &Repository,
         named: &BTreeSet<Digest>,
     ) -> Result<()> {
         each(named, async |digest| {
-            // A sparse index names some that are not there.
+            // A sparse index names manifests that do not exist.
             let Some(canonical) = self.revision(repository, digest).await? else {
                 return Ok(());
             };
@@ -60,7 +60,7 @@ impl Inner {
 }
 
 impl Run {
-    /// Removes manifests that were freed before the grace, unless a tag, an index or what it refers to keeps them.
+    /// Removes orphans older than the grace period, unless a tag, an index or an existing subject needs them.
     pub(super) async fn freed_manifests(
         &self,
         repository: &Repository,
@@ -88,7 +88,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether it has gone, or was pushed again.
+    /// Removes an orphan. Returns whether its record can go: it is removed, or was pushed again.
     async fn freed_manifest(
         &self,
         repository: &Repository,
@@ -97,7 +97,7 @@ impl Run {
         found: &mut Collected,
     ) -> Result<bool> {
         let target = Target::Digest(digest.clone());
-        // The clock of a bucket may tell seconds only: a push at the same moment counts as a later one.
+        // The clock of a bucket may have a resolution of a second: a push in the same second counts as later.
         let before = entry.meta.modified - TimeDelta::nanoseconds(1);
         let pushed_at = self.inner.pushed_at(repository, &target).await?;
         if pushed_at.is_none_or(|pushed_at| pushed_at > before) {

@@ -1,7 +1,6 @@
-//! What objects are called: the layout of distribution's S3 driver, so that its bucket can be adopted in place and
-//! handed back.
+//! Keys of objects: the layout of distribution's S3 driver, so that its bucket can be adopted in place and handed back.
 //!
-//! What is our own lies below `.atoll`, or beside distribution's folders under a name with `_`, which it passes over.
+//! Our own objects are below `.atoll`, or beside distribution's folders under names with `_`, which it skips.
 
 use object_store::path::Path;
 use uuid::Uuid;
@@ -17,7 +16,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Errors: Damaged – a folder that would be called otherwise in the bucket.
+    /// Errors: Damaged – the bucket would encode the folder's name.
     pub(super) fn new(root: &str) -> Result<Self> {
         let root = root.trim_matches('/');
         if Path::parse(root).is_err() || Path::from(root).as_ref() != root {
@@ -49,17 +48,17 @@ impl Layout {
         self.own(&format!("probe/{}", Uuid::new_v4()))
     }
 
-    /// What the registry keeps for itself.
+    /// A record of the registry.
     pub(super) fn record(&self, name: &str) -> Path {
         self.own(&format!("records/{name}"))
     }
 
-    /// Says that manifests which others had pushed were looked through for what they refer to.
+    /// Marker: the referrers of manifests by other programs are listed.
     pub(super) fn adopted(&self) -> Path {
         self.own("adopted")
     }
 
-    /// Holds one object for each collection that takes something away at this moment.
+    /// Prefix of the marks of collections that remove objects now.
     pub(super) fn collections(&self) -> String {
         format!("{}collections/", self.own)
     }
@@ -68,7 +67,7 @@ impl Layout {
         self.own(&format!("collections/{id}"))
     }
 
-    /// Holds one object for each content that a short while ago became part of a repository.
+    /// Prefix of touches: one object for each content that was recently linked.
     pub(super) fn touches(&self, first: u8) -> String {
         format!("{}touched/{first:02x}/", self.own)
     }
@@ -78,12 +77,12 @@ impl Layout {
         self.own(&format!("touched/{}/{hex}", &hex[..2]))
     }
 
-    /// Content whose digest begins with a byte.
+    /// Prefix of the content whose digest begins with a byte.
     pub(super) fn shard(&self, first: u8) -> String {
         format!("{}blobs/sha256/{first:02x}/", self.content)
     }
 
-    /// Holds one object for each content that is gone or was damaged, though somebody had it.
+    /// Prefix of notes about missing or damaged content that repositories link to.
     pub(super) fn lost_shard(&self, first: u8) -> String {
         format!("{}lost/{first:02x}/", self.own)
     }
@@ -93,18 +92,18 @@ impl Layout {
         self.own(&format!("lost/{}/{hex}", &hex[..2]))
     }
 
-    /// Holds the SHA-256 of content that came under a longer digest once; what was true stays true.
+    /// Holds the SHA-256 of content that was pushed by a SHA-512; never removed, since it stays true.
     pub(super) fn alias(&self, digest: &Digest) -> Path {
         let (algorithm, hex) = (digest.algorithm().as_str(), digest.hex());
         self.own(&format!("aliases/{algorithm}/{}/{hex}", &hex[..2]))
     }
 
-    /// Where damaged bytes are put.
+    /// Quarantined bytes.
     pub(super) fn set_aside(&self, canonical: &Digest) -> Path {
         self.own(&format!("damaged/{}", canonical.hex()))
     }
 
-    /// Bytes of a blob or manifest. They lie under their SHA-256 alone; other digests are links to it.
+    /// Bytes of a blob or manifest, stored under the SHA-256 alone; other digests are links to it.
     pub(super) fn data(&self, canonical: &Digest) -> Path {
         let hex = canonical.hex();
         let algorithm = canonical.algorithm().as_str();
@@ -115,7 +114,7 @@ impl Layout {
         format!("{}repositories/", self.content)
     }
 
-    /// Everything of a repository, and of those below it.
+    /// Prefix of a repository, and of those below it.
     pub(super) fn repository(&self, repository: &Repository) -> String {
         format!("{}{repository}/", self.repositories())
     }
@@ -132,7 +131,7 @@ impl Layout {
         format!("{}_manifests/", self.repository(repository))
     }
 
-    /// Keeps a repository known whose last manifest was deleted.
+    /// Marker of a repository whose last manifest was deleted.
     pub(super) fn known(&self, repository: &Repository) -> Path {
         Path::from(format!("{}known", self.manifests(repository)))
     }
@@ -145,7 +144,7 @@ impl Layout {
         Path::from(format!("{}{}", self.revisions(repository), link(digest)))
     }
 
-    /// A manifest of schema 1 with its signatures; the content under its digest has none, as distribution has it.
+    /// A manifest of schema 1 with its signatures; like distribution, the object under its digest has none.
     pub(super) fn signed(&self, repository: &Repository, digest: &Digest) -> Path {
         let revisions = self.revisions(repository);
         Path::from(format!("{revisions}{}/signed", folder(digest)))
@@ -155,7 +154,7 @@ impl Layout {
         format!("{}tags/", self.manifests(repository))
     }
 
-    /// Everything of a tag.
+    /// Prefix of a tag.
     pub(super) fn tag(&self, repository: &Repository, tag: &Tag) -> String {
         format!("{}{tag}/", self.tags(repository))
     }
@@ -164,7 +163,7 @@ impl Layout {
         Path::from(format!("{}current/link", self.tag(repository, tag)))
     }
 
-    /// Of every digest that a tag ever had.
+    /// Link in the history of a tag's digests.
     pub(super) fn tag_history(&self, repository: &Repository, tag: &Tag, digest: &Digest) -> Path {
         Path::from(format!(
             "{}index/{}",
@@ -177,7 +176,7 @@ impl Layout {
         format!("{}_referrers/", self.repository(repository))
     }
 
-    /// What refers to `subject`.
+    /// Prefix of the referrers of `subject`.
     pub(super) fn referrers(&self, repository: &Repository, subject: &Digest) -> String {
         format!("{}{}/", self.all_referrers(repository), folder(subject))
     }
@@ -199,7 +198,7 @@ impl Layout {
         format!("{}_freed/", self.repository(repository))
     }
 
-    /// Says since when something is gone that named a manifest.
+    /// Records since when a manifest is an orphan.
     pub(super) fn freed(&self, repository: &Repository, digest: &Digest) -> Path {
         Path::from(format!("{}{}", self.all_freed(repository), link(digest)))
     }
@@ -208,7 +207,7 @@ impl Layout {
         format!("{}_uploads/", self.repository(repository))
     }
 
-    /// Everything of an upload.
+    /// Prefix of an upload.
     pub(super) fn upload(&self, repository: &Repository, upload: Uuid) -> String {
         format!("{}{upload}/", self.uploads(repository))
     }
@@ -227,7 +226,7 @@ pub(super) fn first_byte(digest: &Digest) -> u8 {
     u8::from_str_radix(&digest.hex()[..2], 16).expect("a digest is hexadecimal")
 }
 
-/// The digest of a link, by what its key has below the folder of links.
+/// The digest in a link's key, relative to the folder of links.
 pub(super) fn linked(below: &str) -> Option<Digest> {
     let (algorithm, hex) = below.strip_suffix("/link")?.split_once('/')?;
     format!("{algorithm}:{hex}").parse().ok()
@@ -257,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_would_be_called_otherwise_are_refused() {
+    fn folders_that_would_be_encoded_are_refused() {
         for wrong in ["a//b", "a/../b", "a b%", "a#"] {
             assert!(Layout::new(wrong).is_err(), "{wrong}");
         }
     }
 
     #[test]
-    fn what_is_no_link_is_passed_over() {
+    fn keys_of_other_objects_are_no_links() {
         for wrong in ["", "sha256", "sha256/abc/link", "sha256/abc", "x/link"] {
             assert_eq!(linked(wrong), None, "{wrong}");
         }

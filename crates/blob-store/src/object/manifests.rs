@@ -1,4 +1,4 @@
-//! Manifests and tags, and what refers to a manifest.
+//! Manifests, tags and referrers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use oci::Referrer;
 use oci::{Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
 impl Inner {
-    /// What a manifest's digest stands for.
+    /// The canonical digest of a manifest in a repository.
     pub(super) async fn revision(
         &self,
         repository: &Repository,
@@ -42,14 +42,14 @@ impl Inner {
                 Ok(Some(signed.map_or(manifest, Arc::new)))
             }
             None => {
-                tracing::warn!(repo.name = %repository, %digest, "a link points at a manifest that is not there");
+                tracing::warn!(repo.name = %repository, %digest, "a link points at a missing manifest");
                 Ok(None)
             }
             manifest => Ok(manifest),
         }
     }
 
-    /// A manifest with its signatures; distribution keeps none.
+    /// A manifest with its signatures, which distribution does not store.
     async fn signed(
         &self,
         repository: &Repository,
@@ -76,7 +76,7 @@ impl Inner {
         Ok(manifest)
     }
 
-    /// The manifest under a digest. Errors: Damaged – it has another digest, or is none.
+    /// The manifest under a digest. Errors: Damaged – it has another digest, or is malformed.
     pub(super) async fn read_manifest(&self, canonical: &Digest) -> Result<Option<Manifest>> {
         let data = self.layout.data(canonical);
         let limit = MANIFEST_LIMIT_BYTES as u64;
@@ -124,7 +124,7 @@ impl Inner {
         }
     }
 
-    /// Keeps a manifest: see `settle`.
+    /// Stores a manifest; see `settle` for the order of the steps.
     pub(super) async fn put_manifest(
         &self,
         repository: &Repository,
@@ -136,6 +136,7 @@ impl Inner {
             self.check_content(repository, manifest).await?;
         }
         for _ in 0..settle::ATTEMPTS {
+            // Bytes, referrer, links: content is never listed before it can be read.
             let data = self.layout.data(&name.canonical);
             self.bucket.put(&data, manifest.digested().clone()).await?;
             if manifest.digested() != &manifest.bytes {
@@ -162,7 +163,7 @@ impl Inner {
         Err(settle::restless())
     }
 
-    /// Adds a manifest to what refers to `subject`.
+    /// Adds a manifest to the referrers of `subject`.
     pub(super) async fn refer(
         &self,
         repository: &Repository,
@@ -173,7 +174,7 @@ impl Inner {
         self.bucket.put(&key, digest.to_string()).await
     }
 
-    /// Points tags at a manifest, and looks whether a policy has taken one of them away at that moment.
+    /// Points tags at a manifest; retries when a concurrent expiry removed one of them.
     pub(super) async fn point(
         &self,
         repository: &Repository,
@@ -202,7 +203,7 @@ impl Inner {
         Err(settle::restless())
     }
 
-    /// The history first: whoever deletes the manifest finds its tags there.
+    /// History before tag: the deletion of a manifest finds its tags by their history.
     async fn point_one(&self, repository: &Repository, tag: &Tag, digest: &Digest) -> Result<()> {
         let text = Bytes::from(digest.to_string());
         let history = self.layout.tag_history(repository, tag, digest);
@@ -211,7 +212,7 @@ impl Inner {
         self.bucket.put(&current, text).await
     }
 
-    /// The tags first: until the manifest is gone, somebody can try again.
+    /// Tags before the manifest: after a failure, the deletion can be retried while the manifest exists.
     pub(super) async fn delete_manifest(
         &self,
         repository: &Repository,
@@ -232,7 +233,7 @@ impl Inner {
         let signed = self.layout.signed(repository, &name.canonical);
         let keys = name.digests().map(link).chain([signed]);
         self.bucket.delete(keys.collect()).await?;
-        // What cannot be read has been told, or is told by whoever checks the content.
+        // The subject of a damaged manifest is unknown; the scrub reports the damage.
         if let Ok(Some(subject)) = manifest.map(|manifest| manifest?.subject) {
             let referrer = |digest| {
                 self.layout
@@ -244,7 +245,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Tags that point at the content now, or did.
+    /// Tags whose history has a manifest, under any of its digests.
     pub(super) async fn tags_ever_at(
         &self,
         repository: &Repository,
@@ -272,8 +273,8 @@ impl Inner {
         self.remove_tag(repository, tag).await
     }
 
-    /// What it points at and its history in one request: after a failure the tag is still there for a retry. The rest of a
-    /// longer history comes after it, because a manifest is deleted by the history of its tags.
+    /// Current link and history in one request, so that a failed deletion can be retried. The rest of a longer history
+    /// follows, because the deletion of a manifest finds its tags by their history.
     pub(super) async fn remove_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
         let (prefix, current) = (
             self.layout.tag(repository, tag),
@@ -337,7 +338,7 @@ impl Inner {
             match self.manifest(repository, &digest).await {
                 Ok(manifest) => Ok(manifest.map(|manifest| Referrer::of(&manifest, &digest))),
                 Err(error @ StoreError::Damaged { .. }) => {
-                    tracing::error!(repo.name = %repository, %error, "a manifest is left out");
+                    tracing::error!(repo.name = %repository, %error, "a damaged manifest is not listed");
                     Ok(None)
                 }
                 Err(error) => Err(error),

@@ -1,9 +1,9 @@
 //! A store in a bucket that speaks S3, laid out as distribution's S3 driver does.
 //!
-//! The bucket is the truth and there is no index beside it, so that any number of replicas may serve one bucket.
-//! Bytes lie once under their SHA-256; links make them part of repositories. What one request changes is several
-//! objects, so the order matters: bytes, then what refers to a manifest, the manifest's link, its tags; and what is
-//! read is checked to be there. `settle` is how garbage is collected beside pushes.
+//! The bucket is the truth, without an index, so that any number of replicas may serve it. Bytes are stored once, under
+//! their SHA-256; links make them part of repositories. A request changes several objects, in this order: bytes, the
+//! entry among the referrers, the manifest's link, its tags; reads check that the target of a link exists. `settle`
+//! describes how garbage is collected during pushes.
 
 mod bucket;
 mod check;
@@ -45,11 +45,11 @@ use uploads::Session;
 pub use bucket::Objects;
 pub use connect::{PART_BYTES_MIN, S3Options, s3};
 
-/// Units: bytes. Longest link: `sha512:` and 128 digits; anything longer is no link.
+/// Units: bytes. Longest link: `sha512:` and 128 digits.
 const LINK_LIMIT_BYTES: u64 = 256;
-/// Units: bytes. Longer records are none of ours.
+/// Units: bytes. Longest record.
 const RECORD_LIMIT_BYTES: u64 = 64 << 20;
-/// Uploads of more than one part at once: each holds up to four parts in memory.
+/// Concurrent multipart uploads; each holds up to four parts in memory.
 const LARGE_WRITES: usize = 16;
 
 /// A store in a bucket. Clones share it.
@@ -69,7 +69,7 @@ struct Inner {
     large_writes: Semaphore,
 }
 
-/// Content of a repository.
+/// A blob of a repository.
 #[derive(Debug)]
 struct Blob {
     canonical: Digest,
@@ -78,10 +78,10 @@ struct Blob {
 }
 
 impl BucketStore {
-    /// Opens the store below the folder `root` of a bucket, in which it can read, write, and remove. Uploads are
-    /// sent on in parts of `part_bytes`.
+    /// Opens the store below the folder `root` of a bucket, with permission to read, write and delete. Uploads are
+    /// sent in parts of `part_bytes`.
     ///
-    /// Errors: Unavailable – the bucket cannot be used; Damaged – `root` cannot be the name of a folder.
+    /// Errors: Unavailable – the bucket cannot be used; Damaged – `root` is no valid folder name.
     pub async fn open(objects: Arc<dyn Objects>, root: &str, part_bytes: u64) -> Result<Self> {
         let inner = Arc::new(Inner {
             bucket: Bucket::new(objects),
@@ -98,7 +98,10 @@ impl BucketStore {
         tokio::spawn(async move {
             if let Err(error) = collect::adopt(&adopting).await {
                 let error = model::error::chain(&error);
-                tracing::error!(error, "what others pushed was not looked through");
+                tracing::error!(
+                    error,
+                    "referrers of manifests by other programs are not listed"
+                );
             }
         });
         Ok(Self(inner))
@@ -106,7 +109,7 @@ impl BucketStore {
 }
 
 impl Inner {
-    /// Errors: Unavailable – the bucket cannot be read or, if it has to be, written.
+    /// Errors: Unavailable – the bucket cannot be read or, if required, written.
     async fn probe(&self, may_write: bool) -> Result<()> {
         self.bucket.is_any(&self.layout.repositories()).await?;
         if !may_write {
@@ -122,7 +125,7 @@ impl Inner {
         Walk::new(&self.bucket, &self.layout, after)
     }
 
-    /// The digest that a link holds; nothing when there is no link, or none that can be read.
+    /// The digest in a link; `None` when the link is missing or malformed.
     async fn link(&self, key: &Path) -> Result<Option<Digest>> {
         let text = match self.bucket.get(key, LINK_LIMIT_BYTES).await {
             Ok(None) => return Ok(None),
@@ -132,13 +135,13 @@ impl Inner {
         };
         let digest = text.trim().parse();
         if let Err(error) = &digest {
-            tracing::warn!(link = %key, %error, "a link is damaged and left out");
+            tracing::warn!(link = %key, %error, "a damaged link is ignored");
         }
         Ok(digest.ok())
     }
 
-    /// What a link stands for. That of a longer digest counts only with that of the content itself: who deletes one
-    /// name deletes both.
+    /// The target of a link. A SHA-512 link counts only together with the SHA-256 link: a deletion by one digest
+    /// deletes both.
     async fn linked(
         &self,
         digest: &Digest,
@@ -160,7 +163,7 @@ impl Inner {
         };
         let size = self.bucket.head(&self.layout.data(&canonical)).await?;
         if size.is_none() {
-            tracing::warn!(repo.name = %repository, %digest, "a link points at content that is not there");
+            tracing::warn!(repo.name = %repository, %digest, "a link points at missing content");
         }
         Ok(size.map(|meta| Blob {
             canonical,
@@ -168,7 +171,7 @@ impl Inner {
         }))
     }
 
-    /// Makes stored bytes a blob of a repository; whether they are one when no collection can take them away.
+    /// Links stored bytes as a blob. Returns whether they still exist once no collection can remove them.
     async fn add_blob(&self, repository: &Repository, name: &Name) -> Result<bool> {
         for digest in name.digests() {
             let key = self.layout.layer_link(repository, digest);
@@ -191,7 +194,7 @@ impl Inner {
         self.bucket.delete(name.digests().map(key).collect()).await
     }
 
-    /// The SHA-256 of content that is stored, whoever has it.
+    /// The SHA-256 of stored content, without regard to repositories.
     async fn stored(&self, digest: &Digest) -> Result<Option<Digest>> {
         let canonical = match digest.algorithm() {
             Algorithm::Sha256 => Some(digest.clone()),
@@ -234,7 +237,7 @@ impl ContentStore for BucketStore {
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
         let blob = self.0.blob(repository, digest).await?;
         let blob = blob.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
-        // Whoever asks may leave the upload out because of the answer.
+        // The client may skip the upload because of this answer: collection spares the blob for a while.
         self.0.wanted.insert(repository, digest);
         Ok(blob.size)
     }
@@ -298,7 +301,7 @@ impl ContentStore for BucketStore {
     {
         let session = self.0.sessions.get(upload).lock_owned().await;
         let (inner, repository) = (Arc::clone(&self.0), repository.clone());
-        // A task of its own: whoever asked may go away, what was received is written all the same.
+        // A separate task: received bytes are written even if the client disconnects.
         let task = tokio::spawn(async move {
             inner
                 .append_upload(&repository, upload, session, offset, bytes)

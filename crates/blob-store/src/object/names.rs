@@ -1,8 +1,8 @@
-//! Names in the order of their bytes, from listings in the order of keys.
+//! Names sorted by bytes, from listings sorted by keys.
 //!
-//! The two differ, since a name stands in its keys with a slash behind it, and `-` and `.` come before the slash:
-//! `a-b/` comes before `a/`, but `a` before `a-b`. What can still come after the name `x` and yet belongs before it
-//! is a beginning of `x` that ends in front of `-` or `.`; so whatever comes is not before the shortest of these.
+//! The orders differ, since a name in a key ends with a slash, and `-` and `.` sort before it: `a-b/` comes before
+//! `a/`, but `a` before `a-b`. A name that follows `x` in the listing but sorts before it is a prefix of `x` that
+//! ends before a `-` or `.`; so the shortest of these prefixes is the lower bound of all further names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,12 +13,12 @@ use super::layout::Layout;
 use crate::Result;
 use oci::{Repository, Tag};
 
-/// The first name that can come in a listing after that of `name`.
+/// The lower bound of the names that can follow `name` in a listing.
 fn earliest_after(name: &str) -> &str {
     name.split(['-', '.']).next().unwrap_or(name)
 }
 
-/// Up to `limit` tags after `after`, with the time when each was set.
+/// Up to `limit` tags after `after`, with the time of their last push.
 pub(super) async fn tags(
     bucket: &Bucket,
     layout: &Layout,
@@ -32,7 +32,7 @@ pub(super) async fn tags(
     loop {
         let page = bucket.page(&prefix, from, false).await?;
         for Entry { below, meta } in &page.entries {
-            // A folder of a tag without this one is what distribution leaves behind when it is killed.
+            // A killed distribution leaves tag folders without a current link.
             if let Some(name) = below.strip_suffix("/current/link")
                 && name > after
                 && let Ok(tag) = name.parse::<Tag>()
@@ -55,7 +55,7 @@ pub(super) async fn tags(
         {
             break;
         }
-        // What a tag once pointed at can be long, and comes behind what it points at.
+        // The history of a tag sorts after its current link and may be long: it is skipped.
         let is_history = last
             .strip_prefix(name)
             .is_some_and(|rest| rest.starts_with("/index/"));
@@ -69,7 +69,7 @@ pub(super) async fn tags(
     Ok(found.into_iter().take(limit).collect())
 }
 
-/// A walk through all repositories.
+/// A walk through all repositories, sorted by name.
 #[derive(Debug)]
 pub(super) struct Walk<'a> {
     bucket: &'a Bucket,
@@ -78,12 +78,12 @@ pub(super) struct Walk<'a> {
     open: BTreeSet<(String, Open)>,
 }
 
-/// What is to be looked at when the walk comes to a name. The rest of a listing first: it may have the name.
+/// A pending step of the walk. The rest of a listing sorts first, since it may contain the name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Open {
-    /// The listing below a prefix goes on.
+    /// The next page of the listing below a prefix.
     Rest { prefix: String, token: String },
-    /// What lies below the name.
+    /// The listing below the name.
     Name,
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether it has a folder of this name.
+    /// Whether it has a folder with this name.
     pub(super) fn has(&self, folder: &str) -> bool {
         self.folders.iter().any(|name| name == folder)
     }
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
         format!("{}{prefix}", self.root)
     }
 
-    /// The first folder below `prefix` that leads to a name which is wanted.
+    /// The first folder below `prefix` that can lead to a name after the start.
     fn start(&self, prefix: &str) -> Option<String> {
         let rest = self.after.strip_prefix(prefix)?;
         let first = rest.split('/').next().unwrap_or(rest);
@@ -190,7 +190,7 @@ impl<'a> Walk<'a> {
             let name = format!("{prefix}{folder}");
             let below = format!("{name}/");
             let is_wanted = below > self.after || self.after.starts_with(&below);
-            // What does not parse lies outside the grammar, and so does all below it.
+            // Names outside the grammar, and all below them, are no repositories.
             if is_wanted && name.parse::<Repository>().is_ok() {
                 self.open.insert((name, Open::Name));
             }

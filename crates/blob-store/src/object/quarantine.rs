@@ -1,4 +1,4 @@
-//! Content that is not what its digest says: set aside with a note, and absent for everybody until it is pushed again.
+//! Quarantine: damaged content is copied aside with a note, and withheld until it is pushed again.
 
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
@@ -10,10 +10,10 @@ use super::write::{self, Source, Target};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
-/// Units: bytes. Source: S3, CopyObject copies no more at once.
+/// Units: bytes. Largest copy in one request. Source: S3, CopyObject.
 pub(super) const COPY_LIMIT: u64 = 5 << 30;
 
-/// What is written down of content that is gone or damaged.
+/// The note about missing or damaged content.
 #[derive(Serialize)]
 struct Note<'a> {
     digest: &'a Digest,
@@ -23,7 +23,7 @@ struct Note<'a> {
 }
 
 impl Inner {
-    /// Content that was noted as lost in a shard.
+    /// Content of a shard with a note.
     pub(super) async fn lost(&self, shard: u8) -> Result<Vec<Digest>> {
         let listed = self.bucket.list(self.layout.lost_shard(shard));
         let digests = listed.try_filter_map(async |entry| {
@@ -32,7 +32,7 @@ impl Inner {
         digests.try_collect().await
     }
 
-    /// Takes damaged content away while it is what was looked at; whether somebody has lost something by that.
+    /// Quarantines damaged content. Returns whether a repository lost it.
     pub(super) async fn quarantine(&self, digest: &Digest) -> Result<bool> {
         if digest.algorithm() != Algorithm::Sha256 {
             return Ok(false);
@@ -45,8 +45,9 @@ impl Inner {
         if actual == *digest {
             return Ok(false);
         }
+        // Copy before removal: a crash in between leaves the damaged object, which the next read finds again.
         self.set_aside(digest, &looked).await?;
-        // Whoever pushes it anew at this moment waits for the mark, and looks again whether it is there.
+        // A concurrent push of the same content waits for the mark, and checks its bytes again.
         let mark = self.mark().await?;
         let taken = async {
             let is_same = self.bucket.head(&data).await? == Some(looked);
@@ -61,11 +62,11 @@ impl Inner {
         self.verified.forget(digest);
         let why = format!("the bytes have the digest {actual}");
         self.note(digest, &why).await?;
-        tracing::error!(%digest, why, "damaged content was set aside");
+        tracing::error!(%digest, why, "content is damaged and in quarantine: push it again");
         Ok(true)
     }
 
-    /// Writes down that content is lost; whether anybody has it, and it was not written down yet.
+    /// Writes a note about missing content. Returns whether a repository links to it and there was no note.
     pub(super) async fn note(&self, digest: &Digest, why: &str) -> Result<bool> {
         let key = self.layout.lost(digest);
         let repositories = self.holders(digest).await?;
@@ -89,7 +90,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether `from` was there to be copied.
+    /// Copies an object. Returns false if `from` does not exist.
     pub(super) async fn copy(&self, from: &Path, size: u64, to: &Path) -> Result<bool> {
         if size <= COPY_LIMIT {
             return self.bucket.copy(from, to).await;
@@ -110,17 +111,17 @@ impl Inner {
         }
     }
 
-    /// Errors: UnknownBlob – it went meanwhile.
+    /// Errors: Unavailable – it was removed meanwhile.
     async fn hash_object(&self, data: &Path, size: u64) -> Result<Digest> {
         if size == 0 {
             return Ok(Digest::sha256(b""));
         }
         let bytes = self.bucket.read(data, 0..size).await?;
-        let (_, bytes) = bytes.ok_or_else(|| unavailable("what was looked at went meanwhile"))?;
+        let (_, bytes) = bytes.ok_or_else(|| unavailable("the object was removed meanwhile"))?;
         write::hash(bytes, Algorithm::Sha256).await
     }
 
-    /// The bytes under a digest, as they are.
+    /// The unverified bytes under a digest.
     pub(super) async fn open_content(
         &self,
         digest: &Digest,

@@ -1,25 +1,25 @@
-//! How pushes and collections of garbage, on any number of replicas, stay out of each other's way without a lock.
+//! The protocol by which pushes and garbage collections on any number of replicas run concurrently, without a lock.
 //!
-//! All that is relied on: a bucket shows at once what was written and removed, to everybody, in listings too; and
-//! whoever has written a mark gives up long before others take it for dead, by clocks that only run equally fast.
+//! Assumptions: the bucket is strongly consistent, listings included; and the writer of a mark stops removing long
+//! before other replicas consider the mark dead, by clocks that only run equally fast.
 //!
-//! **Whoever adds** content to a repository, be it a blob or a manifest,
-//! 1. stores the bytes, 2. writes the link, 3. touches the content, that is, writes a small object for it, 4. lists the
-//!    marks of collections and waits until those that it saw are gone, 5. looks whether bytes and links are there,
-//!    those of all that a manifest needs as well; if they are not, it begins again or fails. Then it answers.
+//! **A push** of a blob or a manifest
+//! 1. stores the bytes, 2. writes the link, 3. touches the content, which writes a small object for it, 4. lists the
+//!    marks of collections and waits until these are removed, 5. checks that bytes and links exist, including those
+//!    of everything that a manifest needs, and otherwise retries or fails. Then it answers.
 //!
-//! **Whoever collects** reads the bucket's clock, then which links there are, and for everything that it takes away,
-//! a. writes a mark, b. looks again, c. removes what is still garbage, d. removes the mark.
+//! **A collection** reads the bucket's clock, then all links, and for each batch of garbage
+//! a. writes a mark, b. checks the garbage again, c. removes the remaining garbage, d. removes the mark.
 //! A link is garbage when no manifest of its repository needs it and it was written before the clock was read; bytes
 //! are garbage when no link was found and neither they nor their touch was written since the clock was read.
 //!
-//! No acknowledged push is lost. Either 4 comes before a: then b comes after 2 and 3. A manifest that was linked in 2 is
-//! found by b, so its blobs' links stay. Bytes whose touch is as young as the clock stay; and if the touch is older, so
-//! is the link, which has then been found. Or a comes before 4: then the mark is either seen, and d comes before 5; or
-//! d was before 4 already. Both times nothing is removed after 5, and 5 tells what is there.
+//! No acknowledged push is lost. Either 4 comes before a: then b comes after 2 and 3. A manifest that was linked in 2
+//! is found by b, so the links of its blobs stay. Bytes with a touch after the clock stay; and if the touch is older,
+//! so is the link, which was found. Or a comes before 4: then either the mark is seen, and d comes before 5; or d was
+//! before 4 already. In both cases nothing is removed after 5, and 5 sees the final state.
 //!
-//! What is removed is not taken back: a manifest whose blobs went between 2 and 5 stays without tags and without an
-//! answer, as after a crash at that point, since somebody else may have pushed the same one.
+//! A failed push is not rolled back: a manifest whose blobs were removed between 2 and 5 stays without tags, as after
+//! a crash at that point, since another client may have pushed the same one.
 
 use std::time::{Duration, Instant};
 
@@ -33,19 +33,18 @@ use super::bucket::{Bucket, unavailable};
 use crate::{Result, StoreError};
 use oci::Digest;
 
-/// How often a push begins again because garbage was collected meanwhile.
+/// Attempts of a push that collections interfere with.
 pub(super) const ATTEMPTS: usize = 5;
-/// Nothing is removed later after a mark was written.
+/// Validity of a mark: its collection removes nothing later.
 const MARK_VALID: Duration = Duration::from_secs(30);
-/// A mark that stays this long is one of a collection that died: longer than it is valid and its last request takes,
-/// twice over.
+/// Age at which a mark belongs to a dead collection: twice its validity plus the timeout of its last request.
 const MARK_DEAD: Duration = Duration::from_mins(2);
-/// Between two looks whether a mark is gone.
+/// Poll interval of marks.
 const LOOK: Duration = Duration::from_millis(50);
-/// The clock of a bucket may tell seconds only.
+/// The clock of a bucket may have a resolution of a second.
 const TICK_LIMIT: Duration = Duration::from_secs(5);
 
-/// The mark of a collection that takes something away.
+/// The mark of a collection that removes objects.
 #[derive(Debug)]
 pub(super) struct Mark {
     bucket: Bucket,
@@ -54,7 +53,7 @@ pub(super) struct Mark {
 }
 
 impl Inner {
-    /// Tells every collection that content has just become part of a repository.
+    /// Records for all collections that content was linked just now.
     pub(super) async fn touch(&self, canonical: &Digest) -> Result<()> {
         self.bucket.put(&self.layout.touch(canonical), "").await
     }
@@ -64,13 +63,13 @@ impl Inner {
         listed.map_ok(|entry| entry.below).try_collect().await
     }
 
-    /// Until what is being taken away at this moment is gone.
+    /// Waits until the marks that exist now are removed; removes them itself when they are dead.
     pub(super) async fn let_collections_pass(&self) -> Result<()> {
         let began = Instant::now();
         let mut seen = self.marks().await?;
         while !seen.is_empty() {
             if began.elapsed() > MARK_DEAD {
-                tracing::warn!("a collection of garbage died; its mark is removed");
+                tracing::warn!("a garbage collection crashed; its mark is removed");
                 let keys = seen.iter().map(|id| self.layout.collection(id)).collect();
                 return self.bucket.delete(keys).await;
             }
@@ -89,8 +88,8 @@ impl Inner {
         Ok(Mark { bucket, key, until })
     }
 
-    /// A moment by the bucket's clock that is after everything which was written before, and before everything that
-    /// is written from now on.
+    /// A time of the bucket's clock that is later than all writes before this call, and earlier than all writes after
+    /// it.
     pub(super) async fn clock(&self) -> Result<Timestamp> {
         let key = self.layout.probe();
         let began = Instant::now();
@@ -98,12 +97,12 @@ impl Inner {
         let now = loop {
             self.bucket.put(&key, "").await?;
             let meta = self.bucket.head(&key).await?;
-            let now = meta.ok_or_else(|| unavailable("what was written is not there"))?;
+            let now = meta.ok_or_else(|| unavailable("a written object does not exist"))?;
             if now.modified > *first.get_or_insert(now.modified) {
                 break now.modified;
             }
             if began.elapsed() > TICK_LIMIT {
-                return Err(unavailable("the clock of the bucket stands still"));
+                return Err(unavailable("the clock of the bucket does not advance"));
             }
             tokio::time::sleep(LOOK).await;
         };
@@ -113,12 +112,12 @@ impl Inner {
 }
 
 impl Mark {
-    /// Whether something may still be removed.
+    /// Whether objects may still be removed.
     pub(super) fn is_valid(&self) -> bool {
         Instant::now() < self.until
     }
 
-    /// Removes objects, as long as the mark is valid; whether it was.
+    /// Removes objects if the mark is valid. Returns whether it was.
     pub(super) async fn remove(&self, keys: Vec<Path>) -> Result<bool> {
         if !self.is_valid() {
             return Ok(false);
@@ -133,5 +132,5 @@ impl Mark {
 }
 
 pub(super) fn restless() -> StoreError {
-    unavailable("garbage was collected again and again meanwhile")
+    unavailable("garbage collections interfered repeatedly")
 }

@@ -1,4 +1,4 @@
-//! Content that no repository has: what all links say is held against what is stored, a range of digests at a time.
+//! Sweep of content without a repository: all links are compared with the stored content, by ranges of digests.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -14,14 +14,14 @@ use super::settle::Mark;
 use crate::{Collected, Result};
 use oci::{Algorithm, Digest};
 
-/// Digests that are held in memory, 32 bytes each; of a bucket with more, a part is looked at after the other.
+/// Digests in memory, 32 bytes each; a larger bucket is swept range by range.
 const DIGESTS_LIMIT: usize = 1 << 20;
-/// A touch stays this long: no collection that began before it is still under way then.
+/// Retention of touches, longer than any collection that began before them.
 const TOUCH_KEPT: Duration = Duration::from_hours(24);
-/// Of the first byte of a digest.
+/// Values of the first byte of a digest.
 const SHARDS: u16 = 256;
 
-/// What links say: the content with these digests, of those that begin with a byte of the range, is somebody's.
+/// The linked digests whose first byte is in a range.
 #[derive(Debug)]
 struct Used {
     shards: Range<u16>,
@@ -43,7 +43,7 @@ impl Used {
         }
     }
 
-    /// What begins with a byte.
+    /// Linked content whose digest begins with a byte.
     fn of(&self, first: u8) -> HashSet<Digest> {
         let digests = self.digests.iter().filter(|bytes| bytes[0] == first);
         digests
@@ -53,12 +53,12 @@ impl Used {
 
     fn contains(&self, digest: &Digest) -> bool {
         let mut bytes = [0; 32];
-        // What cannot be read is nobody's to take away.
+        // An undecodable digest is never garbage.
         hex::decode_to_slice(digest.hex(), &mut bytes).is_err() || self.digests.contains(&bytes)
     }
 }
 
-/// The digest of content, by what its key has below that of the shard.
+/// The digest in a key of content, relative to its shard.
 pub(super) fn stored(below: &str) -> Option<Digest> {
     format!("sha256:{}", below.strip_suffix("/data")?)
         .parse()
@@ -123,7 +123,7 @@ impl Run {
         self.note_lost(shard, used).await
     }
 
-    /// Writes down what links speak of and is not there, and forgets what is there again or nobody has any more.
+    /// Updates the notes about linked content without bytes: adds new ones, and removes those of restored content.
     async fn note_lost(&self, shard: u8, used: &Used) -> Result<()> {
         let mut missing = used.of(shard);
         let mut listed = Box::pin(self.inner.bucket.list(self.inner.layout.shard(shard)));
@@ -141,13 +141,14 @@ impl Run {
             }
         }
         for digest in missing {
-            // Pushed and deleted since the links were read, or gone.
+            // Its bytes are missing, or it was pushed and deleted since the links were read.
             self.inner.note(&digest, "the bytes are not there").await?;
         }
         Ok(())
     }
 
-    /// What is still without a link beside the mark. Links come before touches, and touches before the mark is seen.
+    /// Removes content that is still unused under the mark. Pushes write links before touches, and both before they
+    /// list the marks.
     async fn remove_content(&self, mark: &Mark, shard: u8, used: &Used) -> Result<Unused> {
         let mut removed = self.unused(shard, used).await?;
         let data = |(digest, _): &(Digest, u64)| self.inner.layout.data(digest);
@@ -213,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_left_for_the_next_look() {
+    fn digests_beyond_the_limit_are_left_for_the_next_range() {
         let mut used = Used {
             shards: 0..SHARDS,
             digests: HashSet::new(),

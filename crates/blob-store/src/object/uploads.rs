@@ -1,5 +1,5 @@
-//! Blobs on their way in. What an upload has lies in the bucket, so that any replica can go on with it: one object
-//! for each piece, written once and never again, under the number of its first byte.
+//! Upload sessions, stored in the bucket so that any replica can resume them: one immutable object for each segment,
+//! named after the offset of its first byte.
 
 use std::ops::Range;
 
@@ -18,17 +18,17 @@ use crate::content_name::Name;
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Hasher, Repository};
 
-/// Pieces of one upload: their names are held in memory while one is added.
+/// Segments of one upload; their names are in memory during an append.
 const SEGMENTS_LIMIT: usize = 10_000;
 const STARTED: &str = "startedat";
-/// Before the number of the first byte in the name of a segment.
+/// Prefix of segments, before the offset.
 const SEGMENT: &str = "data.";
-/// Before the name of what says which parts somebody writes, and to which object.
+/// Prefix of records of multipart uploads in progress.
 const PARTS: &str = "parts.";
-/// Units: bytes. Longest key of an object with the id of its parts.
+/// Units: bytes. Longest record: a key and the id of its multipart upload.
 const RECORD_LIMIT: u64 = 4096;
 
-/// A piece of an upload.
+/// A segment of an upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
     name: String,
@@ -36,7 +36,7 @@ pub(super) struct Segment {
     size: u64,
 }
 
-/// What this replica knows of an upload: the hash of these segments.
+/// The hash of an upload's segments, on this replica.
 #[derive(Debug, Default)]
 pub(super) struct Session {
     segments: Vec<Segment>,
@@ -47,8 +47,8 @@ fn size(segments: &[Segment]) -> u64 {
     segments.iter().map(|segment| segment.size).sum()
 }
 
-/// The segments that follow one another from the first byte on. Of two that two replicas wrote for the same bytes,
-/// everybody takes the one that is named first.
+/// The contiguous segments from the first byte on. Of two segments that two replicas wrote at one offset, all replicas
+/// use the one whose name sorts first.
 fn chain(names: impl Iterator<Item = (String, u64)>) -> Vec<Segment> {
     let mut found: Vec<_> = names
         .filter_map(|(name, size)| {
@@ -129,7 +129,7 @@ impl Inner {
         if offset.is_some_and(|offset| offset != received) {
             return Err(StoreError::OutOfOrder { received });
         }
-        // The hasher is taken out: should this task be dropped half-way, no stale hash stays behind.
+        // The hasher is moved out, so that a cancelled task leaves no stale hash.
         let mut hasher = session
             .hasher
             .take()
@@ -140,7 +140,7 @@ impl Inner {
         let mut bytes = Source::new(bytes);
         loop {
             if segments.len() >= SEGMENTS_LIMIT {
-                let why = "the upload has too many pieces; send larger ones";
+                let why = "the upload has too many segments; send larger chunks";
                 return Err(StoreError::Interrupted(why.into()));
             }
             let name = format!("{SEGMENT}{received:020}.{}", Uuid::new_v4().simple());
@@ -148,7 +148,7 @@ impl Inner {
                 key: self.upload_key(repository, upload, &name),
                 parts: Some(self.upload_key(repository, upload, &format!("{PARTS}{name}"))),
                 part_bytes: self.part_bytes,
-                // So that it can be copied at once.
+                // Small enough for CopyObject.
                 limit: COPY_LIMIT - self.part_bytes,
             };
             let written = write::write(self, &target, &mut bytes, hasher).await?;
@@ -176,7 +176,7 @@ impl Inner {
         claimed: &Digest,
     ) -> Result<()> {
         let known = session.hasher.clone().map(Hasher::finish);
-        // What has the digest is the upload, whatever another replica may have added to it.
+        // Segments with the claimed digest are the upload, even if another replica added more.
         let is_known = known.as_ref() == Some(claimed) && !session.segments.is_empty();
         let segments = if is_known {
             session.segments.clone()
@@ -204,7 +204,7 @@ impl Inner {
         for _ in 0..settle::ATTEMPTS {
             let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
             let is_there = stored.is_some_and(|stored| stored.size == size(&segments));
-            // What nobody has compared yet may be damaged.
+            // Existing bytes that are not verified may be damaged: they are replaced.
             if !is_there || !self.verified.contains(&canonical) {
                 self.place(repository, upload, &segments, &canonical)
                     .await?;
@@ -212,10 +212,10 @@ impl Inner {
             let name = Name::new(canonical.clone(), claimed);
             if self.add_blob(repository, &name).await? {
                 self.verified.mark(&canonical);
-                // Without these, only room is lost, until abandoned uploads are looked for.
+                // Leftovers only take space, until the upload is purged.
                 if let Err(error) = self.drop_upload(repository, upload).await {
                     let error = model::error::chain(&error);
-                    tracing::warn!(error, "the pieces of an upload stay");
+                    tracing::warn!(error, "the segments of an upload are not removed");
                 }
                 return Ok(());
             }
@@ -223,7 +223,7 @@ impl Inner {
         Err(settle::restless())
     }
 
-    /// Makes the segments the content under a digest.
+    /// Copies the segments to the content's key.
     async fn place(
         &self,
         repository: &Repository,
@@ -259,7 +259,7 @@ impl Inner {
         }
     }
 
-    /// Errors: UnknownUpload – also when not all of the part has come yet.
+    /// Errors: UnknownUpload – also if the range is not received yet.
     pub(super) async fn open_upload(
         &self,
         repository: &Repository,
@@ -321,7 +321,7 @@ impl Inner {
         self.drop_upload(repository, upload).await
     }
 
-    /// Removes everything of an upload, also parts of what nobody will end.
+    /// Removes all objects of an upload, and aborts its multipart uploads.
     async fn drop_upload(&self, repository: &Repository, upload: Uuid) -> Result<()> {
         let listed = self.bucket.list(self.layout.upload(repository, upload));
         let entries: Vec<_> = listed.try_collect().await?;
@@ -366,7 +366,7 @@ impl Inner {
         let mut purged = 0;
         for (upload, _) in latest.into_iter().filter(|(_, latest)| *latest < before) {
             let session = self.sessions.get(upload);
-            // Whoever writes holds the lock, however long ago the last byte was.
+            // The writer of an active upload holds the lock, even if its last byte is old.
             if let Ok(_guard) = session.try_lock() {
                 self.drop_upload(repository, upload).await?;
                 purged += 1;
@@ -391,7 +391,7 @@ mod tests {
             chain(&[("data.5.b", 2), ("data.0.x", 5), ("data", 9)]),
             ["data.0.x", "data.5.b"]
         );
-        // Written by two replicas: one of them leads on, the other one is left out.
+        // Two replicas wrote at the same offset: the other segments do not continue the first one.
         assert_eq!(
             chain(&[
                 ("data.0.a", 5),

@@ -1,4 +1,4 @@
-//! Bytes of any number from the network to one object: what is small in one request, else in parts.
+//! Streaming of bytes to one object: a small one in one request, a large one by multipart upload.
 
 use std::collections::VecDeque;
 
@@ -14,27 +14,27 @@ use super::bucket::{Bucket, unavailable};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Hasher};
 
-/// Source: S3, parts of an upload.
+/// Parts of one object. Source: S3.
 pub(super) const PARTS_LIMIT: u64 = 10_000;
-/// Parts of one object that are on their way while the next one is received.
+/// Parts in flight while the next one is received.
 const IN_FLIGHT: usize = 2;
 
-/// Units: bytes. Read and hashed at once.
+/// Units: bytes. Batch of a hash.
 const HASH_BYTES: usize = 1 << 20;
 
-/// Where bytes go.
+/// Destination of a stream.
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) key: Path,
-    /// Where it is written down that there are parts, so that somebody can drop them after a crash.
+    /// Key of the record about the multipart upload, by which it can be aborted after a crash.
     pub(super) parts: Option<Path>,
     /// Units: bytes.
     pub(super) part_bytes: u64,
-    /// Units: bytes. After the part that reaches it, the object ends.
+    /// Units: bytes. The object ends with the part that reaches it.
     pub(super) limit: u64,
 }
 
-/// What was written: nothing, if there were no bytes.
+/// The written object; with no bytes, none is written.
 #[derive(Debug)]
 pub(super) struct Written {
     /// Units: bytes.
@@ -43,7 +43,7 @@ pub(super) struct Written {
     pub(super) end: End,
 }
 
-/// Whether that was all.
+/// End of a batch.
 #[derive(Debug)]
 pub(super) enum End {
     No,
@@ -51,11 +51,11 @@ pub(super) enum End {
     Cut(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Bytes on their way in, cut into batches.
+/// Incoming bytes, split into batches.
 #[derive(Debug)]
 pub(super) struct Source<S> {
     bytes: S,
-    /// What did not fit into the last batch.
+    /// Bytes after the last batch.
     rest: Bytes,
 }
 
@@ -69,7 +69,7 @@ where
         Self { bytes, rest }
     }
 
-    /// The next `length` bytes, unless they end before: some S3 servers want parts of equal length.
+    /// The next `length` bytes, or fewer at the end: some S3 servers require parts of equal length.
     pub(super) async fn batch(&mut self, length: usize) -> (Vec<Bytes>, End) {
         let (mut batch, mut missing) = (Vec::new(), length);
         loop {
@@ -91,7 +91,7 @@ where
     }
 }
 
-/// Writes `bytes` and hashes them as they pass. Also when they are cut off, what came is kept.
+/// Writes and hashes `bytes`. When they are interrupted, the bytes before are kept.
 pub(super) async fn write<S, E>(
     inner: &Inner,
     target: &Target,
@@ -112,8 +112,8 @@ where
         }
         return Ok(Written { size, hasher, end });
     }
-    // Whoever waits here has received one part, and its client waits with it.
-    let _turn = inner.large_writes.acquire().await;
+    // Back-pressure: a waiting upload holds one part in memory, and its client waits with it.
+    let _permit = inner.large_writes.acquire().await;
     let mut parts = Parts::begin(&inner.bucket, target).await?;
     let mut batch = Some(batch);
     while let Some(full) = batch.take() {
@@ -137,7 +137,7 @@ where
     Ok(Written { size, hasher, end })
 }
 
-/// Parts of an object that is not there yet.
+/// A multipart upload in progress.
 struct Parts<'a> {
     bucket: &'a Bucket,
     target: &'a Target,
@@ -203,7 +203,7 @@ impl<'a> Parts<'a> {
         {
             return self.abandon(error).await;
         }
-        // Without parts, dropping them later does nothing.
+        // After the completion: until then the record is needed to abort the parts.
         self.forget().await;
         Ok(())
     }
@@ -216,7 +216,10 @@ impl<'a> Parts<'a> {
             Ok(()) => self.forget().await,
             Err(error) => {
                 let error = model::error::chain(&error);
-                tracing::warn!(error, "parts of an upload stay until it is dropped");
+                tracing::warn!(
+                    error,
+                    "the parts of an upload are not removed until it is dropped"
+                );
             }
         }
         Err(error)
@@ -229,7 +232,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The digest of `bytes`. Errors: Unavailable – they were cut off.
+/// The digest of `bytes`. Errors: Unavailable – they were interrupted.
 pub(super) async fn hash<S, E>(bytes: S, algorithm: Algorithm) -> Result<Digest>
 where
     S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,

@@ -1,4 +1,4 @@
-//! Checkpoints: the file system is synced, then the journal files it covers are removed.
+//! Checkpoints: the file system and the index are synced, then the journal files that they cover are removed.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +11,7 @@ use crate::{Result, StoreError};
 const JOURNAL_LIMIT_BYTES: u64 = 16 << 20;
 
 impl Work {
-    /// Starts a checkpoint where one is due, and removes the journal files of a finished one.
+    /// Starts a checkpoint when one is due, and removes the journal files of a finished one.
     pub(super) fn catch_up(&mut self, is_idle: bool) -> Result<()> {
         match &self.catching_up {
             None => self.begin_to_catch_up(is_idle),
@@ -29,15 +29,16 @@ impl Work {
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("panicked")));
         if let Err(error) = synced {
-            // The kernel reports a lost page once, and the next sync succeeds without it: everything is written
-            // again before journal files are removed.
+            // The kernel reports a lost page once, and the next sync succeeds without it: the replay has to write
+            // everything again before a checkpoint may remove journal files.
             self.is_doubtful = true;
             self.is_behind = true;
             return Err(failed()(error));
         }
+        // Index before journal: without journal files, a replay cannot repair an index that lost its last rows.
         self.shared.sync_index()?;
-        // Oldest first, each durable before the next: a replay of later files without these would be fine, one of
-        // these alone would undo what came later.
+        // Oldest first, each removal durable before the next: a replay of an older file without the later ones would
+        // undo the later changes.
         while let Some(file) = self.old.first() {
             journal::remove(file).map_err(failed())?;
             self.old.remove(0);
@@ -59,6 +60,7 @@ impl Work {
         if !is_time || self.is_behind {
             return Ok(());
         }
+        // Rotation before the sync: changes during the sync go to a file that this checkpoint does not remove.
         if length > 0 {
             self.old.push(journal.rotate().map_err(failed())?);
         }

@@ -1,4 +1,4 @@
-//! The time of files and rows.
+//! Timestamps of files and index rows.
 
 use std::time::SystemTime;
 

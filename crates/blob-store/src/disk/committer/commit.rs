@@ -1,4 +1,4 @@
-//! Changes that are checked, promised by the journal, made and shown together.
+//! Group commit: changes are checked, journalled by one fsync, applied to the folder, and published together.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::disk::files::{self, Prepared};
 use crate::disk::tables::Tables;
 use crate::{Result, StoreError};
 
-/// A change whose check it has passed.
+/// A change that passed its check.
 struct Accepted {
     order: Order,
     prepared: Prepared,
@@ -34,7 +34,7 @@ impl Work {
         let made = self.try_commit(orders, &mut accepted);
         self.note(&made);
         for Accepted { done, .. } in accepted {
-            // Who asked may have gone away: the change is made all the same.
+            // The caller may have disconnected: its change is committed all the same.
             done.send(match &made {
                 Ok(()) => Ok(()),
                 Err(error) => Err(again(error)),
@@ -49,6 +49,8 @@ impl Work {
         accepted: &mut Vec<Accepted>,
     ) -> Result<()> {
         let shared = Arc::clone(&self.shared);
+        // First check everything and write all temporary files, so that a refused change leaves nothing in the journal
+        // and a full disk is noticed before anything is acknowledged. The open transaction is not visible yet.
         let update = shared.index.update()?;
         {
             let mut tables = update.tables()?;
@@ -66,6 +68,8 @@ impl Work {
         if accepted.is_empty() {
             return Ok(());
         }
+        // The commit point, one fsync for the batch: from here on a replay completes the changes. Before the renames,
+        // since a crash between two of them would leave half a change.
         self.append(accepted)?;
         self.is_behind = true;
         let placed = accepted
@@ -73,14 +77,15 @@ impl Work {
             .map(|accepted| std::mem::take(&mut accepted.prepared))
             .try_for_each(|prepared| prepared.place(&shared.layout, &shared.verified))
             .map_err(StoreError::io(DOING));
-        // Without a commit the index has none of it; two updates at once would wait for each other.
+        // Index last, so that no reader sees a row before its files. Without this commit the index is unchanged; two
+        // write transactions at a time would deadlock.
         let shown = placed.and_then(|()| update.commit());
         if let Err(error) = shown {
             tracing::warn!(
                 error = model::error::chain(&error),
-                "changes are made again from the journal"
+                "changes are replayed from the journal"
             );
-            // The journal has them: what failed for a moment only, or for lack of room, can still be made good.
+            // The journal has the changes: a replay repairs transient failures and, with the reserve, a full disk.
             return self
                 .replay()
                 .or_else(|error| self.with_reserve(error, Self::replay));
@@ -89,7 +94,7 @@ impl Work {
         Ok(())
     }
 
-    /// Promises changes. Deletions may use the reserve.
+    /// Appends changes to the journal. Deletions may use the space reserve.
     fn append(&mut self, accepted: &[Accepted]) -> Result<()> {
         let append = |work: &mut Self| {
             let orders = accepted.iter().map(|accepted| &accepted.order);
@@ -121,7 +126,7 @@ impl Work {
         }
         let prepared = files::prepare(layout, verified, order).map_err(|error| {
             match &order.change {
-                // Seen a moment ago, and collected since.
+                // Found a moment ago, and collected since.
                 Change::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
                     StoreError::UnknownBlob(blob.told().clone())
                 }

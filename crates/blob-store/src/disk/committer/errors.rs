@@ -1,4 +1,4 @@
-//! Errors of changes.
+//! Errors of commits.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use crate::StoreError;
 pub(super) const DOING: &str = "changing the storage folder";
 
 pub(in crate::disk) fn ended() -> StoreError {
-    StoreError::io(DOING)(io::Error::other("the store has ended"))
+    StoreError::io(DOING)(io::Error::other("the store is closed"))
 }
 
-/// There is room for deletions only.
+/// The disk has room for deletions only.
 pub(in crate::disk) fn full() -> StoreError {
     let why = "the disk has only its reserve left, which is for deletions";
     StoreError::io(DOING)(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
-/// The same failure, for everybody whose change was made together with others.
+/// A copy of an error, one for each change of a failed batch.
 pub(super) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::Io { doing, source } => StoreError::Io {

@@ -1,4 +1,4 @@
-//! The handle of the committing thread: starts it, sends it jobs, ends it.
+//! Handle of the committing thread: starts it, sends it jobs, stops it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -17,19 +17,18 @@ use crate::disk::writable::Writable;
 use crate::{Result, StoreError};
 use oci::{Digest, Repository};
 
-/// The thread; it ends with this value.
+/// The committing thread, which stops when this value is dropped.
 #[derive(Debug)]
 pub(in crate::disk) struct Committer {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
-    /// Compares the folder with the index, which may take as long as there is much.
+    /// Runs adoption, which may take long in a large folder.
     adopting: Option<JoinHandle<()>>,
     shared: Arc<Shared>,
 }
 
 impl Committer {
-    /// Starts; what an earlier process promised is made before, if the medium lets it. A folder that cannot be changed
-    /// yet is opened for changes as soon as it can be.
+    /// Recovers the folder and starts the thread. A folder that cannot be changed yet is recovered later, with retries.
     ///
     /// Errors: Damaged – another process has the folder open.
     pub(in crate::disk) fn start(shared: Arc<Shared>, writable: Result<Writable>) -> Result<Self> {
@@ -51,7 +50,7 @@ impl Committer {
                 .map(|writable| work.take_over(writable))
                 .and_then(|()| work.recover());
             match started {
-                // Reads are served from what is there.
+                // Reads are served meanwhile; the thread retries the recovery.
                 Err(error) if error.is_full() => work.shared.write_side.note(&Err(error)),
                 started => started?,
             }
@@ -79,14 +78,14 @@ impl Committer {
         })
     }
 
-    /// Makes a change; visible and durable when it answers.
+    /// Commits a change, which is visible and durable on return.
     pub(in crate::disk) async fn commit(&self, order: Order) -> Result<()> {
         let (done, answer) = oneshot::channel();
         self.send(Job::Commit(order, done))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Makes changes together, each of which may fail by itself. Blocks.
+    /// Commits changes in batches, each with its own result. Blocks.
     pub(in crate::disk) fn commit_all(
         &self,
         orders: impl Iterator<Item = Order>,
@@ -102,14 +101,14 @@ impl Committer {
         Ok(answers.into_iter().map(answer).collect())
     }
 
-    /// Removes content that no repository has; what was removed. Blocks.
+    /// Removes content that no repository has. Returns the removed digests. Blocks.
     pub(in crate::disk) fn remove_content(&self, digests: Vec<Digest>) -> Result<Vec<Digest>> {
         let (done, answer) = oneshot::channel();
         self.send(Job::RemoveContent(digests, done))?;
         answer.blocking_recv().map_err(|_| ended())
     }
 
-    /// Removes a repository without content; whether it was one. Blocks.
+    /// Removes a repository without content. Returns whether it was removed. Blocks.
     pub(in crate::disk) fn remove_if_empty(
         &self,
         repository: Repository,
@@ -124,19 +123,19 @@ impl Committer {
         answer.blocking_recv().map_err(|_| ended())
     }
 
-    /// Takes damaged content away; whether it was still what was looked at. Blocks.
+    /// Quarantines damaged content. Returns false if its file was replaced since the examination. Blocks.
     pub(in crate::disk) fn quarantine(&self, condemned: Condemned) -> Result<bool> {
         let (done, answer) = oneshot::channel();
         self.send(Job::Quarantine(condemned, done))?;
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))
     }
 
-    /// Makes the index agree with the folder about a repository, as long as that is not certain. Blocks.
+    /// Adopts a repository, unless it is adopted already. Returns whether it differed. Blocks.
     pub(in crate::disk) fn settle(&self, repository: &Repository) -> Result<bool> {
         adoption::settle(&self.shared, self.jobs()?, repository)
     }
 
-    /// Compares a repository with the folder in any case; whether it differed. Blocks.
+    /// Compares a repository with the folder in any case. Returns whether it differed. Blocks.
     pub(in crate::disk) fn refresh(&self, repository: &Repository) -> Result<bool> {
         adoption::refresh(&self.shared, self.jobs()?, repository)
     }
@@ -154,7 +153,7 @@ impl Drop for Committer {
     fn drop(&mut self) {
         self.shared.adoption.stop();
         self.jobs = None;
-        // What they panicked with has been printed.
+        // The panic hook has printed the message of a panic.
         for thread in [self.adopting.take(), self.thread.take()] {
             thread.map(JoinHandle::join);
         }

@@ -1,8 +1,7 @@
-//! The one thread that changes a store, so that every change is checked against what really is there.
+//! The single writer of a store: one thread checks and makes all changes.
 //!
-//! Changes that wait together are made together: written to the folder, promised by one sync of the journal, shown
-//! by one transaction of the index, acknowledged. From time to time the medium catches up, and the journal starts
-//! anew.
+//! Waiting changes are committed as a group: temporary files, one fsync of the journal, renames, one transaction of
+//! the index, acknowledgements. Checkpoints sync the file system and truncate the journal.
 
 mod catch_up;
 mod clock;

@@ -1,4 +1,4 @@
-//! Recovery: journaled changes are replayed, and a failed index, journal or quarantine is repaired.
+//! Recovery: journalled changes are replayed, and a failed index, journal or quarantine is repaired.
 
 use std::io;
 
@@ -22,12 +22,14 @@ impl Work {
             let writable = Writable::open(&self.shared.layout)?;
             self.take_over(writable);
         }
+        // Index before replay: rows that a replay adds to an index that is thrown away would be lost.
         if self.shared.index.has_failed() {
             let Shared { layout, index, .. } = &*self.shared;
             index.rebuild(|fresh| fill(layout, fresh))?;
             self.is_behind = true;
             self.must_recall = true;
         }
+        // Journal before replay: a torn record must not be read as a change.
         if let Some(journal) = &mut self.journal {
             journal.mend().map_err(StoreError::io(DOING))?;
         }
@@ -35,6 +37,7 @@ impl Work {
             self.replay()
                 .or_else(|error| self.with_reserve(error, Self::replay))?;
         }
+        // Quarantine after replay: a replay may restore content that a note names.
         if self.must_recall {
             quarantine::recall(&self.shared)?;
             self.must_recall = false;
@@ -42,7 +45,7 @@ impl Work {
         Ok(())
     }
 
-    /// Does it once more with the room of the reserve, if that is what it failed for.
+    /// Runs `again` with the space reserve released, if `error` is a full disk.
     pub(super) fn with_reserve(
         &mut self,
         error: StoreError,
@@ -55,7 +58,7 @@ impl Work {
         }
     }
 
-    /// Continues where the last process ended.
+    /// Takes over the journal files of the previous process.
     pub(super) fn take_over(&mut self, writable: Writable) {
         let (journal, old, may_miss, exclusive) = writable.into_parts();
         self.exclusive = Some(exclusive);
@@ -63,7 +66,7 @@ impl Work {
         self.journal = Some(journal);
         if self.shared.reserve.take().is_err() {
             tracing::warn!(
-                "the disk is nearly full: there is no room for the reserve, so nothing can be added"
+                "the disk is nearly full: there is no room for the space reserve, so pushes are refused"
             );
         }
         self.is_behind = may_miss;
@@ -75,12 +78,13 @@ impl Work {
         let failed = || StoreError::io("reading the journal");
         let own = self.journal.iter().filter(|journal| journal.length() > 0);
         let own: Vec<_> = own.map(Journal::path).collect();
-        // Unverified content is written again where the journal has it.
+        // After a failed sync no file is trusted: the replay rewrites content that the journal has.
         let verified = if self.is_doubtful {
             &Verified::default()
         } else {
             &self.shared.verified
         };
+        // In the order of the commits, so that the last change of a name wins; each file in one transaction.
         for file in self.old.iter().cloned().chain(own) {
             let update = self.shared.index.update()?;
             {
@@ -102,7 +106,7 @@ impl Work {
             Ok(prepared) => prepared
                 .place(layout, &self.shared.verified)
                 .map_err(StoreError::io(DOING))?,
-            // Removed by a later change.
+            // A later change removed the bytes.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(StoreError::io(DOING)(error)),
         }

@@ -1,4 +1,4 @@
-//! Removal of content and repositories, and agreement of the index with the folder.
+//! Removal of content and empty repositories, quarantine, and adoption of a repository.
 
 use super::shared::Shared;
 use super::work::Work;
@@ -14,9 +14,9 @@ impl Work {
         quarantine::take(&self.shared, condemned)
     }
 
-    /// Here, no change is half made: what differs now was changed by others.
+    /// Adopts a repository. In this thread no commit is half-way, so every difference comes from another program.
     pub(super) fn adopt(&mut self, repository: &Repository) -> Result<bool> {
-        // A folder that cannot be changed is read all the same.
+        // A read-only folder cannot be replayed, and is adopted all the same.
         if self.is_behind && self.journal.is_some() {
             self.recover()?;
         }
@@ -34,7 +34,7 @@ impl Work {
         Ok(true)
     }
 
-    /// Not journalled: what was not removed after a crash is found again.
+    /// Not journalled: the next collection finds content again that a crash spared.
     pub(super) fn remove_content(&self, digest: &Digest) -> Result<bool> {
         if self.is_behind || self.shared.index.snapshot()?.is_used(digest)? {
             return Ok(false);
@@ -45,7 +45,7 @@ impl Work {
         Ok(true)
     }
 
-    /// A failure leaves rows of what is not there, which mean nothing.
+    /// Rows that survive a failure are harmless: they name content that does not exist.
     pub(super) fn forget_unused(&self, digests: &[Digest]) -> Result<bool> {
         let update = self.shared.index.update()?;
         update.tables()?.forget_unused(digests)?;
@@ -58,7 +58,7 @@ impl Work {
         let update = self.shared.index.update()?;
         {
             let mut tables = update.tables()?;
-            // What could not be read, or came meanwhile, has links all the same.
+            // Links of unreadable content, and links that other programs added, are in the folder only.
             let has_links = adopt::has_links(layout, repository)?;
             if self.is_behind || has_links || !tables.is_empty(repository)? {
                 return Ok(false);
@@ -68,11 +68,12 @@ impl Work {
         if is_dry {
             return Ok(true);
         }
+        // Folder before index: after a crash in between, adoption drops the rows of a folder that does not exist.
         let folders = [layout.manifests(repository), layout.layers(repository)];
         for folder in folders.iter().filter(|folder| folder.is_dir()) {
             files::remove(layout, folder).map_err(StoreError::io("removing garbage"))?;
         }
-        // Those that are not empty stay: uploads are under way, or other repositories lie below.
+        // Folders that are not empty stay: they hold uploads or other repositories.
         for folder in [layout.uploads(repository), layout.repository(repository)] {
             std::fs::remove_dir(folder).ok();
         }

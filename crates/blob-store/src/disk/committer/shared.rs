@@ -1,4 +1,4 @@
-//! The state that the committing thread changes and readers look at, and the jobs of the thread.
+//! State that the committing thread shares with readers, and the jobs of the thread.
 
 use std::sync::atomic::AtomicBool;
 
@@ -15,24 +15,24 @@ use crate::disk::writable::WriteSide;
 use crate::verified::Verified;
 use oci::{Digest, Repository};
 
-/// What the thread works on, and readers look at.
+/// State of the committing thread that readers use, too.
 #[derive(Debug)]
 pub(in crate::disk) struct Shared {
     pub(in crate::disk) layout: Layout,
     pub(in crate::disk) index: Index,
     pub(in crate::disk) verified: Verified,
-    /// How far the index is known to have what the folder has.
+    /// Progress of the comparison of the folder with the index.
     pub(in crate::disk) adoption: Adoption,
-    /// Something in the folder could not be read: nothing may be taken for garbage.
+    /// A part of the folder could not be read: no garbage is collected.
     pub(in crate::disk) is_unsure: AtomicBool,
     pub(in crate::disk) write_side: WriteSide,
     pub(in crate::disk) reserve: Reserve,
-    /// Nothing is ever changed: why.
+    /// The reason, if the store is read-only.
     pub(in crate::disk) read_only: Option<String>,
 }
 
 impl Shared {
-    /// Makes the index durable, except where nothing is changed.
+    /// Makes the index durable, except in a read-only store.
     pub(in crate::disk) fn sync_index(&self) -> Result<()> {
         if self.read_only.is_some() {
             return Ok(());
@@ -41,19 +41,19 @@ impl Shared {
     }
 }
 
-/// What the thread is asked for.
+/// A job of the thread.
 pub(in crate::disk) enum Job {
     Commit(Order, oneshot::Sender<Result<()>>),
-    /// The folder may have something else of this repository than the index; whether it had.
+    /// Adopts a repository; the reply says whether it differed.
     Adopt(Repository, oneshot::Sender<Result<bool>>),
-    /// Content, unless a repository has it; what was removed.
+    /// Removes content that no repository has; the reply lists the removed digests.
     RemoveContent(Vec<Digest>, oneshot::Sender<Vec<Digest>>),
-    /// A repository without content; whether it was one.
+    /// Removes a repository without content; the reply says whether it was removed.
     RemoveIfEmpty {
         repository: Repository,
         is_dry: bool,
         done: oneshot::Sender<bool>,
     },
-    /// Damaged content; whether it was taken away.
+    /// Quarantines damaged content; the reply says whether it was set aside.
     Quarantine(Condemned, oneshot::Sender<Result<bool>>),
 }

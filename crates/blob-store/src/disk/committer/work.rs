@@ -1,4 +1,4 @@
-//! The loop of the committing thread: batches, retries, and the times in between.
+//! The loop of the committing thread: batches of jobs, retries of recovery, checkpoints.
 
 use std::fs::File;
 use std::io;
@@ -12,36 +12,36 @@ use super::shared::{Job, Shared};
 use crate::disk::journal::Journal;
 use crate::{Result, StoreError};
 
-/// Changes that are made together at the most.
+/// Maximum number of changes in a group commit.
 const BATCH_LIMIT: usize = 128;
-/// Without changes for this long, a checkpoint is due.
+/// Idle time before a checkpoint.
 const IDLE: Duration = Duration::from_secs(2);
 /// Poll interval during a checkpoint.
 const LOOK: Duration = Duration::from_millis(20);
-/// Between attempts to recover: the first, and the longest.
+/// Delay between attempts to recover: the first, and the longest.
 pub(super) const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 
 pub(super) struct Work {
     pub(super) shared: Arc<Shared>,
-    /// Nothing: the folder could not be opened for changes yet.
+    /// `None` until the folder is open for changes.
     pub(super) journal: Option<Journal>,
-    /// Held as long as changes may be made.
+    /// The lock of the folder, held while changes may be made.
     pub(super) exclusive: Option<File>,
-    /// Files of the journal before the one that is written; they go when the medium has caught up.
+    /// Older files of the journal, which the next checkpoint removes.
     pub(super) old: Vec<PathBuf>,
-    /// Syncs the medium.
+    /// The checkpoint's sync in progress.
     pub(super) catching_up: Option<JoinHandle<io::Result<()>>>,
-    /// Something was promised by the journal and could not be made.
+    /// The journal has changes that the folder or the index may lack.
     pub(super) is_behind: bool,
-    /// The medium may have lost what the folder shows: the replay writes everything again.
+    /// A sync failed, so no file is trusted: the replay writes everything again.
     pub(super) is_doubtful: bool,
-    /// The index may not agree with the quarantine.
+    /// The index may lack entries of the quarantine.
     pub(super) must_recall: bool,
-    /// Until the next attempt to recover.
+    /// Delay until the next attempt to recover.
     pub(super) retry: Duration,
-    /// Why the journal could not be emptied, as it was logged last.
+    /// The last logged error of a checkpoint.
     pub(super) last_complaint: String,
-    /// When the reserve was looked after.
+    /// Last attempt to allocate the space reserve.
     pub(super) tended: Instant,
 }
 
@@ -80,16 +80,20 @@ impl Work {
         let Some(journal) = self.journal.take() else {
             return;
         };
-        // Else the next start reads again what changed last, and does not know what was freed.
+        // Index before the end marker: after a marked end, the next start replays nothing, and orphaned manifests are
+        // known from the index alone.
         if let Err(error) = self.shared.sync_index() {
             let error = model::error::chain(&error);
-            tracing::warn!(error, "the index is not synced; the next start compares it");
+            tracing::warn!(
+                error,
+                "the index is not synced; the next start compares it with the folder"
+            );
         }
         if !self.is_behind
             && !self.is_doubtful
             && let Err(error) = journal.end()
         {
-            tracing::warn!(%error, "the next start makes the last changes again");
+            tracing::warn!(%error, "the journal is not marked as complete; the next start replays it");
         }
     }
 
@@ -100,23 +104,23 @@ impl Work {
         self.shared.write_side.note(outcome);
     }
 
-    /// Takes the reserve again once there is room for it.
+    /// Allocates the space reserve again once there is room.
     fn tend(&mut self) {
         if self.shared.reserve.is_released() && self.tended.elapsed() >= IDLE / 2 {
             self.tended = Instant::now();
             if self.journal.is_some() && self.shared.reserve.take().is_ok() {
-                tracing::info!("the disk has room again");
+                tracing::info!("the disk has room again: pushes are accepted");
             }
         }
     }
 
-    /// Logs why the journal cannot be emptied, once for each reason.
+    /// Logs the error of a checkpoint, once for each text.
     fn complain(&mut self, caught_up: Result<()>) {
         let error = caught_up
             .err()
             .map_or(String::new(), |error| model::error::chain(&error));
         if !error.is_empty() && error != self.last_complaint {
-            tracing::error!(error, "the journal cannot be emptied, which is tried again");
+            tracing::error!(error, "checkpoint failed; retrying");
         }
         self.last_complaint = error;
     }
@@ -158,7 +162,7 @@ impl Work {
         }
     }
 
-    /// Errors: the folder is never changed.
+    /// Errors: ReadOnly.
     pub(super) fn may_change(&self) -> Result<()> {
         match &self.shared.read_only {
             Some(why) => Err(StoreError::ReadOnly(why.clone())),
@@ -167,7 +171,7 @@ impl Work {
     }
 }
 
-/// Whether it was done; why it could not be is logged.
+/// Whether the removal succeeded; its error is logged.
 fn is_told(result: Result<bool>) -> bool {
     result.unwrap_or_else(|error| {
         let error = model::error::chain(&error);
