@@ -1,7 +1,6 @@
-//! What tasks share: a mutex for each key, calls that are coalesced, files that are reloaded when they change.
+//! Concurrency primitives: a mutex for each key, single-flight calls, and files that are reloaded when they change.
 //!
-//! Nothing here knows what is locked, called or read. The one invariant: memory does not grow with the number of keys
-//! that were ever used.
+//! The one invariant: memory does not grow with the number of keys that were ever used.
 
 mod keyed_mutex;
 mod single_flight;

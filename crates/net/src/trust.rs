@@ -1,8 +1,7 @@
-//! Whom a client trusts: the system's roots, given certificates, or everybody.
+//! TLS trust: the system's roots, given certificates, or no verification.
 //!
-//! A given certificate is also trusted as the registry's own, even when it calls itself an authority: that is
-//! what `openssl req -x509` makes, and what most offline registries have. Its names, its dates and the server's
-//! proof that it has the key count all the same.
+//! A given certificate is also accepted as the registry's own, even with the CA flag, which `openssl req -x509` sets
+//! and most offline registries have. Its names, its dates and the server's possession of the key are verified.
 
 mod validity;
 
@@ -22,11 +21,11 @@ use rustls::{
 
 use validity::Validity;
 
-/// Whose certificates are not checked.
+/// Hosts whose certificates are not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unchecked {
     Everybody,
-    /// These hosts, without their ports; none for nobody.
+    /// These hosts, without their ports; an empty set verifies all.
     Hosts(BTreeSet<String>),
 }
 
@@ -49,7 +48,7 @@ impl Unchecked {
     }
 }
 
-/// A TLS configuration that trusts the system's roots and the certificates in `ca_pem`, and those who are `unchecked`.
+/// A TLS configuration that trusts the system's roots and the certificates in `ca_pem`, except `unchecked` hosts.
 ///
 /// Errors: Invalid – `ca_pem` holds no certificate; Internal – ring lacks a protocol version (it does not).
 pub fn client_config(
@@ -93,7 +92,7 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Error> {
     Ok(found)
 }
 
-/// Nothing when there is no root at all, as in a container made from scratch.
+/// A verifier for the roots; `None` without any, as in a container made from scratch.
 fn roots(
     given: &[CertificateDer<'static>],
     provider: &Arc<CryptoProvider>,
@@ -134,7 +133,7 @@ impl ServerCertVerifier for Trust {
         if self.unchecked.has(server_name) {
             return Ok(ServerCertVerified::assertion());
         }
-        // Trusting it was decided when it was given; webpki would not have an authority for a server.
+        // Its trust was decided by the user; webpki would refuse a certificate authority as a server's certificate.
         if self.given.contains(end_entity) {
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
             Validity::of(end_entity)

@@ -1,4 +1,4 @@
-//! Files of web servers: graphs, signatures, archives of data. What is handed out is whole, and not longer than was said.
+//! Files of web servers: graphs, signatures, archives of data. A returned file is complete and within its limit.
 
 use std::io::SeekFrom;
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::resolve::Resolver;
 use crate::trust;
 use model::Error;
 
-/// Long enough for a busy server, short enough to notice a dead one.
+/// Timeout of a connection: long enough for a busy server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Without a byte for this long, the server is taken for dead.
+/// Idle timeout of a response.
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often a file is asked for at most.
+/// Attempts for one file.
 const ATTEMPTS: u32 = 4;
-/// Pause after the first failure; it doubles with each further one.
+/// Backoff after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The role of the other side in messages.
 pub const SERVER: &str = "the web server";
@@ -29,7 +29,7 @@ pub const SERVER: &str = "the web server";
 #[derive(Debug, Clone)]
 pub struct Web(reqwest::Client);
 
-/// Where the bytes go.
+/// Destination of the bytes.
 enum Sink<'a> {
     Memory(&'a mut Vec<u8>),
     File(&'a mut File, &'a Path),
@@ -51,10 +51,9 @@ impl Web {
             .map_err(|e| Error::internal("building the web client", e))
     }
 
-    /// A small file, in the form `accepted` (a media type). Units: bytes, for `limit`.
+    /// Downloads a small file of the media type `accepted`. Units: bytes, for `limit`.
     ///
-    /// Errors: NotFound; TooLarge; Unavailable – the server cannot be reached, or fails again and again; Invalid – any
-    /// other refusal.
+    /// Errors: NotFound; TooLarge; Unavailable – unreachable after all attempts; Invalid – any other refusal.
     pub async fn get(&self, url: &Url, accepted: &str, limit: u64) -> Result<Bytes, Error> {
         let mut bytes = Vec::new();
         self.fetch(url, accepted, limit, &mut Sink::Memory(&mut bytes))
@@ -62,7 +61,7 @@ impl Web {
         Ok(bytes.into())
     }
 
-    /// A file into the new file `to`, which is not yet durable. Units: bytes, for `limit`.
+    /// Downloads a file to the new file `to`, without an fsync. Units: bytes, for `limit`.
     ///
     /// Errors: as [`Self::get`]; Internal – `to` cannot be written.
     pub async fn download(&self, url: &Url, to: &Path, limit: u64) -> Result<(), Error> {
@@ -103,7 +102,7 @@ impl Web {
             Error::unavailable(SERVER, format!("{}: {cause}", shown(url)))
         };
         let accepted = HeaderValue::from_str(accepted)
-            .map_err(|e| Error::internal("asking a web server", e))?;
+            .map_err(|e| Error::internal("sending a request to a web server", e))?;
         let request = self.0.get(url.clone()).header(ACCEPT, accepted);
         let mut response = request.send().await.map_err(broken)?;
         check(url, &response)?;
@@ -111,7 +110,7 @@ impl Web {
         while let Some(chunk) = response.chunk().await.map_err(broken)? {
             count += chunk.len() as u64;
             if count > limit {
-                let what = "the answer of a web server";
+                let what = "the response of a web server";
                 return Err(Error::TooLarge { what, limit });
             }
             sink.write(&chunk).await?;
@@ -160,10 +159,10 @@ fn check(url: &Url, response: &Response) -> Result<(), Error> {
     }
 }
 
-/// A URL for messages: without logins, which may stand in it, and without what is asked for.
+/// A URL for messages, without user, password and query.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
-    // What has no place for them has none.
+    // Fails for URLs that cannot have a user.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_have_no_logins() {
+    fn messages_have_no_credentials() {
         let url = "https://user:secret@a.example/graph?token=secret#x";
         assert_eq!(shown(&url.parse().unwrap()), "https://a.example/graph");
     }

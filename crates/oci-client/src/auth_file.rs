@@ -1,4 +1,4 @@
-//! Logins for registries, from where tools for containers keep them.
+//! Authentication files of container tools.
 //!
 //! Source: containers-auth.json(5); docker's `config.json`.
 
@@ -10,11 +10,11 @@ use model::Error;
 
 use crate::Credentials;
 
-/// Logins from `file`; without one, from the first of the usual files that exists; without any, none.
+/// Reads the logins from `file`; by default, from the first of the usual files that exists.
 ///
-/// Errors: Invalid – a file that cannot be read, or holds something else.
+/// Errors: Invalid – an unreadable or malformed file.
 pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
-    // A file that is named by a flag or variable has to exist.
+    // A file that a flag or variable names must exist.
     if let Some(file) = file
         .map(PathBuf::from)
         .or_else(|| path("REGISTRY_AUTH_FILE"))
@@ -29,11 +29,11 @@ pub fn registry_logins(file: Option<&Path>) -> Result<Credentials, Error> {
     Ok(Credentials::anonymous())
 }
 
-/// Files of podman and docker, in their order. The variables are theirs, not settings of ours.
+/// Authentication files of podman and docker, in order. The variables are theirs, not settings of ours.
 fn usual_files() -> impl Iterator<Item = PathBuf> {
     let home = path("HOME");
     let config_home = path("XDG_CONFIG_HOME").or_else(|| Some(home.as_ref()?.join(".config")));
-    // The folder that docker's tools mean, or the file itself.
+    // The folder of docker's tools, or the file itself.
     let docker = path("DOCKER_CONFIG").map(|path| match path.is_file() {
         true => path,
         false => path.join("config.json"),
@@ -45,7 +45,7 @@ fn usual_files() -> impl Iterator<Item = PathBuf> {
     [docker, runtime, config, fallback].into_iter().flatten()
 }
 
-/// A variable that names a path. Empty ones count as unset.
+/// A path in an environment variable. Empty ones count as unset.
 fn path(variable: &str) -> Option<PathBuf> {
     let value = env::var_os(variable).filter(|value| !value.is_empty());
     value.map(PathBuf::from)
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_named_file_has_to_be_there_and_to_be_one() {
+    fn a_named_file_must_exist_and_parse() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("auth.json");
         let refused = |text: Option<&str>| {
@@ -83,10 +83,10 @@ mod tests {
             registry_logins(Some(&file)).unwrap_err().to_string()
         };
         assert!(refused(None).contains("not exist"));
-        let told = refused(Some(r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#));
+        let message = refused(Some(r#"{"auths":{"a:1":{"auth":"hunter2"}}}"#));
         assert!(
-            told.contains("auth.json") && !told.contains("hunter2"),
-            "{told}"
+            message.contains("auth.json") && !message.contains("hunter2"),
+            "{message}"
         );
         std::fs::write(&file, r#"{"auths":{"a:1":{"auth":"dTpw"}}}"#).unwrap();
         let logins = registry_logins(Some(&file)).unwrap();

@@ -1,4 +1,4 @@
-//! Logins for registries, out of a pull secret, or out of programs that keep them.
+//! Logins for registries, from a pull secret or from credential helpers.
 
 mod helper;
 
@@ -14,9 +14,9 @@ use tokio::sync::Mutex;
 
 use oci::Repository;
 
-/// Registries whose answers of programs are remembered; beyond that they are asked again.
+/// Limit of cached logins of helpers; beyond it, helpers are run again.
 const ASKED_LIMIT: usize = 1024;
-/// The one registry whose name is not its host.
+/// The only registry whose name is not its host.
 const DOCKER: &str = "docker.io";
 const DOCKER_HOSTS: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
 
@@ -33,11 +33,11 @@ pub struct Login {
 #[derive(Debug, Clone, Default)]
 pub struct Credentials {
     logins: BTreeMap<String, Login>,
-    /// Which program keeps the login of a registry.
+    /// Credential helpers by registry.
     helpers: BTreeMap<String, String>,
-    /// Which one keeps all others.
+    /// Credential helper of all other registries.
     store: Option<String>,
-    /// What programs have answered, by registry. Whoever holds the lock asks.
+    /// Cached logins of helpers, by registry. The lock is held while a helper runs.
     asked: Arc<Mutex<BTreeMap<String, Option<Login>>>>,
 }
 
@@ -57,7 +57,7 @@ struct Entry {
 }
 
 impl Credentials {
-    /// Nobody is known anywhere.
+    /// No logins.
     pub fn anonymous() -> Self {
         Self::default()
     }
@@ -74,7 +74,7 @@ impl Credentials {
     /// Errors: Invalid – no such JSON, or an entry without a readable login. The text never repeats a secret.
     pub fn from_pull_secret(text: &str) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("pull_secret", reason);
-        // serde's own message may quote the value it stumbled over.
+        // serde's own message may quote the offending value.
         let secret: PullSecret = serde_json::from_str(text).map_err(|e| {
             wrong(format!(
                 "expected JSON with the member auths, failed at line {} column {}",
@@ -100,8 +100,8 @@ impl Credentials {
             })
     }
 
-    /// Reads a file of logins as container tools keep it: a pull secret that may have no logins at all, and may name the
-    /// programs that keep them.
+    /// Parses an authentication file of container tools: a pull secret that may have no logins, and may name credential
+    /// helpers.
     ///
     /// Errors: as [`Self::from_pull_secret`].
     pub fn from_auth_file(text: &str) -> Result<Self, Error> {
@@ -140,10 +140,10 @@ impl Credentials {
         })
     }
 
-    /// The login for `repository` of `registry`: that of the program which keeps it, else [`Self::lookup`], else that of the
-    /// program which keeps all others. Programs are asked once.
+    /// The login for `repository` of `registry`: that of its credential helper, else [`Self::lookup`], else that of the
+    /// default credential helper. Each helper runs once.
     ///
-    /// Errors: Invalid – a program that fails, is not there, or does not answer in time.
+    /// Errors: Invalid – a helper that fails, is missing, or exceeds its timeout.
     pub async fn login(
         &self,
         registry: &str,
@@ -198,7 +198,7 @@ impl Entry {
         let text = String::from_utf8(STANDARD.decode(self.auth.trim()).ok()?).ok()?;
         let (user, password) = text.split_once(':')?;
         let known = !user.is_empty();
-        // Docker's own tool may append NUL bytes to the password.
+        // Docker's own tool may pad the password with NUL bytes.
         let password = password.trim_end_matches('\0');
         known.then(|| Login {
             user: user.to_owned(),
@@ -207,14 +207,14 @@ impl Entry {
     }
 }
 
-/// What tools write for a registry whose login is kept elsewhere.
+/// Whether an entry is the placeholder of a registry whose login is in a credential helper.
 fn has_no_secret(entry: &serde_json::Map<String, serde_json::Value>) -> bool {
     ["auth", "username"]
         .iter()
         .all(|name| !entry.contains_key(*name))
 }
 
-/// Old tools write the key as a URL, and docker's tools write their own registry's so.
+/// The host of a key: old tools write it as a URL, and docker's tools that of their own registry.
 fn normalized(registry: &str) -> &str {
     let name = without_scheme(registry);
     if DOCKER_HOSTS.contains(&name) {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_tools_may_have_no_logins() {
+    fn authentication_files_may_have_no_logins() {
         for text in [
             "{}",
             r#"{"auths":{}}"#,

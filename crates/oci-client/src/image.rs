@@ -24,21 +24,21 @@ pub use folder::FolderLimits;
 pub use place::{Image, Place};
 pub use tree::{Selection, Tree, fetch_tree};
 
-/// Links that are followed for one file; more is taken for a loop.
+/// Limit of links on the way to one file, against loops.
 const LINK_LIMIT: usize = 16;
 /// Units: bytes. Largest image configuration.
 const CONFIG_LIMIT_BYTES: u64 = 4 << 20;
 
-/// A file that is wanted out of an image.
+/// A file to extract from an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// Path inside the image.
     pub path: String,
-    /// Where to put it.
+    /// Path on disk.
     pub destination: PathBuf,
 }
 
-/// The manifest of `reference` for `platform`: itself, or the entry of the index it is.
+/// The manifest of `reference` for `platform`: itself, or an entry of its index.
 ///
 /// Errors: NotFound – no such image, or none for the platform; others as the client's.
 pub async fn resolve(
@@ -88,9 +88,9 @@ pub async fn config(
         .map_err(|e| Error::invalid("image config", format!("{reference}: {e}")))
 }
 
-/// Writes the file `path` of an image to `destination`, whole or not at all, with its mode bits.
+/// Extracts the file `path` of an image to `destination` by an atomic replace, with its mode bits.
 ///
-/// Errors: NotFound – no such image or file; Invalid – a layer that cannot be read; others as the client's.
+/// Errors: NotFound – no such image or file; Invalid – an unreadable layer; others as the client's.
 pub async fn fetch_file(
     client: &Client,
     reference: &Reference,
@@ -105,9 +105,9 @@ pub async fn fetch_file(
     fetch_files(client, reference, platform, &[wanted]).await
 }
 
-/// Writes several files of an image; each layer is read at most once unless links are on the way.
+/// Extracts several files of an image; each layer is read at most once, except for links.
 ///
-/// Errors: as [`fetch_file`]; then none of the files was written.
+/// Errors: as [`fetch_file`]; then none of the files is written.
 pub async fn fetch_files(
     client: &Client,
     reference: &Reference,
@@ -143,7 +143,7 @@ pub async fn fetch_files(
     ))
 }
 
-/// A file on its way: a folder beside its destination, so that the last step is a rename.
+/// A file in progress, in a folder beside its destination, so that the last step is a rename.
 struct Search {
     path: String,
     staged: Option<PathBuf>,
@@ -153,12 +153,12 @@ struct Search {
 impl Drop for Search {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.staging) {
-            tracing::warn!(%error, path = %self.staging.display(), "a temporary folder stays behind");
+            tracing::warn!(error = %error, path = %self.staging.display(), "temporary folder not removed");
         }
     }
 }
 
-/// Reads the layers from the top until each open search has a file or a new path; the first that has neither.
+/// Reads the layers from the top until each pending file is found or has a new path. Returns the first absent one.
 async fn pass(
     client: &Client,
     reference: &Reference,
@@ -199,7 +199,7 @@ async fn read_layer(
     wanted: Vec<String>,
     dest: PathBuf,
 ) -> Result<BTreeMap<String, Found>, Error> {
-    // A folder of its own, so that no file is written twice: the ones before may be linked elsewhere by now.
+    // A separate folder for each layer, so that files that are already linked elsewhere are not overwritten.
     let dest = dest.join(uuid::Uuid::new_v4().to_string());
     std::fs::create_dir(&dest)
         .map_err(|e| Error::internal(format!("creating {}", dest.display()), e))?;
@@ -209,7 +209,7 @@ async fn read_layer(
     .await
 }
 
-/// Does `work` with the bytes of a layer, on the blocking pool.
+/// Runs `work` with the bytes of a layer, on the blocking pool.
 async fn with_layer<T: Send + 'static>(
     client: &Client,
     reference: &Reference,
@@ -217,7 +217,7 @@ async fn with_layer<T: Send + 'static>(
     work: impl FnOnce(&mut dyn io::Read) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let stream = client.blob_stream(reference, layer).await?;
-    // The reader can only say that something failed; what it was is kept aside.
+    // The reader reports an I/O error only: the client's error is passed beside it.
     let failure = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&failure);
     let stream = stream.map_err(move |error| {
@@ -236,7 +236,7 @@ async fn with_layer<T: Send + 'static>(
     failure.map_or(result, Err)
 }
 
-/// A link or copy rather than a move: two wishes may have led to the same file, or to different filesystems.
+/// Links or copies, instead of a move: two requests may lead to one file, or to different file systems.
 async fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
     if tokio::fs::hard_link(from, to).await.is_ok() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Single files out of layers: tar, plain or compressed by gzip, read once from front to back.
+//! Extraction of single files from layers: tar, plain or compressed by gzip, read once from front to back.
 //!
 //! Paths inside a layer are only compared, never used as paths on disk.
 
@@ -14,35 +14,34 @@ use flate2::read::MultiGzDecoder;
 use model::Error;
 use tar::EntryType;
 
-/// Units: bytes. Largest file that is taken out; an installer binary has about 1 GiB.
+/// Units: bytes. Largest extracted file; an installer binary has about 1 GiB.
 const FILE_LIMIT_BYTES: u64 = 4 << 30;
-/// Units: bytes. Largest layer after decompression, holes of its files included: what lies beyond is taken for a
-/// bomb.
+/// Units: bytes. Largest layer after decompression, including holes of its files, against decompression bombs.
 const LAYER_LIMIT_BYTES: u64 = 64 << 30;
 /// Units: bytes. Headers of one entry, long names and attributes included, which are read into memory.
 const HEADERS_LIMIT_BYTES: u64 = 1 << 20;
-/// Units: bytes. Read ahead of the decompression.
+/// Units: bytes. Read-ahead of the decompression.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Prefix of an entry that hides one of a lower layer. Source: OCI image-spec, whiteouts.
+/// Prefix of a whiteout, which hides an entry of a lower layer. Source: OCI image-spec, whiteouts.
 const WHITEOUT: &str = ".wh.";
-/// Entry that hides everything of the lower layers in its folder.
+/// Opaque whiteout, which hides everything of the lower layers in its folder.
 const OPAQUE: &str = ".wh..wh..opq";
 
-/// What a layer says about a path.
+/// Result of the search for a path in a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// A file; its bytes and mode were written there.
+    /// A file, extracted to this path with its mode.
     File(PathBuf),
-    /// Look at this path instead, beginning with the topmost layer.
+    /// A link: search for this path instead, from the topmost layer on.
     Link(String),
-    /// Not in this layer, and hidden in the lower ones.
+    /// Absent from this layer, and hidden in the lower ones by a whiteout.
     Removed,
 }
 
-/// Reads a layer to its end and takes out the `wanted` files; what the layer does not mention is absent from the
-/// result. Files get the names `0`, `1`, … in `dest`, by their place in `wanted`, and keep their mode bits.
+/// Reads a layer to its end and extracts the `wanted` files; paths that the layer does not have are absent from the
+/// result. Files are named `0`, `1`, … in `dest`, by their position in `wanted`, and keep their mode bits.
 ///
-/// Blocking. Errors: Invalid – no layer that can be read here; TooLarge; Internal – `dest` cannot be written.
+/// Blocking. Errors: Invalid – an unreadable layer; TooLarge; Internal – `dest` cannot be written.
 pub fn extract_files(
     layer: impl Read,
     wanted: &[String],
@@ -51,9 +50,9 @@ pub fn extract_files(
     unpacked(layer, |archive| scan(archive, wanted, dest))
 }
 
-/// Does `work` with the tar archive that `layer` is or holds, and reads the layer to its end.
+/// Runs `work` with the decompressed tar archive of `layer`, and reads the layer to its end.
 ///
-/// Blocking. Errors: Invalid – no layer that can be read here; those of `work`.
+/// Blocking. Errors: Invalid – an unreadable layer; those of `work`.
 pub(crate) fn unpacked<T>(
     layer: impl Read,
     work: impl FnOnce(&mut dyn Read) -> Result<T, Error>,
@@ -100,13 +99,13 @@ pub async fn extract_files_of(
         .unwrap_or_else(|error| Err(Error::internal("reading a layer", error)))
 }
 
-/// What an entry says about the path that it is for.
+/// Effect of an entry by its name.
 pub(crate) enum Says {
-    /// It is there.
+    /// The path exists.
     Exists(String),
-    /// It is hidden in the lower layers.
+    /// The path is hidden in the lower layers.
     Hides(String),
-    /// Whatever the lower layers have in this folder is hidden.
+    /// The content of the folder is hidden in the lower layers.
     Closes(String),
 }
 
@@ -126,9 +125,9 @@ impl Says {
 /// A file, folder or link in a layer.
 pub(crate) type Entry<'a, 'b> = tar::Entry<'a, Metered<'b>>;
 
-/// Gives every entry of the tar archive `layer` whose path is inside the root to `visit`.
+/// Calls `visit` for every entry of the tar archive `layer` whose path is inside the root.
 ///
-/// Errors: Invalid – no archive; TooLarge – the layer or the headers of an entry; those of `visit`.
+/// Errors: Invalid – not an archive; TooLarge – the layer or the headers of an entry; those of `visit`.
 pub(crate) fn each_entry(
     layer: &mut dyn Read,
     mut visit: impl FnMut(Says, &mut Entry<'_, '_>) -> Result<(), Error>,
@@ -156,12 +155,12 @@ pub(crate) fn each_entry(
         if let Some(path) = normalized(&String::from_utf8_lossy(&entry.path_bytes())) {
             visit(Says::of(path), &mut entry)?;
         }
-        // To its end, so that nothing but headers is left to be read before the next entry.
+        // Skip to the next entry, so that only its headers count against the limit.
         io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
     }
 }
 
-/// A layer of which so much may be read as is allowed at the moment.
+/// A reader with a budget, which is set before each entry.
 pub(crate) struct Metered<'a> {
     layer: io::Take<&'a mut dyn Read>,
     allowed: Rc<Cell<u64>>,
@@ -171,7 +170,7 @@ impl Read for Metered<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let allowed = self.allowed.get();
         if allowed == 0 {
-            return Err(io::Error::other("more than is allowed"));
+            return Err(io::Error::other("the budget is exceeded"));
         }
         let count = self.layer.by_ref().take(allowed).read(buffer)?;
         self.allowed.set(allowed - count as u64);
@@ -243,15 +242,15 @@ fn write_file(entry: &mut Entry<'_, '_>, file: &Path) -> Result<(), Error> {
     }
     let failed = |e| Error::internal(format!("writing {}", file.display()), e);
     let mode = entry.header().mode().map_err(unreadable)?;
-    // A later entry of the same path replaces an earlier one, as unpacking would.
+    // Truncates: a later entry of one path replaces an earlier one, as in unpacking.
     let mut out = File::create(file).map_err(failed)?;
     copy(entry, &mut out, file)?;
-    // Never set-uid: what is taken out is run by whoever asked for it.
+    // Never set-uid: extracted programs run as the caller.
     fs::set_permissions(file, fs::Permissions::from_mode(mode & 0o777)).map_err(failed)?;
     out.sync_all().map_err(failed)
 }
 
-/// `io::copy` that tells a layer that cannot be read from a disk that cannot be written.
+/// `io::copy` with separate errors for an unreadable layer and a failed write.
 pub(crate) fn copy(from: &mut impl Read, to: &mut File, file: &Path) -> Result<u64, Error> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut copied = 0;
@@ -266,7 +265,7 @@ pub(crate) fn copy(from: &mut impl Read, to: &mut File, file: &Path) -> Result<u
     }
 }
 
-/// To the end, so that whoever provides the bytes can say whether they were the right ones.
+/// Reads to the end, where the source of the bytes verifies their digest.
 fn drain(layer: &mut impl Read) -> Result<(), Error> {
     io::copy(&mut layer.take(LAYER_LIMIT_BYTES), &mut io::sink())
         .map(drop)
@@ -284,7 +283,7 @@ pub(crate) fn unreadable(error: io::Error) -> Error {
     )
 }
 
-/// `a/b` for `/a/./b/`; nothing for a path that leaves the root, and for the root itself.
+/// `a/b` for `/a/./b/`; `None` for the root, and for a path that leaves it.
 pub(crate) fn normalized(path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
@@ -305,7 +304,7 @@ fn joined(parent: &str, name: &str) -> String {
     }
 }
 
-/// What remains of `path` below `ancestor`: empty when they are the same, nothing when it is not below.
+/// The part of `path` below `ancestor`: empty when they are equal, `None` when it is not below.
 fn below<'a>(path: &'a str, ancestor: &str) -> Option<&'a str> {
     let rest = path.strip_prefix(ancestor)?;
     if rest.is_empty() {
@@ -315,7 +314,7 @@ fn below<'a>(path: &'a str, ancestor: &str) -> Option<&'a str> {
     }
 }
 
-/// Where a symbolic link in `parent` leads, with `rest` below it. As in a chroot, `..` stops at the root.
+/// The target of a symbolic link in `parent`, joined with `rest`. As in a chroot, `..` stops at the root.
 fn followed(parent: &str, target: &str, rest: &str) -> Option<String> {
     let base = if target.starts_with('/') { "" } else { parent };
     let mut parts: Vec<&str> = Vec::new();
@@ -440,7 +439,7 @@ mod tests {
                 .file("a", "content");
             extract_files(layer.gzip().as_slice(), &["a".to_owned()], dir.path())
         };
-        // Long enough for every path, and for what few attributes there are.
+        // Enough for every path, and for a few extended attributes.
         assert!(
             read(EntryType::GNULongLink, 10_000)
                 .unwrap()

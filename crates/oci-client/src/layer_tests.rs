@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use tar::EntryType;
 
-/// A layer that is being written.
+/// A layer under construction.
 pub(crate) struct Layer(tar::Builder<Vec<u8>>);
 
 impl Layer {
@@ -25,7 +25,7 @@ impl Layer {
         header.set_entry_type(kind);
         header.set_mode(0o4750);
         header.set_size(content.len() as u64);
-        // Not `set_path` and `set_link_name`: those refuse what an attacker would write.
+        // Not `set_path` and `set_link_name`, which refuse hostile paths.
         header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
         header.as_mut_bytes()[157..157 + target.len()].copy_from_slice(target.as_bytes());
         header.set_cksum();

@@ -1,8 +1,8 @@
-//! The client side of the distribution protocol, and of folders that take a registry's place.
+//! Client of the distribution protocol, and of image layouts in the place of a registry.
 //!
-//! Logins and mirrors by the files of container tools, image layouts, content of images, release signatures. Nothing
-//! here serves requests. The one invariant: content that is handed out under a digest had that digest when its last byte
-//! was read.
+//! It has logins and mirrors by the files of container tools, image layouts, content of images, release signatures.
+//! Nothing here serves requests. The one invariant: content is verified against its digest before its last byte is
+//! returned.
 
 mod auth_file;
 pub mod client;

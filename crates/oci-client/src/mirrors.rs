@@ -1,28 +1,27 @@
-//! Where content lies besides the place that its name says, as container tools are told in `registries.conf`.
+//! Mirrors and other locations of images, by `registries.conf`.
 //!
-//! Source: containers-registries.conf(5), version 2. Of it counts what says where images are; short names and settings of
-//! logins do not.
+//! Source: containers-registries.conf(5), version 2. Short names and settings of logins are ignored.
 
 use model::Error;
 use serde::Deserialize;
 
 use oci::{Reference, Tag, Target};
 
-/// What is known of other places.
+/// The parsed file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mirrors(Vec<Registry>);
 
-/// What is looked for.
+/// Kind of a request, by which mirrors are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sought {
-    /// What the reference names, by digest or tag.
+    /// The manifest of a reference, by digest or tag.
     Named,
-    /// What belongs to an image that was found, wherever it was: its blobs, and lists.
+    /// Content of an image that was found in any location: its blobs, and lists.
     Rest,
 }
 
 impl Sought {
-    /// Whether a reference names what is attached to an image: a signature, or a list of what refers to it.
+    /// Whether a reference is an attached artifact: a signature, or the tag of a referrers list.
     pub(crate) fn is_extra(reference: &Reference) -> bool {
         matches!(reference.target(), Target::Tag(tag) if is_of_digest(&tag))
     }
@@ -34,14 +33,14 @@ struct File {
     registry: Vec<Registry>,
 }
 
-/// Names with a beginning in common.
+/// An entry for all names with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Registry {
-    /// The beginning, where it is another one than the location.
+    /// The prefix, if it differs from the location.
     #[serde(default)]
     prefix: String,
-    /// What takes the beginning's place.
+    /// Replacement of the prefix.
     #[serde(default)]
     location: String,
     #[serde(default)]
@@ -63,7 +62,7 @@ struct Mirror {
     pulls: Pulls,
 }
 
-/// For which images a mirror is asked.
+/// The pulls that use a mirror.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Pulls {
@@ -74,9 +73,9 @@ enum Pulls {
 }
 
 impl Mirrors {
-    /// What such a file says.
+    /// Parses the file.
     ///
-    /// Errors: Invalid – it is no TOML, or an entry of it names no place.
+    /// Errors: Invalid – malformed TOML, or an entry without a valid location.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("registries.conf", reason);
         let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
@@ -87,7 +86,7 @@ impl Mirrors {
         Ok(Self(registries))
     }
 
-    /// Hosts, with their ports, that need no certificate and no TLS.
+    /// Hosts, with their ports, whose TLS is not verified.
     pub fn insecure(&self) -> impl Iterator<Item = &str> {
         let registries = self.0.iter();
         let locations = registries.flat_map(|registry| {
@@ -104,9 +103,9 @@ impl Mirrors {
         })
     }
 
-    /// Where that lies, in the order in which it is looked for there. The last one is no mirror.
+    /// The locations of a reference, in order; the last one is the original registry.
     ///
-    /// Errors: Forbidden – nobody may ask for it; Invalid – a place that is none for this name.
+    /// Errors: Forbidden – the name is blocked; Invalid – a location that does not fit this name.
     pub(crate) fn places(
         &self,
         reference: &Reference,
@@ -151,7 +150,7 @@ impl Mirrors {
 }
 
 impl Registry {
-    /// Brings names into one form. Otherwise tells what is wrong.
+    /// Normalizes the names. Errors: the reason of an invalid entry.
     fn complete(&mut self) -> Result<(), String> {
         let mirrors = self.mirror.iter_mut().map(|it| &mut it.location);
         for name in mirrors.chain([&mut self.location, &mut self.prefix]) {
@@ -175,7 +174,7 @@ impl Registry {
         Ok(())
     }
 
-    /// What of a name follows the beginning; nothing where it begins otherwise.
+    /// The part of a name after the prefix; `None` without the prefix.
     fn rest<'a>(&self, name: &'a str) -> Option<&'a str> {
         let rest = match self.prefix.strip_prefix('*') {
             None => name.strip_prefix(self.prefix.as_str())?,
@@ -184,13 +183,13 @@ impl Registry {
                 (!host.contains('/')).then_some(rest)?
             }
         };
-        // A port may follow a host that a pattern names.
+        // A pattern that names a host may be followed by a port.
         let is_whole = rest.is_empty() || rest.starts_with('/') || rest.starts_with(':');
         is_whole.then_some(rest)
     }
 }
 
-/// Whether it is a tag of what is attached to an image: the digest of that decides what is meant.
+/// Whether a tag names an artifact that is attached to the manifest of a digest.
 fn is_of_digest(tag: &Tag) -> bool {
     let tag = tag.as_str();
     tag.starts_with("sha256-") || tag.starts_with("sha512-")
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_decides_where_images_are() {
+    fn the_longest_prefix_selects_the_locations() {
         let digest = oci::Digest::sha256(b"");
         for (name, expected) in [
             ("x.example/a:t", vec!["x.example/a:t".to_owned()]),
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_asks_for_what_is_blocked() {
+    fn blocked_names_are_refused() {
         let mirrors = Mirrors::parse(FILE).unwrap();
         let refused = mirrors.places(&"bad.example/a:t".parse().unwrap(), Sought::Named);
         assert!(
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn malformed_files_are_refused_with_a_reason() {
         for (text, expected) in [
             ("[[registry]", "TOML"),
             (
@@ -312,8 +311,8 @@ mod tests {
                 "digest-only",
             ),
         ] {
-            let told = Mirrors::parse(text).unwrap_err().to_string();
-            assert!(told.contains(expected), "{text}: {told}");
+            let message = Mirrors::parse(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 }

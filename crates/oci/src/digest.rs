@@ -17,7 +17,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// The name as it stands in a digest.
+    /// The name in a digest.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sha256 => "sha256",
@@ -48,7 +48,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// The name of content: algorithm and hash, printed as `sha256:…`.
+/// A digest: algorithm and hash, printed as `sha256:…`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest {
     algorithm: Algorithm,
@@ -134,7 +134,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Computes a digest while bytes pass.
+/// Incremental hash of a byte stream.
 #[derive(Debug, Clone)]
 pub struct Hasher(State);
 
@@ -145,7 +145,7 @@ enum State {
 }
 
 impl Hasher {
-    /// A hasher that has seen nothing.
+    /// A hasher without input.
     pub fn new(algorithm: Algorithm) -> Self {
         Self(match algorithm {
             Algorithm::Sha256 => State::Sha256(Sha256::new()),
@@ -153,7 +153,7 @@ impl Hasher {
         })
     }
 
-    /// Takes the next bytes.
+    /// Hashes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Sha256(state) => state.update(bytes),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest() {
+    fn malformed_digests_are_refused() {
         let upper = format!("sha256:{}", "A".repeat(64));
         let short = format!("sha256:{}", "a".repeat(63));
         let crossed = format!("sha512:{}", "a".repeat(64));
@@ -215,7 +215,7 @@ mod tests {
         }
 
         #[test]
-        fn pieces_hash_as_the_whole(bytes: Vec<u8>, at: prop::sample::Index) {
+        fn chunks_hash_like_the_whole(bytes: Vec<u8>, at: prop::sample::Index) {
             let mut hasher = Hasher::new(Algorithm::Sha256);
             let at = at.index(bytes.len() + 1);
             hasher.update(&bytes[..at]);

@@ -1,8 +1,7 @@
-//! The vocabulary of images: names, digests, media types, manifests with their original bytes, and the JWS of old
+//! The vocabulary of images: names, digests, media types, manifests with their original bytes, and the JWS of schema 1
 //! manifests and tokens.
 //!
-//! Nothing here waits or connects. The one invariant: a value that parsed keeps the bytes that it was parsed from, so
-//! that its digest stays true.
+//! No async and no I/O. The one invariant: a parsed value keeps its original bytes, over which its digest is computed.
 
 mod digest;
 pub mod jws;

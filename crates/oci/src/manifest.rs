@@ -1,4 +1,4 @@
-//! Manifests and indexes. The bytes are kept as they came: the digest is over them, and unknown members survive.
+//! Manifests and indexes with their original bytes, so that the digest stays valid and unknown members survive.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::{Digest, media_type, schema1};
 /// Largest manifest. Units: bytes. Source: distribution-spec, at least 4 MB have to be accepted.
 pub const MANIFEST_LIMIT_BYTES: usize = 4 * 1024 * 1024;
 
-/// Points at content: a config, a layer, or a manifest.
+/// A descriptor of content: a config, a layer, or a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What the content is.
+    /// Media type of the content.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub media_type: String,
     /// Its digest.
@@ -25,15 +25,15 @@ pub struct Descriptor {
     /// The platform of an index's entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub platform: Option<Platform>,
-    /// Notes of whoever made it.
+    /// Annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
-/// Where an image runs.
+/// The platform of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Platform {
-    /// As Go names it: `amd64`, `arm64`, `ppc64le`, `s390x`.
+    /// Architecture in Go's spelling: `amd64`, `arm64`, `ppc64le`, `s390x`.
     #[serde(default)]
     pub architecture: String,
     /// `linux`.
@@ -42,7 +42,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Linux on `architecture`, given as Go (`amd64`) or as the kernel (`x86_64`) names it.
+    /// Linux on `architecture`, in the spelling of Go (`amd64`) or of the kernel (`x86_64`).
     pub fn linux(architecture: &str) -> Self {
         let architecture = match architecture {
             "x86_64" => "amd64",
@@ -56,46 +56,46 @@ impl Platform {
     }
 }
 
-/// What a manifest describes.
+/// The content of a manifest by its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// One image, or an artifact.
     Image {
         /// Its configuration.
         config: Descriptor,
-        /// Lowest first.
+        /// Lowest layer first.
         layers: Vec<Descriptor>,
     },
-    /// Several manifests, mostly one per platform.
+    /// An index: several manifests, mostly one per platform.
     Index {
         /// The entries.
         manifests: Vec<Descriptor>,
     },
-    /// One image as Docker described it until 2016.
+    /// A manifest of Docker's schema 1, used until 2016.
     Schema1 {
-        /// Newest first, without type and size.
+        /// Newest layer first, without type and size.
         layers: Vec<Descriptor>,
-        /// What its signatures are for, and its digest; nothing where it has none.
+        /// The signed payload, over which the digest is computed; `None` without signatures.
         payload: Option<Bytes>,
     },
 }
 
-/// A manifest with the bytes it came as.
+/// A manifest with its original bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Exactly what was received.
+    /// The bytes as received.
     pub bytes: Bytes,
-    /// One of those that [`media_type`] names.
+    /// One of the constants in [`media_type`].
     pub media_type: &'static str,
     /// SHA-256 of [`Manifest::digested`].
     pub digest: Digest,
-    /// What is in it.
+    /// Its parsed content.
     pub kind: Kind,
     /// The manifest that this one refers to, as a signature does.
     pub subject: Option<Descriptor>,
-    /// What an artifact is: its own word, or else the type of its config.
+    /// The artifact type: its `artifactType`, or else the media type of its config.
     pub artifact_type: Option<String>,
-    /// Notes of whoever made it.
+    /// Annotations.
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
@@ -113,7 +113,7 @@ struct Body {
 }
 
 impl Manifest {
-    /// Reads a manifest. Its type is the body's `mediaType`, else that of `content_type`, else what its members say.
+    /// Parses a manifest. Its media type comes from its `mediaType`, else from `content_type`, else from its members.
     ///
     /// Errors: Invalid – not a manifest, of an unknown or contradictory type; TooLarge.
     pub fn parse(bytes: Bytes, content_type: Option<&str>) -> Result<Self, Error> {
@@ -179,7 +179,7 @@ impl Manifest {
         })
     }
 
-    /// Whether the signatures that a manifest has to have are there and right. Takes some time.
+    /// Verifies the signatures of a schema 1 manifest; takes some time.
     ///
     /// Errors: Invalid, field `signature`.
     pub fn verify_signatures(&self) -> Result<(), Error> {
@@ -189,7 +189,7 @@ impl Manifest {
         }
     }
 
-    /// What its digest is over: the bytes, but of schema 1 only what is signed.
+    /// The bytes of the digest: all bytes, or the signed payload of schema 1.
     pub fn digested(&self) -> &Bytes {
         match &self.kind {
             Kind::Schema1 {
@@ -211,14 +211,14 @@ impl Manifest {
         }
     }
 
-    /// Blobs that have to be in the repository before the manifest.
+    /// Blobs that must be in the repository before the manifest.
     pub fn required_blobs(&self) -> impl Iterator<Item = &Digest> {
         self.blobs()
             .filter(|blob| !media_type::is_nondistributable(&blob.media_type))
             .map(|blob| &blob.digest)
     }
 
-    /// Every blob that it names.
+    /// All blobs that it references.
     pub fn blobs(&self) -> impl Iterator<Item = &Descriptor> {
         let (config, layers) = match &self.kind {
             Kind::Image { config, layers } => (Some(config), layers.as_slice()),
@@ -228,7 +228,7 @@ impl Manifest {
         config.into_iter().chain(layers)
     }
 
-    /// Manifests that have to be in the repository before this index.
+    /// Manifests that must be in the repository before this index.
     pub fn required_manifests(&self) -> impl Iterator<Item = &Digest> {
         let manifests = match &self.kind {
             Kind::Image { .. } | Kind::Schema1 { .. } => [].as_slice(),
@@ -268,7 +268,7 @@ impl Body {
                     "{named:?} is not a manifest type that is known here"
                 ))
             })?;
-        // Stores keep only the bytes: without the member, a Docker manifest would come back as an OCI one.
+        // Stores keep only the bytes: without the member, a Docker manifest would be served as an OCI one.
         let is_docker =
             [media_type::DOCKER_MANIFEST, media_type::DOCKER_LIST].contains(&media_type);
         if is_docker && own.is_none() {
@@ -279,7 +279,7 @@ impl Body {
         Ok(media_type)
     }
 
-    /// A body that could be read as both kinds would mean different things to different clients.
+    /// Rejects a body that could be parsed as both kinds: clients would disagree about its content.
     fn kind(&self, media_type: &str) -> Result<Kind, Error> {
         let is_index = [media_type::OCI_INDEX, media_type::DOCKER_LIST].contains(&media_type);
         let has_image = self.config.is_some() || self.layers.is_some();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest() {
+    fn malformed_manifests_are_refused() {
         let (config, both) = (blob(), blob());
         let cases = [
             (String::new(), None),

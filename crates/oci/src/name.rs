@@ -6,7 +6,7 @@ use std::str::FromStr;
 use model::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Longest repository name. Source: distribution-spec, the peers refuse longer ones.
+/// Longest repository name. Source: distribution-spec; the peers refuse longer ones.
 const REPOSITORY_LIMIT_BYTES: usize = 255;
 /// Longest tag. Source: distribution-spec, tag grammar.
 const TAG_LIMIT_BYTES: usize = 128;

@@ -1,4 +1,4 @@
-//! References to images, as people and manifests write them.
+//! References to images, as users and manifests write them.
 
 use std::fmt;
 use std::path::Path;
@@ -9,37 +9,37 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Digest, Repository, Tag};
 
-/// The tag that an image has when none is written.
+/// Default tag of a reference.
 const DEFAULT_TAG: &str = "latest";
 
-/// What stands before the folder of a layout that takes the place of a registry.
+/// Prefix of a reference to a folder with an image layout.
 pub const LAYOUT_PREFIX: &str = "oci://";
 
-/// An image in a registry: `host[:port]/repository[:tag][@digest]`. Or one in a folder with OCI's image layout, which takes
-/// the place of a registry: `oci://folder:repository[:tag][@digest]`.
+/// An image in a registry, `host[:port]/repository[:tag][@digest]`, or in a folder with an OCI image layout,
+/// `oci://folder:repository[:tag][@digest]`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
-    /// Host with its port, if one is written; or `oci://` with a folder.
+    /// Host with an optional port, or `oci://` with a folder.
     pub registry: String,
     /// Repository within the registry.
     pub repository: Repository,
-    /// The tag, if one is written.
+    /// The tag, if given.
     pub tag: Option<Tag>,
-    /// The digest, if one is written. It decides which manifest is meant; the tag is then only for readers.
+    /// The digest, if given. It selects the manifest; the tag is then informative only.
     pub digest: Option<Digest>,
 }
 
-/// Which manifest of a repository is meant.
+/// A manifest of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// The one a tag points at.
+    /// The manifest that a tag points at.
     Tag(Tag),
-    /// The one with this digest.
+    /// The manifest with this digest.
     Digest(Digest),
 }
 
 impl Reference {
-    /// What to ask the registry for: the digest, else the tag, else `latest`.
+    /// The requested manifest: the digest, else the tag, else `latest`.
     pub fn target(&self) -> Target {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => Target::Digest(digest.clone()),
@@ -52,10 +52,10 @@ impl Reference {
         }
     }
 
-    /// As it parses, or with a folder in the place of the registry. Only for what people of this machine have written: anybody
-    /// else must not choose its folders.
+    /// Parses a reference, also one to a folder. Only for input of local users: remote input must not name folders of
+    /// this machine.
     ///
-    /// Errors: Invalid – it is neither.
+    /// Errors: Invalid – neither form.
     pub fn parse_local(text: &str) -> Result<Self, Error> {
         let Some(rest) = text.strip_prefix(LAYOUT_PREFIX) else {
             return text.parse();
@@ -71,12 +71,12 @@ impl Reference {
             .filter(|it| !it.0.is_empty())
             .ok_or_else(wrong)?;
         let registry = format!("{LAYOUT_PREFIX}{folder}");
-        // What stands behind the folder stands behind a host as well.
+        // The part after the folder has the grammar of the part after a host.
         let hosted: Self = format!("localhost/{named}").parse()?;
         Ok(Self { registry, ..hosted })
     }
 
-    /// The folder that takes the place of the registry.
+    /// The folder, in a reference to an image layout.
     pub fn folder(&self) -> Option<&Path> {
         self.registry.strip_prefix(LAYOUT_PREFIX).map(Path::new)
     }
@@ -163,7 +163,7 @@ impl FromStr for Reference {
     }
 }
 
-/// A first component is a host when it cannot be a path: it has a dot or a port, or is `localhost`.
+/// Whether a first component is a host and not a path: it has a dot or a port, or is `localhost`.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
@@ -240,7 +240,7 @@ mod tests {
             let reference = Reference::parse_local(text).unwrap();
             assert_eq!(reference.to_string(), text);
             assert!(reference.folder().is_some(), "{text}");
-            // What comes from elsewhere names no folders.
+            // References from other sources cannot name folders.
             assert!(text.parse::<Reference>().is_err(), "{text}");
         }
         for wrong in ["oci:///srv/images", "oci://:a", "oci://a:B", "oci://a:"] {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_reference() {
+    fn malformed_references_are_refused() {
         for wrong in [
             "",
             "a",
@@ -275,14 +275,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_parses_prints_back(text in "[a-z0-9.:/@\\[\\]-]{0,60}") {
+        fn parsed_text_is_printed_unchanged(text in "[a-z0-9.:/@\\[\\]-]{0,60}") {
             if let Ok(reference) = text.parse::<Reference>() {
                 prop_assert_eq!(reference.to_string(), text);
             }
         }
 
         #[test]
-        fn what_is_printed_parses(
+        fn printed_references_parse(
             registry in "[a-z]{1,8}\\.[a-z]{2,3}(:[1-9][0-9]{0,3})?", repository in "[a-z0-9]{1,9}(/[a-z]+){0,3}",
             tag in prop::option::of("[a-zA-Z0-9_][a-zA-Z0-9._-]{0,20}"), content in prop::option::of(any::<u64>()),
         ) {

@@ -1,4 +1,4 @@
-//! Manifests that refer to another one: signatures, attestations, lists of components.
+//! Referrers of a manifest: signatures, attestations, SBOMs.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Manifest};
 
-/// One entry of the list of referrers. Source: distribution-spec, listing referrers.
+/// An entry of the list of referrers. Source: distribution-spec, listing referrers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Referrer {
-    /// What the manifest is.
+    /// Media type of the manifest.
     pub media_type: String,
-    /// Its digest, as it was pushed.
+    /// Digest of the manifest, as pushed.
     pub digest: Digest,
     /// Units: bytes.
     pub size: u64,
-    /// What the artifact is; clients filter by it.
+    /// Artifact type, by which clients filter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact_type: Option<String>,
-    /// The manifest's own.
+    /// Annotations of the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<BTreeMap<String, String>>,
 }
 
 impl Referrer {
-    /// The entry of `manifest`, which was pushed under `digest`.
+    /// The entry of `manifest`, pushed under `digest`.
     pub fn of(manifest: &Manifest, digest: &Digest) -> Self {
         Self {
             media_type: manifest.media_type.to_owned(),

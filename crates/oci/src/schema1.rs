@@ -1,5 +1,5 @@
-//! Docker's first manifests: signed inside, with a digest over what is signed. Source: distribution 2.8,
-//! `manifest/schema1`, and docker/libtrust, `jsonsign.go`.
+//! Docker's schema 1 manifests: signatures are embedded, and the digest is over the signed payload. Source:
+//! distribution 2.8, `manifest/schema1`, and docker/libtrust, `jsonsign.go`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,10 +11,10 @@ use serde::de::IgnoredAny;
 use crate::jws::{self, Jwk, Key, wrong};
 use crate::{Descriptor, Digest, Repository};
 
-/// What the signatures are for, and what it names.
+/// The signed payload and its layers.
 #[derive(Debug)]
 pub(crate) struct Content {
-    /// The bytes without the signatures; nothing where there are none.
+    /// The bytes without the signatures; `None` for an unsigned manifest.
     pub(crate) payload: Option<Bytes>,
     /// Newest first.
     pub(crate) layers: Vec<Descriptor>,
@@ -56,7 +56,7 @@ struct Header {
     x5c: Vec<String>,
 }
 
-/// How to get from the bytes to what was signed.
+/// How the payload is restored from the bytes. Source: docker/libtrust, `jsonsign.go`.
 #[derive(Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 struct Format {
@@ -64,9 +64,9 @@ struct Format {
     format_tail: String,
 }
 
-/// Reads a manifest of schema 1 without looking whether its signatures are right.
+/// Parses a manifest of schema 1 without verifying its signatures.
 ///
-/// Errors: Invalid – it makes no sense.
+/// Errors: Invalid – malformed.
 pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
     let damaged = |reason: String| Error::invalid("manifest", reason);
     let signed: Signed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
@@ -75,7 +75,7 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
         .first()
         .map(|signature| payload(bytes, &signature.format()?))
         .transpose()?;
-    // Not from the whole: what nobody signed counts for nothing.
+    // From the payload, not from all bytes: unsigned members are ignored.
     let body: Body = serde_json::from_slice(payload.as_ref().unwrap_or(bytes))
         .map_err(|e| damaged(e.to_string()))?;
     body.name.parse::<Repository>()?;
@@ -98,9 +98,9 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
     })
 }
 
-/// Whether a manifest is signed, and every signature right; by whom is not asked.
+/// Verifies that a manifest is signed and that all signatures are valid, by any key.
 ///
-/// Errors: Invalid, field `signature` – none, or one that is not right.
+/// Errors: Invalid, field `signature` – none, or an invalid one.
 pub(crate) fn verify(bytes: &Bytes) -> Result<(), Error> {
     let signed: Signed = serde_json::from_slice(bytes).map_err(|e| wrong(e.to_string()))?;
     let first = signed
@@ -162,7 +162,7 @@ pub(crate) mod tests {
         })
     }
 
-    /// The header says of the key what `describe` makes of its document and its point.
+    /// `describe` returns the key in the header from the document and the point of the key.
     fn sign_as(payload: &str, describe: impl FnOnce(&[u8], &[u8]) -> Value) -> String {
         let random = SystemRandom::new();
         let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
@@ -190,7 +190,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_payload_comes_back_and_is_verified() {
+    fn the_payload_is_restored_and_verified() {
         let signed = Bytes::from(sign(&payload()));
         let content = parse(&signed).unwrap();
         assert_eq!(content.payload.unwrap(), payload().as_bytes());
@@ -220,7 +220,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_was_changed_after_signing_is_refused() {
+    fn changes_after_signing_are_refused() {
         let signed = sign(&payload());
         for (from, to) in [
             ("\"a/b\"", "\"a/c\""),
@@ -236,7 +236,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn layers_outside_of_what_is_signed_do_not_count() {
+    fn unsigned_layers_are_ignored() {
         let other = format!(
             ",\"fsLayers\":[{{\"blobSum\":\"{}\"}}],\"signatures\"",
             Digest::sha256(b"other")
@@ -247,7 +247,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest() {
+    fn malformed_manifests_are_refused() {
         for (from, to) in [
             ("a/b", "a//b"),
             ("sha256:", "sha257:"),

@@ -1,5 +1,5 @@
-//! A folder that others changed while the disk store was away, or while it was open: what is served, and that nothing
-//! a link names is ever garbage.
+//! Adoption: changes of the folder by other programs, while the disk store was closed or open, are served, and linked
+//! content is never collected.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,7 @@ use model::time::Timestamp;
 use oci::{Digest, Manifest, Repository, Tag};
 use tempfile::TempDir;
 
-/// What distribution would have written, straight into its layout and with times of long ago, as `rsync -a`,
-/// `tar -x` and `cp -a` bring it.
+/// A folder written like distribution does, with old times, as `rsync -a`, `tar -x` and `cp -a` restore it.
 struct Foreign<'a>(&'a Path);
 
 impl Foreign<'_> {
@@ -44,7 +43,7 @@ impl Foreign<'_> {
         self.link(repository, &format!("{below}/current"), digest);
     }
 
-    /// An image of one layer; its manifest.
+    /// Writes an image of one layer. Returns the digest of its manifest.
     fn image(&self, repository: &str, tag: &str, note: &str) -> Digest {
         let (config, layer) = (self.content(b"{}"), self.content(note.as_bytes()));
         for blob in [&config, &layer] {
@@ -166,7 +165,7 @@ async fn a_tag_that_was_moved_in_place_is_served_from_the_first_request_on() {
 }
 
 #[tokio::test]
-async fn repositories_that_were_copied_here_are_served_from_the_first_request_on() {
+async fn copied_repositories_are_served_from_the_first_request_on() {
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     drop(open(&dir).await);
@@ -199,13 +198,13 @@ async fn repositories_that_were_copied_here_are_served_from_the_first_request_on
 }
 
 #[tokio::test]
-async fn what_a_link_names_is_no_garbage_however_old_and_whenever_it_came() {
+async fn linked_content_is_never_garbage_whatever_its_age() {
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     let before = foreign.image("before", "t", "there at the start");
     let store = open(&dir).await;
     store.adopted().await;
-    // While the store is open, and nothing says so.
+    // While the store is open, without a notice.
     let during = foreign.image("during", "t", "came meanwhile");
     for _ in 0..3 {
         let collected = store.collect(late(), false).await.unwrap();
@@ -220,7 +219,7 @@ async fn what_a_link_names_is_no_garbage_however_old_and_whenever_it_came() {
 }
 
 #[tokio::test]
-async fn the_grace_of_unknown_content_begins_when_it_is_found() {
+async fn the_grace_period_of_unknown_content_begins_at_its_discovery() {
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     let store = open(&dir).await;
@@ -228,15 +227,15 @@ async fn the_grace_of_unknown_content_begins_when_it_is_found() {
     let stray = foreign.content(b"blobs are copied before links");
     let first = now();
     store.collect(first, false).await.unwrap();
-    assert!(foreign.has(&stray), "it was found only now");
+    assert!(foreign.has(&stray), "it was found just now");
     store.collect(first, false).await.unwrap();
-    assert!(foreign.has(&stray), "it is younger than the grace");
+    assert!(foreign.has(&stray), "it is within the grace period");
     store.collect(now(), false).await.unwrap();
     assert!(!foreign.has(&stray));
 }
 
 #[tokio::test]
-async fn links_that_are_moved_away_for_a_while_take_no_content_along() {
+async fn content_of_links_that_are_moved_away_for_a_while_stays() {
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     let image = foreign.image("team/app", "t", "layer");
@@ -246,7 +245,7 @@ async fn links_that_are_moved_away_for_a_while_take_no_content_along() {
     fs::rename(&here, &aside).unwrap();
     fs::create_dir(&here).unwrap();
     store.collect(now(), false).await.unwrap();
-    assert!(foreign.has(&image), "nobody deleted it");
+    assert!(foreign.has(&image), "not deleted");
     drop(store);
     fs::remove_dir(&here).unwrap();
     fs::rename(aside, here).unwrap();
@@ -256,7 +255,7 @@ async fn links_that_are_moved_away_for_a_while_take_no_content_along() {
 }
 
 #[tokio::test]
-async fn layers_that_were_copied_before_their_manifest_wait_for_it() {
+async fn layers_that_are_copied_before_their_manifest_stay() {
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     let image = foreign.image("team/app", "t", "layer");
@@ -277,14 +276,14 @@ async fn layers_that_were_copied_before_their_manifest_wait_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn adoption_is_interrupted_and_resumed_while_everybody_works() {
+async fn adoption_is_interrupted_and_resumed_during_requests() {
     const COUNT: usize = 200;
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     let mut expected: Vec<_> = (0..COUNT)
         .map(|n| Some(foreign.image(&format!("many/r{n:03}"), "t", &format!("layer {n}"))))
         .collect();
-    // Each start is ended at once, as by SIGTERM.
+    // Each run is stopped early, as by SIGTERM.
     for n in [COUNT - 1, COUNT - 2, COUNT / 2] {
         let store = open(&dir).await;
         let moved = format!("many/r{n:03}");
@@ -312,7 +311,7 @@ async fn adoption_is_interrupted_and_resumed_while_everybody_works() {
 }
 
 #[tokio::test]
-async fn an_audit_names_links_that_the_index_does_not_have() {
+async fn an_audit_reports_links_that_the_index_does_not_have() {
     let dir = TempDir::new().unwrap();
     let foreign = Foreign(dir.path());
     drop(open(&dir).await);

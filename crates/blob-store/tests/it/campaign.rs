@@ -1,4 +1,4 @@
-//! The disk store while any one call to its file system fails.
+//! Fault campaign of the disk store: any one call to the file system fails.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use oci::{Digest, Manifest, Repository, Tag, Target};
 const LARGE: usize = 100_000;
 /// Units: bytes.
 const RESERVE: u64 = 1 << 20;
-/// A change is tried again this often.
+/// Attempts of an operation.
 const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(100);
 const PAGE: usize = 1000;
@@ -28,8 +28,7 @@ async fn open(folder: &Path) -> DiskStore {
         reserve_bytes: RESERVE,
         is_read_only: false,
     };
-    // A process that cannot start is started again. A child of a test beside this one has the lock from its fork to its
-    // exec.
+    // A failed start is retried. A child of a concurrent test holds the lock from its fork to its exec.
     again(async || match DiskStore::open_with(folder, options).await {
         Err(StoreError::Damaged { .. }) => Err(StoreError::UnknownUpload),
         opened => opened,
@@ -37,7 +36,7 @@ async fn open(folder: &Path) -> DiskStore {
     .await
 }
 
-/// As a client does that was told of a failure of the server's.
+/// Retries like a client after a server error.
 pub(crate) async fn again<T>(work: impl AsyncFn() -> Result<T>) -> T {
     let mut last = String::new();
     for _ in 0..ATTEMPTS {
@@ -96,7 +95,7 @@ async fn put(
     manifest.digest
 }
 
-/// What a replay has removed after a failure is removed.
+/// Removes; a failed attempt whose replay removed the target counts as success.
 async fn removed(work: impl AsyncFn() -> Result<()>) {
     again(async || match work().await {
         Err(StoreError::UnknownManifest(_) | StoreError::UnknownBlob(_)) => Ok(()),
@@ -109,7 +108,7 @@ fn now() -> Timestamp {
     std::time::SystemTime::now().into()
 }
 
-/// What each operation acknowledges is there afterwards, whatever failed on the way.
+/// Acknowledged operations are visible afterwards, despite the failure.
 pub(crate) async fn change(store: &impl ContentStore) {
     let (app, other) = (name("team/app"), name("other"));
     let config = push(store, &app, b"{}".to_vec()).await;
@@ -156,7 +155,7 @@ pub(crate) async fn change(store: &impl ContentStore) {
     put(store, &app, &config, "last").await;
 }
 
-/// Waits until the journal has been emptied: the medium has caught up.
+/// Waits until the journal is empty: a checkpoint was completed.
 async fn calm(folder: &Path) {
     for _ in 0..ATTEMPTS {
         let files = std::fs::read_dir(folder.join(".atoll/journal")).unwrap();
@@ -171,7 +170,7 @@ async fn calm(folder: &Path) {
     panic!("the journal is not emptied");
 }
 
-/// Runs in a process of its own; without a folder, as any test.
+/// The child process; without a folder, as in a plain test run, it does nothing.
 #[tokio::test]
 async fn driver() {
     let given = std::env::var_os(FOLDER).map(PathBuf::from);
@@ -180,7 +179,7 @@ async fn driver() {
     let store = open(folder).await;
     change(&store).await;
     calm(folder).await;
-    // These are left to the next process.
+    // These changes are recovered by the next process.
     let app = name("team/app");
     let config = push(&store, &app, b"{}".to_vec()).await;
     put(&store, &app, &config, "after").await;
@@ -196,7 +195,7 @@ async fn driver() {
     }
 }
 
-/// Everything that clients can see, after a start, a collection and another start.
+/// All content that clients can see, after a start, a collection and another start.
 fn state(folder: &Path) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -216,7 +215,7 @@ fn state(folder: &Path) -> String {
     })
 }
 
-/// Everything that clients can see.
+/// All content that clients can see.
 pub(crate) async fn seen(store: &impl ContentStore) -> String {
     let mut lines = Vec::new();
     for repository in store.repositories("", PAGE).await.unwrap() {
@@ -252,20 +251,20 @@ fn campaign(sample: Option<usize>) -> Campaign<impl Fn(&Path) -> String> {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_whatever_fails_once() {
+fn nothing_acknowledged_is_lost_after_any_single_failure() {
     assert!(campaign(Some(3)).run().unwrap() > 0);
 }
 
-/// All of them take minutes.
+/// All failures; takes minutes.
 #[test]
 #[ignore = "every fault of the disk store: minutes; the sample runs always"]
-fn nothing_acknowledged_is_lost_whichever_call_fails_once() {
+fn nothing_acknowledged_is_lost_after_each_single_failure() {
     let hits = campaign(None).run().unwrap();
     println!("{hits} faults");
     assert!(hits > 100);
 }
 
-/// Ends when nothing is left to the journal. The store is in a folder that is made, too.
+/// A driver that ends with an empty journal, in a folder that it creates.
 #[tokio::test]
 async fn calm_driver() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {

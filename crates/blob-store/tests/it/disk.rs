@@ -1,4 +1,4 @@
-//! What the disk store keeps besides the rules of every store: restarts, full disks, foreign folders.
+//! The disk store beyond conformance: restarts, full disks, foreign folders.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -82,7 +82,7 @@ fn files(dir: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_disk_store_keeps_the_rules() {
+async fn the_disk_store_is_conformant() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     conformance::all(&store).await;
@@ -150,7 +150,7 @@ async fn one_process_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_told_and_reads_go_on() {
+async fn a_full_disk_is_an_error_and_reads_continue() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let kept = push(&store, b"kept").await;
@@ -161,7 +161,7 @@ async fn a_full_disk_is_told_and_reads_go_on() {
     let full = append(&store, upload, b"too much").await.unwrap_err();
     assert!(full.is_full(), "{full:?}");
     assert_eq!(read(&store, &kept).await, b"kept");
-    // Its bytes were the room that the others lack: a client begins anew.
+    // Its bytes take space that other uploads need; the client restarts the upload.
     assert!(!data.exists());
     let gone = append(&store, upload, b"more").await.unwrap_err();
     assert!(matches!(gone, StoreError::UnknownUpload), "{gone:?}");
@@ -169,7 +169,7 @@ async fn a_full_disk_is_told_and_reads_go_on() {
 }
 
 #[tokio::test]
-async fn what_distribution_leaves_behind_is_not_served() {
+async fn leftovers_of_distribution_are_not_served() {
     let dir = TempDir::new().unwrap();
     let base = content(&dir).join("repositories/team/app");
     let absent = Digest::sha256(b"absent");
@@ -213,13 +213,13 @@ async fn what_distribution_leaves_behind_is_not_served() {
         .unwrap();
 }
 
-/// Where the bytes of content are.
+/// The path of content.
 fn data(dir: &TempDir, digest: &Digest) -> PathBuf {
     let hex = digest.hex();
     content(dir).join(format!("blobs/sha256/{}/{hex}/data", &hex[..2]))
 }
 
-/// As a worn-out disk does it: the size stays.
+/// Flips a bit, like a failing disk: the size stays.
 fn flip(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
@@ -232,7 +232,7 @@ fn quarantined(dir: &TempDir) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn damaged_content_is_lost_until_it_is_pushed() {
+async fn damaged_content_is_quarantined_until_it_is_pushed() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let damage = async |digest: &Digest| flip(&data(&dir, digest));
@@ -245,7 +245,7 @@ async fn damaged_content_is_lost_until_it_is_pushed() {
 }
 
 #[tokio::test]
-async fn what_is_lost_stays_lost_after_a_start_until_somebody_brings_it_back() {
+async fn missing_content_stays_missing_after_a_restart_until_it_is_restored() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let digest = push(&store, b"brought back").await;
@@ -271,7 +271,7 @@ async fn what_is_lost_stays_lost_after_a_start_until_somebody_brings_it_back() {
 }
 
 #[tokio::test]
-async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
+async fn the_first_read_after_a_restart_detects_damage() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let config = push(&store, b"{}").await;
@@ -288,7 +288,7 @@ async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
     let put = store.put_manifest(repository, &manifest, &manifest.digest, &[], false);
     put.await.unwrap();
     flip(&data(&dir, &digest));
-    // What was pushed just now is known: nobody hashes it again.
+    // Content of a push is verified: it is not hashed again.
     assert_eq!(read(&store, &digest).await.len(), large.len());
     drop(store);
     flip(&data(&dir, &config));
@@ -317,7 +317,7 @@ async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
         "{lost:?}"
     );
     assert_eq!(quarantined(&dir).len(), 6);
-    // Whole bytes and a link of which nobody knows what it says: not served, either.
+    // Intact bytes with a malformed link are not served, either.
     drop(store);
     let config = push(&open(&dir).await, b"{}").await;
     let link = content(&dir).join(format!(
@@ -334,7 +334,7 @@ async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
 }
 
 #[tokio::test]
-async fn damage_is_noticed_behind_whoever_reads_a_part() {
+async fn damage_is_detected_after_a_range_was_read() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let digest = push(&store, b"read in parts").await;
@@ -353,7 +353,7 @@ async fn damage_is_noticed_behind_whoever_reads_a_part() {
 }
 
 #[tokio::test]
-async fn bytes_that_came_with_a_push_replace_those_nobody_knows() {
+async fn pushed_bytes_replace_unverified_ones() {
     let dir = TempDir::new().unwrap();
     let store = open(&dir).await;
     let digest = push(&store, b"{}").await;
@@ -420,7 +420,7 @@ async fn readers_see_a_tag_with_its_manifest_or_neither() {
 }
 
 #[tokio::test]
-async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
+async fn an_audit_reports_every_kind_of_fault_and_no_others() {
     use std::sync::{Arc, Mutex};
 
     use blob_store::disk::FaultKind;
@@ -441,7 +441,7 @@ async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
         faults.sort_by(|a, b| (a.kind, &a.what).cmp(&(b.kind, &b.what)));
         (audited, faults)
     };
-    // One that was taken away is no fault.
+    // A removed link is no fault.
     let deleted = push(&store, b"deleted").await;
     store.delete_blob(&repository(), &deleted).await.unwrap();
     let late = Timestamp::from(std::time::SystemTime::now() + std::time::Duration::from_hours(1));
@@ -463,7 +463,7 @@ async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
     };
     flip(&data(&dir, &damaged));
     fs::write(layer(&garbled), "sha256:garbled").unwrap();
-    // A flipped bit can leave a digest that is one.
+    // A flipped bit can yield another valid digest.
     fs::write(layer(&other), garbled.to_string()).unwrap();
     fs::remove_file(data(&dir, &dangling)).unwrap();
     for digest in [&config, &unlinked] {
@@ -471,7 +471,7 @@ async fn an_audit_tells_every_kind_of_fault_and_nothing_else() {
     }
     let current = content(&dir).join("repositories/team/app/_manifests/tags/t/current/link");
     fs::write(current, damaged.to_string()).unwrap();
-    // Whoever wrote all that knew of no index.
+    // Those writes bypassed the index.
     fs::remove_file(dir.path().join(".atoll/index.redb")).unwrap();
     let (_, faults) = audit(&open(&dir).await).await;
     let found: Vec<_> = faults

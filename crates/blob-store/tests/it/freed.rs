@@ -1,4 +1,4 @@
-//! Images of several platforms: what goes with a deleted index, and what stays.
+//! Orphaned manifests of multi-platform images after the deletion of their index.
 
 use std::time::{Duration, SystemTime};
 
@@ -16,7 +16,7 @@ fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// A scenario with each kind of store.
+/// Runs a scenario with each kind of store.
 macro_rules! in_every_store {
     ($($scenario:ident),+ $(,)?) => {
         mod folder {
@@ -75,7 +75,7 @@ async fn put(store: &impl ContentStore, body: String, tag: Option<&str>) -> Dige
     manifest.digest
 }
 
-/// The image of one platform, as clients push it: by its digest.
+/// Pushes the image of one platform by digest, like clients do.
 async fn image(
     store: &impl ContentStore,
     note: &str,
@@ -130,8 +130,8 @@ async fn what_only_a_deleted_index_named_goes_after_the_grace<S: ContentStore>(
     let before = now();
     delete(&store, &whole).await;
     let collected = store.collect(before, false).await.unwrap();
-    assert_eq!(collected.manifests, 0, "the grace has just begun");
-    // What was freed is remembered.
+    assert_eq!(collected.manifests, 0, "the grace period has just begun");
+    // Orphans survive a restart.
     drop(store);
     let store = open().await;
     let counted = store.collect(now(), true).await.unwrap();
@@ -142,7 +142,7 @@ async fn what_only_a_deleted_index_named_goes_after_the_grace<S: ContentStore>(
     for gone in [&one, &two, &of_index] {
         assert!(!has(&store, gone).await, "{gone}");
     }
-    // A signature of what has gone is the next to go, and nothing is left then.
+    // The signature of a removed manifest is removed next; then nothing is left.
     let collected = store.collect(now(), false).await.unwrap();
     assert_eq!(collected.manifests, 1, "{collected:?}");
     assert!(!has(&store, &of_child).await);

@@ -1,4 +1,4 @@
-//! The disk store's index and journal: lost, damaged, behind, ahead.
+//! Index and journal of the disk store: lost, damaged, or older than the folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 const LARGE: usize = 100_000;
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// In memory where that is possible: to wait for the medium of a busy machine can take minutes.
+/// In memory where possible: a checkpoint on the disk of a busy machine can take minutes.
 fn folder() -> TempDir {
     TempDir::new_in("/dev/shm").unwrap_or_else(|_| TempDir::new().unwrap())
 }
@@ -99,11 +99,11 @@ async fn at(store: &DiskStore, name: &str) -> Option<Digest> {
     }
 }
 
-/// Until `condition` holds; a test that reaches the limit has failed.
+/// Waits for `condition`, with a deadline.
 async fn eventually(mut condition: impl AsyncFnMut() -> bool) {
     let began = Instant::now();
     while !condition().await {
-        assert!(began.elapsed() < LIMIT, "it did not come true");
+        assert!(began.elapsed() < LIMIT, "deadline exceeded");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -123,9 +123,9 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_loss_of_power() {
+async fn acknowledged_changes_survive_a_power_failure() {
     let after = loop {
-        // Only when the medium has not caught up meanwhile is there something to lose.
+        // Only without a checkpoint meanwhile is there something to lose.
         if let Some(after) = pushed_and_lost().await {
             break after;
         }
@@ -140,17 +140,12 @@ async fn what_was_acknowledged_survives_a_loss_of_power() {
     let found = store.manifest(&repository(), &one).await.unwrap();
     assert_eq!(found.bytes, body("one"));
     let uploads = fs::read_dir(own(after.path(), "_uploads")).unwrap();
-    assert_eq!(
-        uploads.count(),
-        0,
-        "an upload that has become a blob is left"
-    );
+    assert_eq!(uploads.count(), 0, "the upload session of a blob is left");
     let link = own(after.path(), "_manifests/tags/t/current/link");
     assert!(link.is_file(), "distribution would not find the tag");
 }
 
-/// A folder as a loss of power leaves it: of what was not synced, nothing is there, neither names nor the bytes of
-/// small files.
+/// A folder as a power failure leaves it: unsynced names and unsynced bytes of small files are missing.
 async fn pushed_and_lost() -> Option<TempDir> {
     let (dir, after) = (folder(), folder());
     let journal = [dir.path(), after.path()].map(|root| root.join(".atoll/journal"));
@@ -182,7 +177,7 @@ async fn pushed_and_lost() -> Option<TempDir> {
 }
 
 #[tokio::test]
-async fn the_journal_is_emptied_when_nothing_happens() {
+async fn an_idle_journal_is_emptied() {
     let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
@@ -201,7 +196,7 @@ async fn the_journal_is_emptied_when_nothing_happens() {
 }
 
 #[tokio::test]
-async fn a_lost_or_damaged_index_is_read_from_the_folder() {
+async fn a_lost_or_damaged_index_is_rebuilt_from_the_folder() {
     let dir = folder();
     let store = open(dir.path()).await;
     let config = push(&store, b"{}".to_vec()).await;
@@ -237,7 +232,7 @@ async fn a_lost_or_damaged_index_is_read_from_the_folder() {
 }
 
 #[tokio::test]
-async fn what_others_did_to_the_folder_meanwhile_is_found() {
+async fn changes_of_other_programs_are_adopted() {
     let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
@@ -267,14 +262,14 @@ async fn what_others_did_to_the_folder_meanwhile_is_found() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_no_garbage() {
+async fn unreadable_manifests_are_not_garbage() {
     let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;
     let layer = push(&store, b"layer of an old image".to_vec()).await;
     let readable = put(&store, "one", "t").await;
     drop(store);
-    // As in a folder of distribution 2.8: a manifest of a kind that is not known here.
+    // As in a folder of distribution 2.8: a manifest of an unsupported kind.
     let old = br#"{"schemaVersion":1,"fsLayers":[]}"#;
     let digest = Digest::sha256(old);
     let revision = format!("_manifests/revisions/sha256/{}/link", digest.hex());
@@ -303,7 +298,7 @@ async fn what_cannot_be_read_is_no_garbage() {
 }
 
 #[tokio::test]
-async fn many_at_once_are_all_there() {
+async fn concurrent_pushes_are_all_visible() {
     let dir = folder();
     let store = open(dir.path()).await;
     push(&store, b"{}".to_vec()).await;

@@ -1,4 +1,4 @@
-//! One question to one server.
+//! A DNS query to one server.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -18,22 +18,22 @@ use tokio::time::timeout;
 
 use super::sockets::Sockets;
 
-/// How long IPv6 addresses are waited for when IPv4 ones are there: some servers never answer that question.
+/// Time that IPv6 addresses get after the IPv4 ones are there: some servers never answer an AAAA query.
 const AAAA_GRACE: Duration = Duration::from_millis(100);
 
-/// What a server said on a name, in words that follow on "the server".
+/// The reply of a server about a name, with texts that follow "the server".
 pub(super) enum Reply {
     /// Sorted, each once, at least one.
     Addresses(Vec<IpAddr>),
-    /// There is no such name, or it has no address.
+    /// NXDOMAIN, or no address record.
     Denied(String),
-    /// It could not tell.
+    /// The server failed.
     Failed(String),
-    /// Nothing.
+    /// No reply within the timeout.
     Silent(String),
 }
 
-/// Why there are no records of one type.
+/// Reason for missing records of one type.
 enum Lack {
     Name,
     Records,
@@ -41,9 +41,9 @@ enum Lack {
     Silent(String),
 }
 
-/// Asks for both kinds of addresses at once, over TCP where an answer is too long for UDP.
+/// Sends A and AAAA queries at once, with a fallback to TCP for truncated replies.
 pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> Reply {
-    // Made for each question: it is cheap, and what it opens belongs to the runtime that asks.
+    // One client per query: it is cheap, and its sockets belong to the runtime of the caller.
     let client = match client(server, wait) {
         Ok(client) => client,
         Err(error) => return Reply::Failed(format!("cannot be asked: {error}")),
@@ -60,7 +60,7 @@ pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> Repl
     }
 }
 
-/// The word on IPv4 counts where there is no address: servers err on IPv6 more often.
+/// Without an address, the reply to the A query decides: servers fail at AAAA queries more often.
 fn merge(v4: Result<Vec<IpAddr>, Lack>, v6: Result<Vec<IpAddr>, Lack>) -> Reply {
     match (v4, v6) {
         (Ok(mut addresses), v6) => {
@@ -101,7 +101,7 @@ async fn records(
         },
         NetError::Dns(DnsError::ResponseCode(code)) => Lack::Failed(format!("answered {code}")),
         NetError::Io(error) if error.kind() == io::ErrorKind::TimedOut => silent(),
-        // What the system said is lost on the way.
+        // hickory drops the error of the system.
         NetError::NoConnections => Lack::Failed("cannot be reached".to_owned()),
         NetError::Io(error) => Lack::Failed(format!("cannot be reached: {error}")),
         error => Lack::Failed(format!("cannot be understood: {error}")),
@@ -121,13 +121,13 @@ async fn records(
     Ok(addresses)
 }
 
-/// A client of one server, without memory and without a second try: both are ours.
+/// A client of one server, without cache and retries: both are ours.
 fn client(server: SocketAddr, wait: Duration) -> Result<Resolver<Sockets>, NetError> {
     let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
         connection.port = server.port();
         connection
     });
-    // Which answers are believed is decided by the order of the servers, not by their authority.
+    // Replies are trusted by the order of the servers, not by their authority.
     let server = NameServerConfig::new(server.ip(), true, connections.into());
     let mut options = ResolverOpts::default();
     options.timeout = wait;

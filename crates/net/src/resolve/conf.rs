@@ -6,23 +6,23 @@ use hickory_resolver::proto::rr::Name;
 
 use super::name::dns_name;
 
-/// The port of name servers that are written without one.
+/// Default port of name servers.
 pub(super) const PORT: u16 = 53;
-/// As many as the C library asks.
+/// Limit of name servers. Source: the C library.
 const MAX_SERVERS: usize = 3;
-/// Bounds the questions for one short name. As many as old C libraries tried; those of today have no bound.
+/// Limit of search domains, as in older C libraries; current ones have none.
 const MAX_SEARCH: usize = 6;
-/// As far as the C library counts.
+/// Limit of `ndots`. Source: the C library.
 const MAX_NDOTS: usize = 15;
 
-/// Whom to ask. What cannot be understood is passed over, as the C library does.
+/// The parsed file. Malformed lines are ignored, as by the C library.
 #[derive(Debug)]
 pub(super) struct Conf {
-    /// In their order.
+    /// Name servers in their order.
     pub(super) servers: Vec<SocketAddr>,
     /// Domains that are appended to short names.
     pub(super) search: Vec<Name>,
-    /// A name with fewer dots is short.
+    /// Names with fewer dots get the search domains first.
     pub(super) ndots: usize,
 }
 
@@ -66,7 +66,7 @@ fn server(text: &str) -> Option<SocketAddr> {
 fn domain(text: &str) -> Option<Name> {
     let mut name = dns_name(text)?;
     name.set_fqdn(true);
-    // The root adds nothing to the name itself.
+    // The root domain adds nothing to a name.
     (!name.is_root()).then_some(name)
 }
 
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_podman_is_read_in_its_order() {
+    fn a_file_of_podman_is_read_in_order() {
         let conf = Conf::parse(
             "search dns.podman example.com\nnameserver 10.89.0.1\nnameserver fd00::53 # the host's\n",
         );
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_lines_are_passed_over() {
+    fn malformed_lines_are_ignored() {
         let conf = Conf::parse(
             "; generated\nnameserver\nnameserver nonsense\nnameserver [127.0.0.1]:5353\nrubbish \u{0}\n\
              domain a.example\nsearch .\noptions rotate ndots:99 ndots:x\nsortlist 10.0.0.0\n",
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fourth_server_is_never_asked() {
+    fn a_fourth_server_is_ignored() {
         let lines = [1, 2, 3, 4].map(|n| format!("nameserver 10.0.0.{n}"));
         assert_eq!(Conf::parse(&lines.join("\n")).servers.len(), MAX_SERVERS);
     }

@@ -1,70 +1,70 @@
-//! Why a host has no address.
+//! Errors of lookups.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use super::conf::PORT;
 
-/// Why a host has no address. The host stands as the caller wrote it, in lower case.
+/// An error of a lookup, with the host as the caller wrote it, in lower case.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// Nothing that could be looked up.
+    /// The text is no host name.
     #[error("{host:?} is no host name: {reason}")]
     Invalid {
-        /// As the caller wrote it.
+        /// The text.
         host: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
-    /// There is nobody to ask.
+    /// No name server is configured.
     #[error(
         "the host {host} cannot be looked up: {resolv_conf} names no server or cannot be read, and {hosts} does not list \
          it"
     )]
     NoServers {
-        /// Who is looked for.
+        /// The host.
         host: String,
-        /// The file that should name servers.
+        /// The file of the name servers.
         resolv_conf: String,
-        /// The file that could list the host.
+        /// The file of known hosts.
         hosts: String,
     },
-    /// The servers say that it does not exist.
+    /// The servers report that the host does not exist.
     #[error("the host {host} is not known: {}", Spoken(.said))]
     Unknown {
-        /// Who is looked for.
+        /// The host.
         host: String,
-        /// Who was asked, and the answers.
+        /// The replies of the servers.
         said: Vec<Statement>,
     },
-    /// No server could be asked.
+    /// No server answered usably.
     #[error("the host {host} cannot be looked up now: {}", Spoken(.said))]
     NoAnswer {
-        /// Who is looked for.
+        /// The host.
         host: String,
-        /// Who was asked, and the answers.
+        /// The replies of the servers.
         said: Vec<Statement>,
     },
 }
 
-/// What one server said on one name.
+/// A server's reply about a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// The server.
     pub server: SocketAddr,
-    /// What it was asked for: the host, maybe with a search domain.
+    /// The queried name: the host, perhaps with a search domain.
     pub name: String,
-    /// Its answer, in words that follow on "the server".
+    /// The reply, in words that follow "the server".
     pub text: String,
 }
 
 impl Error {
-    /// Whether the servers agree that there is no such host: asking again at once is of no use.
+    /// Whether the servers agree that the host does not exist, so that a retry is of no use.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::Unknown { .. })
     }
 
-    /// The same in few words, without addresses and paths.
+    /// A short text without addresses and paths.
     pub fn brief(&self) -> String {
         match self {
             Self::Invalid { host, .. } => format!("{host:?} is no host name"),

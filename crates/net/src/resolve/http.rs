@@ -1,4 +1,4 @@
-//! For HTTP clients: replicas of a service share the connections.
+//! Load balancing of HTTP clients: round robin over the addresses of a host.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,15 +8,15 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::Resolver;
 
-/// A server speaks with few others; beyond this, everybody starts with the first address again.
+/// Limit of hosts; beyond it, all counters restart.
 const MAX_NAMES: usize = 1024;
 
-/// How often each name was handed out.
+/// Round-robin counters by host.
 #[derive(Debug, Default)]
 pub(super) struct Turns(Mutex<HashMap<String, usize>>);
 
 impl Turns {
-    /// The nth caller starts with the nth address; IPv4 stays before IPv6. `addresses` are sorted.
+    /// Rotates `addresses`, which are sorted, to the next first one; IPv4 stays before IPv6.
     fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
         let turn = self.next(name);
         let v4 = addresses.partition_point(IpAddr::is_ipv4);
@@ -42,14 +42,14 @@ impl Turns {
     }
 }
 
-/// The order changes from one connection to the next.
+/// Rotates the addresses for each new connection.
 impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
         Box::pin(async move {
             let mut addresses = resolver.lookup(name.as_str()).await?;
             resolver.0.turns.rotate(name.as_str(), &mut addresses);
-            // Port 0 stands for the URL's.
+            // Port 0 selects the port of the URL.
             let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)
         })
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_has_a_turn_and_ipv4_goes_first() {
+    fn addresses_rotate_and_ipv4_comes_first() {
         let sorted: [IpAddr; 5] = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2"]
             .map(|ip| ip.parse().unwrap());
         let turns = Turns::default();
@@ -73,7 +73,7 @@ mod tests {
             firsts.push((addresses[0], addresses[3]));
             let mut other = sorted;
             turns.rotate("images", &mut other);
-            assert_eq!(other, addresses, "names do not take each other's turns");
+            assert_eq!(other, addresses, "each host has its own counter");
         }
         let expected = [(0, 3), (1, 4), (2, 3), (0, 4), (1, 3), (2, 4)];
         assert_eq!(firsts, expected.map(|(v4, v6)| (sorted[v4], sorted[v6])));

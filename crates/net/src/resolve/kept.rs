@@ -1,4 +1,4 @@
-//! Answers of the last moments; who asks for the same name at the same time waits for one answer.
+//! Caches DNS answers for a few seconds and coalesces concurrent lookups of one name (single-flight).
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use super::error::Error;
 
 type Found = Result<Vec<IpAddr>, Error>;
-/// Locked while its name is being asked for. A caller that goes away hands the question to the next.
+/// Locked during the lookup of its name. When its caller is cancelled, the next one takes over.
 type Slot = Arc<tokio::sync::Mutex<Option<Answer>>>;
 
-/// A server speaks with few others; beyond this, what is old is dropped.
+/// Limit of names; beyond it, expired ones are evicted.
 const MAX_NAMES: usize = 1024;
 
 #[derive(Debug, Default)]
@@ -25,8 +25,7 @@ struct Answer {
 }
 
 impl Kept {
-    /// The answer on `name`: kept, being made for somebody else, or made by `ask`, which also tells how long to keep
-    /// it.
+    /// The answer for `name`: cached, of a lookup in progress, or of `ask`, which returns its time to live, too.
     pub(super) async fn answer<F>(&self, name: &str, ask: impl FnOnce() -> F) -> Found
     where
         F: Future<Output = (Found, Duration)>,
@@ -57,7 +56,7 @@ impl Kept {
             slots.retain(|_, slot| is_needed(slot));
         }
         let slot = Slot::default();
-        // Full of names that are wanted right now: this one is asked for without company.
+        // Full of names in use: this lookup is not shared.
         if slots.len() < MAX_NAMES {
             slots.insert(name.to_owned(), Arc::clone(&slot));
         }
@@ -78,7 +77,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn old_names_make_room() {
+    async fn expired_names_are_evicted() {
         let kept = Kept::default();
         for n in 0..3 * MAX_NAMES {
             let name = format!("host-{n}");
@@ -92,6 +91,6 @@ mod tests {
         }
         let slots = kept.0.lock().unwrap();
         assert!(slots.len() <= MAX_NAMES, "{}", slots.len());
-        assert!(slots.contains_key("host-0"), "it is still good");
+        assert!(slots.contains_key("host-0"), "not expired");
     }
 }

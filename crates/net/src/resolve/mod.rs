@@ -1,8 +1,8 @@
-//! Addresses of hosts: /etc/hosts, then the name servers of /etc/resolv.conf in the order in which they stand there.
+//! Name resolution: /etc/hosts, then the name servers of /etc/resolv.conf in their order.
 //!
-//! The C library of our static programs asks all servers at once and believes the first answer. In a container the
-//! first server knows the neighbours and the second does not, so a neighbour would be unknown at random. The one
-//! invariant: a later server is asked only when all before it gave no usable answer.
+//! The C library of our static programs queries all servers at once and trusts the first answer. In a container, only
+//! the first server knows the neighbours, so that a neighbour would be unknown at random. The one invariant: a later
+//! server is queried only when no earlier one gave a usable answer.
 
 mod ask;
 mod conf;
@@ -30,23 +30,23 @@ use kept::Kept;
 use name::HostName;
 use search::Search;
 
-/// Where a resolver looks, and how patient it is.
+/// Files, timeouts and cache times of a resolver.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Names the servers.
+    /// The file of the name servers.
     pub resolv_conf: PathBuf,
-    /// Lists hosts that no server is asked about.
+    /// The file of known hosts, for which no server is queried.
     pub hosts: PathBuf,
-    /// How long addresses are used without asking again, whatever time to live the server gave them: the servers
-    /// of container networks say a day, and replicas come and go in seconds.
+    /// Cache time of addresses, whatever their TTL: the servers of container networks say a day, and replicas
+    /// come and go in seconds.
     pub max_age: Duration,
-    /// How long a name that does not exist is not asked for again.
+    /// Cache time of a name that does not exist.
     pub absent_age: Duration,
-    /// How long one server has for one answer.
+    /// Timeout of one query to one server.
     pub timeout: Duration,
-    /// How often the servers are asked when none gives a usable answer.
+    /// Attempts while no server gives a usable answer.
     pub attempts: u32,
-    /// Before the second attempt; twice as long before the third, and so on.
+    /// Backoff before the second attempt; it doubles with each further one.
     pub pause: Duration,
 }
 
@@ -64,7 +64,7 @@ impl Default for Options {
     }
 }
 
-/// Finds the addresses of hosts. Clones share what they know.
+/// A resolver. Clones share its caches.
 #[derive(Debug, Clone)]
 pub struct Resolver(Arc<Inner>);
 
@@ -81,12 +81,12 @@ struct Inner {
 static SYSTEM: LazyLock<Resolver> = LazyLock::new(|| Resolver::new(Options::default()));
 
 impl Resolver {
-    /// The resolver that the whole process shares. What is wrong with the system's files shows at look-ups.
+    /// The resolver of the process. Errors in the system's files show at lookups.
     pub fn system() -> Self {
         SYSTEM.clone()
     }
 
-    /// A resolver of its own, with files and patience other than the system's.
+    /// A resolver with its own files and timeouts.
     pub fn new(options: Options) -> Self {
         Self(Arc::new(Inner {
             conf: WatchedFile::awaiting(
@@ -106,10 +106,10 @@ impl Resolver {
         }))
     }
 
-    /// The addresses of `host`, sorted (IPv4 first) and each once; never none. An address is its own answer, also
-    /// in brackets.
+    /// The addresses of `host`, sorted (IPv4 first), without duplicates; at least one. An address, also in brackets,
+    /// resolves to itself.
     ///
-    /// Errors: as [`Error`] tells them apart; the text names the servers and what each said.
+    /// Errors: as [`Error`]; the text has the servers and their replies.
     pub async fn lookup(&self, host: &str) -> Result<Vec<IpAddr>, Error> {
         if let Some(address) = name::literal(host) {
             return Ok(vec![address]);

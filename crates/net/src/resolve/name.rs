@@ -1,4 +1,4 @@
-//! Names as callers write them and as servers are asked for them.
+//! Host names of callers, and the names in queries.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use hickory_resolver::proto::rr::Name;
 use super::conf::Conf;
 use super::error::Error;
 
-/// Units: bytes. More is no host name, and errors repeat the name.
+/// Units: bytes. Longest host name.
 const MAX_LENGTH: usize = 253;
 
 /// A host's name, in lower case.
@@ -17,7 +17,7 @@ pub(super) struct HostName {
     name: Name,
 }
 
-/// The address that `host` spells, if it spells one.
+/// The address in `host`, if it is one.
 pub(super) fn literal(host: &str) -> Option<IpAddr> {
     if let Ok(address) = host.parse() {
         return Some(address);
@@ -26,7 +26,7 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
     inner.parse().ok().map(IpAddr::V6)
 }
 
-/// Containers have underscores in their names, which the rules for international names refuse.
+/// Parses a DNS name. Containers have underscores in their names, which IDNA refuses.
 pub(super) fn dns_name(text: &str) -> Option<Name> {
     let parsed = if text.is_ascii() {
         Name::from_ascii(text)
@@ -62,23 +62,23 @@ impl HostName {
         })
     }
 
-    /// What tells it from other names.
+    /// The key of the cache.
     pub(super) fn key(&self) -> &str {
         &self.text
     }
 
-    /// Without the dot that keeps search domains away.
+    /// The name without the trailing dot.
     pub(super) fn relative(&self) -> &str {
         self.text.strip_suffix('.').unwrap_or(&self.text)
     }
 
-    /// Whether it names this machine to every program (RFC 6761).
+    /// Whether it is a name of this machine. Source: RFC 6761.
     pub(super) fn is_localhost(&self) -> bool {
         let name = self.relative();
         name == "localhost" || name.ends_with(".localhost")
     }
 
-    /// What servers are asked for, one after the other.
+    /// The names of the queries, in order.
     pub(super) fn candidates(&self, conf: &Conf) -> Vec<Name> {
         let mut absolute = self.name.clone();
         absolute.set_fqdn(true);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_refused_with_its_reason() {
+    fn malformed_names_are_refused_with_a_reason() {
         let long = "a".repeat(64);
         for text in ["", ".", "a b", "http://db", "db:5432", "a..b", &long] {
             let error = HostName::parse(text).unwrap_err();

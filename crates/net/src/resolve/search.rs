@@ -1,4 +1,4 @@
-//! The order in which names and servers are tried.
+//! The order of queries over names and servers, with retries.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,25 +13,25 @@ use super::conf::Conf;
 use super::error::{Error, Statement};
 use super::name::HostName;
 
-/// A caller that connects has given up a little later.
+/// Timeout of a lookup, a little shorter than the connect timeout of its callers.
 const LIMIT: Duration = Duration::from_secs(8);
-/// A server that was silent is taken for dead this long …
+/// Time that a server counts as dead after a query without a reply …
 const DEAD_FOR: Duration = Duration::from_secs(10);
-/// … and then has this long in a first attempt, so that a live one behind it is reached soon.
+/// … in which its first attempt has this timeout, so that a live server after it is reached soon.
 const DEAD_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Asks servers, and remembers which were silent.
+/// Queries servers, and remembers the dead ones.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     silent: Mutex<HashMap<SocketAddr, Instant>>,
 }
 
-/// What the servers gave for a name, or for all names in one attempt.
+/// Result of the queries for a name, or of one attempt for all names.
 enum Round {
     Found(Vec<IpAddr>),
-    /// The first server there is denies the name.
+    /// The first server reports that the name does not exist.
     Absent,
-    /// No server could decide.
+    /// No server gave a usable reply.
     Failed,
 }
 
@@ -65,8 +65,8 @@ impl Search {
         }
     }
 
-    /// All names in turn, or up to the first that no server could decide: the next one may lead elsewhere, and is
-    /// tried only when there will be no further attempt.
+    /// Tries the names in order, up to the first one without a usable reply: the next name may be another host, and is
+    /// tried in the last attempt only.
     async fn round(
         &self,
         names: &[Name],
@@ -104,8 +104,7 @@ impl Search {
                 Reply::Failed(text) | Reply::Silent(text) => (text, false),
             };
             note(said, server, name, text);
-            // The name may be known only to a server that failed just now: the word of one behind it that there is no
-            // such name is not taken.
+            // Only the first server may deny a name: a later one may not know the hosts of one that failed just now.
             if is_denied && nth == 0 {
                 return Round::Absent;
             }
@@ -129,14 +128,14 @@ impl Search {
             .get(&server)
             .is_none_or(|since| since.elapsed() >= DEAD_FOR)
         {
-            // The oldest silence counts, or a server that is asked often would never have its full time again.
+            // The first timeout counts: otherwise a server in frequent use would never get its full timeout again.
             silent.retain(|_, since| since.elapsed() < DEAD_FOR);
             silent.insert(server, Instant::now());
         }
     }
 }
 
-/// Keeps the latest word of `server` on `name`.
+/// Replaces the reply of `server` about `name`.
 fn note(said: &mut Vec<Statement>, server: SocketAddr, name: &Name, text: String) {
     let name = name.to_string();
     let known = said

@@ -1,4 +1,4 @@
-//! Sockets on which a closed port is an error at once instead of a silence.
+//! UDP sockets that report a closed port as an error at once, instead of a timeout.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use hickory_resolver::net::runtime::{DnsUdpSocket, RuntimeProvider, TokioRuntime
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// Sockets of the runtime, UDP ones tied to their server.
+/// Sockets of the runtime, with connected UDP sockets.
 #[derive(Clone, Default)]
 pub(super) struct Sockets(TokioRuntimeProvider);
 
@@ -46,7 +46,7 @@ impl RuntimeProvider for Sockets {
     }
 }
 
-/// A socket for one server, which hears that nobody listens there.
+/// A connected UDP socket, which gets the ICMP errors of its server.
 pub(super) struct Tied(UdpSocket);
 
 impl DnsUdpSocket for Tied {
@@ -60,7 +60,7 @@ impl DnsUdpSocket for Tied {
         DnsUdpSocket::poll_recv_from(&self.0, cx, buffer)
     }
 
-    /// Errors do not make a socket readable: they are waited for by themselves.
+    /// Waits for errors, too, since they do not make a socket readable.
     fn recv_from<'socket, 'buffer, 'future>(
         &'socket self,
         buffer: &'buffer mut [u8],

@@ -1,4 +1,4 @@
-//! When a certificate is valid, read from its DER.
+//! Validity periods of certificates, read from their DER.
 //!
 //! Source: RFC 5280, 4.1 (the order of fields) and 4.1.2.5 (times); X.690, 8.1 (lengths).
 
@@ -15,7 +15,7 @@ const SEQUENCE: u8 = 0x30;
 /// Context-specific and constructed, number 0.
 const VERSION: u8 = 0xa0;
 
-/// Both ends belong to it.
+/// A validity period, including both ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     not_before: UnixTime,
@@ -23,7 +23,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// Of a certificate; none when `der` is no certificate.
+    /// The period of a certificate; `None` when `der` is malformed.
     pub(super) fn of(der: &[u8]) -> Option<Self> {
         let (certificate, _) = element(der, SEQUENCE)?;
         let (mut rest, _) = element(certificate, SEQUENCE)?;
@@ -43,7 +43,7 @@ impl Validity {
         })
     }
 
-    /// Errors: `time` lies outside.
+    /// Errors: `time` is outside the period.
     pub(super) fn check(&self, time: UnixTime) -> Result<(), CertificateError> {
         let Self {
             not_before,
@@ -59,7 +59,7 @@ impl Validity {
     }
 }
 
-/// The content of the element at the start of `input`, which has to have `tag`, and what is behind it.
+/// The content of the first element of `input`, which must have `tag`, and the bytes after it.
 fn element(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = input.split_first()?;
     let (&length, rest) = rest.split_first()?;
@@ -69,7 +69,7 @@ fn element(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     if length < 0x80 {
         return rest.split_at_checked(length.into());
     }
-    // The number of bytes that hold the length; without one the end would be marked, which DER forbids.
+    // The number of length bytes; 0 would be the indefinite form, which DER forbids.
     let count = usize::from(length & 0x7f);
     if !(1..=4).contains(&count) {
         return None;
@@ -81,7 +81,7 @@ fn element(input: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
-/// The time at the start of `input`, and what is behind it.
+/// The time at the start of `input`, and the bytes after it.
 fn time(input: &[u8]) -> Option<(UnixTime, &[u8])> {
     let (digits, rest) = element(input, UTC_TIME)
         .or_else(|| element(input, GENERALIZED_TIME))
@@ -95,7 +95,7 @@ fn time(input: &[u8]) -> Option<(UnixTime, &[u8])> {
         _ => return None,
     };
     let time = NaiveDateTime::parse_from_str(&text, "%Y%m%d%H%M%S").ok()?;
-    // What was before 1970 has passed either way.
+    // Times before 1970 are in the past either way.
     let seconds = u64::try_from(time.and_utc().timestamp()).unwrap_or(0);
     Some((
         UnixTime::since_unix_epoch(Duration::from_secs(seconds)),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn malformed_times_are_refused() {
         let good = || utc("260102030405Z");
         for wrong in [
             utc("260102030405"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_belong_to_it() {
+    fn both_ends_are_valid() {
         let validity = Validity {
             not_before: at(10),
             not_after: at(20),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_certificate_is_none() {
+    fn a_truncated_certificate_is_refused() {
         let times = [utc("260102030405Z"), utc("270102030405Z")];
         let whole = certificate(true, 200, &times);
         for end in 0..whole.len() {

@@ -1,4 +1,4 @@
-//! A name server on loopback that answers as a test tells it, over UDP and TCP.
+//! A scripted name server on loopback, over UDP and TCP.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -9,27 +9,27 @@ use hickory_resolver::proto::rr::{RData, Record, RecordType};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-/// A day, as the servers of container networks say.
+/// A day, as the servers of container networks send it.
 const TTL: u32 = 86_400;
 
-/// What the server does about a question.
+/// Scripted reaction to a query.
 #[derive(Debug, Clone)]
 pub(crate) enum Reaction {
     Addresses(Vec<IpAddr>),
     Code(ResponseCode),
-    /// "It does not fit here."
+    /// A truncated reply.
     Truncated,
     Silence,
 }
 
-/// How the question came.
+/// Transport of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Over {
     Udp,
     Tcp,
 }
 
-/// A question. One that is sent again because no answer came is the same.
+/// A query; retransmissions are equal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Question {
     pub(crate) name: String,
@@ -38,7 +38,7 @@ pub(crate) struct Question {
     id: u16,
 }
 
-/// The server; it ends with the test's runtime.
+/// The server, which stops with the test's runtime.
 #[derive(Debug)]
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
@@ -47,7 +47,7 @@ pub(crate) struct NameServer {
 
 type Answers = Arc<dyn Fn(&Question) -> Reaction + Send + Sync>;
 
-/// Addresses of the kind that is asked for.
+/// The addresses of the queried type.
 pub(crate) fn addresses(question: &Question, all: &[&str]) -> Reaction {
     let all = all.iter().map(|ip| ip.parse::<IpAddr>().unwrap());
     let wanted = all.filter(|ip| ip.is_ipv4() == (question.kind == RecordType::A));
@@ -73,7 +73,7 @@ impl NameServer {
         Self { address, asked }
     }
 
-    /// How it is called in a resolv.conf.
+    /// Its line in a resolv.conf.
     pub(crate) fn line(&self) -> String {
         format!(
             "nameserver [{}]:{}\n",
@@ -82,7 +82,7 @@ impl NameServer {
         )
     }
 
-    /// Names that it was asked for by questions of one kind.
+    /// Names of its queries of one type.
     pub(crate) fn asked(&self, kind: RecordType) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         let asked = asked.iter().filter(|question| question.kind == kind);
@@ -97,7 +97,7 @@ impl NameServer {
 
 async fn serve_udp(socket: UdpSocket, answers: Answers, asked: Arc<Mutex<BTreeSet<Question>>>) {
     let mut buffer = vec![0; 4096];
-    // The system reports here that an asker has gone.
+    // The system reports here that a client has closed its port.
     loop {
         let Ok((length, from)) = socket.recv_from(&mut buffer).await else {
             continue;

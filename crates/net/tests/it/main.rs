@@ -1,4 +1,4 @@
-//! How hosts are found.
+//! Name resolution against scripted servers.
 
 #![expect(
     clippy::unwrap_used,

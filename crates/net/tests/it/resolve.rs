@@ -1,4 +1,4 @@
-//! Hosts: who is asked, in which order, and how long the answers last.
+//! Lookups: order of the servers, retries, caching.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -21,7 +21,7 @@ const BROKEN: Reaction = Reaction::Code(ResponseCode::ServFail);
 /// Longer than any test.
 const FOREVER: Duration = Duration::from_hours(1);
 
-/// Files of a resolver.
+/// Configuration files of a resolver.
 struct Files(TempDir);
 
 impl Files {
@@ -32,7 +32,7 @@ impl Files {
         files
     }
 
-    /// With the lines of `servers` in their order.
+    /// With name servers in this order.
     fn of(servers: &[&NameServer]) -> Self {
         let lines: Vec<_> = servers.iter().map(|server| server.line()).collect();
         Self::new(&lines.concat())
@@ -46,7 +46,7 @@ impl Files {
         self.0.path()
     }
 
-    /// Nothing is kept, and servers have plenty of time.
+    /// Without caching, and with long timeouts.
     fn options(&self) -> Options {
         Options {
             resolv_conf: self.path().join("resolv.conf"),
@@ -76,7 +76,7 @@ async fn says(reaction: Reaction) -> NameServer {
     NameServer::start(move |_| reaction.clone()).await
 }
 
-/// An address at which nobody listens, as a line of a resolv.conf.
+/// A closed port, as a line of a resolv.conf.
 async fn nobody() -> String {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = gone.local_addr().unwrap();
@@ -84,9 +84,9 @@ async fn nobody() -> String {
 }
 
 #[tokio::test]
-async fn a_faster_second_server_is_not_asked() {
+async fn a_faster_second_server_is_not_queried() {
     let copies = AtomicUsize::new(0);
-    // The first questions of both kinds are overheard; the answer comes when they are sent again.
+    // The first queries of both types get no reply; their retransmissions do.
     let slow = NameServer::start(move |question| {
         if copies.fetch_add(1, Ordering::Relaxed) < 2 {
             Reaction::Silence
@@ -102,7 +102,7 @@ async fn a_faster_second_server_is_not_asked() {
 }
 
 #[tokio::test]
-async fn the_first_word_that_a_name_is_unknown_counts() {
+async fn nxdomain_of_the_first_server_is_final() {
     let owner = says(UNKNOWN).await;
     let liar = always(&["10.9.9.9"]).await;
     let error = Files::of(&[&owner, &liar])
@@ -124,7 +124,7 @@ async fn the_first_word_that_a_name_is_unknown_counts() {
 }
 
 #[tokio::test]
-async fn behind_a_dead_server_the_next_is_asked() {
+async fn the_next_server_is_queried_after_a_dead_one() {
     let live = always(&["10.0.0.1"]).await;
     let closed = Files::new(&format!("{}{}", nobody().await, live.line()));
     assert_eq!(look_up(&closed.resolver(), "db").await, ["10.0.0.1"]);
@@ -140,14 +140,14 @@ async fn behind_a_dead_server_the_next_is_asked() {
 }
 
 #[tokio::test]
-async fn what_failed_is_tried_again() {
+async fn failed_queries_are_retried() {
     for trouble in [
         BROKEN,
         Reaction::Code(ResponseCode::Refused),
         Reaction::Silence,
     ] {
         let asked = Mutex::new(0);
-        let told = format!("{trouble:?}");
+        let case = format!("{trouble:?}");
         let moody = NameServer::start(move |question| {
             let mut asked = asked.lock().unwrap();
             if question.kind == RecordType::A {
@@ -164,13 +164,13 @@ async fn what_failed_is_tried_again() {
             timeout: Duration::from_millis(300),
             ..files.options()
         });
-        assert_eq!(look_up(&resolver, "db").await, ["10.0.0.1"], "{told}");
+        assert_eq!(look_up(&resolver, "db").await, ["10.0.0.1"], "{case}");
     }
 }
 
-/// The server of the network stumbles, and the one behind it does not know the neighbours.
+/// The first server fails once, and the second one does not know the neighbours.
 #[tokio::test]
-async fn a_stumble_does_not_make_a_neighbour_unknown() {
+async fn a_transient_failure_does_not_make_a_neighbour_unknown() {
     let asked = AtomicUsize::new(0);
     let owner = NameServer::start(move |question| {
         if question.kind == RecordType::A && asked.fetch_add(1, Ordering::Relaxed) > 0 {
@@ -187,7 +187,7 @@ async fn a_stumble_does_not_make_a_neighbour_unknown() {
 }
 
 #[tokio::test]
-async fn a_stumble_does_not_lead_to_the_next_search_domain() {
+async fn a_transient_failure_does_not_lead_to_the_next_search_domain() {
     let asked = AtomicUsize::new(0);
     let server = NameServer::start(move |question| match question.name.as_str() {
         "db.network." if question.kind != RecordType::A => BROKEN,
@@ -200,7 +200,7 @@ async fn a_stumble_does_not_lead_to_the_next_search_domain() {
     .await;
     let files = Files::new(&format!("search network site\n{}", server.line()));
     assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
-    // A domain that never works does not keep the others away.
+    // A search domain that always fails does not hide the others.
     let server = NameServer::start(|question| match question.name.as_str() {
         "db.broken." => BROKEN,
         _ => addresses(question, &["10.0.0.1"]),
@@ -211,7 +211,7 @@ async fn a_stumble_does_not_lead_to_the_next_search_domain() {
 }
 
 #[tokio::test]
-async fn a_third_server_is_asked_when_the_first_failed() {
+async fn a_third_server_is_queried_after_a_failure_of_the_first() {
     let (broken, stranger) = (says(BROKEN).await, says(UNKNOWN).await);
     let live = always(&["10.0.0.1"]).await;
     let files = Files::of(&[&broken, &stranger, &live]);
@@ -219,7 +219,7 @@ async fn a_third_server_is_asked_when_the_first_failed() {
 }
 
 #[tokio::test]
-async fn an_error_tells_who_was_asked_and_what_each_said() {
+async fn an_error_has_the_reply_of_each_server() {
     let (broken, stranger) = (says(BROKEN).await, says(UNKNOWN).await);
     let nobody = nobody().await;
     let files = Files::new(&format!("{nobody}{}{}", broken.line(), stranger.line()));
@@ -247,11 +247,11 @@ async fn an_error_tells_who_was_asked_and_what_each_said() {
 }
 
 #[tokio::test]
-async fn a_day_in_an_answer_is_not_believed() {
+async fn the_ttl_of_a_day_is_ignored() {
     let current = Arc::new(Mutex::new("10.0.0.1"));
-    let told = Arc::clone(&current);
+    let served = Arc::clone(&current);
     let server =
-        NameServer::start(move |question| addresses(question, &[*told.lock().unwrap()])).await;
+        NameServer::start(move |question| addresses(question, &[*served.lock().unwrap()])).await;
     let files = Files::of(&[&server]);
     let fresh = files.resolver();
     let keeping = Resolver::new(Options {
@@ -266,18 +266,18 @@ async fn a_day_in_an_answer_is_not_believed() {
     assert_eq!(
         look_up(&keeping, "API").await,
         ["10.0.0.1"],
-        "that long it is kept"
+        "cached for max_age"
     );
     assert!(Options::default().max_age <= Duration::from_secs(5));
     assert!(Options::default().absent_age <= Duration::from_secs(1));
 }
 
 #[tokio::test]
-async fn an_unknown_name_is_kept_apart() {
+async fn an_unknown_name_has_its_own_cache_time() {
     let born = Arc::new(Mutex::new(false));
-    let told = Arc::clone(&born);
+    let exists = Arc::clone(&born);
     let server = NameServer::start(move |question| {
-        if *told.lock().unwrap() {
+        if *exists.lock().unwrap() {
             addresses(question, &["10.0.0.1"])
         } else {
             UNKNOWN
@@ -309,20 +309,20 @@ async fn ipv6_is_not_needed() {
         BROKEN,
         Reaction::Silence,
     ] {
-        let told = format!("{without:?}");
+        let case = format!("{without:?}");
         let server = NameServer::start(move |question| match question.kind {
             RecordType::A => addresses(question, &["10.0.0.1"]),
             _ => without.clone(),
         })
         .await;
         let files = Files::of(&[&server]);
-        // Whoever waited for the other kind would wait too long.
+        // Waiting for the AAAA reply would take too long.
         let resolver = Resolver::new(Options {
             timeout: FOREVER,
             ..files.options()
         });
-        assert_eq!(look_up(&resolver, "db").await, ["10.0.0.1"], "{told}");
-        assert_eq!(server.asked(RecordType::A).len(), 1, "{told}: at once");
+        assert_eq!(look_up(&resolver, "db").await, ["10.0.0.1"], "{case}");
+        assert_eq!(server.asked(RecordType::A).len(), 1, "{case}: at once");
     }
 }
 
@@ -348,7 +348,7 @@ async fn a_name_without_an_address_is_unknown() {
 }
 
 #[tokio::test]
-async fn search_domains_are_tried_in_their_order() {
+async fn search_domains_are_tried_in_order() {
     let server = NameServer::start(|question| match question.name.as_str() {
         "db.second.example." => addresses(question, &["10.0.0.1"]),
         _ => UNKNOWN,
@@ -371,7 +371,7 @@ async fn search_domains_are_tried_in_their_order() {
 }
 
 #[tokio::test]
-async fn the_hosts_file_is_followed() {
+async fn the_hosts_file_is_reloaded() {
     let server = always(&["10.0.0.1"]).await;
     let files = Files::of(&[&server]);
     let resolver = Resolver::new(Options {
@@ -389,7 +389,7 @@ async fn the_hosts_file_is_followed() {
 }
 
 #[tokio::test]
-async fn the_servers_are_read_again() {
+async fn resolv_conf_is_reloaded() {
     let (old, new) = (always(&["10.0.0.1"]).await, always(&["10.0.0.2"]).await);
     let files = Files::of(&[&old]);
     let resolver = files.resolver();
@@ -437,7 +437,7 @@ async fn without_servers_addresses_and_listed_hosts_are_found() {
 }
 
 #[tokio::test]
-async fn localhost_is_never_asked_for() {
+async fn localhost_is_never_queried() {
     let server = always(&["10.9.9.9"]).await;
     let files = Files::of(&[&server]);
     let resolver = files.resolver();
@@ -450,10 +450,10 @@ async fn localhost_is_never_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_callers_are_one_question() {
+async fn concurrent_lookups_are_coalesced() {
     let gate = Arc::new(Mutex::new(()));
     let closed = Arc::clone(&gate);
-    // Questions are overheard until everybody waits.
+    // Queries get no reply until all callers wait.
     let server = NameServer::start(move |question| {
         if closed.try_lock().is_err() {
             return Reaction::Silence;
@@ -490,7 +490,7 @@ async fn many_callers_are_one_question() {
 }
 
 #[tokio::test]
-async fn a_caller_that_goes_away_leaves_the_question_to_the_next() {
+async fn the_next_caller_takes_over_a_cancelled_lookup() {
     let server = always(&["10.0.0.1"]).await;
     let files = Files::of(&[&server]);
     let resolver = files.resolver();
@@ -503,7 +503,7 @@ async fn a_caller_that_goes_away_leaves_the_question_to_the_next() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_comes_over_tcp() {
+async fn a_truncated_reply_falls_back_to_tcp() {
     let ips: Vec<String> = (0..300)
         .map(|n| format!("10.0.{}.{}", n / 200, n % 200))
         .collect();
@@ -541,7 +541,7 @@ async fn replica(ip: &str, port: u16) -> u16 {
     address.port()
 }
 
-/// An HTTP client that finds hosts by these files.
+/// An HTTP client with this resolver.
 fn client(files: &Files) -> reqwest::Client {
     reqwest::Client::builder()
         .no_proxy()
@@ -552,7 +552,7 @@ fn client(files: &Files) -> reqwest::Client {
 }
 
 #[tokio::test]
-async fn replicas_share_the_connections() {
+async fn connections_are_balanced_over_replicas() {
     let port = replica("127.0.0.1", 0).await;
     for ip in ["127.0.0.2", "127.0.0.3"] {
         replica(ip, port).await;
@@ -579,7 +579,7 @@ async fn replicas_share_the_connections() {
 }
 
 #[tokio::test]
-async fn a_client_tells_why_a_host_is_not_found() {
+async fn a_client_reports_the_reason_of_a_failed_lookup() {
     let server = says(UNKNOWN).await;
     let files = Files::of(&[&server]);
     let client = client(&files);

@@ -1,4 +1,4 @@
-//! Logins: what a registry demands is remembered for each repository and use.
+//! Authentication: tokens and logins are cached for each repository and action.
 
 use std::sync::PoisonError;
 
@@ -15,25 +15,25 @@ use super::{Client, error, origin, pull, redirect};
 use crate::Login;
 use oci::Repository;
 
-/// Remembered logins; beyond that they are asked for again.
+/// Limit of cached tokens.
 const ACCESS_LIMIT: usize = 4096;
-/// Units: bytes. What a token server answers; with the rights of many repositories, a token takes some thousands.
+/// Units: bytes. Largest token response; with scopes for many repositories, a token takes some thousands.
 const TOKEN_LIMIT_BYTES: usize = 64 << 10;
 
-/// What a request is for.
+/// The scope of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Scope {
     pub(super) registry: String,
-    /// Nothing for the registry as a whole.
+    /// `None` for the registry as a whole.
     pub(super) repository: Option<Repository>,
     /// `pull`, `pull,push`, `delete`, or `*` for the catalog.
     pub(super) actions: &'static str,
 }
 
-/// The header that satisfied the registry.
+/// The `Authorization` header that the registry accepted.
 pub(super) type Access = HeaderValue;
 
-/// What a token server answers: one of the two, or the same twice. Source: distribution, token specification.
+/// A token response: either name, or both with one value. Source: distribution, token specification.
 #[derive(Deserialize)]
 struct Granted {
     token: Option<String>,
@@ -42,13 +42,13 @@ struct Granted {
 
 impl Granted {
     fn token(self) -> Option<String> {
-        let told = self.token.filter(|it| !it.is_empty());
-        told.or(self.access_token).filter(|it| !it.is_empty())
+        let token = self.token.filter(|it| !it.is_empty());
+        token.or(self.access_token).filter(|it| !it.is_empty())
     }
 }
 
 impl Scope {
-    /// The repository with its registry, for people.
+    /// The repository with its registry, for messages.
     pub(super) fn place(&self) -> String {
         match &self.repository {
             Some(repository) => format!("{}/{repository}", self.registry),
@@ -70,13 +70,13 @@ impl Client {
         access.get(scope).cloned()
     }
 
-    /// What was remembered does not count any more.
+    /// Removes a cached header that the registry refuses.
     pub(super) fn forget_access(&self, scope: &Scope) {
         let mut access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
         access.remove(scope);
     }
 
-    /// Meets the demand of a 401 answer and remembers how.
+    /// Answers the challenge of a 401 response and caches the header.
     pub(super) async fn log_in(&self, scope: &Scope, demand: &Response) -> Result<Access, Error> {
         let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
         let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
@@ -125,7 +125,7 @@ impl Client {
         Ok(access)
     }
 
-    /// Who to log in as.
+    /// The login for a scope.
     pub(super) async fn login(&self, scope: &Scope) -> Result<Option<Login>, Error> {
         let credentials = &self.0.credentials;
         credentials
@@ -166,14 +166,14 @@ impl Client {
             _ => return Err(error::refused(&scope.registry, response, "token", asked).await),
         }
         let bytes = pull::collect(&place, response, TOKEN_LIMIT_BYTES).await?;
-        // Why it is none is not told: parts of it, which may be secret, would be.
+        // Without the parser's message, which could quote parts of a secret.
         let granted = serde_json::from_slice::<Granted>(&bytes).ok();
         let token = granted.and_then(Granted::token);
         token.ok_or_else(|| error::strange(&place, "its token server answers without a token"))
     }
 }
 
-/// The registry knows who asks, and still says no.
+/// The registry refuses the login.
 pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
     let who = login.map_or("anonymous users".to_owned(), |login| {
         format!("user {}", login.user)
@@ -186,8 +186,7 @@ pub(super) fn denied(scope: &Scope, login: Option<&Login>) -> Error {
     }
 }
 
-/// Another server than the registry demands a login, after a redirect of the registry's. Nothing vouches for it, so it
-/// gets none.
+/// Another server demands a login after a redirect of the registry. It is not trusted, and gets none.
 pub(super) fn elsewhere(scope: &Scope, response: &Response) -> Error {
     let place = scope.place();
     let origin = response.url().origin().ascii_serialization();
@@ -198,7 +197,7 @@ pub(super) fn elsewhere(scope: &Scope, response: &Response) -> Error {
     }
 }
 
-/// Logins for what is asked by TLS do not go over the wire in clear.
+/// Refuses to send the login of a TLS registry in clear.
 fn by_tls(scope: &Scope, asked: &Url, realm: &str) -> Result<(), Error> {
     match realm.parse() {
         Ok(realm) if origin::is_downgrade(asked, &realm) => {

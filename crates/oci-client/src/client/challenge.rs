@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// What a registry demands.
+/// A challenge of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Challenge {
     /// User and password on each request.
@@ -15,7 +15,7 @@ pub(super) enum Challenge {
     },
 }
 
-/// The demand that can be met best; nothing when none is known here.
+/// The preferred supported challenge; `None` when none is supported.
 pub(super) fn parse<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challenge> {
     let mut basic = None;
     for header in headers {
@@ -37,7 +37,7 @@ pub(super) fn parse<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challe
     basic
 }
 
-/// `name="value", name=value`; values may hold commas.
+/// Parses `name="value", name=value`; values may contain commas.
 fn parameters(text: &str) -> HashMap<String, String> {
     let mut found = HashMap::new();
     let mut rest = text;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn demands() {
+    fn challenges_are_parsed() {
         let bearer =
             r#"Bearer realm="https://auth/token",service="r",scope="repository:a/b:pull,push""#;
         let expected = Challenge::Bearer {

@@ -1,4 +1,4 @@
-//! A blob on its way: compared with its digest while it passes, resumed where it ended.
+//! Downloads of blobs: verified while streaming, resumed after interruptions.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -12,32 +12,32 @@ use super::send;
 use super::{Client, error};
 use oci::{Descriptor, Hasher, Reference};
 
-/// How often a download is begun without a byte more: with the pauses, a registry can restart meanwhile.
+/// Attempts to resume without progress: with backoff, enough for a registry to restart.
 const RESUMES: u32 = 8;
 
-/// Where the rest of a blob comes from.
+/// The source of the rest of a blob.
 enum Body {
     Response(Response),
     File(ReaderStream<tokio::fs::File>),
 }
 
-/// A blob on its way.
+/// A download in progress.
 pub(super) struct Download {
     client: Client,
-    /// Where it is asked for.
+    /// The repository.
     pub(super) reference: Reference,
     blob: Descriptor,
-    /// Taken when the last byte was seen.
+    /// Taken after the last byte.
     hasher: Option<Hasher>,
     received: u64,
     body: Option<Body>,
-    /// Bytes that come again, from a registry without Range.
+    /// Bytes to skip, from a registry that ignores Range.
     skip: u64,
     failures: u32,
 }
 
 impl Download {
-    /// One that has not begun. `hasher` has seen the first `received` bytes.
+    /// A download that has not started. `hasher` has the first `received` bytes.
     pub(super) fn new(
         client: &Client,
         reference: &Reference,
@@ -57,7 +57,7 @@ impl Download {
         }
     }
 
-    /// Begins, or goes on after what was received.
+    /// Starts, or resumes after the received bytes.
     ///
     /// Errors: as [`Client::pull_manifest`].
     pub(super) async fn open(&mut self) -> Result<(), Error> {
@@ -92,9 +92,9 @@ impl Download {
         Ok(())
     }
 
-    /// What comes next; nothing after the last byte, which is given when size and digest were right.
+    /// The next chunk; `None` after the last one, which is returned only if size and digest match.
     ///
-    /// Errors: as [`Self::open`]; Invalid – what was sent has another size or digest.
+    /// Errors: as [`Self::open`]; Invalid – size or digest differ.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         loop {
             if self.hasher.is_none() {
@@ -127,7 +127,7 @@ impl Download {
             match chunk {
                 Ok(Some(chunk)) => {
                     if let Some(chunk) = self.take(chunk)? {
-                        // Nobody gets the last bytes of something else: who counts them would not ask what comes after.
+                        // Before the last chunk: a caller that counts bytes never polls the end of the stream.
                         if self.received == self.blob.size {
                             self.verify()?;
                         }
@@ -160,7 +160,7 @@ impl Download {
         Ok(Some(chunk))
     }
 
-    /// Goes on where it ended, also when the registry is away for a moment.
+    /// Resumes an interrupted download, with backoff while the registry is unavailable.
     async fn resume(&mut self, failure: Option<Error>) -> Result<(), Error> {
         let mut failure = failure.unwrap_or_else(|| {
             let (digest, received) = (&self.blob.digest, self.received);

@@ -1,10 +1,10 @@
-//! What a registry's refusal means for whoever asked.
+//! Mapping of registry responses to errors.
 
 use model::Error;
 use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 
-/// Units: bytes. As much of a refusal as is read.
+/// Units: bytes. Largest part of an error body that is read.
 const TEXT_LIMIT_BYTES: usize = 16 * 1024;
 
 /// The role of the other side in messages.
@@ -23,12 +23,12 @@ struct Item {
     message: String,
 }
 
-/// The registry cannot be reached, or broke off. `place` is what it was asked for: itself, or one of its repositories.
+/// The registry cannot be reached, or broke off. `place` is the registry, or one of its repositories.
 pub(super) fn unavailable(place: &str, cause: &(dyn std::error::Error + 'static)) -> Error {
     Error::unavailable(REGISTRY, format!("{place}: {}", model::error::chain(cause)))
 }
 
-/// The registry speaks plain HTTP where TLS was asked for; `remedy` is the caller's way to allow that.
+/// The registry speaks plain HTTP instead of TLS; `remedy` is the caller's way to allow that.
 pub(super) fn plain_http(place: &str, remedy: Option<&str>) -> Error {
     let remedy = remedy.map_or_else(String::new, |remedy| {
         format!("; {remedy} allows that, without protection of content and logins")
@@ -39,8 +39,7 @@ pub(super) fn plain_http(place: &str, remedy: Option<&str>) -> Error {
     )
 }
 
-/// Whether TLS failed since the other side answered something else: the first byte of an HTTP response is no type of
-/// a TLS record.
+/// Whether TLS failed on an HTTP response, whose first byte is no TLS record type.
 pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool {
     let not_tls = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
     let mut next = Some(failure);
@@ -48,7 +47,7 @@ pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool
         if cause.downcast_ref() == Some(&not_tls) {
             return true;
         }
-        // An I/O error leaves the error that it carries out of the chain of sources.
+        // An I/O error hides the error that it wraps from the chain of sources.
         let carried = cause
             .downcast_ref::<std::io::Error>()
             .and_then(std::io::Error::get_ref);
@@ -60,12 +59,12 @@ pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool
     false
 }
 
-/// The registry answered what the protocol does not foresee; `place` as for [`unavailable`].
+/// The registry violates the protocol; `place` as for [`unavailable`].
 pub(super) fn strange(place: &str, what: impl std::fmt::Display) -> Error {
     Error::unavailable(REGISTRY, format!("{place}: {what}"))
 }
 
-/// The error for an answer that is no success; `kind` and `id` name what was asked for.
+/// The error of an unsuccessful response; `kind` and `id` name the requested item.
 pub(super) async fn refused(
     registry: &str,
     response: Response,

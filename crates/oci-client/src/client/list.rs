@@ -1,4 +1,4 @@
-//! What a registry holds.
+//! Listings: tags, catalog, referrers, and deletion.
 
 use model::Error;
 use reqwest::header::LINK;
@@ -13,12 +13,12 @@ use crate::mirrors::Sought;
 use oci::Referrer;
 use oci::{Digest, Reference, Repository, Tag};
 
-/// Units: bytes. All pages of a listing, with some million names.
+/// Units: bytes. Limit of all pages of a listing, with some million names.
 const LIST_LIMIT_BYTES: usize = 64 << 20;
-/// Pages of one listing: some servers put a hundred entries on each.
+/// Limit of pages of one listing: some servers put a hundred entries on each.
 const PAGES_LIMIT: usize = 10_000;
 
-/// A part of a list.
+/// A page of a listing.
 trait Page: DeserializeOwned {
     type Entry;
 
@@ -61,7 +61,7 @@ impl Client {
         tags.ok_or_else(|| error::strange(registry, "its list does not end"))
     }
 
-    /// Every tag of a repository, or nothing where the registry needs more than `pages` answers to tell them.
+    /// Every tag of a repository, or `None` when the registry needs more than `pages` pages.
     ///
     /// Errors: as [`Self::tags`].
     pub async fn tags_within(
@@ -110,9 +110,9 @@ impl Client {
         names.ok_or_else(|| error::strange(registry, "its list does not end"))
     }
 
-    /// Takes a tag, or with a digest a manifest and its tags, out of the registry.
+    /// Deletes a tag, or with a digest a manifest and its tags.
     ///
-    /// Errors: NotFound; Conflict – the registry does not delete; others as [`Self::pull_manifest`].
+    /// Errors: NotFound; Conflict – deletion is disabled; others as [`Self::pull_manifest`].
     pub async fn delete_manifest(&self, reference: &Reference) -> Result<(), Error> {
         if let Some(local) = self.local(reference) {
             return local.delete().await;
@@ -138,8 +138,8 @@ impl Client {
         }
     }
 
-    /// What refers to `subject` in the repository of `reference`, by the registry's list or else by the tag that
-    /// stands in for it.
+    /// The referrers of `subject` in the repository of `reference`, by the referrers API or else by the referrers tag
+    /// schema.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn referrers(
@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// The registry's own list of what refers to `subject` in the repository of `reference`; nothing where it keeps none.
+    /// The referrers of `subject` in the repository of `reference` by the referrers API; `None` without the API.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn listed_referrers(
@@ -195,7 +195,7 @@ impl Client {
         }
     }
 
-    /// Nothing when there are more than `limit` pages. Errors: TooLarge – they are too much together.
+    /// All pages; `None` beyond `limit` pages. Errors: TooLarge – beyond the total size.
     async fn pages<P: Page>(
         &self,
         scope: &Scope,
@@ -233,9 +233,9 @@ impl Client {
     }
 }
 
-/// The tag of the index that stands in for a registry's list of what refers to `subject`.
+/// The tag of the list of referrers on registries without the referrers API.
 ///
-/// Errors: Invalid – the digest is of a kind that tags have no room for. Source: distribution-spec, referrers tag schema.
+/// Errors: Invalid – the digest is too long for a tag. Source: distribution-spec, referrers tag schema.
 pub fn referrers_tag(subject: &Digest) -> Result<Tag, Error> {
     let (algorithm, hex) = (subject.algorithm().as_str(), subject.hex());
     format!("{algorithm}-{}", &hex[..hex.len().min(64)]).parse()

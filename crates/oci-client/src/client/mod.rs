@@ -1,6 +1,6 @@
 //! The client side of the distribution protocol.
 //!
-//! Requests are repeated where that is safe, logins happen when the registry asks for them, bodies are streamed.
+//! Requests are retried where that is safe, logins follow challenges, bodies are streamed.
 
 mod access;
 mod addresses;
@@ -33,41 +33,41 @@ pub use list::referrers_tag;
 pub use push::Provided;
 pub use source::{BlobSource, Remote};
 
-/// Long enough for a busy registry, short enough to notice a dead one.
+/// Timeout of a connection: long enough for a busy registry.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Without a byte for this long, the registry is taken for dead.
+/// Idle timeout of a response.
 const READ_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How to reach registries.
+/// Options of a client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientOptions {
-    /// Who to log in as, where a registry asks for it.
+    /// Logins for registries.
     pub credentials: Credentials,
     /// Certificates, as PEM, that are trusted besides the system's.
     pub ca_pem: Option<Vec<u8>>,
-    /// Whether any certificate is accepted, and plain HTTP where a registry speaks no TLS.
+    /// Accept any certificate, and plain HTTP from a registry without TLS.
     pub insecure: bool,
     /// The same for single registries: hosts with their ports. Any certificate is accepted on all ports of such a host.
     pub insecure_registries: BTreeSet<String>,
-    /// Whether the registries speak plain HTTP and nothing else.
+    /// Use plain HTTP only.
     pub plain_http: bool,
-    /// Where what is read may lie besides. What is written goes where its name says.
+    /// Mirrors for reads; writes go to the registry itself.
     pub mirrors: Mirrors,
-    /// How plain HTTP is allowed, as a flag or setting of the caller: for errors about registries without TLS.
+    /// The caller's flag or setting for plain HTTP, for errors about registries without TLS.
     pub plain_http_remedy: Option<&'static str>,
-    /// How often a request is sent at most; nothing for a patient client. With one attempt, what breaks off is not gone on with.
+    /// Maximum attempts of a request; by default, with patience. With one attempt, interrupted bodies are not resumed.
     pub attempts: Option<u32>,
 }
 
-/// A client of any number of registries, and of the folders that take their place. Clones share connections and logins.
+/// A client of registries, and of image layouts in their place. Clones share connections and logins.
 #[derive(Debug, Clone)]
 pub struct Client(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// For whatever answers soon.
+    /// For requests with a quick response.
     http: reqwest::Client,
-    /// For uploads: the answer comes only after the last byte was sent, however long that takes.
+    /// For uploads: the response follows the last byte, however long that takes.
     uploads: reqwest::Client,
     credentials: Credentials,
     insecure: bool,
@@ -76,17 +76,17 @@ struct Shared {
     mirrors: Mirrors,
     plain_http_remedy: Option<&'static str>,
     attempts: u32,
-    /// Until when registries want to be left alone.
+    /// Rate limits: the end of each registry's `Retry-After`.
     rests: Mutex<HashMap<String, Instant>>,
-    /// Schemes that were found out, by registry.
+    /// Detected schemes by registry.
     schemes: Mutex<HashMap<String, &'static str>>,
-    /// Whether registries find blobs themselves, as far as they were asked.
+    /// Whether a registry mounts blobs without `from`, by registry.
     mounting: Mutex<HashMap<String, bool>>,
-    /// Mirrors that could not be reached.
+    /// Unreachable mirrors.
     away: Mutex<BTreeSet<String>>,
-    /// What the registries demanded so far.
+    /// Cached `Authorization` headers by scope.
     access: Mutex<HashMap<access::Scope, Access>>,
-    /// The lists of folders that take the place of registries.
+    /// Indexes of the folders in the place of registries.
     layouts: Lists,
 }
 
@@ -136,7 +136,7 @@ impl Client {
         })))
     }
 
-    /// Whether the registry needs no certificate that is trusted here.
+    /// Whether the registry needs no trusted certificate.
     pub fn is_insecure(&self, registry: &str) -> bool {
         self.0.plain_http || self.may_be_plain(registry)
     }
@@ -145,7 +145,7 @@ impl Client {
         self.0.insecure || self.0.insecure_registries.contains(registry)
     }
 
-    /// Whether the registry finds blobs itself; nothing while that is not known.
+    /// Whether the registry mounts blobs without `from`; `None` when unknown.
     fn mounts(&self, registry: &str) -> Option<bool> {
         let mounting = self.0.mounting.lock();
         let mounting = mounting.unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,10 @@
-//! Where logins go: to the server that asked for them, and nowhere in clear that its answers lead to.
+//! Checks of origins: logins are sent to the server that asked for them, and never in clear after a redirect.
 
 use reqwest::Url;
 
-/// The address that a server names in its answer to `asked`; nothing where it is another server's.
+/// The URL that a server names in its response to `asked`; `None` for another server.
 ///
-/// What answers behind a proxy with TLS may take itself for plain, and names such addresses: they are asked by TLS, too.
+/// A server behind a TLS proxy may see plain HTTP and return such URLs: they are requested by TLS, too.
 pub(super) fn same_server(asked: &Url, named: &str) -> Option<Url> {
     let mut url = asked.join(named).ok()?;
     if is_downgrade(asked, &url) {
@@ -13,7 +13,7 @@ pub(super) fn same_server(asked: &Url, named: &str) -> Option<Url> {
     (url.origin() == asked.origin()).then_some(url)
 }
 
-/// Whether what was asked by TLS leads to plain HTTP.
+/// Whether a request by TLS leads to plain HTTP.
 pub(super) fn is_downgrade(asked: &Url, named: &Url) -> bool {
     asked.scheme() == "https" && named.scheme() == "http"
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_lead_to_themselves_by_what_they_were_asked() {
+    fn a_server_is_followed_by_the_scheme_of_the_request() {
         let asked = |port: &str| format!("https://a.example{port}/v2/x/").parse().unwrap();
         for (port, named, expected) in [
             ("", "up/1?s=2", Some("https://a.example/v2/x/up/1?s=2")),

@@ -1,4 +1,4 @@
-//! One question, asked in several places: the mirrors of a registry, and then the registry itself.
+//! Failover: a request is sent to the mirrors of a registry in order, and then to the registry itself.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -9,23 +9,23 @@ use super::Client;
 use crate::mirrors::Sought;
 use oci::Reference;
 
-/// Where something is looked for.
+/// The remaining locations of a request.
 pub(super) struct Places<'a> {
     client: &'a Client,
     current: Reference,
     rest: VecDeque<Reference>,
-    /// Whether it is an extra of an image, which need not be anywhere.
+    /// An attached artifact, which may be absent everywhere.
     is_extra: bool,
-    /// What the first mirror said that was reached and does not have it.
+    /// NotFound of the first mirror that was reached.
     missing: Option<Error>,
-    /// What mirrors said.
+    /// Errors of mirrors.
     refusals: Vec<String>,
 }
 
 impl Client {
-    /// Where to look. Mirrors that were away are left out.
+    /// The locations of a reference, without unreachable mirrors.
     ///
-    /// Errors: Forbidden – nobody may ask for it; Invalid – a mirror's place is none for this name.
+    /// Errors: Forbidden – the name is blocked; Invalid – a location that does not fit this name.
     pub(super) fn places(
         &self,
         reference: &Reference,
@@ -48,14 +48,14 @@ impl Client {
 }
 
 impl Places<'_> {
-    /// Where it is looked for now.
+    /// The current location.
     pub(super) fn current(&self) -> &Reference {
         &self.current
     }
 
-    /// Goes on to the next place.
+    /// Switches to the next location.
     ///
-    /// Errors: there is none; then it is what the last one said, with what the mirrors said.
+    /// Errors: no location is left; the error of the last one, with those of the mirrors.
     pub(super) fn pass(&mut self, error: Error) -> Result<(), Error> {
         let Some(next) = self.rest.pop_front() else {
             return Err(self.all(error));
@@ -66,7 +66,7 @@ impl Places<'_> {
             away.insert(self.current.registry.clone());
         }
         let refusal = format!("mirror {}: {}", self.current, error.chain());
-        tracing::debug!(refusal, "a mirror is passed by");
+        tracing::debug!(refusal, "mirror failed; trying the next location");
         self.refusals.push(refusal);
         if matches!(error, Error::NotFound { .. }) {
             self.missing.get_or_insert(error);
@@ -80,16 +80,16 @@ impl Places<'_> {
             return last;
         }
         let before = self.refusals.join("; ");
-        // Where only mirrors can be reached, images come without the extras that these do not have.
+        // Where only mirrors can be reached, images are pulled without artifacts that the mirrors do not have.
         let missing = self.missing.take().filter(|_| self.is_extra);
         match (last, missing) {
             (Error::Unavailable { .. }, Some(missing)) => missing,
-            (last, _) => told(last, &before),
+            (last, _) => with_refusals(last, &before),
         }
     }
 }
 
-fn told(last: Error, before: &str) -> Error {
+fn with_refusals(last: Error, before: &str) -> Error {
     match last {
         Error::Unavailable { what, source } => {
             let own = source.map_or_else(String::new, |it| it.to_string());

@@ -1,4 +1,4 @@
-//! Manifests and blobs from a registry, verified as they arrive.
+//! Pulls of manifests and blobs, verified while streaming.
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{self, Stream, StreamExt as _, TryStreamExt as _};
@@ -15,11 +15,30 @@ use oci::{
     Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
 };
 
+impl Reference {
+    pub(super) fn scope(&self, actions: &'static str) -> Scope {
+        Scope {
+            registry: self.registry.clone(),
+            repository: Some(self.repository.clone()),
+            actions,
+        }
+    }
+
+    /// The name of a blob for messages.
+    pub(super) fn blob_id(&self, digest: &Digest) -> String {
+        format!("{digest} of {}", self.without_version())
+    }
+
+    pub(super) fn path(&self, what: &str) -> String {
+        format!("/v2/{}/{what}", self.repository)
+    }
+}
+
 impl Client {
-    /// The manifest or index that `reference` names. With a digest, the bytes have it.
+    /// The manifest or index of `reference`, verified against its digest.
     ///
-    /// Errors: NotFound; Unauthenticated; Forbidden; Invalid – it is no manifest, or has another digest;
-    /// Unavailable – the registry cannot be reached, or what came is not what it says that it sent.
+    /// Errors: NotFound; Unauthenticated; Forbidden; Invalid – malformed, or another digest; Unavailable – the registry
+    /// cannot be reached, or its digest header does not match the body.
     pub async fn pull_manifest(&self, reference: &Reference) -> Result<Manifest, Error> {
         if let Some(local) = self.local(reference) {
             return local.manifest().await;
@@ -63,11 +82,11 @@ impl Client {
                 format!("{id}: the manifest that was sent has another digest"),
             ));
         }
-        // What some registries send as text/plain says what it is by itself.
+        // Some registries send manifests as text/plain: the body then has the type.
         let content_type = content_type.filter(|text| text.starts_with("application/vnd."));
         let parsed = Manifest::parse(bytes.clone(), content_type.as_deref());
         let own = parsed.as_ref().ok().map(|manifest| &manifest.digest);
-        // Of schema 1, not all bytes count.
+        // Of schema 1, the digest covers the signed payload only.
         if sent.is_some_and(|sent| Some(&sent) != own && !sent.matches(&bytes)) {
             let place = reference.scope("pull").place();
             let text = format!("what came of {target} has another digest than it says");
@@ -76,7 +95,7 @@ impl Client {
         parsed.map_err(|e| Error::invalid("image", format!("{id}: {e}")))
     }
 
-    /// The digest that `reference` has in the registry now; nothing when it is not there.
+    /// The current digest of `reference`; `None` when it does not exist.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn manifest_digest(&self, reference: &Reference) -> Result<Option<Digest>, Error> {
@@ -125,7 +144,7 @@ impl Client {
         }
     }
 
-    /// Whether the repository of `reference` has the blob.
+    /// Whether the repository of `reference` has a blob.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn has_blob(&self, reference: &Reference, digest: &Digest) -> Result<bool, Error> {
@@ -135,7 +154,7 @@ impl Client {
         })
     }
 
-    /// The size of a blob; nothing when the repository of `reference` does not have it. Units: bytes.
+    /// The size of a blob; `None` when the repository of `reference` does not have it. Units: bytes.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn blob_size(
@@ -149,7 +168,7 @@ impl Client {
         let Some(response) = self.head_blob(reference, digest).await? else {
             return Ok(None);
         };
-        // Not the length of the body, which is none.
+        // Not reqwest's content length, which is zero for HEAD.
         let size = response
             .headers()
             .get(CONTENT_LENGTH)
@@ -182,8 +201,7 @@ impl Client {
         }
     }
 
-    /// The bytes of a blob. A connection that breaks is resumed where it ended; the last item is an error unless
-    /// size and digest were right.
+    /// The bytes of a blob, resumed after interruptions. The last item is an error unless size and digest match.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn blob_stream(
@@ -195,7 +213,7 @@ impl Client {
         self.blob_stream_after(reference, blob, hasher, 0).await
     }
 
-    /// The bytes of a blob after the first `received`, which `hasher` has seen. Otherwise as [`Self::blob_stream`].
+    /// The bytes of a blob after the first `received`, which `hasher` has. Otherwise as [`Self::blob_stream`].
     ///
     /// Errors: as [`Self::blob_stream`].
     pub async fn blob_stream_after(
@@ -221,7 +239,7 @@ impl Client {
         }))
     }
 
-    /// Writes a blob to `out`. After an error, `out` holds something else.
+    /// Writes a blob to `out`, whose content is undefined after an error.
     ///
     /// Errors: as [`Self::blob_stream`]; Internal – `out` cannot be written.
     pub async fn pull_blob(
@@ -238,7 +256,7 @@ impl Client {
         out.flush().await.map_err(failed)
     }
 
-    /// A small blob as a whole.
+    /// The bytes of a small blob.
     ///
     /// Errors: as [`Self::blob_stream`]; TooLarge – more than `limit` bytes.
     pub async fn pull_blob_bytes(
@@ -264,7 +282,7 @@ impl Client {
     }
 }
 
-/// The digest that the registry says it sends.
+/// The `Docker-Content-Digest` of a response.
 fn sent_digest(response: &Response) -> Option<Digest> {
     let named = response.headers().get("docker-content-digest")?;
     named.to_str().ok()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Blobs and manifests to a registry.
+//! Pushes of blobs and manifests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,31 +18,30 @@ use super::source::{BlobSource, Taken};
 use super::{Client, error, origin};
 use oci::{Descriptor, Digest, Manifest, Reference, Repository, Target};
 
-/// Without a byte taken or an answer for this long, an upload is taken for dead; a registry may hash and sync
-/// several gigabytes after the last byte.
+/// Idle timeout of an upload, without a byte sent or a response; a registry may hash and sync several gigabytes after
+/// the last byte.
 const UPLOAD_IDLE_LIMIT: Duration = Duration::from_mins(5);
 const OCTET_STREAM: &str = "application/octet-stream";
 
-/// How a blob came to be where it is wanted.
+/// How a blob was provided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Provided {
-    /// It was there, or the registry had it in another repository.
+    /// It existed, or was mounted from another repository.
     There,
-    /// Its bytes were sent.
+    /// It was uploaded.
     Sent,
 }
 
-/// What a registry makes of a request for an upload.
+/// Response to the start of an upload.
 enum Begun {
     There,
     Upload(String),
 }
 
 impl Client {
-    /// Makes the blob part of the repository of `reference`, in one piece; nothing is sent when it is there.
+    /// Uploads the blob to the repository of `reference` in one piece, unless it exists.
     ///
-    /// Errors: Invalid – the bytes have another digest; Internal – they cannot be read; others as
-    /// [`Self::pull_manifest`].
+    /// Errors: Invalid – another digest; Internal – the source cannot be read; others as [`Self::pull_manifest`].
     pub async fn push_blob(
         &self,
         reference: &Reference,
@@ -52,7 +51,7 @@ impl Client {
         self.push(reference, digest, source, None).await
     }
 
-    /// [`Self::push_blob`] in pieces of `chunk_bytes`, resumed by piece: for unreliable ways and large blobs.
+    /// [`Self::push_blob`] in chunks of `chunk_bytes`, each resumable: for unreliable networks and large blobs.
     ///
     /// Errors: as [`Self::push_blob`].
     pub async fn push_blob_chunked(
@@ -66,7 +65,7 @@ impl Client {
             .await
     }
 
-    /// [`Self::push_blob`] from memory; its descriptor.
+    /// [`Self::push_blob`] from memory. Returns the descriptor.
     ///
     /// Errors: as [`Self::push_blob`].
     pub async fn push_blob_bytes(
@@ -87,7 +86,7 @@ impl Client {
         })
     }
 
-    /// Makes a blob of the repository `from` part of the one of `reference`; whether the registry could.
+    /// Mounts a blob of the repository `from` into the one of `reference`. Returns whether the registry did.
     ///
     /// Errors: as [`Self::pull_manifest`].
     pub async fn mount_blob(
@@ -97,7 +96,7 @@ impl Client {
         digest: &Digest,
     ) -> Result<bool, Error> {
         if reference.folder().is_some() {
-            // A folder has its blobs once for all.
+            // A folder stores blobs once for all repositories.
             return self.has_blob(reference, digest).await;
         }
         let scope = reference.scope("pull,push");
@@ -113,7 +112,7 @@ impl Client {
                 Ok(true)
             }
             StatusCode::ACCEPTED => {
-                // It opened an upload instead, which nobody will use.
+                // The registry opened an upload session instead: cancel it.
                 let location = location(&scope, &response)?;
                 self.send(&scope, Method::DELETE, &location, |request| request)
                     .await
@@ -126,8 +125,8 @@ impl Client {
         }
     }
 
-    /// [`Self::push_blob`], out of the repository `from` of the same registry where it has the blob. `sent` shows how
-    /// many bytes went so far.
+    /// [`Self::push_blob`], mounted from the repository `from` of the same registry if possible. `sent` counts
+    /// the bytes of the upload.
     ///
     /// Errors: as [`Self::push_blob`].
     pub async fn provide_blob(
@@ -146,9 +145,9 @@ impl Client {
         upload.provide(from).await
     }
 
-    /// Stores `manifest` under the tag or digest of `reference`; its content has to be there.
+    /// Pushes `manifest` to the tag or digest of `reference`, after its content.
     ///
-    /// Errors: Invalid – the registry refuses it, or the digest is another; others as [`Self::pull_manifest`].
+    /// Errors: Invalid – refused by the registry, or another digest; others as [`Self::pull_manifest`].
     pub async fn push_manifest(
         &self,
         reference: &Reference,
@@ -211,7 +210,7 @@ impl Client {
     }
 }
 
-/// A blob on its way to a registry.
+/// An upload in progress.
 struct Upload<'a> {
     client: &'a Client,
     reference: &'a Reference,
@@ -219,9 +218,9 @@ struct Upload<'a> {
     digest: &'a Digest,
     source: &'a BlobSource,
     size: u64,
-    /// The size of pieces; nothing for one piece. Units: bytes.
+    /// Size of a chunk; `None` for one piece. Units: bytes.
     chunk: Option<u64>,
-    /// What the attempt that goes on has taken out of the source. Units: bytes.
+    /// Bytes that the current attempt has read from the source. Units: bytes.
     sent: Arc<AtomicU64>,
 }
 
@@ -247,8 +246,8 @@ impl<'a> Upload<'a> {
     async fn provide(&self, from: Option<&Repository>) -> Result<Provided, Error> {
         let (mut failures, mut is_renewed) = (0, false);
         loop {
-            // Of a registry that is not known to find blobs itself, somebody has to ask. Also after a failure: the
-            // answer to the last piece may be all that was lost.
+            // A registry that does not mount without `from` needs a HEAD request. Also after a failure: perhaps only
+            // the response to the last chunk was lost.
             let finds = from.is_some() || self.client.mounts(&self.scope.registry) == Some(true);
             let asks = failures > 0 || !finds;
             if asks && self.client.has_blob(self.reference, self.digest).await? {
@@ -259,7 +258,7 @@ impl<'a> Upload<'a> {
                 Begun::Upload(location) => self.run(location).await,
             };
             match sent {
-                // A login may run out before the bytes go. When the next one does not count either, none will.
+                // A token may expire before the bytes are sent. If the next one is refused, too, none will do.
                 Err(Error::Unauthenticated { .. }) if !is_renewed => {
                     is_renewed = true;
                     self.client.forget_access(&self.scope);
@@ -277,13 +276,14 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// Finds out once whether the registry finds blobs itself, by one that is there now: a request for each further blob less.
+    /// Finds out once, by a blob that exists now, whether the registry mounts blobs without `from`: it saves a HEAD
+    /// request for each further blob.
     async fn learn(&self) {
         let registry = &self.scope.registry;
         if self.client.mounts(registry).is_none() {
             self.client.note_mount(registry, false);
             let own = &self.reference.repository;
-            // It notes what it finds; a failure means that it is asked about each blob, as before.
+            // It caches its result; after a failure, each blob gets a HEAD request as before.
             let _ = self
                 .client
                 .mount_blob(self.reference, own, self.digest)
@@ -291,8 +291,8 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// Asks for the blob out of `from`, or out of the repository itself, and for an upload where that is of no use: one
-    /// request for what would be two.
+    /// Mounts the blob from `from`, or from the repository itself, and opens an upload session otherwise: one request
+    /// instead of two.
     async fn begin(&self, from: Option<&Repository>) -> Result<Begun, Error> {
         let path = self.reference.path("blobs/uploads/");
         let from = from.unwrap_or(&self.reference.repository);
@@ -311,7 +311,7 @@ impl<'a> Upload<'a> {
                 return Ok(Begun::There);
             }
             StatusCode::ACCEPTED => response,
-            // Some refuse what they cannot mount.
+            // Some registries refuse a mount that fails.
             _ => {
                 self.client
                     .send(&self.scope, Method::POST, &path, |request| {
@@ -346,7 +346,7 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// Sends the piece at `sent`; after a failure, the registry says how much of it arrived.
+    /// Sends the chunk at `sent`; after a failure, the registry reports its offset.
     async fn patch(&self, location: String, sent: u64, chunk: u64) -> Result<(String, u64), Error> {
         let length = chunk.min(self.size - sent);
         let range = format!("{sent}-{}", sent + length - 1);
@@ -393,7 +393,7 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// One request with a body, not repeated, and given up when nothing moves.
+    /// Sends one request with a body, without retries, and with an idle timeout.
     async fn transmit(
         &self,
         method: Method,
@@ -442,7 +442,7 @@ impl<'a> Upload<'a> {
     }
 }
 
-/// Until no byte was taken for [`UPLOAD_IDLE_LIMIT`].
+/// Waits until no byte was taken for [`UPLOAD_IDLE_LIMIT`].
 async fn stalled(sent: &AtomicU64) {
     let mut before = sent.load(Ordering::Relaxed);
     loop {
@@ -455,7 +455,7 @@ async fn stalled(sent: &AtomicU64) {
     }
 }
 
-/// Where to go on with an upload, which has to be at the same server: logins are sent there.
+/// The URL of an upload session, which must be at the same server: it gets the login.
 fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
     let header = response
         .headers()
@@ -473,7 +473,7 @@ fn leaves(scope: &Scope) -> Error {
     Error::invalid("upload location", reason)
 }
 
-/// How many bytes an upload has: `0-0` stands for none and for one, so none is assumed.
+/// The size of an upload: `0-0` means none or one byte, so none is assumed.
 fn received(response: &Response) -> Option<u64> {
     let range = response.headers().get(RANGE)?.to_str().ok()?;
     let (_, last) = range.trim_start_matches("bytes=").split_once('-')?;

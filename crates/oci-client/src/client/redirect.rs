@@ -1,5 +1,5 @@
-//! Redirects. A login belongs to the origin (scheme, host, port) that it was meant for: beyond a redirect to another
-//! origin, requests carry no `Authorization`, and challenges are not met.
+//! Redirects. A login belongs to its origin (scheme, host, port): after a redirect to another origin, requests carry no
+//! `Authorization`, and challenges are not answered.
 //!
 //! Source: CVE-2020-15157 (containerd answered the challenge of a server that a redirect had named).
 
@@ -10,7 +10,7 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 /// Redirects of one request, within one origin and, counted separately, to other origins.
 const LIMIT: usize = 10;
 
-/// A response, and whether it comes from another origin than the one that was asked.
+/// A response, and whether it comes from another origin.
 pub(super) struct Answer {
     pub(super) response: Response,
     pub(super) is_foreign: bool,
@@ -31,8 +31,8 @@ pub(super) fn policy() -> Policy {
     })
 }
 
-/// Sends a request by a client with [`policy`], and follows redirects of reads to other origins without the login.
-/// Writes do not leave their origin: the caller gets the redirect itself.
+/// Sends a request with [`policy`], and follows redirects of reads to other origins without the login. Writes stay at
+/// their origin: the caller gets the redirect itself.
 ///
 /// Errors: those of the client.
 pub(super) async fn send(http: &Client, mut request: Request) -> Result<Answer, reqwest::Error> {
@@ -56,7 +56,7 @@ pub(super) async fn send(http: &Client, mut request: Request) -> Result<Answer, 
     })
 }
 
-/// The request that follows a redirect to another origin; none where the response is no such redirect.
+/// The request after a redirect to another origin; `None` without such a redirect.
 fn redirected(mut request: Request, response: &Response) -> Option<Request> {
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let is_redirect = matches!(
@@ -76,7 +76,7 @@ fn redirected(mut request: Request, response: &Response) -> Option<Request> {
     Some(request)
 }
 
-/// Where a redirect leads. A login in its address would become an `Authorization` header: it is dropped.
+/// The target of a redirect. A login in the URL would become an `Authorization` header: it is removed.
 fn target(from: &Url, location: &str) -> Option<Url> {
     let mut url = from.join(location).ok()?;
     if !matches!(url.scheme(), "http" | "https") {

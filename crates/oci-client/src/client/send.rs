@@ -1,4 +1,4 @@
-//! One request to a registry, repeated as long as that can help.
+//! Requests to a registry, with retries and rate limits.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use super::access::{self, Scope};
 use super::{Client, error, redirect};
 
-/// How often a request is sent at most.
+/// Maximum attempts of a request.
 pub(super) const ATTEMPTS: u32 = 5;
-/// Pause after the first failure; it doubles with each further one.
+/// Backoff after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// What takes a longer pause is left to whoever asked.
+/// Longest wait of a retry; a longer `Retry-After` is returned to the caller.
 const PAUSE_LIMIT: Duration = Duration::from_secs(10);
-/// No registry is left alone for longer, whatever it says.
+/// Upper bound of `Retry-After`.
 const REST_LIMIT: Duration = Duration::from_hours(1);
 
-/// Pause before the attempt after `failures`.
+/// Backoff before the attempt after `failures`.
 pub(super) fn pause(failures: u32) -> Duration {
     FIRST_PAUSE
         .saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1)))
@@ -27,8 +27,8 @@ pub(super) fn pause(failures: u32) -> Duration {
 }
 
 impl Client {
-    /// Sends what `prepare` makes of a fresh request, logs in when asked to, and repeats it after failures that
-    /// may pass. The answer may be a refusal.
+    /// Sends the request of `prepare`, answers challenges, and retries transient failures. The response may be
+    /// an error.
     pub(super) async fn send(
         &self,
         scope: &Scope,
@@ -55,7 +55,7 @@ impl Client {
                     if is_foreign {
                         return Err(access::elsewhere(scope, &response));
                     }
-                    // Once for a token that ran out, once for the new one.
+                    // Once for an expired token, once for the new one.
                     if logins > 0 {
                         let login = self.login(scope).await?;
                         return Err(access::denied(scope, login.as_ref()));
@@ -81,9 +81,9 @@ impl Client {
                         && !failure.is_builder()
                         && !error::is_plain_http(&failure) =>
                 {
-                    // Addresses of blobs may have logins in them.
+                    // URLs of blobs may contain credentials.
                     let error = model::error::chain(&failure.without_url());
-                    tracing::debug!(registry = scope.registry, error, "a request is sent again");
+                    tracing::debug!(registry = scope.registry, error, "retrying a request");
                     pause(failures + 1)
                 }
                 Err(failure) => return Err(self.unreachable(&scope.place(), failure)),
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// How long a registry still wants to be left alone: its last word to that was a `Retry-After`.
+    /// The remaining time of the registry's `Retry-After`.
     pub fn rest(&self, registry: &str) -> Option<Duration> {
         let rests = self.0.rests.lock().unwrap_or_else(PoisonError::into_inner);
         let left = rests
@@ -107,18 +107,18 @@ impl Client {
         rests.insert(registry.to_owned(), Instant::now() + length);
     }
 
-    /// Whether `url` is at the registry's own origin: logins for the registry go there and nowhere else.
+    /// Whether `url` has the registry's own origin, the only one that gets its login.
     async fn is_own(&self, registry: &str, url: &Url) -> Result<bool, Error> {
         Ok(self.url(registry, "/v2/").await?.origin() == url.origin())
     }
 
-    /// As [`Self::url`]; none where `path` leads to another origin than the registry's.
+    /// As [`Self::url`]; `None` when `path` has another origin than the registry's.
     pub(super) async fn own_url(&self, registry: &str, path: &str) -> Result<Option<Url>, Error> {
         let url = self.url(registry, path).await?;
         Ok(self.is_own(registry, &url).await?.then_some(url))
     }
 
-    /// The URL of `path` at `registry`; a `path` that is a URL stays as it is.
+    /// The URL of `path` at `registry`; a `path` that is a URL is not changed.
     async fn url(&self, registry: &str, path: &str) -> Result<Url, Error> {
         let parsed = |text: &str| {
             Url::parse(text).map_err(|e| error::strange(registry, format!("its address: {e}")))
@@ -127,7 +127,7 @@ impl Client {
             return parsed(path);
         }
         let scheme = self.scheme(registry).await?;
-        // The one registry whose name is not its host.
+        // The only registry whose name is not its host.
         let host = if registry == "docker.io" {
             "registry-1.docker.io"
         } else {
@@ -181,7 +181,7 @@ impl Client {
         ))
     }
 
-    /// Why a request failed, with the remedy where a registry speaks no TLS.
+    /// The error of a failed request, with a remedy for a registry without TLS.
     pub(super) fn unreachable(&self, place: &str, failure: reqwest::Error) -> Error {
         if error::is_plain_http(&failure) {
             error::plain_http(place, self.0.plain_http_remedy)

@@ -1,4 +1,4 @@
-//! Where the bytes of an upload come from.
+//! Sources of uploads.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,51 +15,51 @@ use tokio_util::io::ReaderStream;
 use super::Client;
 use oci::{Descriptor, Digest, Hasher, Reference};
 
-/// Units: bytes. Read from a file at once.
+/// Units: bytes. Read buffer of a file.
 pub(super) const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Where the bytes of a blob come from; they can be read again when an upload has to be repeated.
+/// The source of a blob, which can be read again when an upload is retried.
 #[derive(Debug, Clone)]
 pub enum BlobSource {
     /// From memory.
     Bytes(Bytes),
-    /// From a file, which must not change meanwhile.
+    /// From a file that does not change during the upload.
     File(PathBuf),
-    /// From a part of a file, which must not change meanwhile.
+    /// From a range of a file that does not change during the upload.
     Part {
         /// The file.
         path: Arc<Path>,
-        /// Where it begins. Units: bytes.
+        /// Offset of the range. Units: bytes.
         offset: u64,
         /// Units: bytes.
         size: u64,
     },
-    /// From another registry, verified as it passes. It is sent in one piece.
+    /// From another registry, verified while streaming, in one piece.
     Remote(Box<Remote>),
 }
 
 /// A blob of another registry.
 #[derive(Debug, Clone)]
 pub struct Remote {
-    /// Who asks there.
+    /// Client of the other registry.
     pub client: Client,
-    /// A reference of the repository that has it.
+    /// Its repository.
     pub reference: Reference,
     /// The blob.
     pub blob: Descriptor,
 }
 
-/// What one attempt to send took out of its source.
+/// Bytes that one attempt has read from its source.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
     /// Units: bytes.
     pub(super) bytes: Arc<AtomicU64>,
-    /// Why the source ended early.
+    /// Error of the source.
     failure: Mutex<Option<Error>>,
 }
 
 impl Taken {
-    /// Counts in `bytes`, from nothing.
+    /// Counts in `bytes`, from zero.
     pub(super) fn counting(bytes: &Arc<AtomicU64>) -> Arc<Self> {
         bytes.store(0, Ordering::Relaxed);
         Arc::new(Self {
@@ -68,7 +68,7 @@ impl Taken {
         })
     }
 
-    /// Why the source ended early: whoever received less is not to blame then.
+    /// Error of the source, which is the reason of a truncated upload.
     pub(super) fn failure(&self) -> Option<Error> {
         self.failure
             .lock()
@@ -84,7 +84,7 @@ impl Taken {
 }
 
 impl BlobSource {
-    /// How many bytes there are. Errors: Internal – the file cannot be read.
+    /// Size of the blob. Units: bytes. Errors: Internal – the file cannot be read.
     pub async fn size(&self) -> Result<u64, Error> {
         match self {
             Self::Bytes(bytes) => Ok(bytes.len() as u64),
@@ -97,10 +97,10 @@ impl BlobSource {
         }
     }
 
-    /// Small content as a whole, which has to have that digest.
+    /// The bytes of a small blob, verified.
     ///
-    /// Errors: TooLarge – more than `limit` bytes; Invalid – it has another digest; Internal – it cannot be read; those
-    /// of the other registry.
+    /// Errors: TooLarge – more than `limit` bytes; Invalid – another digest; Internal – unreadable; those of the other
+    /// registry.
     pub async fn bytes(&self, digest: &Digest, limit: u64) -> Result<Bytes, Error> {
         let size = self.size().await?;
         if size > limit {
@@ -132,9 +132,9 @@ impl BlobSource {
         })
     }
 
-    /// What follows the first `at` bytes, which `hasher` has seen.
+    /// The bytes after the first `at` ones, which `hasher` has.
     ///
-    /// Errors: Internal – it cannot be read; those of the other registry.
+    /// Errors: Internal – unreadable; those of the other registry.
     pub(super) async fn chunks_after(
         &self,
         hasher: Hasher,
@@ -162,12 +162,12 @@ impl BlobSource {
         }
     }
 
-    /// Whether a part of it can be had without the bytes before.
+    /// Whether a range can be read without the bytes before it.
     pub(super) fn is_seekable(&self) -> bool {
         !matches!(self, Self::Remote(_))
     }
 
-    /// `length` bytes from `at`, noted in `taken` as they go.
+    /// `length` bytes from `at`, counted in `taken`.
     pub(super) async fn body(
         &self,
         at: u64,

@@ -1,4 +1,4 @@
-//! Programs that keep logins, `docker-credential-NAME`.
+//! Credential helpers, `docker-credential-NAME`.
 //!
 //! Source: docker-credential-helpers, README, "Development".
 
@@ -12,17 +12,17 @@ use tokio::process::{Child, Command};
 
 use super::Login;
 
-/// What such programs begin with.
+/// Prefix of the programs.
 const PREFIX: &str = "docker-credential-";
-/// Long enough for a keychain that asks its user.
+/// Timeout of a helper: long enough for a keychain that asks its user.
 const TIMEOUT: Duration = Duration::from_mins(1);
-/// Longer answers are none. Units: bytes.
+/// Largest response. Units: bytes.
 const ANSWER_LIMIT_BYTES: u64 = 64 * 1024;
-/// Under which docker's tools keep the login for their own registry.
+/// The key under which docker's tools store the login for their own registry.
 const DOCKER: (&str, &str) = ("docker.io", "https://index.docker.io/v1/");
-/// What stands for the user where the secret is no password but a token of another protocol.
+/// The user name that marks the secret as an identity token.
 const TOKEN_USER: &str = "<token>";
-/// What helpers say when they know nobody.
+/// Message of a helper without a login for a registry.
 const NOBODY: &str = "credentials not found";
 
 #[derive(Deserialize)]
@@ -32,10 +32,10 @@ struct Answer {
     secret: String,
 }
 
-/// Asks the helper of that name for the login of `registry`; nothing when it knows none.
+/// Runs the helper for the login of `registry`; `None` when it has none.
 ///
-/// Errors: Invalid – there is no such program, it fails, does not answer in time, or with something else. The text never repeats
-/// what it answered.
+/// Errors: Invalid – the program does not exist, fails, exceeds its timeout, or returns something else. The text never
+/// repeats its output.
 pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Error> {
     let program = format!("{PREFIX}{name}");
     let wrong = |reason: String| Error::invalid(program.clone(), format!("{registry}: {reason}"));
@@ -67,7 +67,7 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Err
         }
         return Err(wrong("it failed".to_owned()));
     }
-    // serde's own message may quote the value it stumbled over.
+    // serde's own message may quote the offending value.
     let answer: Answer = serde_json::from_slice(&answer)
         .map_err(|_| wrong("its answer is no JSON with Username and Secret".to_owned()))?;
     if answer.username == TOKEN_USER {
@@ -81,10 +81,10 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Err
     }))
 }
 
-/// Whether it was successful, and what it answered.
+/// Runs the protocol. Returns whether it succeeded, and its output.
 async fn talk(mut child: Child, server: &str) -> std::io::Result<(bool, Vec<u8>)> {
     if let Some(mut input) = child.stdin.take() {
-        // One that does not read what it is asked tells that by its end.
+        // A helper that does not read its input reports its failure by its exit status.
         input.write_all(server.as_bytes()).await.ok();
     }
     let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! A folder out of an image, as a folder.
+//! Extraction of a folder of an image.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,20 +9,20 @@ use model::Error;
 
 use super::{Image, Selection, Tree};
 
-/// How much a folder may have.
+/// Limits of an extracted folder.
 #[derive(Debug, Clone, Copy)]
 pub struct FolderLimits {
-    /// Most files.
+    /// Number of files.
     pub files: usize,
-    /// What they may have together. Units: bytes.
+    /// Total size. Units: bytes.
     pub bytes: u64,
 }
 
 impl Image {
-    /// Takes what lies below `folder` (its path inside the image) into the folder `dest`, by way of `scratch`; both are
-    /// empty, and on the same file system. How many files there are.
+    /// Extracts `folder` (a path inside the image) to the folder `dest`, by way of `scratch`; both are empty, and on
+    /// one file system. Returns the number of files.
     ///
-    /// Errors: as [`Image::fetch_tree`]; Invalid – a link leads to no file in there, or a name is not possible here.
+    /// Errors: as [`Image::fetch_tree`]; Invalid – a dangling link, or a name that the file system refuses.
     pub async fn fetch_folder(
         &self,
         folder: &str,
@@ -49,8 +49,8 @@ impl Image {
     }
 }
 
-/// Gives the files below `folder` their names below `dest`. Those are relative and go up nowhere, and nothing but
-/// plain files and folders is made, so that none of them can lead out.
+/// Links the files below `folder` to their names below `dest`. The names are relative and without `..`, and only plain
+/// files and folders are created, so that no name leaves `dest`.
 fn lay_out(image: &str, tree: &Tree, folder: &str, dest: &Path) -> Result<usize, Error> {
     let wrong = |path: &str, what: &str| {
         Error::invalid("image", format!("{image}: /{folder}/{path} {what}"))
@@ -62,7 +62,7 @@ fn lay_out(image: &str, tree: &Tree, folder: &str, dest: &Path) -> Result<usize,
         let named = target
             .parent()
             .map_or(Ok(()), fs::create_dir_all)
-            // Several names may lead to one file.
+            // A hard link, since several names may lead to one file.
             .and_then(|()| fs::hard_link(file, &target));
         named.map_err(|error| match error.kind() {
             ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {

@@ -1,4 +1,4 @@
-//! Images wherever they are: in a registry or in a folder.
+//! Images in a registry or in an image layout.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,26 +15,26 @@ use crate::Client;
 use crate::layout::Layout;
 use oci::{Descriptor, Digest, Kind, Manifest, Platform, Reference};
 
-/// How deep indexes may lie in each other.
+/// Limit of nested indexes.
 const INDEX_DEPTH: usize = 3;
-/// What stands where an entry of an index is no image but a note about one.
+/// Platform of an index entry that is an attestation, not an image. Source: BuildKit.
 const UNKNOWN: &str = "unknown";
 
-/// Where an image is kept.
+/// Location of an image.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// In a registry, under a tag or digest.
     Registry {
-        /// Who asks.
+        /// Client of the registry.
         client: Client,
-        /// For what.
+        /// The image.
         reference: Reference,
     },
-    /// In a folder.
+    /// In an image layout.
     Layout(Layout),
 }
 
-/// One image: its content under one digest, whatever a tag is moved to meanwhile.
+/// One image by digest, which a moved tag does not change.
 #[derive(Debug, Clone)]
 pub struct Image {
     pub(super) place: Place,
@@ -54,7 +54,7 @@ struct Labelled {
 }
 
 impl Place {
-    /// The digest that is there now.
+    /// The current digest.
     ///
     /// Errors: NotFound – no such image; others as the client's.
     pub async fn digest(&self) -> Result<Digest, Error> {
@@ -70,10 +70,10 @@ impl Place {
         }
     }
 
-    /// The image under `digest`; of an index, the one for this machine's architecture, or else the first: for
-    /// content that is the same for all.
+    /// The image under `digest`; of an index, the entry for this machine's architecture, or else the first: for content
+    /// that does not depend on the platform.
     ///
-    /// Errors: NotFound; Invalid – no image; others as the client's.
+    /// Errors: NotFound; Invalid – not an image; others as the client's.
     pub async fn image(&self, digest: &Digest) -> Result<Image, Error> {
         let mut manifest = self.manifest(digest).await?;
         for _ in 0..INDEX_DEPTH {
@@ -120,7 +120,7 @@ impl Place {
         }
     }
 
-    /// Does `work` with the bytes of a layer, on the blocking pool.
+    /// Runs `work` with the bytes of a layer, on the blocking pool.
     pub(super) async fn with_layer<T: Send + 'static>(
         &self,
         layer: &Descriptor,
@@ -139,7 +139,7 @@ impl Place {
 }
 
 impl Image {
-    /// What whoever made it says about it.
+    /// The labels of the image's configuration.
     ///
     /// Errors: as [`Place::image`]; Invalid – the configuration is no JSON.
     pub async fn labels(&self) -> Result<BTreeMap<String, String>, Error> {
@@ -158,7 +158,7 @@ impl Image {
         parts(&self.manifest).map_or(0, |(_, layers)| layers.len())
     }
 
-    /// Takes the files that `selection` names into `dest`, an empty folder, and reads every layer once.
+    /// Extracts the files of `selection` to `dest`, an empty folder; reads every layer once.
     ///
     /// Errors: as [`super::fetch_tree`].
     pub async fn fetch_tree(&self, selection: &Selection, dest: &Path) -> Result<Tree, Error> {

@@ -8,7 +8,7 @@ use super::*;
 use crate::layer_tests::Layer as Tar;
 use oci::Digest;
 
-/// A layout that is being written.
+/// A layout under construction.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -111,7 +111,7 @@ async fn an_image_is_read_from_a_folder() {
 }
 
 #[tokio::test]
-async fn a_tag_chooses_among_several_images() {
+async fn a_tag_selects_one_of_several_images() {
     let folder = Folder::new();
     let (one, two) = (
         folder.image(&[]),
@@ -130,7 +130,7 @@ async fn a_tag_chooses_among_several_images() {
 }
 
 #[tokio::test]
-async fn an_index_leads_to_the_image_of_this_machine_or_to_the_first() {
+async fn an_index_resolves_to_this_platform_or_to_the_first_image() {
     let folder = Folder::new();
     let (own, other) = (
         folder.image(&[]),
@@ -167,7 +167,7 @@ async fn an_index_leads_to_the_image_of_this_machine_or_to_the_first() {
 }
 
 #[tokio::test]
-async fn damage_is_noticed_wherever_it_is() {
+async fn damage_is_detected_in_every_part() {
     let folder = Folder::new();
     let layer = Tar::new().file("x", "content").tar();
     let image = folder.image(std::slice::from_ref(&layer));
@@ -179,7 +179,7 @@ async fn damage_is_noticed_wherever_it_is() {
     };
     let (layer_path, manifest_path) = (folder.path(&Digest::sha256(&layer)), folder.path(&image.0));
     let mut damaged = layer.clone();
-    // Inside the file's content: the archive can be read all the same.
+    // In the content of the file, so that the archive stays readable.
     let at = layer
         .windows(7)
         .position(|bytes| bytes == b"content")
@@ -187,8 +187,8 @@ async fn damage_is_noticed_wherever_it_is() {
     damaged[at] = b'C';
     for bytes in [&damaged[..], &layer[..layer.len() / 2], b"no archive"] {
         fs::write(&layer_path, bytes).unwrap();
-        let told = refused().await;
-        assert!(told.contains("is damaged"), "{told}");
+        let message = refused().await;
+        assert!(message.contains("is damaged"), "{message}");
     }
     fs::remove_file(&layer_path).unwrap();
     assert!(refused().await.contains("was not found"));

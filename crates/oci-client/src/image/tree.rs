@@ -1,4 +1,4 @@
-//! Many files of an image at once: what a choice by path names, over all layers, and the links between paths.
+//! Extraction of many files of an image at once, over all layers, and the links between paths.
 //!
 //! Paths inside an image are only compared, never used as paths on disk, and links are followed by name alone.
 
@@ -18,23 +18,23 @@ use crate::Client;
 use crate::layer::{self, Entry, Says, too_large, unreadable};
 use oci::{Descriptor, Platform, Reference};
 
-/// Links on the way to one path; more is taken for a loop. As many as the kernel follows.
+/// Limit of links on the way to one path, as in the kernel.
 const LINK_LIMIT: usize = 40;
-/// Units: bytes. What the paths and links of one image may take in memory; an image of 100,000 files has 20 MiB.
+/// Units: bytes. Memory limit of the paths and links of one image; an image of 100,000 files has 20 MiB.
 const KNOWN_LIMIT_BYTES: usize = 128 << 20;
-/// Units: bytes. What an entry takes beside its path.
+/// Units: bytes. Overhead of an entry beside its path.
 const ENTRY_BYTES: usize = 128;
-/// Units: bytes. Longest path, as the kernel has it; what is longer cannot be asked for.
+/// Units: bytes. Longest path, as in the kernel; longer ones cannot be requested.
 const PATH_LIMIT_BYTES: usize = 4096;
 
-/// Which files are taken out of an image, and how much of it at most.
+/// Files to extract from an image, and their limits.
 #[derive(Clone)]
 pub struct Selection {
-    /// Whether the file at a path (without a leading slash, as its layer has it) is taken out.
+    /// Whether to extract the file at a path (without a leading slash, as in its layer).
     pub is_wanted: Arc<dyn Fn(&str) -> bool + Send + Sync>,
-    /// Most files.
+    /// Number of files.
     pub limit_files: usize,
-    /// What the files may have together. Units: bytes.
+    /// Total size of the files. Units: bytes.
     pub limit_bytes: u64,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for Selection {
     }
 }
 
-/// The paths of an image, and where the files that were taken out of it lie.
+/// The paths of an image, and the locations of extracted files.
 #[derive(Debug, Default)]
 pub struct Tree {
     nodes: BTreeMap<String, Node>,
@@ -56,18 +56,18 @@ pub struct Tree {
 #[derive(Debug, PartialEq, Eq)]
 enum Node {
     Folder,
-    /// A file, and where it was put if it was wanted.
+    /// A file, and its location if it was extracted.
     File(Option<PathBuf>),
     /// A symbolic link.
     Link(String),
-    /// Another name of a file. It is followed as a link is, through all layers: when an upper layer replaces or
-    /// removes that file, this name goes with it, although the kernel would keep the old file here.
+    /// A hard link. It is followed like a symbolic link, through all layers: when an upper layer replaces or removes
+    /// the file, this name is removed, too, although the kernel would keep the old file here.
     Same(String),
-    /// A device, a socket: there, but of no use here.
+    /// A device or a socket: it exists, but is not extracted.
     Other,
 }
 
-/// Takes the files that `selection` names out of an image into `dest`, an empty folder, and reads every layer once.
+/// Extracts the files of `selection` from an image to `dest`, an empty folder; reads every layer once.
 ///
 /// Errors: as [`super::fetch_file`]; TooLarge – more than the selection's limits.
 pub async fn fetch_tree(
@@ -86,7 +86,7 @@ pub async fn fetch_tree(
     overlay(&place, layers, selection, dest).await
 }
 
-/// Lays the layers over each other, topmost first.
+/// Merges the layers, topmost first.
 pub(super) async fn overlay(
     place: &Place,
     layers: &[Descriptor],
@@ -106,7 +106,7 @@ pub(super) async fn overlay(
 }
 
 impl Tree {
-    /// Where the file at `path` was put, links followed; nothing when there is none or it was not wanted.
+    /// The location of the file at `path`, links followed; `None` when it is absent or was not extracted.
     pub fn file(&self, path: &str) -> Option<&Path> {
         match self.nodes.get(&self.resolved(path)?)? {
             Node::File(file) => file.as_deref(),
@@ -114,7 +114,7 @@ impl Tree {
         }
     }
 
-    /// Names in the folder at `path`, links followed; none when it is no folder.
+    /// Names in the folder at `path`, links followed; none when it is not a folder.
     pub fn names_in<'a>(&'a self, path: &str) -> impl Iterator<Item = &'a str> {
         let prefix = self.resolved(path).map(|folder| format!("{folder}/"));
         prefix
@@ -122,8 +122,8 @@ impl Tree {
             .flat_map(|prefix| self.names_below(prefix))
     }
 
-    /// What lies below `folder` at any depth and is no folder, by its path from there in the order of bytes, and where
-    /// its bytes were put, links followed; nothing where those are not there or were not wanted.
+    /// All files below `folder` at any depth, by relative path in byte order, with their locations, links
+    /// followed; `None` for files that are absent or were not extracted.
     pub fn below<'a>(
         &'a self,
         folder: &str,
@@ -144,7 +144,7 @@ impl Tree {
             .filter(|name| !name.contains('/'))
     }
 
-    /// `path` without links, as the kernel would walk it with the image as its root.
+    /// `path` without links, resolved like by the kernel with the image as root.
     fn resolved(&self, path: &str) -> Option<String> {
         let mut ahead: VecDeque<String> = path.split('/').map(str::to_owned).collect();
         let mut walked: Vec<String> = Vec::new();
@@ -186,16 +186,16 @@ struct Overlay {
     selection: Selection,
     dest: PathBuf,
     tree: Tree,
-    /// Paths that lower layers cannot bring back.
+    /// Paths hidden from lower layers.
     hidden: BTreeSet<String>,
-    /// Folders into which lower layers put nothing.
+    /// Opaque folders, closed to lower layers.
     closed: BTreeSet<String>,
     files: usize,
     bytes: u64,
     known_bytes: usize,
 }
 
-/// What one layer says.
+/// Entries of one layer.
 #[derive(Default)]
 struct Own {
     nodes: BTreeMap<String, Node>,
@@ -217,7 +217,7 @@ impl Overlay {
         }
     }
 
-    /// Reads the layer below those read before.
+    /// Merges the next lower layer.
     fn add(&mut self, layer: &mut dyn Read) -> Result<(), Error> {
         let own = layer::unpacked(layer, |archive| self.scan(archive))?;
         for (path, node) in own.nodes {
@@ -254,7 +254,7 @@ impl Overlay {
         Ok(own)
     }
 
-    /// Whether the layers above leave no say about `path` to those below.
+    /// Whether an upper layer already determines `path`.
     fn decides(&self, path: &str) -> bool {
         if self.tree.nodes.contains_key(path) || self.hidden.contains(path) {
             return true;
@@ -293,7 +293,7 @@ impl Overlay {
         })
     }
 
-    /// A later entry of the same path replaces an earlier one, as unpacking would.
+    /// Adds an entry; a later entry of one path replaces an earlier one, as in unpacking.
     fn insert(&mut self, own: &mut Own, path: String, node: Node) -> Result<(), Error> {
         let Some(Node::File(Some(replaced))) = own.nodes.insert(path, node) else {
             return Ok(());
@@ -324,7 +324,7 @@ impl Overlay {
         if self.bytes > limit {
             return Err(too_large("files taken out of an image", limit));
         }
-        // Never set-uid, and always readable to whoever asked for it.
+        // Never set-uid, and always readable by the caller.
         let mode = fs::Permissions::from_mode(mode & 0o777 | 0o400);
         out.set_permissions(mode).map_err(failed)?;
         Ok(file)

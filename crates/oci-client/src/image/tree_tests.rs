@@ -31,7 +31,7 @@ fn names<'a>(tree: &'a Tree, path: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_folder_is_seen_through_links() {
+fn folders_are_read_through_links() {
     let layer = Layer::new()
         .link("lib64", "usr/lib64")
         .entry(EntryType::Directory, "usr/lib64/", "", b"")
@@ -91,7 +91,7 @@ fn upper_layers_hide_lower_ones() {
 }
 
 #[test]
-fn only_what_is_wanted_is_written() {
+fn only_selected_files_are_written() {
     let selection = Selection {
         is_wanted: Arc::new(|path| path == "a"),
         ..everything()
@@ -118,7 +118,7 @@ fn a_later_entry_replaces_an_earlier_one() {
 }
 
 #[test]
-fn hostile_entries_lead_nowhere() {
+fn hostile_entries_are_ignored() {
     let layer = Layer::new()
         .file("../../evil", "x")
         .file("/abs", "y")
@@ -140,12 +140,12 @@ fn hostile_entries_lead_nowhere() {
         assert_eq!(tree.file(path), None, "{path}");
         assert_eq!(tree.names_in(path).count(), 0, "{path}");
     }
-    // `abs` alone: neither a node nor a link was made on disk.
+    // Only `abs` exists: no device and no link was created on disk.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
-fn limits_hold() {
+fn limits_are_enforced() {
     let layer = || Layer::new().file("a", "12345").file("b", "12345").tar();
     let small = Selection {
         limit_bytes: 9,

@@ -1,4 +1,4 @@
-//! Whose signatures count.
+//! Keyrings of trusted keys.
 
 use std::io::Read as _;
 
@@ -11,21 +11,21 @@ use pgp::types::VerifyingKey;
 
 use model::Error;
 
-/// Units: bytes. What releases are signed with takes a thousandth of it.
+/// Units: bytes. Largest signed content; release signatures take a thousandth of it.
 const CONTENT_LIMIT_BYTES: u64 = 1 << 20;
-/// How often what was signed may be compressed.
+/// Limit of nested compressions.
 const COMPRESSIONS: usize = 2;
-/// What a key in letters begins with.
+/// Header of an armored key.
 const ARMOR: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
-/// Public keys that are trusted.
+/// Trusted public keys.
 #[derive(Debug, Clone)]
 pub struct Keyring(Vec<SignedPublicKey>);
 
 impl Keyring {
-    /// Reads public keys as `gpg --export` writes them, with `--armor` or without.
+    /// Reads public keys as written by `gpg --export`, with `--armor` or without.
     ///
-    /// Errors: Invalid – there is none.
+    /// Errors: Invalid – no key.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("keyring", reason);
         let mut keys = Vec::new();
@@ -44,9 +44,9 @@ impl Keyring {
         Ok(Self(keys))
     }
 
-    /// What was signed, when a key of the ring did.
+    /// The signed content, if a trusted key signed it.
     ///
-    /// Errors: why it does not count.
+    /// Errors: the reason of its refusal.
     pub(super) fn content(&self, signed: &[u8]) -> Result<Vec<u8>, String> {
         let unreadable = |e: pgp::errors::Error| format!("it is no signed message: {e}");
         let mut message = Message::from_bytes(signed).map_err(unreadable)?;
@@ -77,7 +77,7 @@ impl Keyring {
         Err("no key of the keyring has signed it".to_owned())
     }
 
-    /// The keys that may sign: whoever gave the ring trusts them, and what they have made their own.
+    /// The keys that may sign: the keys of the ring, and their subkeys for signatures.
     fn signers(&self) -> Vec<&dyn VerifyingKey> {
         let mut signers: Vec<&dyn VerifyingKey> = Vec::new();
         let is_valid = |key: &&SignedPublicKey| key.details.revocation_signatures.is_empty();
@@ -93,15 +93,15 @@ impl Keyring {
     }
 }
 
-/// Whether the key has made that one its own, and for signatures.
+/// Whether a subkey is bound to the key, for signatures.
 fn may_sign(key: &SignedPublicKey, subkey: &SignedPublicSubKey) -> bool {
     let mut signatures = subkey.signatures.iter();
-    // With a revocation among them, not all are bindings.
+    // A revocation among the bindings makes them fail.
     subkey.verify_bindings(&key.primary_key).is_ok()
         && signatures.any(|signature| signature.key_flags().sign())
 }
 
-/// Whether it is over a document, by a hash that nobody can aim at.
+/// Whether it signs a document, with a collision-resistant hash.
 fn is_strong(signature: &Signature) -> bool {
     let is_document = matches!(
         signature.typ(),
@@ -120,7 +120,7 @@ fn is_strong(signature: &Signature) -> bool {
     is_document && is_safe
 }
 
-/// Keys in letters may stand in several blocks, one after the other.
+/// Splits armored keys, of which a file may have several.
 fn blocks(bytes: &[u8]) -> Vec<&[u8]> {
     let Some(text) = str::from_utf8(bytes).ok().filter(|it| it.contains(ARMOR)) else {
         return vec![bytes];

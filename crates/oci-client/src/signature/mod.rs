@@ -1,4 +1,4 @@
-//! Signatures of release images, by OpenPGP: whose count, as stores have them, and as clusters take them.
+//! OpenPGP signatures of release images: trust, stores, and ConfigMaps for clusters.
 //!
 //! Source: `openshift/library-go`, `pkg/verify`.
 
@@ -20,13 +20,13 @@ use model::Error;
 use net::web::Web;
 use oci::Digest;
 
-/// How many signatures of a release a store is asked for.
+/// Limit of signatures of a release per store.
 const SEARCH_LIMIT: usize = 10;
-/// How a signature of an image calls itself. Source: containers/image.
+/// Type of a signature of an image. Source: containers/image.
 const KIND: &str = "atomic container signature";
-/// How many hexadecimal digits of its digest are in a file's name. Source: the peer.
+/// Hexadecimal digits of the digest in a file's name. Source: the peer.
 const NAME_DIGITS: usize = 16;
-/// Where clusters look for signatures, and by which label.
+/// Namespace and label of signatures in clusters.
 const NAMESPACE: &str = "openshift-config-managed";
 const LABEL: &str = "release.openshift.io/verification-signatures";
 
@@ -62,10 +62,10 @@ struct Identity {
     reference: String,
 }
 
-/// Looks for a signature of an image by a key that is trusted; the stores are asked one after the other.
+/// Searches the stores, in order, for a signature of an image by a trusted key.
 ///
-/// Errors: Invalid – there is none, with everything that was looked at; Unavailable – the same, and not all stores could
-/// be asked.
+/// Errors: Invalid – none, with the reason of each refused signature; Unavailable – the same, and a store could not be
+/// read.
 pub async fn find(
     digest: &Digest,
     keyring: &Keyring,
@@ -102,7 +102,7 @@ pub async fn find(
     })
 }
 
-/// Whether it says, signed by a key that is trusted, that the image is a release.
+/// Checks that a trusted key signed this image.
 fn check(digest: &Digest, keyring: &Keyring, signature: &[u8]) -> Result<(), String> {
     let content = keyring.content(signature)?;
     let claim: Claim =
@@ -124,7 +124,7 @@ fn check(digest: &Digest, keyring: &Keyring, signature: &[u8]) -> Result<(), Str
     Ok(())
 }
 
-/// The file of a `ConfigMap` with the signatures of an image.
+/// The file of the `ConfigMap` with the signatures of an image.
 fn file_name(digest: &Digest) -> String {
     let hex = digest.hex();
     let hex = hex.get(..NAME_DIGITS).unwrap_or(hex);
@@ -132,12 +132,12 @@ fn file_name(digest: &Digest) -> String {
 }
 
 impl Signatures {
-    /// The name of the file that has them.
+    /// The file of the `ConfigMap`.
     pub fn file_name(&self) -> String {
         file_name(&self.digest)
     }
 
-    /// As a cluster takes them: a ConfigMap, as JSON.
+    /// The signatures as a ConfigMap of a cluster, in JSON.
     pub fn config_map(&self) -> Bytes {
         let name = self.name();
         let numbered = self.signatures.iter().zip(1..);
@@ -160,7 +160,7 @@ impl Signatures {
         config_map.to_string().into()
     }
 
-    /// Reads a ConfigMap; nothing where it has no signatures of an image.
+    /// Parses a ConfigMap; `None` without signatures of an image.
     pub fn parse(config_map: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clusters_take_signatures_as_config_maps() {
+    fn signatures_are_stored_as_config_maps() {
         let signatures = Signatures {
             digest: Digest::sha256(b"release"),
             signatures: vec![Bytes::from_static(b"one"), Bytes::from_static(b"two")],

@@ -1,4 +1,4 @@
-//! Where signatures of releases are.
+//! Stores of release signatures.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -14,22 +14,22 @@ use model::Error;
 use net::web::{Web, shown};
 use oci::Digest;
 
-/// Where the signatures of the public platform are. Source: the peer.
+/// Signature stores of the public platform. Source: the peer.
 const PUBLIC: [&str; 2] = [
     "https://storage.googleapis.com/openshift-release/official/signatures/openshift/release",
     "https://mirror.openshift.com/pub/openshift-v4/signatures/openshift/release",
 ];
-/// Units: bytes. A signature takes a few thousand.
+/// Units: bytes. Largest signature; usual ones take a few thousand.
 const LIMIT_BYTES: u64 = 1 << 20;
 /// The role of a store in messages.
 pub(super) const ROLE: &str = "a store of release signatures";
 
-/// A place with a file `sha256=HEX/signature-NUMBER` for each signature of the image with that digest.
+/// A store with a file `sha256=HEX/signature-NUMBER` for each signature of the image with that digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Store {
-    /// A folder of a web server.
+    /// A folder on a web server.
     Web(Url),
-    /// A folder of this machine. It may have `ConfigMap`s instead, in the files that mirroring tools write.
+    /// A local folder. It may have `ConfigMap`s instead, in the files that mirroring tools write.
     Folder(PathBuf),
 }
 
@@ -40,9 +40,9 @@ impl Store {
         PUBLIC.map(|text| Self::Web(address(text))).into()
     }
 
-    /// Reads what people write: an `http`, `https` or `file` URL, or the absolute path of a folder.
+    /// Parses a store: an `http`, `https` or `file` URL, or the absolute path of a folder.
     ///
-    /// Errors: Invalid – it is something else.
+    /// Errors: Invalid – neither.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = || {
             let reason = "expected an http or https URL, or the absolute path of a folder";
@@ -59,9 +59,9 @@ impl Store {
         }
     }
 
-    /// The signature of that number, from 1 on.
+    /// The signature with a number, from 1 on.
     ///
-    /// Errors: NotFound – it has none of that number; TooLarge; Unavailable – it cannot be read; Invalid – it refuses.
+    /// Errors: NotFound – no such signature; TooLarge; Unavailable – the store cannot be read; Invalid – it refuses.
     pub(super) async fn signature(
         &self,
         digest: &Digest,
@@ -86,7 +86,7 @@ impl Store {
     }
 }
 
-/// For messages: without logins.
+/// Without credentials, for messages.
 impl fmt::Display for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -116,7 +116,7 @@ fn address(store: &Url, digest: &Digest, number: usize) -> Result<Url, Error> {
     Ok(url)
 }
 
-/// The signature of that number in the `ConfigMap` of an image; nothing where the folder has none.
+/// The signature with a number in the `ConfigMap` of an image; `None` without one.
 async fn of_config_map(
     folder: &Path,
     digest: &Digest,
@@ -127,7 +127,7 @@ async fn of_config_map(
         Err(Error::NotFound { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    // The name has a part of the digest only.
+    // The file's name has a part of the digest only.
     let own = Signatures::parse(&config_map).filter(|it| it.digest == *digest);
     Ok(own.and_then(|it| it.signatures.into_iter().nth(number.saturating_sub(1))))
 }

@@ -1,4 +1,4 @@
-//! The client where the way to the registry, or the registry, is bad.
+//! The client on unreliable networks and with faulty registries.
 
 use oci::{Descriptor, Digest, Error, Reference};
 use oci_client::client::BlobSource;
@@ -48,12 +48,12 @@ fn blob(content: &str) -> Descriptor {
 pub(crate) const MANIFEST: &str = r#"{"schemaVersion":2,"manifests":[]}"#;
 
 #[tokio::test]
-async fn a_broken_download_goes_on_where_it_ended() {
+async fn an_interrupted_download_is_resumed() {
     let wire = Wire::start(|_| {
         vec![
             "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\nhello".to_owned(),
             "HTTP/1.1 206 Partial Content\r\nContent-Length: 6\r\n\r\n wo".to_owned(),
-            // No Range here: the first bytes come again.
+            // The server ignores Range: the first bytes come again.
             answer("200 OK", "", "hello world"),
         ]
     })
@@ -86,7 +86,7 @@ async fn content_of_another_digest_or_size_is_refused() {
 }
 
 #[tokio::test]
-async fn failures_that_may_pass_are_tried_again() {
+async fn transient_failures_are_retried() {
     let wire = Wire::start(|_| {
         vec![
             answer("503 Service Unavailable", "Retry-After: 0\r\n", ""),
@@ -104,7 +104,7 @@ async fn failures_that_may_pass_are_tried_again() {
 }
 
 #[tokio::test]
-async fn who_wants_to_be_left_alone_is() {
+async fn retry_after_is_respected() {
     let busy = || answer("429 Too Many Requests", "Retry-After: 1000\r\n", "");
     let wire = Wire::start(|_| vec![busy()]).await;
     let client = client();
@@ -120,7 +120,7 @@ async fn who_wants_to_be_left_alone_is() {
 }
 
 #[tokio::test]
-async fn attempts_are_counted() {
+async fn attempts_are_bounded() {
     let wire = Wire::start(|_| vec![String::new(); 3]).await;
     let hasty = Client::new(ClientOptions {
         plain_http: true,
@@ -133,7 +133,7 @@ async fn attempts_are_counted() {
 }
 
 #[tokio::test]
-async fn sizes_are_asked_for_without_content() {
+async fn sizes_are_requested_without_content() {
     let size = "HTTP/1.1 200 OK\r\nContent-Length: 4711\r\nConnection: close\r\n\r\n";
     let wire = Wire::start(|_| vec![size.to_owned(), answer("404 Not Found", "", "")]).await;
     let (client, reference, digest) = (client(), reference(&wire, ""), Digest::sha256(b""));
@@ -182,8 +182,8 @@ async fn referrers_are_found_by_list_or_by_tag() {
 }
 
 #[tokio::test]
-async fn lists_without_end_are_refused() {
-    // Each page would do by itself.
+async fn endless_lists_are_refused() {
+    // One page would be accepted.
     let page = format!(r#"{{"repositories":["{}"]}}"#, "a".repeat(40 << 20));
     let wire = Wire::start(|_| {
         let next = "Link: </v2/_catalog?last=a>; rel=\"next\"\r\n";
@@ -199,7 +199,7 @@ async fn lists_without_end_are_refused() {
 }
 
 #[tokio::test]
-async fn refusals_are_not_tried_again_and_say_why() {
+async fn refusals_are_not_retried_and_have_a_reason() {
     let body = r#"{"errors":[{"code":"DENIED","message":"not yours"}]}"#;
     let wire = Wire::start(|_| {
         vec![
@@ -235,7 +235,7 @@ async fn an_absent_registry_is_unavailable() {
 }
 
 #[tokio::test]
-async fn manifests_are_what_their_answer_says() {
+async fn manifests_match_their_digest_header() {
     let with = |digest: &Digest| {
         let headers = format!("Docker-Content-Digest: {digest}\r\n");
         move |_| vec![answer("200 OK", &headers, MANIFEST)]
@@ -272,7 +272,7 @@ async fn single_registries_may_be_without_tls() {
 }
 
 #[tokio::test]
-async fn a_registry_that_finds_blobs_itself_is_not_asked_about_each() {
+async fn a_registry_that_mounts_blobs_gets_no_head_requests() {
     let wire = Wire::start(|base| {
         let upload = format!("Location: {base}/v2/a/b/blobs/uploads/1\r\n");
         let found = || answer("201 Created", "", "");
@@ -280,7 +280,7 @@ async fn a_registry_that_finds_blobs_itself_is_not_asked_about_each() {
             answer("404 Not Found", "", ""),
             answer("202 Accepted", &upload, ""),
             found(),
-            // Whether it finds what it was sent just now.
+            // The client checks whether the registry mounts the blob that was just sent.
             found(),
             found(),
         ]
@@ -304,7 +304,7 @@ async fn a_registry_that_finds_blobs_itself_is_not_asked_about_each() {
 }
 
 #[tokio::test]
-async fn ca_certificates_have_to_be_certificates() {
+async fn ca_certificates_are_validated() {
     for wrong in [&b"garbage"[..], b""] {
         let options = ClientOptions {
             ca_pem: Some(wrong.to_vec()),
@@ -315,7 +315,7 @@ async fn ca_certificates_have_to_be_certificates() {
 }
 
 #[tokio::test]
-async fn mirrors_are_asked_first() {
+async fn mirrors_are_tried_first() {
     let content = "hello world";
     let there = || {
         vec![
@@ -354,14 +354,14 @@ async fn mirrors_are_asked_first() {
     assert!(missing.requests()[0].starts_with("GET /v2/near/a/b/manifests/t "));
     assert!(near.requests()[0].starts_with("GET /v2/a/b/manifests/t "));
 
-    // Nobody listens at that port.
+    // A closed port.
     let client = client("127.0.0.1:1");
     read(&client).await;
     assert_eq!((source.requests().len(), missing.requests().len()), (2, 4));
 
-    // Its texts are used up: it breaks off.
+    // Its responses are used up: it closes the connection.
     let refused = client.pull_manifest(&reference(&source, ":t")).await;
-    let told = refused.unwrap_err().chain();
+    let message = refused.unwrap_err().chain();
     let expected = format!("mirror {}/near/a/b:t", missing.address);
-    assert!(told.contains(&expected), "{told}");
+    assert!(message.contains(&expected), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Programs that keep logins.
+//! Credential helpers.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,12 +7,12 @@ use std::path::Path;
 use oci_client::Credentials;
 use secrecy::ExposeSecret as _;
 
-/// The test that plays the part of a process with programs in its path.
+/// The test that runs as a child process with helpers in its path.
 const CHILD: &str = "helpers::child";
-/// Tells the child that it is one.
+/// Marks the child process; holds its folder.
 const FOLDER: &str = "HELPERS_FOLDER";
 
-/// A helper that does `script`, and notes that it was asked.
+/// Installs a helper that runs `script` and logs its requests.
 fn install(folder: &Path, name: &str, script: &str) {
     let path = folder.join(format!("docker-credential-{name}"));
     let text = format!(
@@ -23,9 +23,9 @@ fn install(folder: &Path, name: &str, script: &str) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// What a program is found by is read by the process once, so that a process of its own has it.
+/// In a child process, since `PATH` is read once per process.
 #[test]
-fn programs_are_asked_for_logins() {
+fn credential_helpers_return_logins() {
     let folder = tempfile::tempdir().unwrap();
     install(
         folder.path(),

@@ -1,4 +1,4 @@
-//! Logins: how they are asked for, renewed, and whom they are kept from.
+//! Logins: challenges, tokens, renewal, protection against leaks.
 
 use bytes::Bytes;
 use oci::Error;
@@ -10,7 +10,7 @@ use crate::client::{MANIFEST, client, client_for, reference};
 use crate::trust::{self, LONG};
 
 #[tokio::test]
-async fn tokens_are_fetched_once_and_used_again() {
+async fn tokens_are_fetched_once_and_reused() {
     let wire = Wire::start(|address| {
         let demand =
             format!("WWW-Authenticate: Bearer realm=\"http://{address}/token\",service=\"s\"\r\n");
@@ -43,7 +43,7 @@ async fn tokens_are_fetched_once_and_used_again() {
     }
 }
 
-/// What comes of a token server that answers `body`.
+/// The result of a pull when the token server answers `body`.
 async fn pulled_with(body: &str) -> Result<String, Error> {
     let wire = Wire::start(|address| {
         let demand = format!("WWW-Authenticate: Bearer realm=\"http://{address}/token\"\r\n");
@@ -75,11 +75,11 @@ async fn tokens_have_either_name_or_both() {
 }
 
 #[tokio::test]
-async fn what_is_no_token_is_refused_and_not_shown() {
+async fn malformed_token_responses_are_refused_and_not_shown() {
     for body in ["", "{}", r#"{"token":""}"#, r#""hunter2""#] {
-        let told = pulled_with(body).await.unwrap_err().chain();
-        assert!(told.contains("without a token"), "{told}");
-        assert!(!told.contains("hunter2"), "{told}");
+        let message = pulled_with(body).await.unwrap_err().chain();
+        assert!(message.contains("without a token"), "{message}");
+        assert!(!message.contains("hunter2"), "{message}");
     }
     let large = format!(r#"{{"token":"{}"}}"#, "T".repeat(64 << 10));
     let refused = pulled_with(&large).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn what_is_no_token_is_refused_and_not_shown() {
 }
 
 #[tokio::test]
-async fn refused_logins_end_at_once() {
+async fn refused_logins_are_not_retried() {
     let demand = "WWW-Authenticate: Basic realm=\"Registry\"\r\n";
     let wire = Wire::start(|_| {
         vec![
@@ -137,7 +137,7 @@ async fn uploads_to_another_host_are_refused() {
 }
 
 #[tokio::test]
-async fn an_upload_goes_on_when_its_token_ran_out() {
+async fn an_upload_continues_after_its_token_expired() {
     for last in ["201 Created", "401 Unauthorized"] {
         let wire = Wire::start(|address| {
             let demand = format!("WWW-Authenticate: Bearer realm=\"http://{address}/token\"\r\n");

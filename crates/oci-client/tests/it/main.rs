@@ -1,4 +1,4 @@
-//! The client against a server that misbehaves, its logins, and whom it trusts.
+//! The client against faulty servers; its logins and its TLS trust.
 
 #![expect(
     clippy::unwrap_used,

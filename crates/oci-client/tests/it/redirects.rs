@@ -6,7 +6,7 @@ use testkit::wire::{Wire, answer, has_login};
 
 use crate::client::{MANIFEST, reference};
 
-/// A server that demands a login, with a token from `realm`.
+/// A server that demands a login, with tokens from `realm`.
 async fn demanding(realm: String) -> Wire {
     Wire::start(move |_| {
         let demand = format!("WWW-Authenticate: Bearer realm=\"{realm}/token\"\r\n");
@@ -15,7 +15,7 @@ async fn demanding(realm: String) -> Wire {
     .await
 }
 
-/// A registry that knows its user, and redirects to `target`.
+/// A registry that accepts a login, and redirects to `target`.
 async fn redirecting(target: String) -> Wire {
     Wire::start(move |_| {
         let basic = "WWW-Authenticate: Basic realm=\"r\"\r\n";
@@ -31,7 +31,7 @@ async fn redirecting(target: String) -> Wire {
     .await
 }
 
-/// With logins for all servers, so that each that leaks is seen.
+/// A client with logins for all servers, so that a leak is detected.
 fn client(wires: &[&Wire]) -> Client {
     let login = || Login {
         user: "me".to_owned(),
@@ -74,7 +74,7 @@ async fn a_challenge_after_a_redirect_gets_no_login() {
 }
 
 #[tokio::test]
-async fn a_redirect_that_comes_back_carries_no_login() {
+async fn a_redirect_back_to_the_registry_carries_no_login() {
     let basic = "WWW-Authenticate: Basic realm=\"r\"\r\n";
     let b = Wire::start(|_| Vec::new()).await;
     let to_b = format!("Location: http://{}/x\r\n", b.address);
@@ -100,7 +100,7 @@ async fn a_redirect_that_comes_back_carries_no_login() {
 }
 
 #[tokio::test]
-async fn content_behind_a_redirect_is_read_without_a_login() {
+async fn content_at_another_origin_is_read_without_a_login() {
     let b = Wire::start(|_| vec![answer("200 OK", "", MANIFEST)]).await;
     let a = redirecting(format!("http://me:secret@{}/m", b.address)).await;
     client(&[&a, &b])
@@ -130,7 +130,7 @@ async fn redirects_within_an_origin_keep_the_login() {
 }
 
 #[tokio::test]
-async fn pages_of_another_origin_are_asked_for_without_a_login() {
+async fn pages_at_another_origin_are_requested_without_a_login() {
     let b = Wire::start(|address| {
         let next = format!("Link: <http://{address}/next>; rel=\"next\"\r\n");
         vec![
@@ -174,7 +174,7 @@ async fn a_login_does_not_follow_a_redirect_of_the_token_server() {
 }
 
 #[tokio::test]
-async fn redirects_without_end_are_an_error() {
+async fn endless_redirects_are_an_error() {
     let loops = |address: std::net::SocketAddr| {
         let on = format!("Location: http://{address}/again\r\n");
         vec![answer("302 Found", &on, ""); 40]
@@ -218,16 +218,16 @@ async fn plain_http_is_named_with_the_callers_remedy() {
         ..ClientOptions::default()
     });
     let reference = format!("{address}/a/b:t").parse().unwrap();
-    let told = client.unwrap().pull_manifest(&reference).await;
-    let told = told.unwrap_err().chain();
+    let message = client.unwrap().pull_manifest(&reference).await;
+    let message = message.unwrap_err().chain();
     for part in [
         &address.to_string(),
         "plain HTTP instead of TLS",
         "--insecure-registry allows that",
     ] {
-        assert!(told.contains(part), "{told}");
+        assert!(message.contains(part), "{message}");
     }
-    assert!(!told.contains("InvalidContentType"), "{told}");
+    assert!(!message.contains("InvalidContentType"), "{message}");
     let attempts = accepted.load(std::sync::atomic::Ordering::Relaxed);
-    assert_eq!(attempts, 1, "no attempt can help");
+    assert_eq!(attempts, 1, "retries are of no use");
 }

@@ -1,4 +1,4 @@
-//! Whom the client trusts, with real handshakes.
+//! TLS trust of the client, with real handshakes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn params(is_ca: IsCa, years: [i32; 2]) -> CertificateParams {
     params
 }
 
-/// As `openssl req -x509` makes it.
+/// A certificate as `openssl req -x509` creates it.
 pub(crate) fn self_signed(years: [i32; 2]) -> (rcgen::Certificate, KeyPair) {
     let key = KeyPair::generate().unwrap();
     (params(AUTHORITY, years).self_signed(&key).unwrap(), key)
@@ -42,7 +42,7 @@ pub(crate) const LONG: [i32; 2] = [2020, 4000];
 pub(crate) struct Server(pub(crate) SocketAddr);
 
 impl Server {
-    /// Presents `certificate`, whether or not `key` fits it.
+    /// A server with `certificate`, whether or not `key` fits it.
     async fn start(
         certificate: &rcgen::Certificate,
         key: &KeyPair,
@@ -51,7 +51,7 @@ impl Server {
         Self::answering(ANSWER.to_owned(), certificate, key, version).await
     }
 
-    /// Answers `answer` to everything.
+    /// A server that answers `answer` to every request.
     pub(crate) async fn answering(
         answer: String,
         certificate: &rcgen::Certificate,
@@ -84,7 +84,7 @@ impl Server {
         Self(address)
     }
 
-    /// What comes of a handshake with the server when it is called `name`.
+    /// The result of a handshake with the server under `name`.
     async fn greet(&self, name: &'static str, given: Option<&str>) -> Result<(), Error> {
         let config = trust::client_config(given.map(str::as_bytes), false).unwrap();
         let stream = TcpStream::connect(self.0).await.unwrap();
@@ -104,7 +104,7 @@ async fn server(certificate: &rcgen::Certificate, key: &KeyPair) -> Server {
 }
 
 #[tokio::test]
-async fn a_given_certificate_is_a_servers_own_although_an_authority() {
+async fn a_given_certificate_is_accepted_although_it_is_an_authority() {
     let (certificate, key) = self_signed(LONG);
     let server = server(&certificate, &key).await;
     let client = Client::new(ClientOptions {
@@ -138,7 +138,7 @@ async fn another_name_is_refused() {
 }
 
 #[tokio::test]
-async fn dates_count() {
+async fn validity_dates_are_checked() {
     let (certificate, key) = self_signed([2020, 2021]);
     let old = server(&certificate, &key).await;
     let refused = old.greet(NAME, Some(&certificate.pem())).await;
@@ -166,7 +166,7 @@ async fn dates_count() {
 }
 
 #[tokio::test]
-async fn a_stranger_of_the_same_name_is_refused() {
+async fn another_certificate_of_the_same_name_is_refused() {
     let (trusted, _) = self_signed(LONG);
     let (certificate, key) = self_signed(LONG);
     let server = server(&certificate, &key).await;
@@ -197,7 +197,7 @@ async fn a_certificate_without_its_key_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_given_authority_signed_is_trusted_but_no_authority_below_it() {
+async fn certificates_of_a_given_authority_are_trusted_but_not_sub_authorities() {
     let authority_key = KeyPair::generate().unwrap();
     let mut authority = params(AUTHORITY, LONG);
     authority.subject_alt_names.clear();

@@ -1,4 +1,4 @@
-//! Keys that certificates vouch for.
+//! Keys of certificates and their chains.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use super::{Key, wrong};
 use crate::Digest;
 
-/// Units: bytes. What docker/libtrust keeps of a hash.
+/// Units: bytes. Length of the truncated hash in a libtrust key id. Source: docker/libtrust.
 const ID_BYTES: usize = 30;
 
-/// Certificates that are trusted, and those that they signed.
+/// Trusted certificates, and the chains that they sign.
 #[derive(Debug)]
 pub struct Certificates {
     trusted: Vec<CertificateDer<'static>>,
@@ -29,7 +29,7 @@ pub struct Certificates {
 impl Certificates {
     /// Reads a PEM bundle.
     ///
-    /// Errors: Invalid – no certificate in it, or one that cannot be read.
+    /// Errors: Invalid – no certificate, or an unreadable one.
     pub fn parse(pem: &str) -> Result<Self, Error> {
         let damaged = |reason: String| Error::invalid("certificates", reason);
         let trusted: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -48,10 +48,10 @@ impl Certificates {
         Ok(Self { trusted, verifier })
     }
 
-    /// The keys of the trusted certificates, each with the names by which signers call it: its thumbprint, and
-    /// what docker/libtrust made of it.
+    /// The keys of the trusted certificates, each with its ids in the header of a signature: its thumbprint, and its
+    /// libtrust id.
     ///
-    /// Errors: Invalid – a key of a kind that is not known here.
+    /// Errors: Invalid – an unsupported kind of key.
     pub fn keys(&self) -> Result<Vec<(Key, [String; 2])>, Error> {
         self.trusted
             .iter()
@@ -64,10 +64,10 @@ impl Certificates {
             .collect()
     }
 
-    /// The key of the first certificate of a JOSE `x5c`, if it is trusted or those that are signed it, at a time
-    /// in seconds since 1970.
+    /// The key of the first certificate of a JOSE `x5c`, if its chain ends at a trusted certificate at `now`. Units:
+    /// seconds since 1970.
     ///
-    /// Errors: Invalid – nobody vouches for it, or it cannot be read.
+    /// Errors: Invalid – untrusted or unreadable.
     pub fn vouched(&self, x5c: &[String], now: u64) -> Result<Key, Error> {
         let chain = chain(x5c)?;
         let (leaf, between) = split(&chain)?;
@@ -82,9 +82,9 @@ impl Certificates {
 }
 
 impl Key {
-    /// The key of the first certificate of a JOSE `x5c`; who vouches for it is not asked.
+    /// The key of the first certificate of a JOSE `x5c`, without a check of its chain.
     ///
-    /// Errors: Invalid – it cannot be read, or is of a kind that is not known here.
+    /// Errors: Invalid – unreadable, or an unsupported kind of key.
     pub(crate) fn from_x5c(x5c: &[String]) -> Result<Self, Error> {
         Self::from_spki(&spki(split(&chain(x5c)?)?.0)?)
     }
@@ -97,7 +97,7 @@ fn chain(x5c: &[String]) -> Result<Vec<CertificateDer<'static>>, Error> {
         .map_err(|_| wrong("a certificate is not base64"))
 }
 
-/// The signer's own, and those between it and who is trusted.
+/// The signer's certificate, and the intermediate ones.
 fn split<'a>(
     chain: &'a [CertificateDer<'static>],
 ) -> Result<(&'a CertificateDer<'static>, &'a [CertificateDer<'static>]), Error> {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn trusted_ones_vouch_for_what_they_signed() {
+    fn trusted_certificates_sign_others() {
         let ca_key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
@@ -159,9 +159,9 @@ mod tests {
         Certificates::parse("").unwrap_err();
     }
 
-    /// As `libtrust` says of the key in `fixtures/schema1.json`.
+    /// The id in `fixtures/schema1.json`.
     #[test]
-    fn keys_are_called_as_libtrust_calls_them() {
+    fn key_ids_are_those_of_libtrust() {
         let manifest: serde_json::Value =
             serde_json::from_str(include_str!("../../fixtures/schema1.json")).unwrap();
         let jwk = &manifest["signatures"][0]["header"]["jwk"];

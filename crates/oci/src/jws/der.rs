@@ -1,4 +1,4 @@
-//! As much of DER as keys need. Source: X.690.
+//! The subset of DER that keys need. Source: X.690.
 
 use model::Error;
 
@@ -8,9 +8,9 @@ pub(super) const INTEGER: u8 = 2;
 pub(super) const BIT_STRING: u8 = 3;
 pub(super) const SEQUENCE: u8 = 0x30;
 
-/// The content of the element at the beginning, and what follows it.
+/// The content of the first element, and the bytes after it.
 ///
-/// Errors: Invalid – there is another element, or only a part.
+/// Errors: Invalid – another tag, or a truncated element.
 pub(super) fn take(tag: u8, bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let damaged = || wrong("the key is damaged");
     let [found, first, rest @ ..] = bytes else {
@@ -33,7 +33,7 @@ pub(super) fn rsa_public_key(n: &[u8], e: &[u8]) -> Vec<u8> {
     element(SEQUENCE, &[integer(n), integer(e)].concat())
 }
 
-/// Both numbers of an RSA key.
+/// Modulus and exponent of an RSA key.
 ///
 /// Errors: Invalid.
 pub(super) fn rsa_public_key_parts(key: &[u8]) -> Result<[&[u8]; 2], Error> {
@@ -43,7 +43,7 @@ pub(super) fn rsa_public_key_parts(key: &[u8]) -> Result<[&[u8]; 2], Error> {
     Ok([n, e].map(|number| number.strip_prefix(&[0]).unwrap_or(number)))
 }
 
-/// A positive number: one that begins with a set bit would be read as negative.
+/// A positive integer, padded with a zero byte where the first bit would make it negative.
 fn integer(number: &[u8]) -> Vec<u8> {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     let number = &number[zeros..];
@@ -54,7 +54,7 @@ fn integer(number: &[u8]) -> Vec<u8> {
     element(INTEGER, &[sign, number].concat())
 }
 
-/// Lengths up to 65 535: keys are shorter.
+/// An element of up to 65 535 bytes, longer than any key.
 fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let [.., high, low] = content.len().to_be_bytes();
     let head = match content.len() {
@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(n in proptest::collection::vec(any::<u8>(), 1..600), e in 1_u32..) {
+        fn numbers_are_read_as_written(n in proptest::collection::vec(any::<u8>(), 1..600), e in 1_u32..) {
             let n = [&[1], n.as_slice()].concat();
             let e = e.to_be_bytes();
             let key = rsa_public_key(&n, &e);

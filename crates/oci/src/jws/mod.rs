@@ -18,7 +18,7 @@ use crate::Digest;
 
 pub use certificates::Certificates;
 
-/// A public key as JSON has it.
+/// A public key as JSON (JWK).
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Jwk {
     /// `EC`, `RSA` or `OKP`.
@@ -26,7 +26,7 @@ pub struct Jwk {
     /// The curve.
     #[serde(default)]
     pub crv: String,
-    /// What others call it.
+    /// Key id.
     #[serde(default)]
     pub kid: String,
     #[serde(default)]
@@ -55,7 +55,7 @@ enum Kind {
     Rsa,
 }
 
-/// Which kind of key makes signatures of which name, and how they are verified.
+/// The signature algorithms by name: kind of key and verification.
 static ALGORITHMS: &[(&str, Kind, &(dyn VerificationAlgorithm + Sync))] = &[
     ("ES256", Kind::P256, &ECDSA_P256_SHA256_FIXED),
     ("ES384", Kind::P384, &ECDSA_P384_SHA384_FIXED),
@@ -68,7 +68,7 @@ static ALGORITHMS: &[(&str, Kind, &(dyn VerificationAlgorithm + Sync))] = &[
     ("PS512", Kind::Rsa, &RSA_PSS_2048_8192_SHA512),
 ];
 
-/// How certificates name the kinds.
+/// The kinds of keys by their algorithm in certificates.
 static SPKI_ALGORITHMS: &[(&[u8], Kind)] = &[
     (
         b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
@@ -88,7 +88,7 @@ static SPKI_ALGORITHMS: &[(&[u8], Kind)] = &[
 impl Key {
     /// The key that a JWK describes.
     ///
-    /// Errors: Invalid – of a kind that is not known here, or damaged.
+    /// Errors: Invalid – unsupported kind, or damaged.
     pub fn parse(jwk: &Jwk) -> Result<Self, Error> {
         let point = |kind, length| {
             let (x, y) = (decode(&jwk.x)?, decode(&jwk.y)?);
@@ -118,7 +118,7 @@ impl Key {
 
     /// The key of a certificate: its `SubjectPublicKeyInfo`. Source: RFC 5280, 4.1.
     ///
-    /// Errors: Invalid – of a kind that is not known here, or damaged.
+    /// Errors: Invalid – unsupported kind, or damaged.
     pub fn from_spki(spki: &[u8]) -> Result<Self, Error> {
         let (content, _) = der::take(der::SEQUENCE, spki)?;
         let (algorithm, bits) = der::take(der::SEQUENCE, content)?;
@@ -132,14 +132,14 @@ impl Key {
         Ok(Self { kind, bytes })
     }
 
-    /// What the key is called by whoever gave it no name. Source: RFC 7638.
+    /// The thumbprint, the default id of a key. Source: RFC 7638.
     pub fn thumbprint(&self) -> String {
         let coordinates = || {
             let point = self.bytes.get(1..).unwrap_or_default();
             let (x, y) = point.split_at(point.len() / 2);
             (URL_SAFE_NO_PAD.encode(x), URL_SAFE_NO_PAD.encode(y))
         };
-        // Members are sorted, and nothing else stands between them.
+        // Members are sorted, without white space.
         let members = match self.kind {
             Kind::P256 | Kind::P384 => {
                 let crv = if self.kind == Kind::P256 {
@@ -164,9 +164,9 @@ impl Key {
         URL_SAFE_NO_PAD.encode(hex::decode(digest.hex()).unwrap_or_default())
     }
 
-    /// Whether the key signed `message`, as `algorithm` does.
+    /// Verifies a signature of `message`.
     ///
-    /// Errors: Invalid – it did not, or the algorithm is not the key's.
+    /// Errors: Invalid – it does not match, or the algorithm does not fit the key.
     pub fn verify(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> Result<(), Error> {
         let known = ALGORITHMS
             .iter()
@@ -182,7 +182,7 @@ impl Key {
     }
 }
 
-/// Decodes what stands in JOSE: base64url without padding.
+/// Decodes base64url without padding, as JOSE uses it.
 ///
 /// Errors: Invalid.
 pub fn decode(text: &str) -> Result<Vec<u8>, Error> {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key() {
+    fn malformed_keys_are_refused() {
         for jwk in [
             json!({"kty": "EC", "crv": "P-521", "x": "AA", "y": "AA"}),
             json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}),

@@ -1,4 +1,4 @@
-//! The store in a bucket while any one request fails: before anything was done, or when only the answer is lost.
+//! Fault campaign of the bucket store: any one request fails, before it has an effect or after.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -9,17 +9,17 @@ use futures_util::{FutureExt as _, StreamExt as _, stream};
 use super::memory::{Fault, Memory};
 use crate::campaign::{again, change, seen};
 
-/// So small that a large blob goes in parts. Units: bytes.
+/// Small enough that a large blob is a multipart upload. Units: bytes.
 const PART_BYTES: u64 = 40_000;
-/// Campaigns wait most of the time: for the retries of their clients, and for marks of collections.
+/// Concurrent campaigns, which mostly wait: for retries of clients, and for marks of collections.
 const AT_ONCE: usize = 64;
 
 async fn open(memory: &Arc<Memory>) -> BucketStore {
     again(async || BucketStore::open(Arc::clone(memory) as _, "", PART_BYTES).await).await
 }
 
-/// What is seen after all changes by the registry that met the fault, and by one that is started then; how many requests the
-/// changes took.
+/// The visible content after all changes, by the store that met the fault and by a new one; and the number of requests
+/// of the changes.
 async fn run(memory: &Arc<Memory>) -> ([String; 2], usize) {
     let store = open(memory).await;
     change(&store).await;
@@ -29,7 +29,7 @@ async fn run(memory: &Arc<Memory>) -> ([String; 2], usize) {
     (found, requests)
 }
 
-/// How many faults were met.
+/// Returns the number of met faults.
 async fn campaign(step: usize) -> usize {
     let calm = Memory::with_fault(None);
     let ([expected, again], requests) = run(&calm).await;
@@ -65,7 +65,7 @@ async fn campaign(step: usize) -> usize {
 }
 
 #[tokio::test]
-async fn nothing_acknowledged_is_lost_whatever_request_fails_once() {
+async fn nothing_acknowledged_is_lost_after_any_failed_request() {
     assert!(campaign(200).await > 0);
 }
 

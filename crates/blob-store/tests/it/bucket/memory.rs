@@ -1,4 +1,4 @@
-//! A bucket in memory: with short listings, with requests that overtake one another, or out of reach.
+//! A bucket in memory: with short pages, with reordered requests, or unreachable.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,28 +22,28 @@ use tokio::sync::Notify;
 #[derive(Debug)]
 pub(crate) struct Memory {
     objects: Arc<InMemory>,
-    /// Most names in one answer.
+    /// Limit of names in a page.
     page: usize,
     pub(crate) is_down: AtomicBool,
-    /// How often somebody looked for marks of collections.
+    /// Number of listings of marks.
     pub(crate) looks: AtomicUsize,
     hold: Mutex<Option<Arc<Hold>>>,
     requests: AtomicUsize,
     fault: Mutex<Option<Fault>>,
-    /// Which request met the fault.
+    /// The request that met the fault.
     pub(crate) met: Mutex<Option<String>>,
 }
 
-/// A request that fails, once.
+/// A request that fails once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fault {
-    /// Counted from nought.
+    /// Number of the request, from zero.
     pub(crate) request: usize,
-    /// Whether it was done, and only its answer is lost.
+    /// Whether it has its effect, and only its response is lost.
     pub(crate) is_done: bool,
 }
 
-/// The next removal of an object whose key has `part` waits.
+/// Delays the next removal of an object whose key contains `part`.
 #[derive(Debug)]
 pub(crate) struct Hold {
     part: &'static str,
@@ -65,24 +65,24 @@ impl Memory {
         })
     }
 
-    /// One that fails once, or never.
+    /// A bucket with one fault, or none.
     pub(crate) fn with_fault(fault: Option<Fault>) -> Arc<Self> {
         let memory = Self::new(1000);
         *memory.fault.lock().unwrap() = fault;
         memory
     }
 
-    /// Nothing fails any more.
+    /// Ends the fault.
     pub(crate) fn heal(&self) {
         *self.fault.lock().unwrap() = None;
     }
 
-    /// How many requests came.
+    /// Number of requests.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// The request has its number.
+    /// Numbers a request.
     fn begin(&self, what: &str, key: &str) -> Result<usize> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let fault = *self.fault.lock().unwrap();
@@ -97,7 +97,7 @@ impl Memory {
         self.unless(fault).map(|()| request)
     }
 
-    /// The answer is on its way back.
+    /// Ends a request.
     fn end<T>(&self, request: usize, answer: Result<T>) -> Result<T> {
         let answer = answer.map_err(as_s3);
         let fault = Fault {
@@ -133,7 +133,7 @@ impl Memory {
         keys.try_collect().await.unwrap()
     }
 
-    /// A request is on its way.
+    /// Passes a request on.
     async fn pass(&self) -> Result<()> {
         for _ in 0..uuid::Uuid::new_v4().as_bytes()[0] % 4 {
             tokio::task::yield_now().await;
@@ -148,7 +148,7 @@ impl Memory {
     }
 }
 
-/// Parts that are ended or dropped are not there. Source: S3, NoSuchUpload.
+/// The error of parts that are completed or aborted. Source: S3, NoSuchUpload.
 fn as_s3(error: Error) -> Error {
     if !error.to_string().contains("MultipartUpload not found") {
         return error;
@@ -301,7 +301,7 @@ impl MultipartStore for Memory {
 
 #[async_trait::async_trait]
 impl PaginatedListStore for Memory {
-    /// As S3 does it: a folder comes where its first key would.
+    /// Like S3: a folder sorts where its first key would.
     async fn list_paginated(
         &self,
         prefix: Option<&str>,
@@ -329,7 +329,7 @@ impl PaginatedListStore for Memory {
             let folder = below.find('/').filter(|_| options.delimiter.is_some());
             let folder = folder.map(|end| format!("{prefix}{}", &below[..=end]));
             let name = folder.clone().unwrap_or_else(|| key.clone());
-            // A page that ended with a folder has shown all that is in it.
+            // A page that ended with a folder includes all of its keys.
             let is_past = after.ends_with('/')
                 && folder
                     .as_ref()

@@ -1,5 +1,4 @@
-//! What the store in a bucket keeps besides the rules of every store: several replicas, foreign buckets, buckets
-//! that are out of reach.
+//! The bucket store beyond conformance: several replicas, foreign buckets, unreachable buckets.
 
 mod campaign;
 mod memory;
@@ -20,7 +19,7 @@ use uuid::Uuid;
 
 pub(crate) use memory::Memory;
 
-/// So small that a kilobyte goes in parts.
+/// Small enough that a kilobyte is a multipart upload.
 const PART_BYTES: u64 = 100;
 
 pub(crate) async fn open(memory: &Arc<Memory>) -> BucketStore {
@@ -79,19 +78,19 @@ async fn put(store: &BucketStore, manifest: &Manifest, tags: &[Tag]) -> blob_sto
 }
 
 #[tokio::test]
-async fn keeps_the_rules_of_every_store() {
+async fn the_bucket_store_is_conformant() {
     conformance::all(&open(&Memory::new(1000)).await).await;
 }
 
 #[tokio::test]
-async fn keeps_the_rules_when_listings_come_in_pieces() {
+async fn it_is_conformant_with_paginated_listings() {
     for page in [1, 2, 3] {
         conformance::all(&open(&Memory::new(page)).await).await;
     }
 }
 
 #[tokio::test]
-async fn damaged_content_is_set_aside_until_it_is_pushed() {
+async fn damaged_content_is_quarantined_until_it_is_pushed() {
     let memory = Memory::new(1000);
     let store = open(&memory).await;
     let damage = async |digest: &Digest| {
@@ -105,7 +104,7 @@ async fn damaged_content_is_set_aside_until_it_is_pushed() {
         keys.iter().any(|key| key.starts_with(".atoll/damaged/")),
         "{keys:?}"
     );
-    // What is there again is not noted as lost any more.
+    // The note about restored content is removed.
     store.collect(late(), false).await.unwrap();
     let keys = memory.keys().await;
     assert!(
@@ -115,7 +114,7 @@ async fn damaged_content_is_set_aside_until_it_is_pushed() {
 }
 
 #[tokio::test]
-async fn an_upload_goes_on_at_any_replica() {
+async fn an_upload_is_resumed_by_any_replica() {
     let memory = Memory::new(1000);
     let (one, two) = (open(&memory).await, open(&memory).await);
     let content: Vec<u8> = (0..1000_u32)
@@ -138,13 +137,13 @@ async fn an_upload_goes_on_at_any_replica() {
 }
 
 #[tokio::test]
-async fn what_a_replica_remembers_never_passes_for_what_another_one_wrote() {
+async fn a_stale_hash_of_one_replica_is_not_used_for_bytes_of_another() {
     let memory = Memory::new(1000);
     let (one, two) = (open(&memory).await, open(&memory).await);
     let upload = start(&one).await;
     append(&one, upload, b"first ").await.unwrap();
     append(&two, upload, b"second").await.unwrap();
-    // The one remembers the hash of less than there is.
+    // One replica has the hash of a prefix only.
     let whole = Digest::sha256(b"first second");
     one.finish_upload(&repository(), upload, &whole)
         .await
@@ -153,7 +152,7 @@ async fn what_a_replica_remembers_never_passes_for_what_another_one_wrote() {
 }
 
 #[tokio::test]
-async fn a_bucket_out_of_reach_is_unavailable_and_nothing_is_unknown() {
+async fn an_unreachable_bucket_is_unavailable_and_not_empty() {
     let memory = Memory::new(1000);
     let store = open(&memory).await;
     let config = push(&store, b"{}").await;
@@ -211,7 +210,7 @@ async fn a_bucket_out_of_reach_is_unavailable_and_nothing_is_unknown() {
 }
 
 #[tokio::test]
-async fn what_distribution_leaves_behind_is_not_served() {
+async fn leftovers_of_distribution_are_not_served() {
     let memory = Memory::new(1000);
     let absent = Digest::sha256(b"absent");
     let base = "docker/registry/v2/repositories/team/app";
@@ -264,7 +263,7 @@ async fn what_distribution_leaves_behind_is_not_served() {
 }
 
 #[tokio::test]
-async fn damage_is_told_instead_of_served() {
+async fn damage_is_an_error_and_not_served() {
     let memory = Memory::new(1000);
     let store = open(&memory).await;
     let config = push(&store, b"{}").await;
@@ -280,14 +279,14 @@ async fn damage_is_told_instead_of_served() {
         matches!(damaged, Err(StoreError::Damaged { .. })),
         "{damaged:?}"
     );
-    // What it needs is not known, and stays.
+    // Its needs are unknown, so its blobs stay.
     other_replica.collect(late(), false).await.unwrap();
     assert_eq!(read(&open(&memory).await, &config).await, b"{}");
 }
 
-/// Names that keys sort otherwise than their bytes do, and histories that are longer than a page.
+/// Names whose keys sort differently than their bytes, and histories longer than a page.
 #[tokio::test]
-async fn lists_are_sorted_by_bytes_wherever_a_page_begins() {
+async fn lists_are_sorted_by_bytes_for_all_page_sizes() {
     let names = [
         "a", "a-b", "a-b/c", "a.b", "a/0", "a/b", "a/b-c", "a/b/c/d", "a0", "b/c", "c",
     ];
@@ -345,9 +344,9 @@ fn late() -> Timestamp {
     Timestamp::UNIX_EPOCH + Duration::from_hours(200 * 365 * 24)
 }
 
-/// Two replicas push and delete while two others collect without any grace: what was acknowledged is there.
+/// Two replicas push and delete while two others collect without a grace period: acknowledged pushes stay.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_acknowledged_push_is_lost_whichever_replica_collects() {
+async fn no_acknowledged_push_is_lost_by_collections_of_other_replicas() {
     let memory = Memory::new(1000);
     let has_ended = Arc::new(std::sync::atomic::AtomicBool::new(false));
     let pushes = (0..4).map(|replica| {
@@ -356,7 +355,7 @@ async fn no_acknowledged_push_is_lost_whichever_replica_collects() {
             let store = open(&memory).await;
             let mut kept = Vec::new();
             for n in 0..40 {
-                // Few contents: what one has deleted is what another one pushes.
+                // Few contents, so that one replica pushes the content that another one deletes.
                 let layer = format!("layer {}", n % 5);
                 let pushed = async {
                     let config = try_push(&store, layer.as_bytes()).await?;
@@ -374,7 +373,7 @@ async fn no_acknowledged_push_is_lost_whichever_replica_collects() {
                             .unwrap();
                     }
                     Ok((image, tag)) => kept.push((image, tag, layer)),
-                    // A blob was collected before its manifest came, as it may without grace; nothing was promised.
+                    // Without a grace period, a blob may be collected before its manifest is pushed; nothing was acknowledged.
                     Err(StoreError::MissingContent(_) | StoreError::Unavailable { .. }) => {}
                     Err(error) => panic!("{error:?}"),
                 }
@@ -432,8 +431,8 @@ async fn no_acknowledged_push_is_lost_whichever_replica_collects() {
     );
 }
 
-/// What comes of `push` when another replica is about to remove something whose key has `part`. The removal goes on
-/// when the push has ended, or waits for it.
+/// The result of `push` while another replica is about to remove an object whose key contains `part`. The removal
+/// continues after the push, or the push waits for it.
 async fn beside_a_removal<T: Send + 'static>(
     memory: &Arc<Memory>,
     part: &'static str,
@@ -469,7 +468,7 @@ async fn a_manifest_is_not_acknowledged_while_its_blob_is_collected() {
 }
 
 #[tokio::test]
-async fn a_blob_that_is_pushed_while_its_bytes_are_collected_is_there() {
+async fn a_blob_that_is_pushed_while_its_bytes_are_collected_exists() {
     let memory = Memory::new(1000);
     let (one, two) = (open(&memory).await, open(&memory).await);
     let digest = push(&one, b"again").await;
@@ -498,7 +497,7 @@ async fn a_blob_is_not_mounted_while_its_bytes_are_collected() {
 }
 
 #[tokio::test]
-async fn a_tag_that_is_pushed_while_it_expires_is_there() {
+async fn a_tag_that_is_pushed_while_it_expires_exists() {
     let memory = Memory::new(1000);
     let (one, two) = (open(&memory).await, open(&memory).await);
     let config = push(&one, b"{}").await;
@@ -526,7 +525,7 @@ async fn a_tag_that_is_pushed_while_it_expires_is_there() {
 }
 
 #[tokio::test]
-async fn what_others_pushed_is_found_by_what_it_refers_to() {
+async fn manifests_of_other_programs_are_listed_as_referrers() {
     let memory = Memory::new(1000);
     let (config, subject) = (Digest::sha256(b"{}"), Digest::sha256(b"subject"));
     let body = format!(
@@ -547,10 +546,7 @@ async fn what_others_pushed_is_found_by_what_it_refers_to() {
     let store = open(&memory).await;
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
     while !memory.keys().await.contains(&".atoll/adopted".to_owned()) {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "it was not looked through"
-        );
+        assert!(std::time::Instant::now() < deadline, "it was not adopted");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let found = store.referrers(&repository(), &subject).await.unwrap();
@@ -558,11 +554,11 @@ async fn what_others_pushed_is_found_by_what_it_refers_to() {
 }
 
 #[tokio::test]
-async fn nothing_stays_of_a_replica_that_died_in_an_upload() {
+async fn nothing_is_left_of_a_replica_that_crashed_during_an_upload() {
     let memory = Memory::new(1000);
     let store = open(&memory).await;
     let upload = start(&store).await;
-    // As it is when a part has been sent and no more.
+    // The state after one part was sent.
     let folder = format!("docker/registry/v2/repositories/team/app/_uploads/{upload}");
     let segment = format!("{folder}/data.00000000000000000000.x").into();
     let id = memory.create_multipart(&segment).await.unwrap();
@@ -592,7 +588,7 @@ async fn nothing_stays_of_a_replica_that_died_in_an_upload() {
 }
 
 #[tokio::test]
-async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
+async fn the_first_read_after_a_restart_detects_damage() {
     let memory = Memory::new(1000);
     let store = open(&memory).await;
     let content = vec![7; 1000];
@@ -603,7 +599,7 @@ async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
         .put(&key.into(), PutPayload::from(vec![8; 1000]))
         .await
         .unwrap();
-    // What was pushed just now is known: nobody hashes it again.
+    // Content of a push is verified: it is not hashed again.
     assert_eq!(read(&store, &digest).await.len(), content.len());
     let other_replica = open(&memory).await;
     let pieces = other_replica
@@ -611,7 +607,7 @@ async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
         .await;
     let got: std::io::Result<Vec<Bytes>> = pieces.unwrap().try_collect().await;
     assert_eq!(got.unwrap_err().kind(), std::io::ErrorKind::InvalidData);
-    // It is taken away behind whoever noticed.
+    // It is quarantined in the background.
     while other_replica
         .blob_size(&repository(), &digest)
         .await
@@ -619,7 +615,7 @@ async fn damage_is_noticed_by_whoever_reads_first_after_a_start() {
     {
         tokio::task::yield_now().await;
     }
-    // Who has it pushes it, and it is there again.
+    // A push restores it.
     push(&other_replica, &content).await;
     assert_eq!(read(&open(&memory).await, &digest).await, content);
 }
