@@ -373,7 +373,7 @@ async fn no_acknowledged_push_is_lost_by_collections_of_other_replicas() {
                             .unwrap();
                     }
                     Ok((image, tag)) => kept.push((image, tag, layer)),
-                    // Without a grace period, a blob may be collected before its manifest is pushed; nothing was acknowledged.
+                    // Without a grace period, a blob may be collected before its manifest: nothing was acknowledged.
                     Err(StoreError::MissingContent(_) | StoreError::Unavailable { .. }) => {}
                     Err(error) => panic!("{error:?}"),
                 }
