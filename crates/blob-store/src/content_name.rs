@@ -6,7 +6,7 @@ use oci::Digest;
 
 /// The digests of content: its SHA-256, and the one that a client used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Name {
+pub(super) struct ContentName {
     /// Its SHA-256, under which its bytes are stored.
     pub(super) canonical: Digest,
     /// The SHA-512 that a client used instead.
@@ -14,7 +14,7 @@ pub(super) struct Name {
     pub(super) alias: Option<Digest>,
 }
 
-impl Name {
+impl ContentName {
     /// Content with the SHA-256 `canonical` that a client named `name`.
     pub(super) fn new(canonical: Digest, name: &Digest) -> Self {
         let alias = Some(name.clone()).filter(|name| *name != canonical);

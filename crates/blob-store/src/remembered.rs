@@ -21,9 +21,9 @@ const WANTED_LIMIT: u64 = 50_000;
 
 /// Cache of manifests by their SHA-256.
 #[derive(Debug, Clone)]
-pub(super) struct Manifests(Cache<Digest, Arc<Manifest>>);
+pub(super) struct ManifestCache(Cache<Digest, Arc<Manifest>>);
 
-impl Default for Manifests {
+impl Default for ManifestCache {
     fn default() -> Self {
         let cache = Cache::builder()
             .max_capacity(MANIFESTS_BYTES)
@@ -36,7 +36,7 @@ impl Default for Manifests {
     }
 }
 
-impl Manifests {
+impl ManifestCache {
     pub(super) fn get(&self, canonical: &Digest) -> Option<Arc<Manifest>> {
         self.0.get(canonical)
     }
@@ -55,9 +55,9 @@ impl Manifests {
 
 /// Cache of small blobs by their SHA-256.
 #[derive(Debug, Clone)]
-pub(super) struct Blobs(Cache<Digest, Bytes>);
+pub(super) struct BlobCache(Cache<Digest, Bytes>);
 
-impl Default for Blobs {
+impl Default for BlobCache {
     fn default() -> Self {
         let cache = Cache::builder()
             .max_capacity(BLOBS_BYTES)
@@ -69,7 +69,7 @@ impl Default for Blobs {
     }
 }
 
-impl Blobs {
+impl BlobCache {
     /// Units: bytes. Largest blob that is cached.
     pub(super) const LIMIT: u64 = 16 << 10;
 
@@ -87,9 +87,9 @@ impl Blobs {
 
 /// Blobs that clients checked for recently and may rely on without an upload.
 #[derive(Debug)]
-pub(super) struct Wanted(Cache<(Repository, Digest), ()>);
+pub(super) struct CheckedBlobs(Cache<(Repository, Digest), ()>);
 
-impl Default for Wanted {
+impl Default for CheckedBlobs {
     fn default() -> Self {
         let cache = Cache::builder()
             .max_capacity(WANTED_LIMIT)
@@ -99,7 +99,7 @@ impl Default for Wanted {
     }
 }
 
-impl Wanted {
+impl CheckedBlobs {
     pub(super) fn insert(&self, repository: &Repository, digest: &Digest) {
         self.0.insert((repository.clone(), digest.clone()), ());
     }

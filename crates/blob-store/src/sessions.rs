@@ -13,23 +13,23 @@ const SESSION_LIMIT: usize = 1024;
 
 /// State of open uploads by id; the store defines `S`.
 #[derive(Debug)]
-pub(super) struct Sessions<S>(Mutex<Table<S>>);
+pub(super) struct Sessions<S>(Mutex<SessionTable<S>>);
 
 #[derive(Debug)]
-struct Table<S> {
-    entries: HashMap<Uuid, Entry<S>>,
+struct SessionTable<S> {
+    entries: HashMap<Uuid, SessionEntry<S>>,
     clock: u64,
 }
 
 #[derive(Debug)]
-struct Entry<S> {
+struct SessionEntry<S> {
     session: Arc<AsyncMutex<S>>,
     used: u64,
 }
 
 impl<S> Default for Sessions<S> {
     fn default() -> Self {
-        Self(Mutex::new(Table {
+        Self(Mutex::new(SessionTable {
             entries: HashMap::new(),
             clock: 0,
         }))
@@ -50,7 +50,7 @@ impl<S: Default> Sessions<S> {
         if table.entries.len() >= SESSION_LIMIT && !table.entries.contains_key(&upload) {
             table.drop_oldest_idle();
         }
-        let entry = table.entries.entry(upload).or_insert_with(|| Entry {
+        let entry = table.entries.entry(upload).or_insert_with(|| SessionEntry {
             session: Arc::new(AsyncMutex::new(session)),
             used,
         });
@@ -64,7 +64,7 @@ impl<S: Default> Sessions<S> {
     }
 }
 
-impl<S> Table<S> {
+impl<S> SessionTable<S> {
     fn drop_oldest_idle(&mut self) {
         let oldest = self
             .entries

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 
-type Call<T> = Shared<BoxFuture<'static, Option<T>>>;
-type Calls<K, T> = Arc<Mutex<HashMap<K, Call<T>>>>;
+type SharedCall<T> = Shared<BoxFuture<'static, Option<T>>>;
+type Calls<K, T> = Arc<Mutex<HashMap<K, SharedCall<T>>>>;
 
 /// Calls in progress, by key. Results are not cached: a call after the end runs again.
 #[derive(Debug)]

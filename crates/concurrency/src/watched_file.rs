@@ -22,17 +22,17 @@ type Parse<T> = fn(&[u8]) -> Result<T, BoxError>;
 pub struct WatchedFile<T> {
     path: PathBuf,
     parse: Parse<T>,
-    state: RwLock<Loaded<T>>,
+    state: RwLock<LoadedFile<T>>,
 }
 
-struct Loaded<T> {
+struct LoadedFile<T> {
     content: Arc<T>,
-    version: Version,
+    version: FileVersion,
 }
 
 /// Changes with the content. The time alone would miss a second change within one tick of the clock.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Version {
+enum FileVersion {
     Absent,
     Present {
         device: u64,
@@ -48,29 +48,29 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
     /// Errors: the file cannot be read, is larger than 16 MiB or does not parse.
     pub async fn open(path: &Path, parse: Parse<T>) -> Result<Self, BoxError> {
         // Before the read, so that a change during it is seen.
-        let version = Version::of(path);
+        let version = FileVersion::of(path);
         let content = read(path.to_owned(), parse).await?;
         Ok(Self::with(path, parse, content, version))
     }
 
     /// A file that may be absent: until it exists, `content` stands in for it.
     pub fn awaiting(path: &Path, parse: Parse<T>, content: T) -> Self {
-        Self::with(path, parse, content, Version::Absent)
+        Self::with(path, parse, content, FileVersion::Absent)
     }
 
-    fn with(path: &Path, parse: Parse<T>, content: T, version: Version) -> Self {
+    fn with(path: &Path, parse: Parse<T>, content: T, version: FileVersion) -> Self {
         let content = Arc::new(content);
         Self {
             path: path.to_owned(),
             parse,
-            state: RwLock::new(Loaded { content, version }),
+            state: RwLock::new(LoadedFile { content, version }),
         }
     }
 
     /// The content of the file now, or when it last could be read and parsed.
     pub async fn get(&self) -> Arc<T> {
         // A blocking task would cost more than one `stat`.
-        let version = Version::of(&self.path);
+        let version = FileVersion::of(&self.path);
         {
             let state = self.state();
             if state.version == version && version.is_settled() {
@@ -107,11 +107,11 @@ impl<T: Send + Sync + 'static> WatchedFile<T> {
         self.state().content.clone()
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, Loaded<T>> {
+    fn state(&self) -> RwLockReadGuard<'_, LoadedFile<T>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn state_mut(&self) -> RwLockWriteGuard<'_, Loaded<T>> {
+    fn state_mut(&self) -> RwLockWriteGuard<'_, LoadedFile<T>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -122,7 +122,7 @@ impl<T> fmt::Debug for WatchedFile<T> {
     }
 }
 
-impl Version {
+impl FileVersion {
     fn of(path: &Path) -> Self {
         let is_settled = |metadata: &Metadata| {
             let age = SystemTime::now().duration_since(metadata.modified().ok()?);

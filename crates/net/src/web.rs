@@ -30,7 +30,7 @@ pub const SERVER: &str = "the web server";
 pub struct Web(reqwest::Client);
 
 /// Destination of the bytes.
-enum Sink<'a> {
+enum DownloadSink<'a> {
     Memory(&'a mut Vec<u8>),
     File(&'a mut File, &'a Path),
 }
@@ -56,7 +56,7 @@ impl Web {
     /// Errors: NotFound; TooLarge; Unavailable – unreachable after all attempts; Invalid – any other refusal.
     pub async fn get(&self, url: &Url, accepted: &str, limit: u64) -> Result<Bytes, Error> {
         let mut bytes = Vec::new();
-        self.fetch(url, accepted, limit, &mut Sink::Memory(&mut bytes))
+        self.fetch(url, accepted, limit, &mut DownloadSink::Memory(&mut bytes))
             .await?;
         Ok(bytes.into())
     }
@@ -66,7 +66,7 @@ impl Web {
     /// Errors: as [`Self::get`]; Internal – `to` cannot be written.
     pub async fn download(&self, url: &Url, to: &Path, limit: u64) -> Result<(), Error> {
         let mut file = File::create_new(to).await.map_err(|e| unwritable(to, e))?;
-        self.fetch(url, "*/*", limit, &mut Sink::File(&mut file, to))
+        self.fetch(url, "*/*", limit, &mut DownloadSink::File(&mut file, to))
             .await?;
         file.flush().await.map_err(|e| unwritable(to, e))
     }
@@ -76,7 +76,7 @@ impl Web {
         url: &Url,
         accepted: &str,
         limit: u64,
-        sink: &mut Sink<'_>,
+        sink: &mut DownloadSink<'_>,
     ) -> Result<(), Error> {
         let mut failures = 0;
         loop {
@@ -95,7 +95,7 @@ impl Web {
         url: &Url,
         accepted: &str,
         limit: u64,
-        sink: &mut Sink<'_>,
+        sink: &mut DownloadSink<'_>,
     ) -> Result<(), Error> {
         let broken = |e: reqwest::Error| {
             let cause = model::error::chain(&e.without_url());
@@ -119,7 +119,7 @@ impl Web {
     }
 }
 
-impl Sink<'_> {
+impl DownloadSink<'_> {
     async fn restart(&mut self) -> Result<(), Error> {
         match self {
             Self::Memory(bytes) => bytes.clear(),

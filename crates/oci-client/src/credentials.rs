@@ -43,11 +43,11 @@ pub struct Credentials {
 
 #[derive(Deserialize)]
 struct PullSecret {
-    auths: BTreeMap<String, Entry>,
+    auths: BTreeMap<String, AuthEntry>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct AuthEntry {
     #[serde(default)]
     auth: String,
     #[serde(default)]
@@ -186,7 +186,7 @@ impl Credentials {
     }
 }
 
-impl Entry {
+impl AuthEntry {
     fn login(self) -> Option<Login> {
         if self.auth.is_empty() {
             let known = !self.username.is_empty();

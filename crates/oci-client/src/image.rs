@@ -10,7 +10,7 @@ use model::Error;
 use tokio_util::io::{StreamReader, SyncIoBridge};
 
 use crate::Client;
-use crate::layer::{self, Found};
+use crate::layer::{self, LayerMatch};
 use oci::{Descriptor, Kind, Manifest, Platform, Reference};
 
 mod folder;
@@ -120,7 +120,7 @@ pub async fn fetch_files(
     let mut searches = Vec::with_capacity(wanted.len());
     for wish in wanted {
         let path = layer::normalized(&wish.path).ok_or_else(|| absent(&wish.path))?;
-        searches.push(Search {
+        searches.push(PendingFile {
             path,
             staged: None,
             staging: staging_dir(&wish.destination)?,
@@ -144,13 +144,13 @@ pub async fn fetch_files(
 }
 
 /// A file in progress, in a folder beside its destination, so that the last step is a rename.
-struct Search {
+struct PendingFile {
     path: String,
     staged: Option<PathBuf>,
     staging: PathBuf,
 }
 
-impl Drop for Search {
+impl Drop for PendingFile {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.staging) {
             tracing::warn!(error = %error, path = %self.staging.display(), "temporary folder not removed");
@@ -163,7 +163,7 @@ async fn pass(
     client: &Client,
     reference: &Reference,
     layers: &[Descriptor],
-    searches: &mut [Search],
+    searches: &mut [PendingFile],
     open: &[usize],
 ) -> Result<Option<usize>, Error> {
     let mut open = open.to_vec();
@@ -178,9 +178,9 @@ async fn pass(
         for i in open {
             match found.get(&searches[i].path) {
                 None => still_open.push(i),
-                Some(Found::Removed) => return Ok(Some(i)),
-                Some(Found::Link(path)) => searches[i].path.clone_from(path),
-                Some(Found::File(file)) => {
+                Some(LayerMatch::Removed) => return Ok(Some(i)),
+                Some(LayerMatch::Link(path)) => searches[i].path.clone_from(path),
+                Some(LayerMatch::File(file)) => {
                     let own = searches[i].staging.join("file");
                     link_or_copy(file, &own).await?;
                     searches[i].staged = Some(own);
@@ -198,7 +198,7 @@ async fn read_layer(
     layer: &Descriptor,
     wanted: Vec<String>,
     dest: PathBuf,
-) -> Result<BTreeMap<String, Found>, Error> {
+) -> Result<BTreeMap<String, LayerMatch>, Error> {
     // A separate folder for each layer, so that files that are already linked elsewhere are not overwritten.
     let dest = dest.join(uuid::Uuid::new_v4().to_string());
     std::fs::create_dir(&dest)
@@ -247,7 +247,7 @@ async fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(|e| Error::internal(format!("writing {}", to.display()), e))
 }
 
-async fn place(wanted: &[Wanted], searches: Vec<Search>) -> Result<(), Error> {
+async fn place(wanted: &[Wanted], searches: Vec<PendingFile>) -> Result<(), Error> {
     for (wish, search) in wanted.iter().zip(&searches) {
         let Some(staged) = &search.staged else {
             continue;

@@ -29,7 +29,7 @@ const OPAQUE: &str = ".wh..wh..opq";
 
 /// Result of the search for a path in a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum LayerMatch {
     /// A file, extracted to this path with its mode.
     File(PathBuf),
     /// A link: search for this path instead, from the topmost layer on.
@@ -46,7 +46,7 @@ pub fn extract_files(
     layer: impl Read,
     wanted: &[String],
     dest: &Path,
-) -> Result<BTreeMap<String, Found>, Error> {
+) -> Result<BTreeMap<String, LayerMatch>, Error> {
     unpacked(layer, |archive| scan(archive, wanted, dest))
 }
 
@@ -87,7 +87,7 @@ pub async fn extract_files_of(
     layer: &Path,
     wanted: Vec<String>,
     dest: &Path,
-) -> Result<BTreeMap<String, Found>, Error> {
+) -> Result<BTreeMap<String, LayerMatch>, Error> {
     let (path, dest) = (layer.to_owned(), dest.to_owned());
     let work = move || {
         let file = File::open(&path)
@@ -100,7 +100,7 @@ pub async fn extract_files_of(
 }
 
 /// Effect of an entry by its name.
-pub(crate) enum Says {
+pub(crate) enum EntryEffect {
     /// The path exists.
     Exists(String),
     /// The path is hidden in the lower layers.
@@ -109,7 +109,7 @@ pub(crate) enum Says {
     Closes(String),
 }
 
-impl Says {
+impl EntryEffect {
     fn of(path: String) -> Self {
         let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
         if name == OPAQUE {
@@ -123,17 +123,17 @@ impl Says {
 }
 
 /// A file, folder or link in a layer.
-pub(crate) type Entry<'a, 'b> = tar::Entry<'a, Metered<'b>>;
+pub(crate) type LayerEntry<'a, 'b> = tar::Entry<'a, BudgetReader<'b>>;
 
 /// Calls `visit` for every entry of the tar archive `layer` whose path is inside the root.
 ///
 /// Errors: Invalid – not an archive; TooLarge – the layer or the headers of an entry; those of `visit`.
 pub(crate) fn each_entry(
     layer: &mut dyn Read,
-    mut visit: impl FnMut(Says, &mut Entry<'_, '_>) -> Result<(), Error>,
+    mut visit: impl FnMut(EntryEffect, &mut LayerEntry<'_, '_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let allowed = Rc::new(Cell::new(u64::MAX));
-    let mut archive = tar::Archive::new(Metered {
+    let mut archive = tar::Archive::new(BudgetReader {
         layer: layer.take(LAYER_LIMIT_BYTES),
         allowed: Rc::clone(&allowed),
     });
@@ -153,7 +153,7 @@ pub(crate) fn each_entry(
             .checked_sub(entry.size())
             .ok_or_else(|| too_large("layer", LAYER_LIMIT_BYTES))?;
         if let Some(path) = normalized(&String::from_utf8_lossy(&entry.path_bytes())) {
-            visit(Says::of(path), &mut entry)?;
+            visit(EntryEffect::of(path), &mut entry)?;
         }
         // Skip to the next entry, so that only its headers count against the limit.
         io::copy(&mut entry, &mut io::sink()).map_err(unreadable)?;
@@ -161,12 +161,12 @@ pub(crate) fn each_entry(
 }
 
 /// A reader with a budget, which is set before each entry.
-pub(crate) struct Metered<'a> {
+pub(crate) struct BudgetReader<'a> {
     layer: io::Take<&'a mut dyn Read>,
     allowed: Rc<Cell<u64>>,
 }
 
-impl Read for Metered<'_> {
+impl Read for BudgetReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let allowed = self.allowed.get();
         if allowed == 0 {
@@ -186,12 +186,12 @@ fn scan(
     layer: &mut dyn Read,
     wanted: &[String],
     dest: &Path,
-) -> Result<BTreeMap<String, Found>, Error> {
+) -> Result<BTreeMap<String, LayerMatch>, Error> {
     let (mut found, mut hidden) = (BTreeMap::new(), Vec::new());
     each_entry(layer, |says, entry| {
         let path = match says {
-            Says::Exists(path) => path,
-            Says::Hides(path) | Says::Closes(path) => {
+            EntryEffect::Exists(path) => path,
+            EntryEffect::Hides(path) | EntryEffect::Closes(path) => {
                 hidden.push(path);
                 return Ok(());
             }
@@ -207,17 +207,17 @@ fn scan(
             };
             let value = match (kind, &target) {
                 (EntryType::Symlink, Some(target)) => {
-                    followed(parent, target, rest).map(Found::Link)
+                    followed(parent, target, rest).map(LayerMatch::Link)
                 }
                 (EntryType::Link, Some(target)) if rest.is_empty() => {
-                    normalized(target).map(Found::Link)
+                    normalized(target).map(LayerMatch::Link)
                 }
                 (EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse, _)
                     if rest.is_empty() =>
                 {
                     let file = dest.join(index.to_string());
                     write_file(entry, &file)?;
-                    Some(Found::File(file))
+                    Some(LayerMatch::File(file))
                 }
                 _ => None,
             };
@@ -230,13 +230,13 @@ fn scan(
             .iter()
             .any(|path| path.is_empty() || below(wish, path).is_some())
         {
-            found.entry(wish.clone()).or_insert(Found::Removed);
+            found.entry(wish.clone()).or_insert(LayerMatch::Removed);
         }
     }
     Ok(found)
 }
 
-fn write_file(entry: &mut Entry<'_, '_>, file: &Path) -> Result<(), Error> {
+fn write_file(entry: &mut LayerEntry<'_, '_>, file: &Path) -> Result<(), Error> {
     if entry.size() > FILE_LIMIT_BYTES {
         return Err(too_large("file in a layer", FILE_LIMIT_BYTES));
     }
@@ -338,9 +338,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layer_tests::Layer;
+    use crate::layer_tests::TestLayer;
 
-    fn extract(layer: &[u8], wanted: &[&str]) -> (tempfile::TempDir, BTreeMap<String, Found>) {
+    fn extract(layer: &[u8], wanted: &[&str]) -> (tempfile::TempDir, BTreeMap<String, LayerMatch>) {
         let dir = tempfile::tempdir().unwrap();
         let wanted: Vec<_> = wanted.iter().map(|path| (*path).to_owned()).collect();
         let found = extract_files(layer, &wanted, dir.path()).unwrap();
@@ -350,10 +350,14 @@ mod tests {
     #[test]
     fn files_keep_bytes_and_mode() {
         let big = vec![9; 300_000];
-        let make = || Layer::new().file("./usr/bin/run", &big).file("etc/x", "x");
+        let make = || {
+            TestLayer::new()
+                .file("./usr/bin/run", &big)
+                .file("etc/x", "x")
+        };
         for layer in [make().tar(), make().gzip()] {
             let (_dir, found) = extract(&layer, &["usr/bin/run", "etc/x", "etc/none"]);
-            let Some(Found::File(run)) = found.get("usr/bin/run") else {
+            let Some(LayerMatch::File(run)) = found.get("usr/bin/run") else {
                 panic!("{found:?}")
             };
             assert_eq!(fs::read(run).unwrap(), big);
@@ -361,21 +365,21 @@ mod tests {
                 fs::metadata(run).unwrap().permissions().mode() & 0o7777,
                 0o750
             );
-            assert!(matches!(found.get("etc/x"), Some(Found::File(_))));
+            assert!(matches!(found.get("etc/x"), Some(LayerMatch::File(_))));
             assert!(!found.contains_key("etc/none"));
         }
     }
 
     #[test]
     fn links_are_followed_by_name() {
-        let layer = Layer::new()
+        let layer = TestLayer::new()
             .link("bin", "usr/bin")
             .link("usr/bin/a", "../lib/./b")
             .link("c", "/../../d")
             .entry(EntryType::Link, "e", "./f", b"")
             .tar();
         let (_dir, found) = extract(&layer, &["bin/x", "usr/bin/a", "c", "e"]);
-        let link = |text: &str| Some(Found::Link(text.to_owned()));
+        let link = |text: &str| Some(LayerMatch::Link(text.to_owned()));
         assert_eq!(found.get("bin/x").cloned(), link("usr/bin/x"));
         assert_eq!(found.get("usr/bin/a").cloned(), link("usr/lib/b"));
         assert_eq!(found.get("c").cloned(), link("d"));
@@ -384,7 +388,7 @@ mod tests {
 
     #[test]
     fn whiteouts_hide_lower_layers_only() {
-        let layer = Layer::new()
+        let layer = TestLayer::new()
             .file("a/.wh.gone", "")
             .file("b/.wh..wh..opq", "")
             .file("b/kept", "1")
@@ -393,26 +397,32 @@ mod tests {
             &layer,
             &["a/gone", "a/gone/deep", "a/gone2", "b/kept", "b/other"],
         );
-        assert_eq!(found.get("a/gone"), Some(&Found::Removed));
-        assert_eq!(found.get("a/gone/deep"), Some(&Found::Removed));
+        assert_eq!(found.get("a/gone"), Some(&LayerMatch::Removed));
+        assert_eq!(found.get("a/gone/deep"), Some(&LayerMatch::Removed));
         assert_eq!(found.get("a/gone2"), None);
-        assert!(matches!(found.get("b/kept"), Some(Found::File(_))));
-        assert_eq!(found.get("b/other"), Some(&Found::Removed));
+        assert!(matches!(found.get("b/kept"), Some(LayerMatch::File(_))));
+        assert_eq!(found.get("b/other"), Some(&LayerMatch::Removed));
     }
 
     #[test]
     fn nothing_is_written_outside() {
-        let layer = Layer::new().file("../../evil", "x").file("/abs", "y").tar();
+        let layer = TestLayer::new()
+            .file("../../evil", "x")
+            .file("/abs", "y")
+            .tar();
         let (dir, found) = extract(&layer, &["evil", "abs"]);
         assert_eq!(found.get("evil"), None);
-        assert_eq!(found.get("abs"), Some(&Found::File(dir.path().join("1"))));
+        assert_eq!(
+            found.get("abs"),
+            Some(&LayerMatch::File(dir.path().join("1")))
+        );
         assert!(!dir.path().join("../../evil").exists());
     }
 
     #[test]
     fn damaged_layers_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let whole = Layer::new().file("a", vec![1; 100_000]).gzip();
+        let whole = TestLayer::new().file("a", vec![1; 100_000]).gzip();
         for wrong in [
             &whole[..whole.len() / 2],
             &b"not a tar archive, although it is long enough".repeat(30),
@@ -433,7 +443,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let read = |kind, size: u64| {
             let size = usize::try_from(size).unwrap();
-            let layer = Layer::new()
+            let layer = TestLayer::new()
                 .file("before", vec![1; 3 << 20])
                 .entry(kind, "extension", "", &vec![b'x'; size])
                 .file("a", "content");

@@ -7,9 +7,9 @@ use flate2::write::GzEncoder;
 use tar::EntryType;
 
 /// A layer under construction.
-pub(crate) struct Layer(tar::Builder<Vec<u8>>);
+pub(crate) struct TestLayer(tar::Builder<Vec<u8>>);
 
-impl Layer {
+impl TestLayer {
     pub(crate) fn new() -> Self {
         Self(tar::Builder::new(Vec::new()))
     }

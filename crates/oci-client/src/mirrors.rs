@@ -9,18 +9,18 @@ use oci::{Reference, Tag, Target};
 
 /// The parsed file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Mirrors(Vec<Registry>);
+pub struct Mirrors(Vec<RegistryEntry>);
 
 /// Kind of a request, by which mirrors are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sought {
+pub(crate) enum RequestKind {
     /// The manifest of a reference, by digest or tag.
     Named,
     /// Content of an image that was found in any location: its blobs, and lists.
     Rest,
 }
 
-impl Sought {
+impl RequestKind {
     /// Whether a reference is an attached artifact: a signature, or the tag of a referrers list.
     pub(crate) fn is_extra(reference: &Reference) -> bool {
         matches!(reference.target(), Target::Tag(tag) if is_of_digest(&tag))
@@ -28,15 +28,15 @@ impl Sought {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct RegistriesConf {
     #[serde(default)]
-    registry: Vec<Registry>,
+    registry: Vec<RegistryEntry>,
 }
 
 /// An entry for all names with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-struct Registry {
+struct RegistryEntry {
     /// The prefix, if it differs from the location.
     #[serde(default)]
     prefix: String,
@@ -50,22 +50,22 @@ struct Registry {
     #[serde(default)]
     mirror_by_digest_only: bool,
     #[serde(default)]
-    mirror: Vec<Mirror>,
+    mirror: Vec<MirrorEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Mirror {
+struct MirrorEntry {
     location: String,
     #[serde(default)]
     insecure: bool,
     #[serde(default, rename = "pull-from-mirror")]
-    pulls: Pulls,
+    pulls: MirrorPulls,
 }
 
 /// The pulls that use a mirror.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Pulls {
+enum MirrorPulls {
     #[default]
     All,
     DigestOnly,
@@ -78,7 +78,7 @@ impl Mirrors {
     /// Errors: Invalid – malformed TOML, or an entry without a valid location.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |reason: String| Error::invalid("registries.conf", reason);
-        let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
+        let file: RegistriesConf = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
         let mut registries = file.registry;
         for registry in &mut registries {
             registry.complete().map_err(wrong)?;
@@ -109,7 +109,7 @@ impl Mirrors {
     pub(crate) fn places(
         &self,
         reference: &Reference,
-        sought: Sought,
+        sought: RequestKind,
     ) -> Result<Vec<Reference>, Error> {
         let name = format!("{}/{}", reference.registry, reference.repository);
         let fitting = self.0.iter().filter_map(|it| Some((it, it.rest(&name)?)));
@@ -120,14 +120,14 @@ impl Mirrors {
             let reason = format!("{name}: registries.conf blocks {}", registry.prefix);
             return Err(Error::Forbidden { reason });
         }
-        let is_by_digest = reference.digest.is_some() || Sought::is_extra(reference);
+        let is_by_digest = reference.digest.is_some() || RequestKind::is_extra(reference);
         let mirrors = registry.mirror.iter().filter(|mirror| {
-            sought == Sought::Rest
+            sought == RequestKind::Rest
                 || match mirror.pulls {
                     _ if registry.mirror_by_digest_only => is_by_digest,
-                    Pulls::All => true,
-                    Pulls::DigestOnly => is_by_digest,
-                    Pulls::TagOnly => !is_by_digest,
+                    MirrorPulls::All => true,
+                    MirrorPulls::DigestOnly => is_by_digest,
+                    MirrorPulls::TagOnly => !is_by_digest,
                 }
         });
         let place = |location: &str| {
@@ -149,7 +149,7 @@ impl Mirrors {
     }
 }
 
-impl Registry {
+impl RegistryEntry {
     /// Normalizes the names. Errors: the reason of an invalid entry.
     fn complete(&mut self) -> Result<(), String> {
         let mirrors = self.mirror.iter_mut().map(|it| &mut it.location);
@@ -230,7 +230,7 @@ mod tests {
         blocked = true
     "#;
 
-    fn places(name: &str, sought: Sought) -> Vec<String> {
+    fn places(name: &str, sought: RequestKind) -> Vec<String> {
         let mirrors = Mirrors::parse(FILE).unwrap();
         let places = mirrors.places(&name.parse().unwrap(), sought).unwrap();
         places.iter().map(Reference::to_string).collect()
@@ -274,15 +274,15 @@ mod tests {
             ),
             ("wild.example/b:t", vec!["wild.example/b:t".into()]),
         ] {
-            assert_eq!(places(name, Sought::Named), expected, "{name}");
+            assert_eq!(places(name, RequestKind::Named), expected, "{name}");
         }
-        assert_eq!(places("quay.io/a", Sought::Rest).len(), 3);
+        assert_eq!(places("quay.io/a", RequestKind::Rest).len(), 3);
     }
 
     #[test]
     fn blocked_names_are_refused() {
         let mirrors = Mirrors::parse(FILE).unwrap();
-        let refused = mirrors.places(&"bad.example/a:t".parse().unwrap(), Sought::Named);
+        let refused = mirrors.places(&"bad.example/a:t".parse().unwrap(), RequestKind::Named);
         assert!(
             matches!(refused, Err(Error::Forbidden { .. })),
             "{refused:?}"

@@ -136,10 +136,10 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// Incremental hash of a byte stream.
 #[derive(Debug, Clone)]
-pub struct Hasher(State);
+pub struct Hasher(HashState);
 
 #[derive(Debug, Clone)]
-enum State {
+enum HashState {
     Sha256(Sha256),
     Sha512(Sha512),
 }
@@ -148,24 +148,24 @@ impl Hasher {
     /// A hasher without input.
     pub fn new(algorithm: Algorithm) -> Self {
         Self(match algorithm {
-            Algorithm::Sha256 => State::Sha256(Sha256::new()),
-            Algorithm::Sha512 => State::Sha512(Sha512::new()),
+            Algorithm::Sha256 => HashState::Sha256(Sha256::new()),
+            Algorithm::Sha512 => HashState::Sha512(Sha512::new()),
         })
     }
 
     /// Hashes the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
-            State::Sha256(state) => state.update(bytes),
-            State::Sha512(state) => state.update(bytes),
+            HashState::Sha256(state) => state.update(bytes),
+            HashState::Sha512(state) => state.update(bytes),
         }
     }
 
     /// The digest of all bytes.
     pub fn finish(self) -> Digest {
         let (algorithm, hex) = match self.0 {
-            State::Sha256(state) => (Algorithm::Sha256, hex::encode(state.finalize())),
-            State::Sha512(state) => (Algorithm::Sha512, hex::encode(state.finalize())),
+            HashState::Sha256(state) => (Algorithm::Sha256, hex::encode(state.finalize())),
+            HashState::Sha512(state) => (Algorithm::Sha512, hex::encode(state.finalize())),
         };
         Digest { algorithm, hex }
     }

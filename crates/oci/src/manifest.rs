@@ -101,7 +101,7 @@ pub struct Manifest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct ManifestBody {
     schema_version: Option<u32>,
     media_type: Option<String>,
     config: Option<Descriptor>,
@@ -123,7 +123,8 @@ impl Manifest {
                 limit: MANIFEST_LIMIT_BYTES as u64,
             });
         }
-        let body: Body = serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
+        let body: ManifestBody =
+            serde_json::from_slice(&bytes).map_err(|e| wrong(e.to_string()))?;
         let content_type = content_type
             .map(|text| text.split(';').next().unwrap_or_default().trim())
             .filter(|text| !text.is_empty());
@@ -238,7 +239,7 @@ impl Manifest {
     }
 }
 
-impl Body {
+impl ManifestBody {
     fn agreed_type(&self, content_type: Option<&str>) -> Result<&'static str, Error> {
         let own = self.media_type.as_deref().filter(|text| !text.is_empty());
         if let (Some(own), Some(sent)) = (own, content_type)

@@ -13,7 +13,7 @@ use crate::{Descriptor, Digest, Repository};
 
 /// The signed payload and its layers.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub(crate) struct SignedContent {
     /// The bytes without the signatures; `None` for an unsigned manifest.
     pub(crate) payload: Option<Bytes>,
     /// Newest first.
@@ -22,15 +22,15 @@ pub(crate) struct Content {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct Schema1Body {
     name: String,
-    fs_layers: Vec<Layer>,
+    fs_layers: Vec<Schema1Layer>,
     history: Vec<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Layer {
+struct Schema1Layer {
     blob_sum: Digest,
 }
 
@@ -42,14 +42,14 @@ struct Signed {
 
 #[derive(Deserialize)]
 struct Signature {
-    header: Header,
+    header: SignatureHeader,
     #[serde(rename = "signature")]
     value: String,
     protected: String,
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct SignatureHeader {
     alg: String,
     jwk: Option<Jwk>,
     #[serde(default)]
@@ -59,7 +59,7 @@ struct Header {
 /// How the payload is restored from the bytes. Source: docker/libtrust, `jsonsign.go`.
 #[derive(Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-struct Format {
+struct PayloadFormat {
     format_length: usize,
     format_tail: String,
 }
@@ -67,7 +67,7 @@ struct Format {
 /// Parses a manifest of schema 1 without verifying its signatures.
 ///
 /// Errors: Invalid – malformed.
-pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
+pub(crate) fn parse(bytes: &Bytes) -> Result<SignedContent, Error> {
     let damaged = |reason: String| Error::invalid("manifest", reason);
     let signed: Signed = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
     let payload = signed
@@ -76,7 +76,7 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
         .map(|signature| payload(bytes, &signature.format()?))
         .transpose()?;
     // From the payload, not from all bytes: unsigned members are ignored.
-    let body: Body = serde_json::from_slice(payload.as_ref().unwrap_or(bytes))
+    let body: Schema1Body = serde_json::from_slice(payload.as_ref().unwrap_or(bytes))
         .map_err(|e| damaged(e.to_string()))?;
     body.name.parse::<Repository>()?;
     if body.fs_layers.len() != body.history.len() || body.fs_layers.is_empty() {
@@ -92,7 +92,7 @@ pub(crate) fn parse(bytes: &Bytes) -> Result<Content, Error> {
         platform: None,
         annotations: None,
     });
-    Ok(Content {
+    Ok(SignedContent {
         payload,
         layers: layers.collect(),
     })
@@ -129,13 +129,13 @@ pub(crate) fn verify(bytes: &Bytes) -> Result<(), Error> {
 }
 
 impl Signature {
-    fn format(&self) -> Result<Format, Error> {
+    fn format(&self) -> Result<PayloadFormat, Error> {
         let protected = jws::decode(&self.protected)?;
         serde_json::from_slice(&protected).map_err(|e| wrong(e.to_string()))
     }
 }
 
-fn payload(bytes: &Bytes, format: &Format) -> Result<Bytes, Error> {
+fn payload(bytes: &Bytes, format: &PayloadFormat) -> Result<Bytes, Error> {
     let head = bytes
         .get(..format.format_length)
         .ok_or_else(|| wrong("it is for more than the whole manifest"))?;

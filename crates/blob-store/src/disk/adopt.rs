@@ -4,10 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use super::change::Name;
+use super::change::ContentName;
 use super::committer::now;
 use super::compare::closing;
-use super::layout::Layout;
+use super::layout::FolderLayout;
 use super::staged;
 use super::tables::{BLOB, MANIFEST, Tables};
 use crate::{Result, StoreError};
@@ -21,7 +21,7 @@ const DOING: &str = "reading the storage folder";
 ///
 /// Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn repository(
-    layout: &Layout,
+    layout: &FolderLayout,
     tables: &mut Tables<'_>,
     repository: &Repository,
     is_wanted: impl Fn() -> bool,
@@ -80,27 +80,27 @@ pub(super) fn repository(
 
 /// The digest of the latest push of a tag, of all aliases in the tag's history.
 fn told<'a>(
-    layout: &Layout,
+    layout: &FolderLayout,
     repository: &Repository,
     tag: &Tag,
     current: &'a Digest,
-    history: &'a [Name],
+    history: &'a [ContentName],
 ) -> &'a Digest {
     let names = history.iter().filter(|name| name.canonical == *current);
-    let latest = names.map(Name::told).max_by_key(|name| {
+    let latest = names.map(ContentName::told).max_by_key(|name| {
         let link = layout.tag_history(repository, tag, name);
         fs::metadata(link).and_then(|found| found.modified()).ok()
     });
     latest.unwrap_or(current)
 }
 
-fn dangling(repository: &Repository, name: &Name) {
+fn dangling(repository: &Repository, name: &ContentName) {
     let digest = &name.canonical;
     tracing::warn!(repo.name = %repository, %digest, "a link points at missing content");
 }
 
 /// The manifest under a digest. Errors: Damaged – it has another digest, or is malformed.
-pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Manifest>> {
+pub(super) fn manifest(layout: &FolderLayout, canonical: &Digest) -> Result<Option<Manifest>> {
     let damaged = |why: String| StoreError::Damaged {
         what: format!("manifest {canonical}"),
         why,
@@ -120,7 +120,7 @@ pub(super) fn manifest(layout: &Layout, canonical: &Digest) -> Result<Option<Man
 
 /// The manifest of a repository, with its signatures if it has some.
 pub(super) fn manifest_of(
-    layout: &Layout,
+    layout: &FolderLayout,
     repository: &Repository,
     canonical: &Digest,
 ) -> Result<Option<Manifest>> {
@@ -154,7 +154,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
 ///
 /// Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn repositories(
-    layout: &Layout,
+    layout: &FolderLayout,
     is_wanted: impl Fn() -> bool,
 ) -> Result<Vec<Repository>> {
     let failed = || StoreError::io(DOING);
@@ -166,7 +166,7 @@ pub(super) fn repositories(
 
 /// Repositories with a folder of one of these names. Errors: also Interrupted – `is_wanted` returned false.
 pub(super) fn having(
-    layout: &Layout,
+    layout: &FolderLayout,
     wanted: &[&str],
     is_wanted: impl Fn() -> bool,
 ) -> io::Result<Vec<Repository>> {
@@ -195,7 +195,7 @@ pub(super) fn having(
 }
 
 /// Whether a repository has a link or a tag in the folder, also a dangling one.
-pub(super) fn has_links(layout: &Layout, repository: &Repository) -> Result<bool> {
+pub(super) fn has_links(layout: &FolderLayout, repository: &Repository) -> Result<bool> {
     for folder in [layout.layers(repository), layout.revisions(repository)] {
         if !links(&folder)?.is_empty() {
             return Ok(true);
@@ -209,7 +209,7 @@ pub(super) fn has_links(layout: &Layout, repository: &Repository) -> Result<bool
 }
 
 /// Content that has links in a folder, by algorithm and hash; malformed links are skipped.
-pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
+pub(super) fn links(folder: &Path) -> Result<Vec<ContentName>> {
     let failed = || StoreError::io(DOING);
     let mut found = Vec::new();
     for algorithm in folders(folder).map_err(failed())? {
@@ -221,7 +221,7 @@ pub(super) fn links(folder: &Path) -> Result<Vec<Name>> {
                 // Only a SHA-512 can be an alias.
                 && (name == canonical || name.algorithm() != Algorithm::Sha256 || is_told(&path))
             {
-                found.push(Name::new(canonical, &name));
+                found.push(ContentName::new(canonical, &name));
             }
         }
     }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::committer::{self, Job, Shared};
-use super::inner::Inner;
+use super::committer::{self, Job, SharedState};
+use super::inner::DiskInner;
 use super::{adopt, compare};
 use crate::{Result, StoreError};
 use oci::Repository;
@@ -47,12 +47,12 @@ pub(super) struct Adoption {
     /// All repositories are compared; the state below is empty then.
     is_done: AtomicBool,
     is_stopped: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<AdoptionState>,
     progress: watch::Sender<AdoptionProgress>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct AdoptionState {
     /// All repositories in the folder, sorted, once the walk has ended.
     names: Option<Arc<[Repository]>>,
     /// Repositories of the folder or the index only, which bounds the set.
@@ -120,7 +120,7 @@ impl Adoption {
         Ok(self.lock().names.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, AdoptionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -145,7 +145,7 @@ impl Adoption {
 
     fn finish(&self) {
         self.is_done.store(true, Ordering::Release);
-        *self.lock() = State::default();
+        *self.lock() = AdoptionState::default();
         self.progress.send_modify(|now| now.is_finished = true);
     }
 }
@@ -153,7 +153,11 @@ impl Adoption {
 /// Adopts a repository unless it is adopted already. Returns whether it differed.
 ///
 /// Errors: the folder cannot be read, or the store is closing. Blocks.
-pub(super) fn settle(shared: &Shared, jobs: &Sender<Job>, repository: &Repository) -> Result<bool> {
+pub(super) fn settle(
+    shared: &SharedState,
+    jobs: &Sender<Job>,
+    repository: &Repository,
+) -> Result<bool> {
     let adoption = &shared.adoption;
     if adoption.is_settled(repository) {
         return Ok(false);
@@ -170,7 +174,7 @@ pub(super) fn settle(shared: &Shared, jobs: &Sender<Job>, repository: &Repositor
 
 /// Compares a repository with the index and reads it on a difference. Returns whether it differed. Blocks.
 pub(super) fn refresh(
-    shared: &Shared,
+    shared: &SharedState,
     jobs: &Sender<Job>,
     repository: &Repository,
 ) -> Result<bool> {
@@ -185,7 +189,7 @@ pub(super) fn refresh(
 
 /// Calls `visit` for each repository of the index that the folder does not have.
 pub(super) fn vanished(
-    shared: &Shared,
+    shared: &SharedState,
     names: &[Repository],
     mut visit: impl FnMut(&Repository) -> Result<()>,
 ) -> Result<()> {
@@ -203,7 +207,7 @@ pub(super) fn vanished(
 /// Up to `limit` repositories after `after` that have or had a manifest, sorted: those of the folder, and those added
 /// since the walk.
 pub(super) fn listed(
-    shared: &Shared,
+    shared: &SharedState,
     names: &[Repository],
     mut after: String,
     limit: usize,
@@ -225,12 +229,12 @@ pub(super) fn listed(
 }
 
 /// Compares all repositories after a start; stops early when the store is closed.
-pub(super) fn run(shared: &Shared, jobs: &Sender<Job>) {
+pub(super) fn run(shared: &SharedState, jobs: &Sender<Job>) {
     all(shared, |name| settle(shared, jobs, name));
 }
 
 /// Compares all repositories again, after [`Adoption::begin_again`]. Requests are served from the index meanwhile.
-pub(super) fn run_again(store: &Weak<Inner>, shared: &Shared) {
+pub(super) fn run_again(store: &Weak<DiskInner>, shared: &SharedState) {
     all(shared, |name| match store.upgrade() {
         Some(inner) => inner.committer.refresh(name),
         None => Err(compare::closing()),
@@ -238,7 +242,7 @@ pub(super) fn run_again(store: &Weak<Inner>, shared: &Shared) {
 }
 
 /// Runs `one`, which returns whether a repository differed, for all repositories.
-fn all(shared: &Shared, one: impl Fn(&Repository) -> Result<bool> + Sync) {
+fn all(shared: &SharedState, one: impl Fn(&Repository) -> Result<bool> + Sync) {
     let adoption = &shared.adoption;
     let result = try_all(shared, one);
     if adoption.is_stopped() {
@@ -254,7 +258,7 @@ fn all(shared: &Shared, one: impl Fn(&Repository) -> Result<bool> + Sync) {
     adoption.finish();
 }
 
-fn try_all(shared: &Shared, one: impl Fn(&Repository) -> Result<bool> + Sync) -> Result<()> {
+fn try_all(shared: &SharedState, one: impl Fn(&Repository) -> Result<bool> + Sync) -> Result<()> {
     let adoption = &shared.adoption;
     let is_open = || !adoption.is_stopped();
     let names: Arc<[Repository]> = adopt::repositories(&shared.layout, is_open)?.into();
@@ -291,7 +295,7 @@ fn try_all(shared: &Shared, one: impl Fn(&Repository) -> Result<bool> + Sync) ->
     Ok(())
 }
 
-fn note(shared: &Shared, repository: &Repository, adopted: Result<bool>) {
+fn note(shared: &SharedState, repository: &Repository, adopted: Result<bool>) {
     let adoption = &shared.adoption;
     let is_failed = adopted.is_err();
     let adopted = adopted.unwrap_or_else(|error| {
@@ -336,7 +340,7 @@ fn note(shared: &Shared, repository: &Repository, adopted: Result<bool>) {
 }
 
 /// Disables garbage collection until the next complete comparison.
-fn unsure(shared: &Shared, error: &StoreError) {
+fn unsure(shared: &SharedState, error: &StoreError) {
     shared.is_unsure.store(true, Ordering::Release);
     let error = model::error::chain(error);
     tracing::error!(

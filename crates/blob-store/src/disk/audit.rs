@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::inner::Inner;
-use super::layout::Layout;
+use super::inner::DiskInner;
+use super::layout::FolderLayout;
 use super::{adopt, compare, contents, quarantine};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Manifest, Repository, Tag};
@@ -59,7 +59,7 @@ pub enum FaultKind {
     Orphaned,
 }
 
-pub(super) fn audit(inner: &Inner, found: impl FnMut(Fault)) -> Result<Audited> {
+pub(super) fn audit(inner: &DiskInner, found: impl FnMut(Fault)) -> Result<Audited> {
     let mut audit = Audit {
         inner,
         found,
@@ -76,7 +76,7 @@ pub(super) fn audit(inner: &Inner, found: impl FnMut(Fault)) -> Result<Audited> 
 }
 
 struct Audit<'a, F> {
-    inner: &'a Inner,
+    inner: &'a DiskInner,
     found: F,
     audited: Audited,
     /// Targets of all links.
@@ -84,7 +84,7 @@ struct Audit<'a, F> {
 }
 
 impl<F: FnMut(Fault)> Audit<'_, F> {
-    fn layout(&self) -> &Layout {
+    fn layout(&self) -> &FolderLayout {
         self.inner.layout()
     }
 

@@ -4,24 +4,24 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub(super) use crate::content_name::Name;
+pub(super) use crate::content_name::ContentName;
 use oci::{Repository, Tag};
 
 /// One atomic change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "do")]
-pub(super) enum Change {
+pub(super) enum StoreChange {
     /// Makes stored bytes a blob of a repository.
     AddBlob {
         repository: Repository,
-        blob: Name,
+        blob: ContentName,
         /// Units: bytes.
         size: u64,
-        from: Source,
+        from: BlobSource,
     },
     RemoveBlob {
         repository: Repository,
-        blob: Name,
+        blob: ContentName,
         /// Refuse the removal while a manifest needs the blob.
         #[serde(default)]
         only_unused: bool,
@@ -29,7 +29,7 @@ pub(super) enum Change {
     /// Stores the content, a manifest, and points tags at it.
     AddManifest {
         repository: Repository,
-        manifest: Name,
+        manifest: ContentName,
         tags: Vec<Tag>,
         /// Accept the manifest even if content that it needs is missing.
         #[serde(default)]
@@ -41,7 +41,7 @@ pub(super) enum Change {
     /// Removes a manifest and the tags that point at it.
     RemoveManifest {
         repository: Repository,
-        manifest: Name,
+        manifest: ContentName,
         tags: Vec<Tag>,
         /// Refuse while anything needs it, or if it was pushed later than this. Units: nanoseconds since 1970.
         #[serde(default)]
@@ -62,7 +62,7 @@ pub(super) enum Change {
 /// Location of a new blob's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Source {
+pub(super) enum BlobSource {
     /// Stored under the digest already.
     Stored,
     /// In an upload of the repository, which this change ends.
@@ -72,12 +72,12 @@ pub(super) enum Source {
 /// An entry of the journal: a change with its content, a manifest or a blob that is small enough to be journalled
 /// instead of synced by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Order {
-    pub(super) change: Change,
+pub(super) struct JournalEntry {
+    pub(super) change: StoreChange,
     pub(super) content: Option<Bytes>,
 }
 
-impl Change {
+impl StoreChange {
     /// Whether it takes up space.
     pub(super) fn adds(&self) -> bool {
         matches!(self, Self::AddBlob { .. } | Self::AddManifest { .. })

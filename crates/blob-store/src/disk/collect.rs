@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::adoption;
-use super::change::{Change, Name, Order};
+use super::change::{ContentName, JournalEntry, StoreChange};
 use super::committer::{nanos, now};
-use super::freed::Freed;
-use super::inner::Inner;
+use super::freed::OrphanedManifest;
+use super::inner::DiskInner;
 use super::{adopt, staged};
 use crate::{Collected, Result, StoreError};
 use oci::{Digest, Repository};
@@ -33,7 +33,7 @@ const DOING: &str = "looking for garbage";
 
 /// Collects garbage; with `is_dry`, only counts it. To be called after adoption, before which all content looks like
 /// garbage.
-pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result<Collected> {
+pub(super) fn collect(inner: &DiskInner, before: SystemTime, is_dry: bool) -> Result<Collected> {
     let mut collection = Collection {
         inner,
         before,
@@ -50,7 +50,7 @@ pub(super) fn collect(inner: &Inner, before: SystemTime, is_dry: bool) -> Result
 }
 
 struct Collection<'a> {
-    inner: &'a Inner,
+    inner: &'a DiskInner,
     before: SystemTime,
     is_dry: bool,
     found: Collected,
@@ -78,7 +78,7 @@ impl Collection<'_> {
     }
 
     fn freed_manifests(&mut self) -> Result<()> {
-        let mut after: Option<Freed> = None;
+        let mut after: Option<OrphanedManifest> = None;
         let mut compared: Option<Repository> = None;
         let before = nanos(self.before);
         loop {
@@ -99,8 +99,8 @@ impl Collection<'_> {
     }
 
     /// Removes an orphaned manifest without a tag, an index or an existing subject, in the folder and in the index.
-    fn remove_manifest(&mut self, freed: Freed) -> Result<()> {
-        let Freed {
+    fn remove_manifest(&mut self, freed: OrphanedManifest) -> Result<()> {
+        let OrphanedManifest {
             repository,
             canonical,
             ..
@@ -109,10 +109,10 @@ impl Collection<'_> {
         if index.snapshot()?.adopted_at(&repository)? >= nanos(self.before) {
             return Ok(());
         }
-        let mut order = Order {
-            change: Change::RemoveManifest {
+        let mut order = JournalEntry {
+            change: StoreChange::RemoveManifest {
                 repository,
-                manifest: Name::new(canonical.clone(), &canonical),
+                manifest: ContentName::new(canonical.clone(), &canonical),
                 tags: Vec::new(),
                 unless_since: Some(nanos(self.before)),
                 frees: true,
@@ -163,7 +163,7 @@ impl Collection<'_> {
     }
 
     /// Blobs of a repository older than the grace period that no manifest needs.
-    fn unneeded(&self, repository: &Repository) -> Result<Vec<Name>> {
+    fn unneeded(&self, repository: &Repository) -> Result<Vec<ContentName>> {
         let blobs = self.inner.shared.index.snapshot()?.blobs(repository)?;
         let needed: HashSet<_> = blobs
             .iter()
@@ -180,7 +180,7 @@ impl Collection<'_> {
     }
 
     /// Whether the last push, mount or check of a blob is older than the grace period.
-    fn is_old(&self, repository: &Repository, name: &Name) -> Result<bool> {
+    fn is_old(&self, repository: &Repository, name: &ContentName) -> Result<bool> {
         if self.inner.wanted.contains(repository, name.told()) {
             return Ok(false);
         }
@@ -188,15 +188,15 @@ impl Collection<'_> {
         is_older(&link, self.before)
     }
 
-    fn remove_blobs(&mut self, repository: &Repository, blobs: &[Name]) -> Result<()> {
+    fn remove_blobs(&mut self, repository: &Repository, blobs: &[ContentName]) -> Result<()> {
         if self.is_dry {
             self.found.links += blobs.len() as u64;
             return Ok(());
         }
-        let orders = blobs.iter().map(|name| Order {
-            change: Change::RemoveBlob {
+        let orders = blobs.iter().map(|name| JournalEntry {
+            change: StoreChange::RemoveBlob {
                 repository: repository.clone(),
-                blob: Name::new(name.told().clone(), name.told()),
+                blob: ContentName::new(name.told().clone(), name.told()),
                 only_unused: true,
             },
             content: None,
@@ -260,7 +260,7 @@ impl Collection<'_> {
 
     /// Compares the links of all repositories with the index again.
     fn refresh(&self) -> Result<()> {
-        let Inner {
+        let DiskInner {
             shared, committer, ..
         } = self.inner;
         let is_open = || !shared.adoption.is_stopped();

@@ -6,9 +6,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::committer::Shared;
-use super::index::Snapshot;
-use super::layout::Layout;
+use super::committer::SharedState;
+use super::index::IndexSnapshot;
+use super::layout::FolderLayout;
 use super::{adopt, staged};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository, Tag};
@@ -16,12 +16,12 @@ use oci::{Algorithm, Digest, Repository, Tag};
 const DOING: &str = "comparing the storage folder with its index";
 
 /// Links in the index, each with whether it dangles.
-pub(super) type Known = HashMap<Digest, bool>;
+pub(super) type IndexedLinks = HashMap<Digest, bool>;
 
 /// Whether the links of a repository in the folder differ from the index.
 ///
 /// Errors: the folder cannot be read; Interrupted – the store is closing.
-pub(super) fn differs(shared: &Shared, repository: &Repository) -> Result<bool> {
+pub(super) fn differs(shared: &SharedState, repository: &Repository) -> Result<bool> {
     let comparison = Comparison {
         shared,
         snapshot: shared.index.snapshot()?,
@@ -40,18 +40,18 @@ pub(super) fn differs(shared: &Shared, repository: &Repository) -> Result<bool> 
 }
 
 struct Comparison<'a> {
-    shared: &'a Shared,
-    snapshot: Snapshot,
+    shared: &'a SharedState,
+    snapshot: IndexSnapshot,
     repository: &'a Repository,
 }
 
 impl Comparison<'_> {
-    fn layout(&self) -> &Layout {
+    fn layout(&self) -> &FolderLayout {
         &self.shared.layout
     }
 
     /// Whether links below a folder differ from the known ones, or missing content is back.
-    fn links(&self, folder: &Path, known: &Known) -> Result<bool> {
+    fn links(&self, folder: &Path, known: &IndexedLinks) -> Result<bool> {
         let found = self.names(folder)?;
         if known.keys().any(|name| !found.contains(name)) {
             return Ok(true);

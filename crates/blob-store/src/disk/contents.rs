@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 
 use super::adopt;
-use super::inner::Inner;
+use super::inner::DiskInner;
 use super::send::Pieces;
 use super::staged;
 use crate::{Content, Result, StoreError};
@@ -14,7 +14,11 @@ use oci::{Algorithm, Digest};
 const DOING: &str = "listing content";
 
 /// Content in the folder, and missing content that repositories link to; up to `limit` after `after`, sorted.
-pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+pub(super) fn list(
+    inner: &DiskInner,
+    after: Option<&Digest>,
+    limit: usize,
+) -> Result<Vec<Content>> {
     let failed = || StoreError::io(DOING);
     let folder = inner.layout().blobs().join(Algorithm::Sha256.as_str());
     let first = after.map_or(0, first_byte);
@@ -52,7 +56,7 @@ pub(super) fn list(inner: &Inner, after: Option<&Digest>, limit: usize) -> Resul
 }
 
 /// The unverified bytes of content. Blocks.
-pub(super) fn open(inner: &Arc<Inner>, digest: &Digest) -> Result<Pieces> {
+pub(super) fn open(inner: &Arc<DiskInner>, digest: &Digest) -> Result<Pieces> {
     let canonical = inner.canonical(digest)?;
     let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
     let opened = inner.content(&canonical, None).and_then(|file| {

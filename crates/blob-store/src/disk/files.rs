@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::change::{Change, Name, Order, Source};
+use super::change::{BlobSource, ContentName, JournalEntry, StoreChange};
 use super::committer::nanos;
-use super::layout::Layout;
+use super::layout::FolderLayout;
 use super::staged::{self, Staged};
 use crate::verified::Verified;
 use oci::{Digest, Manifest, Repository, Tag};
 
 /// A change whose files are written and only need their names.
 #[derive(Debug, Default)]
-pub(super) struct Prepared {
+pub(super) struct PreparedFiles {
     /// Content that was hashed while it arrived.
     brought: Option<Digest>,
     /// An upload's file, and its final name.
@@ -31,28 +31,32 @@ pub(super) struct Prepared {
 /// Writes the temporary files of a change; dropping the result removes them.
 ///
 /// Errors: NotFound – the bytes of a blob are missing.
-pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io::Result<Prepared> {
+pub(super) fn prepare(
+    layout: &FolderLayout,
+    verified: &Verified,
+    order: &JournalEntry,
+) -> io::Result<PreparedFiles> {
     let mut preparing = Preparing {
         layout,
         verified,
         content: order.content.clone(),
-        prepared: Prepared::default(),
+        prepared: PreparedFiles::default(),
     };
     match &order.change {
-        Change::AddBlob {
+        StoreChange::AddBlob {
             repository,
             blob,
             size,
             from,
         } => {
             let upload = match from {
-                Source::Stored => None,
-                Source::Upload(id) => Some(layout.upload(repository, *id)),
+                BlobSource::Stored => None,
+                BlobSource::Upload(id) => Some(layout.upload(repository, *id)),
             };
             preparing.bytes(&blob.canonical, *size, upload)?;
             preparing.names(blob, |digest| layout.layer_link(repository, digest))?;
         }
-        Change::AddManifest {
+        StoreChange::AddManifest {
             repository,
             manifest,
             tags,
@@ -75,12 +79,12 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
                 preparing.link(layout.tag_current(repository, tag), digest)?;
             }
         }
-        Change::RemoveBlob {
+        StoreChange::RemoveBlob {
             repository, blob, ..
         } => {
             preparing.remove(blob, |digest| layout.layer_link(repository, digest));
         }
-        Change::RemoveManifest {
+        StoreChange::RemoveManifest {
             repository,
             manifest,
             tags,
@@ -91,7 +95,7 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
             preparing.prepared.removed.push(signed);
             preparing.remove(manifest, |digest| layout.revision_link(repository, digest));
         }
-        Change::RemoveTag {
+        StoreChange::RemoveTag {
             repository, tag, ..
         } => {
             preparing.remove_tags(repository, std::slice::from_ref(tag));
@@ -101,10 +105,10 @@ pub(super) fn prepare(layout: &Layout, verified: &Verified, order: &Order) -> io
 }
 
 struct Preparing<'a> {
-    layout: &'a Layout,
+    layout: &'a FolderLayout,
     verified: &'a Verified,
     content: Option<Bytes>,
-    prepared: Prepared,
+    prepared: PreparedFiles,
 }
 
 impl Preparing<'_> {
@@ -139,7 +143,7 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    fn names(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) -> io::Result<()> {
+    fn names(&mut self, name: &ContentName, link: impl Fn(&Digest) -> PathBuf) -> io::Result<()> {
         name.digests()
             .try_for_each(|digest| self.link(link(digest), &name.canonical))
     }
@@ -155,7 +159,7 @@ impl Preparing<'_> {
         Ok(())
     }
 
-    fn remove(&mut self, name: &Name, link: impl Fn(&Digest) -> PathBuf) {
+    fn remove(&mut self, name: &ContentName, link: impl Fn(&Digest) -> PathBuf) {
         // The canonical link is removed first: without it, no alias counts.
         self.prepared.removed.extend(name.digests().map(link));
     }
@@ -167,14 +171,14 @@ impl Preparing<'_> {
 }
 
 /// Whether the target of a removal was pushed later than the change allows.
-pub(super) fn is_too_young(layout: &Layout, change: &Change) -> io::Result<bool> {
+pub(super) fn is_too_young(layout: &FolderLayout, change: &StoreChange) -> io::Result<bool> {
     let (link, since) = match change {
-        Change::RemoveTag {
+        StoreChange::RemoveTag {
             repository,
             tag,
             unless_since: Some(since),
         } => (layout.tag_current(repository, tag), since),
-        Change::RemoveManifest {
+        StoreChange::RemoveManifest {
             repository,
             manifest,
             unless_since: Some(since),
@@ -186,7 +190,7 @@ pub(super) fn is_too_young(layout: &Layout, change: &Change) -> io::Result<bool>
 }
 
 /// Removes a folder atomically, by a rename first: distribution would still list a tag that is half removed.
-pub(super) fn remove(layout: &Layout, folder: &Path) -> io::Result<()> {
+pub(super) fn remove(layout: &FolderLayout, folder: &Path) -> io::Result<()> {
     let leaving = layout.temporary();
     fs::rename(folder, &leaving)?;
     fs::remove_dir_all(leaving)
@@ -196,9 +200,9 @@ fn create_parent(path: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
-impl Prepared {
+impl PreparedFiles {
     /// Renames and removes files. Idempotent.
-    pub(super) fn place(self, layout: &Layout, verified: &Verified) -> io::Result<()> {
+    pub(super) fn place(self, layout: &FolderLayout, verified: &Verified) -> io::Result<()> {
         // Bytes before links, so that no link is visible without its content.
         if let Some((from, to)) = self.moved {
             staged::rename(&from, &to)?;

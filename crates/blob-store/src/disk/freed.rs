@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use redb::ReadableTable as _;
 
-use super::index::{FREED, Row, Snapshot, damaged, failed};
+use super::index::{FREED, IndexSnapshot, RowBytes, damaged, failed};
 use super::rows::{ManifestRow, digest, key};
 use super::tables::{Tables, bounds};
 use crate::Result;
@@ -13,7 +13,7 @@ use oci::{Digest, Repository};
 
 /// A manifest that may be garbage.
 #[derive(Debug, Clone)]
-pub(super) struct Freed {
+pub(super) struct OrphanedManifest {
     pub(super) repository: Repository,
     pub(super) canonical: Digest,
     /// When its index or subject was deleted. Units: nanoseconds since 1970.
@@ -44,7 +44,7 @@ impl Tables<'_> {
     /// The canonical digests of the manifests in an index, and of the referrers of a manifest.
     fn named_by(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Vec<u8>>> {
         let (name, next) = bounds(repository);
-        let (own, first): (_, &Row) = (key(canonical), &[]);
+        let (own, first): (_, &RowBytes) = (key(canonical), &[]);
         let mut found = Vec::new();
         let needs = self
             .needs
@@ -74,9 +74,13 @@ impl Tables<'_> {
     }
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// Up to `limit` orphaned manifests after `after`.
-    pub(super) fn freed(&self, after: Option<&Freed>, limit: usize) -> Result<Vec<Freed>> {
+    pub(super) fn freed(
+        &self,
+        after: Option<&OrphanedManifest>,
+        limit: usize,
+    ) -> Result<Vec<OrphanedManifest>> {
         let freed = self.0.open_table(FREED).map_err(failed)?;
         let place = after.map(|after| (after.repository.as_str(), key(&after.canonical)));
         let first = place
@@ -86,13 +90,13 @@ impl Snapshot {
             });
         let mut found = Vec::new();
         for row in freed
-            .range::<(&str, &Row)>((first, Bound::Unbounded))
+            .range::<(&str, &RowBytes)>((first, Bound::Unbounded))
             .map_err(failed)?
             .take(limit)
         {
             let (place, at) = row.map_err(failed)?;
             let (name, canonical) = place.value();
-            found.push(Freed {
+            found.push(OrphanedManifest {
                 repository: name.parse().map_err(damaged)?,
                 canonical: digest(canonical)?,
                 at: at.value(),

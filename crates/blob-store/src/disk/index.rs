@@ -14,7 +14,7 @@ use redb::{
     WriteTransaction,
 };
 
-use super::change::Name;
+use super::change::ContentName;
 use super::index_file::IndexFile;
 use super::rows::{LOST, ManifestRow, digest, key};
 use super::tables::{Tables, bounds};
@@ -28,68 +28,71 @@ const VERSION: u64 = 2;
 const CACHE_BYTES: usize = 4 << 20;
 const DOING: &str = "using the index of the storage folder";
 
-pub(super) type Row = [u8];
+pub(super) type RowBytes = [u8];
 /// `version`: that of the tables.
 const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 /// Repositories that have or had a manifest.
 const REPOSITORIES: TableDefinition<&str, ()> = TableDefinition::new("repositories");
 /// Repository, tag: the digest.
-const TAGS: TableDefinition<(&str, &str), &Row> = TableDefinition::new("tags");
+const TAGS: TableDefinition<(&str, &str), &RowBytes> = TableDefinition::new("tags");
 /// Repository, digest: see [`ManifestRow`].
-pub(super) const MANIFESTS: TableDefinition<(&str, &Row), &Row> = TableDefinition::new("manifests");
+pub(super) const MANIFESTS: TableDefinition<(&str, &RowBytes), &RowBytes> =
+    TableDefinition::new("manifests");
 /// Repository, digest: size, and the canonical digest if the key is an alias.
-pub(super) const BLOBS: TableDefinition<(&str, &Row), (u64, &Row)> = TableDefinition::new("blobs");
+pub(super) const BLOBS: TableDefinition<(&str, &RowBytes), (u64, &RowBytes)> =
+    TableDefinition::new("blobs");
 /// Repository, subject, digest: see [`Referrer`], as JSON.
-pub(super) const REFERRERS: TableDefinition<(&str, &Row, &Row), &Row> =
+pub(super) const REFERRERS: TableDefinition<(&str, &RowBytes, &RowBytes), &RowBytes> =
     TableDefinition::new("referrers");
 /// Repository, digest, manifest: content that a manifest or an index needs, by the digest in its text.
-pub(super) const NEEDS: TableDefinition<(&str, &Row, &Row), ()> = TableDefinition::new("needs");
+pub(super) const NEEDS: TableDefinition<(&str, &RowBytes, &RowBytes), ()> =
+    TableDefinition::new("needs");
 /// Alias and canonical digest of a blob; never removed, since it stays true.
-const ALIASES: TableDefinition<&Row, &Row> = TableDefinition::new("aliases");
+const ALIASES: TableDefinition<&RowBytes, &RowBytes> = TableDefinition::new("aliases");
 /// Canonical digest, repository, kind: the holders of content.
-pub(super) const USES: TableDefinition<(&Row, &str, u8), ()> = TableDefinition::new("uses");
+pub(super) const USES: TableDefinition<(&RowBytes, &str, u8), ()> = TableDefinition::new("uses");
 
 /// Repository: when changes by other programs were last found. Units: nanoseconds since 1970.
 const ADOPTED: TableDefinition<&str, u64> = TableDefinition::new("adopted");
 /// Canonical digest of content without a link: when it was found; 0 after the removal of its last link here. Units:
 /// nanoseconds since 1970.
-pub(super) const UNUSED: TableDefinition<&Row, u64> = TableDefinition::new("unused");
+pub(super) const UNUSED: TableDefinition<&RowBytes, u64> = TableDefinition::new("unused");
 
 /// Repository, orphaned manifest: when its index or subject was deleted here. Units: nanoseconds since 1970.
-pub(super) const FREED: TableDefinition<(&str, &Row), u64> = TableDefinition::new("freed");
+pub(super) const FREED: TableDefinition<(&str, &RowBytes), u64> = TableDefinition::new("freed");
 
 /// The index of a folder.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct ContentIndex {
     path: PathBuf,
-    opened: RwLock<Arc<Opened>>,
+    opened: RwLock<Arc<OpenedIndex>>,
 }
 
 #[derive(Debug)]
-struct Opened {
+struct OpenedIndex {
     database: Database,
     file: IndexFile,
 }
 
 /// A consistent read transaction.
-pub(super) struct Snapshot(pub(super) ReadTransaction);
+pub(super) struct IndexSnapshot(pub(super) ReadTransaction);
 
 /// A write transaction.
 pub(super) struct Update(WriteTransaction);
 
 /// A blob that a repository has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Blob {
+pub(super) struct IndexedBlob {
     /// Its SHA-256.
     pub(super) canonical: Digest,
     /// Units: bytes.
     pub(super) size: u64,
 }
 
-impl Index {
+impl ContentIndex {
     /// Opens the index in `file`; adoption adds missing rows. Without a writable medium, the index is kept in memory.
     pub(super) fn open(file: &Path, may_write: bool) -> Result<Self> {
-        let opened = Opened::open(file, may_write)?;
+        let opened = OpenedIndex::open(file, may_write)?;
         let index = Self {
             path: file.to_owned(),
             opened: RwLock::new(Arc::new(opened)),
@@ -127,7 +130,7 @@ impl Index {
         self.opened().file.is_frozen()
     }
 
-    fn opened(&self) -> Arc<Opened> {
+    fn opened(&self) -> Arc<OpenedIndex> {
         Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -164,11 +167,11 @@ impl Index {
     }
 
     /// Starts a read transaction.
-    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+    pub(super) fn snapshot(&self) -> Result<IndexSnapshot> {
         self.opened()
             .database
             .begin_read()
-            .map(Snapshot)
+            .map(IndexSnapshot)
             .map_err(failed)
     }
 
@@ -202,7 +205,7 @@ impl Index {
     }
 }
 
-impl Opened {
+impl OpenedIndex {
     fn open(path: &Path, may_write: bool) -> Result<Self> {
         let file = IndexFile::open(path, may_write);
         match Self::over(file.clone()) {
@@ -229,7 +232,7 @@ impl Opened {
     }
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// The digest that a tag points at.
     pub(super) fn tag(&self, repository: &Repository, tag: &Tag) -> Result<Option<Digest>> {
         let tags = self.0.open_table(TAGS).map_err(failed)?;
@@ -250,7 +253,11 @@ impl Snapshot {
     }
 
     /// A blob of a repository.
-    pub(super) fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Option<Blob>> {
+    pub(super) fn blob(
+        &self,
+        repository: &Repository,
+        digest: &Digest,
+    ) -> Result<Option<IndexedBlob>> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         blob_in(&blobs, repository, digest)
     }
@@ -277,7 +284,7 @@ impl Snapshot {
     /// Usage of a repository.
     pub(super) fn usage(&self, repository: &Repository) -> Result<Usage> {
         let (name, next) = bounds(repository);
-        let (first, next): (&Row, &str) = (&[], &next);
+        let (first, next): (&RowBytes, &str) = (&[], &next);
         let mut usage = Usage::default();
         let tags = self.0.open_table(TAGS).map_err(failed)?;
         for row in tags.range((name, "")..(next, "")).map_err(failed)? {
@@ -347,9 +354,9 @@ impl Snapshot {
     }
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// The blobs of a repository under each of their digests, and whether a manifest needs them under that digest.
-    pub(super) fn blobs(&self, repository: &Repository) -> Result<Vec<(Name, bool)>> {
+    pub(super) fn blobs(&self, repository: &Repository) -> Result<Vec<(ContentName, bool)>> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let needs = self.0.open_table(NEEDS).map_err(failed)?;
         let name = repository.as_str();
@@ -368,7 +375,7 @@ impl Snapshot {
                 digest(of_other_name)?
             };
             let is_needed = is_needed(&needs, repository, &asked)?;
-            found.push((Name::new(canonical, &asked), is_needed));
+            found.push((ContentName::new(canonical, &asked), is_needed));
         }
         Ok(found)
     }
@@ -402,7 +409,7 @@ impl Snapshot {
     }
 }
 
-impl Snapshot {
+impl IndexSnapshot {
     /// Whether a repository has or had a manifest.
     pub(super) fn is_listed(&self, repository: &Repository) -> Result<bool> {
         let repositories = self.0.open_table(REPOSITORIES).map_err(failed)?;
@@ -414,7 +421,7 @@ impl Snapshot {
     pub(super) fn has(&self, repository: &Repository) -> Result<bool> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let (name, next) = bounds(repository);
-        let (first, next): (&Row, &str) = (&[], &next);
+        let (first, next): (&RowBytes, &str) = (&[], &next);
         let mut rows = blobs.range((name, first)..(next, first)).map_err(failed)?;
         Ok(rows.next().is_some() || self.is_listed(repository)?)
     }
@@ -459,7 +466,7 @@ impl Update {
 }
 
 pub(super) fn is_needed(
-    needs: &impl ReadableTable<(&'static str, &'static Row, &'static Row), ()>,
+    needs: &impl ReadableTable<(&'static str, &'static RowBytes, &'static RowBytes), ()>,
     repository: &Repository,
     digest: &Digest,
 ) -> Result<bool> {
@@ -474,7 +481,7 @@ pub(super) fn is_needed(
 }
 
 pub(super) fn manifest_in(
-    manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
+    manifests: &impl ReadableTable<(&'static str, &'static RowBytes), &'static RowBytes>,
     repository: &Repository,
     digest: &Digest,
 ) -> Result<Option<ManifestRow>> {
@@ -484,13 +491,13 @@ pub(super) fn manifest_in(
 
 /// A manifest, also with a dangling link.
 pub(super) fn linked_manifest(
-    manifests: &impl ReadableTable<(&'static str, &'static Row), &'static Row>,
+    manifests: &impl ReadableTable<(&'static str, &'static RowBytes), &'static RowBytes>,
     repository: &Repository,
     digest: &Digest,
 ) -> Result<Option<ManifestRow>> {
     let name = repository.as_str();
     let asked = key(digest);
-    let row = |key: &Row| -> Result<Option<ManifestRow>> {
+    let row = |key: &RowBytes| -> Result<Option<ManifestRow>> {
         let row = manifests.get((name, key)).map_err(failed)?;
         row.map(|row| ManifestRow::decode(row.value())).transpose()
     };
@@ -506,20 +513,20 @@ pub(super) fn linked_manifest(
 }
 
 pub(super) fn blob_in(
-    blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
+    blobs: &impl ReadableTable<(&'static str, &'static RowBytes), (u64, &'static RowBytes)>,
     repository: &Repository,
     asked: &Digest,
-) -> Result<Option<Blob>> {
+) -> Result<Option<IndexedBlob>> {
     let linked = linked_blob(blobs, repository, asked)?;
     Ok(linked.filter(|blob| blob.size != LOST))
 }
 
 /// A blob, also with a dangling link.
 pub(super) fn linked_blob(
-    blobs: &impl ReadableTable<(&'static str, &'static Row), (u64, &'static Row)>,
+    blobs: &impl ReadableTable<(&'static str, &'static RowBytes), (u64, &'static RowBytes)>,
     repository: &Repository,
     asked: &Digest,
-) -> Result<Option<Blob>> {
+) -> Result<Option<IndexedBlob>> {
     let name = repository.as_str();
     let Some(row) = blobs.get((name, &*key(asked))).map_err(failed)? else {
         return Ok(None);
@@ -527,17 +534,17 @@ pub(super) fn linked_blob(
     let (size, of_other_name) = row.value();
     if of_other_name.is_empty() {
         let canonical = asked.clone();
-        return Ok(Some(Blob { canonical, size }));
+        return Ok(Some(IndexedBlob { canonical, size }));
     }
     let Some(row) = blobs.get((name, of_other_name)).map_err(failed)? else {
         return Ok(None);
     };
     let (canonical, size) = (digest(of_other_name)?, row.value().0);
-    Ok(Some(Blob { canonical, size }))
+    Ok(Some(IndexedBlob { canonical, size }))
 }
 
 pub(super) fn tags_in(
-    tags: &impl ReadableTable<(&'static str, &'static str), &'static Row>,
+    tags: &impl ReadableTable<(&'static str, &'static str), &'static RowBytes>,
     repository: &Repository,
     after: &str,
     limit: usize,

@@ -22,10 +22,10 @@ const COPY_BYTES: usize = 1 << 20;
 
 /// The file of the index. Clones share it.
 #[derive(Debug, Clone)]
-pub(super) struct IndexFile(Arc<RwLock<State>>);
+pub(super) struct IndexFile(Arc<RwLock<FileState>>);
 
 #[derive(Debug)]
-struct State {
+struct FileState {
     path: PathBuf,
     /// `None`: all blocks are in the overlay.
     base: Option<File>,
@@ -65,7 +65,7 @@ impl IndexFile {
     }
 
     fn of(path: &Path, base: Option<File>, length: u64, is_frozen: bool) -> Self {
-        Self(Arc::new(RwLock::new(State {
+        Self(Arc::new(RwLock::new(FileState {
             path: path.to_owned(),
             base,
             base_length: length,
@@ -110,16 +110,16 @@ impl IndexFile {
         Ok(())
     }
 
-    fn read_state(&self) -> RwLockReadGuard<'_, State> {
+    fn read_state(&self) -> RwLockReadGuard<'_, FileState> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write_state(&self) -> RwLockWriteGuard<'_, State> {
+    fn write_state(&self) -> RwLockWriteGuard<'_, FileState> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl FileState {
     fn copy(&self, temporary: &Path) -> io::Result<File> {
         let mut options = File::options();
         let mut copy = options

@@ -13,16 +13,16 @@ use uuid::Uuid;
 use super::DiskOptions;
 use super::adopt;
 use super::adoption::Adoption;
-use super::change::{Change, Name, Order, Source};
-use super::committer::{self, Committer, Shared};
-use super::index::{Blob, Index};
-use super::layout::Layout;
+use super::change::{BlobSource, ContentName, JournalEntry, StoreChange};
+use super::committer::{self, Committer, SharedState};
+use super::index::{ContentIndex, IndexedBlob};
+use super::layout::FolderLayout;
 use super::reserve::Reserve;
 use super::send::Pieces;
 use super::staged::{self, Staged};
-use super::suspects::Suspects;
+use super::suspects::VerifyQueue;
 use super::writable::{self, Writable, WriteSide};
-use crate::remembered::Wanted;
+use crate::remembered::CheckedBlobs;
 use crate::sessions::Sessions;
 use crate::verified::Verified;
 use crate::{Result, StoreError};
@@ -37,7 +37,7 @@ const PROBE_BYTES: usize = 64 * 1024;
 
 /// Incremental hash of the first `size` bytes of an upload.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct DiskSession {
     pub(super) size: u64,
     pub(super) hasher: Option<Hasher>,
 }
@@ -54,20 +54,20 @@ pub(super) enum Opening {
 }
 
 #[derive(Debug)]
-pub(super) struct Inner {
-    pub(super) sessions: Sessions<Session>,
-    pub(super) shared: Arc<Shared>,
+pub(super) struct DiskInner {
+    pub(super) sessions: Sessions<DiskSession>,
+    pub(super) shared: Arc<SharedState>,
     pub(super) committer: Committer,
-    pub(super) wanted: Wanted,
+    pub(super) wanted: CheckedBlobs,
     /// Queue of content to verify.
-    pub(super) suspects: Suspects,
+    pub(super) suspects: VerifyQueue,
     /// Shared lock of a read-only folder, held while the store is open.
     _shared_lock: Option<File>,
 }
 
-impl Inner {
+impl DiskInner {
     pub(super) fn open(root: &Path, opening: Opening, options: DiskOptions) -> Result<Self> {
-        let layout = Layout::new(root);
+        let layout = FolderLayout::new(root);
         let reserve = Reserve::new(&layout, options.reserve_bytes);
         let (writable, read_only) = open_for_changes(&layout, &reserve, options)?;
         let shared_lock = match &read_only {
@@ -77,12 +77,12 @@ impl Inner {
             }
             None => None,
         };
-        let index = Index::open(&layout.index(), read_only.is_none())?;
+        let index = ContentIndex::open(&layout.index(), read_only.is_none())?;
         if opening == Opening::Rebuild {
             index.clear()?;
         }
         let adopts = opening != Opening::AsIs;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedState {
             layout,
             index,
             verified: Verified::default(),
@@ -97,8 +97,8 @@ impl Inner {
             sessions: Sessions::default(),
             shared,
             committer,
-            wanted: Wanted::default(),
-            suspects: Suspects::default(),
+            wanted: CheckedBlobs::default(),
+            suspects: VerifyQueue::default(),
             _shared_lock: shared_lock,
         })
     }
@@ -114,11 +114,11 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn layout(&self) -> &Layout {
+    pub(super) fn layout(&self) -> &FolderLayout {
         &self.shared.layout
     }
 
-    pub(super) fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Blob> {
+    pub(super) fn blob(&self, repository: &Repository, digest: &Digest) -> Result<IndexedBlob> {
         let found = self.shared.index.snapshot()?.blob(repository, digest)?;
         found.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))
     }
@@ -146,11 +146,11 @@ impl Inner {
     }
 
     /// A blob without regard to its repositories.
-    pub(super) fn stored(&self, digest: &Digest) -> Result<Option<Blob>> {
+    pub(super) fn stored(&self, digest: &Digest) -> Result<Option<IndexedBlob>> {
         let canonical = self.canonical(digest)?;
         Ok(canonical.and_then(|canonical| {
             let size = fs::metadata(self.layout().data(&canonical)).ok()?.len();
-            Some(Blob { canonical, size })
+            Some(IndexedBlob { canonical, size })
         }))
     }
 
@@ -191,7 +191,8 @@ impl Inner {
             return Err(StoreError::io("opening an upload")(error));
         }
         let hasher = Some(Hasher::new(Algorithm::Sha256));
-        self.sessions.insert(upload, Session { size: 0, hasher });
+        self.sessions
+            .insert(upload, DiskSession { size: 0, hasher });
         Ok(upload)
     }
 
@@ -240,9 +241,9 @@ impl Inner {
         &self,
         repository: &Repository,
         upload: Uuid,
-        session: &Session,
+        session: &DiskSession,
         claimed: &Digest,
-    ) -> Result<Order> {
+    ) -> Result<JournalEntry> {
         let size = self.upload_size(repository, upload)?;
         let path = self.layout().upload(repository, upload).join("data");
         let failed = || StoreError::io("finishing an upload");
@@ -281,13 +282,13 @@ impl Inner {
             }
             None
         };
-        let change = Change::AddBlob {
+        let change = StoreChange::AddBlob {
             repository: repository.clone(),
-            blob: Name::new(canonical, claimed),
+            blob: ContentName::new(canonical, claimed),
             size,
-            from: Source::Upload(upload),
+            from: BlobSource::Upload(upload),
         };
-        Ok(Order { change, content })
+        Ok(JournalEntry { change, content })
     }
 
     pub(super) fn purge_uploads(&self, before: Timestamp) -> Result<usize> {
@@ -343,7 +344,7 @@ fn is_older(dir: &Path, before: std::time::SystemTime) -> io::Result<bool> {
 
 /// Opens the folder for changes. Returns the outcome, and the reason if the folder is read-only for good.
 fn open_for_changes(
-    layout: &Layout,
+    layout: &FolderLayout,
     reserve: &Reserve,
     options: DiskOptions,
 ) -> Result<(Result<Writable>, Option<String>)> {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
-use super::change::Order;
+use super::change::JournalEntry;
 use super::staged;
 
 /// Units: bytes. Length of the text, length of the content, checksum.
@@ -22,7 +22,7 @@ const ENDED: &str = "ended";
 
 /// The journal's current file.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct ChangeJournal {
     folder: PathBuf,
     number: u64,
     file: File,
@@ -32,7 +32,7 @@ pub(super) struct Journal {
     is_torn: bool,
 }
 
-impl Journal {
+impl ChangeJournal {
     /// Opens `folder`: a new current file, the older files in order, and whether their changes may be missing.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, Vec<PathBuf>, bool)> {
         durable::create_folder(folder)?;
@@ -81,7 +81,10 @@ impl Journal {
     }
 
     /// Appends all entries or none, with one fsync; durable on return.
-    pub(super) fn append<'a>(&mut self, orders: impl Iterator<Item = &'a Order>) -> io::Result<()> {
+    pub(super) fn append<'a>(
+        &mut self,
+        orders: impl Iterator<Item = &'a JournalEntry>,
+    ) -> io::Result<()> {
         let mut buffer = Vec::new();
         for order in orders {
             encode(order, &mut buffer)?;
@@ -142,17 +145,17 @@ pub(super) fn remove(file: &Path) -> io::Result<()> {
 }
 
 /// The entries of a file up to its end or to a torn entry, which was never acknowledged.
-pub(super) fn read(file: &Path) -> io::Result<Reader> {
+pub(super) fn read(file: &Path) -> io::Result<JournalReader> {
     let file = File::open(file)?;
-    Ok(Reader(BufReader::new(file)))
+    Ok(JournalReader(BufReader::new(file)))
 }
 
 /// Iterator over the entries of a file.
 #[derive(Debug)]
-pub(super) struct Reader(BufReader<File>);
+pub(super) struct JournalReader(BufReader<File>);
 
-impl Iterator for Reader {
-    type Item = io::Result<Order>;
+impl Iterator for JournalReader {
+    type Item = io::Result<JournalEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match decode(&mut self.0) {
@@ -171,7 +174,7 @@ fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(number.to_string())
 }
 
-fn encode(order: &Order, buffer: &mut Vec<u8>) -> io::Result<()> {
+fn encode(order: &JournalEntry, buffer: &mut Vec<u8>) -> io::Result<()> {
     let text = serde_json::to_vec(&order.change)?;
     let content = order.content.as_deref().unwrap_or_default();
     // Zero encodes no content, and n + 1 a content of n bytes.
@@ -193,7 +196,7 @@ fn encode(order: &Order, buffer: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-fn decode(file: &mut BufReader<File>) -> io::Result<Option<Order>> {
+fn decode(file: &mut BufReader<File>) -> io::Result<Option<JournalEntry>> {
     let mut head = [0; HEAD_BYTES];
     if !fill(file, &mut head)? {
         return Ok(None);
@@ -212,7 +215,7 @@ fn decode(file: &mut BufReader<File>) -> io::Result<Option<Order>> {
     if checksum(&head[..8], &text, &content) != number(8) {
         return Ok(None);
     }
-    Ok(Some(Order {
+    Ok(Some(JournalEntry {
         change: serde_json::from_slice(&text)?,
         content: (content_length > 0).then(|| Bytes::from(content)),
     }))
@@ -239,14 +242,14 @@ fn checksum(head: &[u8], text: &[u8], content: &[u8]) -> u32 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::change::Change;
+    use super::super::change::StoreChange;
     use super::*;
 
-    fn order(tag: &str, content: Option<Vec<u8>>) -> Order {
+    fn order(tag: &str, content: Option<Vec<u8>>) -> JournalEntry {
         let repository = "team/app".parse().unwrap();
         let tag = tag.parse().unwrap();
-        Order {
-            change: Change::RemoveTag {
+        JournalEntry {
+            change: StoreChange::RemoveTag {
                 repository,
                 tag,
                 unless_since: None,
@@ -255,14 +258,14 @@ mod tests {
         }
     }
 
-    fn all(file: &Path) -> Vec<Order> {
+    fn all(file: &Path) -> Vec<JournalEntry> {
         read(file).unwrap().collect::<io::Result<_>>().unwrap()
     }
 
     #[test]
     fn appended_entries_are_read_in_order() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut journal, old, _) = Journal::open(dir.path()).unwrap();
+        let (mut journal, old, _) = ChangeJournal::open(dir.path()).unwrap();
         assert_eq!(old, Vec::<PathBuf>::new());
         let orders = [
             order("a", None),
@@ -273,16 +276,16 @@ mod tests {
         let first = journal.rotate().unwrap();
         journal.append(orders[1..].iter()).unwrap();
         drop(journal);
-        let (journal, old, may_miss) = Journal::open(dir.path()).unwrap();
+        let (journal, old, may_miss) = ChangeJournal::open(dir.path()).unwrap();
         assert!(may_miss);
         assert_eq!(journal.length(), 0);
         let found: Vec<_> = old.iter().flat_map(|file| all(file)).collect();
         assert_eq!(found, orders);
         remove(&first).unwrap();
         journal.end().unwrap();
-        let (_, old, may_miss) = Journal::open(dir.path()).unwrap();
+        let (_, old, may_miss) = ChangeJournal::open(dir.path()).unwrap();
         assert_eq!((old.len(), may_miss), (2, false));
-        assert!(Journal::open(dir.path()).unwrap().2);
+        assert!(ChangeJournal::open(dir.path()).unwrap().2);
     }
 
     proptest! {
@@ -291,7 +294,7 @@ mod tests {
             cut in any::<prop::sample::Index>(), is_cut: bool, tags in prop::collection::vec("[a-z]{1,9}", 1..6)
         ) {
             let dir = tempfile::tempdir().unwrap();
-            let (mut journal, ..) = Journal::open(dir.path()).unwrap();
+            let (mut journal, ..) = ChangeJournal::open(dir.path()).unwrap();
             let orders: Vec<_> = tags.iter().map(|tag| order(tag, Some(tag.clone().into_bytes()))).collect();
             let mut ends = Vec::new();
             for order in &orders {

@@ -9,13 +9,13 @@ use oci::{Digest, Repository, Tag};
 
 /// Paths below the root directory.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct FolderLayout {
     root: PathBuf,
     content: PathBuf,
     own: PathBuf,
 }
 
-impl Layout {
+impl FolderLayout {
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),

@@ -129,7 +129,7 @@ impl Tables<'_> {
     pub(super) fn add_lost(
         &mut self,
         repository: &Repository,
-        name: &super::change::Name,
+        name: &super::change::ContentName,
         kind: u8,
     ) -> Result<()> {
         if kind == BLOB {

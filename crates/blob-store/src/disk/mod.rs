@@ -41,14 +41,14 @@ use futures_util::Stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::remembered::{Blobs, Manifests};
+use super::remembered::{BlobCache, ManifestCache};
 use super::{ContentStore, Result, StoreError};
 pub use adoption::AdoptionProgress;
 pub use audit::{Audited, Fault, FaultKind};
-use change::{Change, Name, Order, Source};
+use change::{BlobSource, ContentName, JournalEntry, StoreChange};
 use committer::nanos;
-use inner::{Inner, Opening};
-use oci::{Digest, Manifest, Referrer, Repository, Tag, Target};
+use inner::{DiskInner, Opening};
+use oci::{Digest, Manifest, Repository, Tag, Target};
 pub use reserve::Room;
 pub use send::Pieces;
 
@@ -66,9 +66,9 @@ pub struct DiskOptions {
 /// A store in a folder. Clones share it.
 #[derive(Debug, Clone)]
 pub struct DiskStore {
-    inner: Arc<Inner>,
-    manifests: Manifests,
-    blobs: Blobs,
+    inner: Arc<DiskInner>,
+    manifests: ManifestCache,
+    blobs: BlobCache,
 }
 
 impl DiskStore {
@@ -102,7 +102,7 @@ impl DiskStore {
 
     async fn open_folder(root: &Path, opening: Opening, options: DiskOptions) -> Result<Self> {
         let root = root.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Inner::open(&root, opening, options));
+        let opened = tokio::task::spawn_blocking(move || DiskInner::open(&root, opening, options));
         let inner = Arc::new(join(opened.await)?);
         let (manifests, blobs) = Default::default();
         Ok(Self {
@@ -165,14 +165,17 @@ impl DiskStore {
             .await
     }
 
-    async fn commit(&self, change: Change, content: Option<Bytes>) -> Result<()> {
+    async fn commit(&self, change: StoreChange, content: Option<Bytes>) -> Result<()> {
         self.settle(change.repository()).await?;
-        self.inner.committer.commit(Order { change, content }).await
+        self.inner
+            .committer
+            .commit(JournalEntry { change, content })
+            .await
     }
 
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Arc<Inner>) -> Result<T> + Send + 'static,
+        work: impl FnOnce(&Arc<DiskInner>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let inner = Arc::clone(&self.inner);
         join(tokio::task::spawn_blocking(move || work(&inner)).await)
@@ -207,7 +210,7 @@ impl ContentStore for DiskStore {
     ) -> Result<Pieces> {
         self.settle(repository).await?;
         let blob = self.inner.blob(repository, digest)?;
-        let is_small = length == blob.size && length <= Blobs::LIMIT;
+        let is_small = length == blob.size && length <= BlobCache::LIMIT;
         if is_small && let Some(bytes) = self.blobs.get(&blob.canonical) {
             return Ok(Pieces::held(bytes));
         }
@@ -228,9 +231,9 @@ impl ContentStore for DiskStore {
     }
 
     async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let change = Change::RemoveBlob {
+        let change = StoreChange::RemoveBlob {
             repository: repository.clone(),
-            blob: Name::new(digest.clone(), digest),
+            blob: ContentName::new(digest.clone(), digest),
             only_unused: false,
         };
         self.commit(change, None).await
@@ -253,11 +256,11 @@ impl ContentStore for DiskStore {
         let Some(found) = found else {
             return Ok(false);
         };
-        let change = Change::AddBlob {
+        let change = StoreChange::AddBlob {
             repository: repository.clone(),
-            blob: Name::new(found.canonical, digest),
+            blob: ContentName::new(found.canonical, digest),
             size: found.size,
-            from: Source::Stored,
+            from: BlobSource::Stored,
         };
         self.commit(change, None).await?;
         Ok(true)
@@ -318,7 +321,7 @@ impl ContentStore for DiskStore {
         let (repository, digest) = (repository.clone(), digest.clone());
         let order = self.run(move |inner| inner.finished(&repository, upload, &session, &digest));
         let result = match order.await {
-            Ok(Order { change, content }) => self.commit(change, content).await,
+            Ok(JournalEntry { change, content }) => self.commit(change, content).await,
             Err(error) => Err(error),
         };
         if !matches!(result, Err(StoreError::Io { .. })) {
@@ -376,20 +379,20 @@ impl ContentStore for DiskStore {
         tags: &[Tag],
         is_sparse: bool,
     ) -> Result<()> {
-        let change = Change::AddManifest {
+        let change = StoreChange::AddManifest {
             is_sparse,
             is_signed: manifest.digested() != &manifest.bytes,
             repository: repository.clone(),
-            manifest: Name::new(manifest.digest.clone(), digest),
+            manifest: ContentName::new(manifest.digest.clone(), digest),
             tags: tags.to_vec(),
         };
         self.commit(change, Some(manifest.bytes.clone())).await
     }
 
     async fn delete_manifest(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let change = Change::RemoveManifest {
+        let change = StoreChange::RemoveManifest {
             repository: repository.clone(),
-            manifest: Name::new(digest.clone(), digest),
+            manifest: ContentName::new(digest.clone(), digest),
             tags: Vec::new(),
             unless_since: None,
             frees: true,
@@ -399,7 +402,7 @@ impl ContentStore for DiskStore {
 
     async fn delete_tag(&self, repository: &Repository, tag: &Tag) -> Result<()> {
         let (repository, tag) = (repository.clone(), tag.clone());
-        let change = Change::RemoveTag {
+        let change = StoreChange::RemoveTag {
             repository,
             tag,
             unless_since: None,
@@ -540,14 +543,14 @@ impl ContentStore for DiskStore {
     ) -> Result<bool> {
         let (repository, unless_since) = (repository.clone(), Some(nanos(pushed_at.into())));
         let change = match target.clone() {
-            Target::Tag(tag) => Change::RemoveTag {
+            Target::Tag(tag) => StoreChange::RemoveTag {
                 repository,
                 tag,
                 unless_since,
             },
-            Target::Digest(digest) => Change::RemoveManifest {
+            Target::Digest(digest) => StoreChange::RemoveManifest {
                 repository,
-                manifest: Name::new(digest.clone(), &digest),
+                manifest: ContentName::new(digest.clone(), &digest),
                 tags: Vec::new(),
                 unless_since,
                 // A retention policy judges each manifest by itself.

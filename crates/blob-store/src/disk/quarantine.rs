@@ -11,9 +11,9 @@ use std::time::SystemTime;
 use model::time::Timestamp;
 use serde::Serialize;
 
-use super::committer::Shared;
+use super::committer::SharedState;
 use super::inner;
-use super::layout::Layout;
+use super::layout::FolderLayout;
 use super::staged::{self, Staged};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
@@ -22,16 +22,16 @@ const DOING: &str = "quarantining damaged content";
 
 /// Damaged or missing content.
 #[derive(Debug)]
-pub(super) struct Condemned {
+pub(super) struct DamagedContent {
     pub(super) canonical: Digest,
     /// The examined file; `None` when there was none.
-    pub(super) stamp: Option<Stamp>,
+    pub(super) stamp: Option<FileStamp>,
     pub(super) why: String,
 }
 
 /// Identity of a file, which changes when the file is replaced.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     inode: u64,
     size: u64,
     modified: Option<SystemTime>,
@@ -46,7 +46,7 @@ struct Note<'a> {
     repositories: Vec<Repository>,
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(found: &Metadata) -> Self {
         Self {
             inode: found.ino(),
@@ -68,20 +68,20 @@ impl Stamp {
 ///
 /// Errors: Io – it cannot be opened, or `is_wanted` returned false.
 pub(super) fn examine(
-    layout: &Layout,
+    layout: &FolderLayout,
     canonical: &Digest,
     is_wanted: impl Fn() -> bool,
-) -> Result<Option<Condemned>> {
+) -> Result<Option<DamagedContent>> {
     let condemned = |stamp, why| {
         let canonical = canonical.clone();
-        Ok(Some(Condemned {
+        Ok(Some(DamagedContent {
             canonical,
             stamp,
             why,
         }))
     };
     let looked = File::open(layout.data(canonical)).and_then(|file| {
-        let stamp = Stamp::of(&file.metadata()?);
+        let stamp = FileStamp::of(&file.metadata()?);
         Ok((file, stamp))
     });
     let (file, stamp) = match looked {
@@ -102,16 +102,16 @@ pub(super) fn examine(
 }
 
 /// Sets content aside. Returns whether it was still damaged. Only for the committing thread.
-pub(super) fn take(shared: &Shared, condemned: &Condemned) -> Result<bool> {
+pub(super) fn take(shared: &SharedState, condemned: &DamagedContent) -> Result<bool> {
     let failed = || StoreError::io(DOING);
-    let Condemned {
+    let DamagedContent {
         canonical,
         stamp,
         why,
     } = condemned;
     let layout = &shared.layout;
     let data = layout.data(canonical);
-    if Stamp::at(&data).map_err(failed())? != *stamp {
+    if FileStamp::at(&data).map_err(failed())? != *stamp {
         return Ok(false);
     }
     let repositories = shared.index.snapshot()?.holders(canonical)?;
@@ -136,7 +136,7 @@ pub(super) fn take(shared: &Shared, condemned: &Condemned) -> Result<bool> {
 }
 
 /// Note before bytes: after a crash in between, the next start finds the note of missing content.
-fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()> {
+fn set_aside(layout: &FolderLayout, note: &Note<'_>, has_bytes: bool) -> io::Result<()> {
     let (data, place) = (layout.data(note.digest), layout.quarantine(note.digest));
     let text = serde_json::to_vec_pretty(note)?;
     durable::create_parent(&place)?;
@@ -150,7 +150,7 @@ fn set_aside(layout: &Layout, note: &Note<'_>, has_bytes: bool) -> io::Result<()
 
 /// Marks the content of all notes as dangling, which a crash may have prevented. Adoption finds content that was
 /// restored since.
-pub(super) fn recall(shared: &Shared) -> Result<()> {
+pub(super) fn recall(shared: &SharedState) -> Result<()> {
     for canonical in noted(&shared.layout).map_err(StoreError::io("reading the quarantine"))? {
         if !shared.layout.data(&canonical).exists() {
             let update = shared.index.update()?;
@@ -162,7 +162,7 @@ pub(super) fn recall(shared: &Shared) -> Result<()> {
 }
 
 /// Content with a note.
-fn noted(layout: &Layout) -> io::Result<Vec<Digest>> {
+fn noted(layout: &FolderLayout) -> io::Result<Vec<Digest>> {
     let folder = layout.quarantine_dir().join(Algorithm::Sha256.as_str());
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

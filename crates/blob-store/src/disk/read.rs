@@ -4,28 +4,28 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
-use super::index::Blob;
-use super::inner::Inner;
-use super::quarantine::{self, Condemned};
-use super::send::{Check, Pieces};
+use super::index::IndexedBlob;
+use super::inner::DiskInner;
+use super::quarantine::{self, DamagedContent};
+use super::send::{DigestCheck, Pieces};
 use super::{adopt, staged};
 use crate::{Result, StoreError};
 use oci::{Digest, Manifest, Repository};
 
-impl Inner {
+impl DiskInner {
     /// A range of a blob. The first read of a whole blob verifies its digest.
     ///
     /// Errors: UnknownBlob – its bytes are missing or damaged.
     pub(super) fn open_blob(
         self: &Arc<Self>,
-        blob: &Blob,
+        blob: &IndexedBlob,
         first: u64,
         length: u64,
     ) -> Result<Pieces> {
         let (canonical, is_whole) = (&blob.canonical, length == blob.size);
         let is_verified = self.shared.verified.contains(canonical);
         let opened = self.content(canonical, Some(blob.size)).and_then(|file| {
-            let check = (is_whole && !is_verified).then(|| Check::new(self, canonical));
+            let check = (is_whole && !is_verified).then(|| DigestCheck::new(self, canonical));
             Pieces::open(file, first, length, check)
         });
         if !is_whole && !is_verified {
@@ -35,7 +35,7 @@ impl Inner {
     }
 
     /// The file of a verified blob. Errors: UnknownBlob – its bytes are missing or damaged.
-    pub(super) fn verified_file(&self, blob: &Blob) -> Result<Option<File>> {
+    pub(super) fn verified_file(&self, blob: &IndexedBlob) -> Result<Option<File>> {
         if !self.shared.verified.contains(&blob.canonical) {
             return Ok(None);
         }
@@ -74,7 +74,7 @@ impl Inner {
         self.judge(canonical, found)
     }
 
-    fn judge(&self, canonical: &Digest, found: Option<Condemned>) -> Result<bool> {
+    fn judge(&self, canonical: &Digest, found: Option<DamagedContent>) -> Result<bool> {
         if let Some(condemned) = found {
             return self.committer.quarantine(condemned);
         }

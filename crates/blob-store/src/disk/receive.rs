@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::task::{JoinHandle, spawn_blocking};
 use uuid::Uuid;
 
-use super::inner::{Inner, Session};
+use super::inner::{DiskInner, DiskSession};
 use crate::{Result, StoreError};
 use oci::{Hasher, Repository};
 
@@ -22,12 +22,12 @@ const BATCH_BYTES: usize = 256 * 1024;
 const ALIGNMENT: u64 = 64 * 1024;
 
 /// An open upload.
-struct Sink {
+struct UploadFile {
     file: File,
     size: u64,
 }
 
-enum End {
+enum BatchEnd {
     No,
     Whole,
     Cut(Box<dyn std::error::Error + Send + Sync>),
@@ -36,10 +36,10 @@ enum End {
 /// Appends `bytes` to an upload. On a full disk the upload is dropped: all requests need the space of its bytes, and
 /// clients restart a refused upload.
 pub(super) async fn append<S, E>(
-    inner: &Arc<Inner>,
+    inner: &Arc<DiskInner>,
     repository: &Repository,
     upload: Uuid,
-    session: OwnedMutexGuard<Session>,
+    session: OwnedMutexGuard<DiskSession>,
     offset: Option<u64>,
     bytes: S,
 ) -> Result<u64>
@@ -61,10 +61,10 @@ where
 }
 
 async fn receive<S, E>(
-    inner: &Inner,
+    inner: &DiskInner,
     repository: &Repository,
     upload: Uuid,
-    mut session: OwnedMutexGuard<Session>,
+    mut session: OwnedMutexGuard<DiskSession>,
     offset: Option<u64>,
     mut bytes: S,
 ) -> Result<u64>
@@ -80,9 +80,9 @@ where
     // The hasher is moved out, so that a cancelled task leaves no stale hash.
     let hasher = session.hasher.take().filter(|_| session.size == size);
     let mut hasher = hasher.or_else(|| (size == 0).then(|| Hasher::new(oci::Algorithm::Sha256)));
-    let mut writing: JoinHandle<io::Result<Sink>> = spawn_blocking(move || {
+    let mut writing: JoinHandle<io::Result<UploadFile>> = spawn_blocking(move || {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
-        Ok(Sink { file, size })
+        Ok(UploadFile { file, size })
     });
     let mut end_of_batch = size;
     let mut kept_back = Vec::new();
@@ -90,8 +90,8 @@ where
         let (mut batch, end) = gather(&mut bytes, &mut hasher, kept_back).await;
         end_of_batch += length(&batch);
         kept_back = match end {
-            End::No => keep_back(&mut batch, end_of_batch % ALIGNMENT),
-            End::Whole | End::Cut(_) => Vec::new(),
+            BatchEnd::No => keep_back(&mut batch, end_of_batch % ALIGNMENT),
+            BatchEnd::Whole | BatchEnd::Cut(_) => Vec::new(),
         };
         end_of_batch -= length(&kept_back);
         // Pipeline: one batch is written while the next one arrives and is hashed, on two cores.
@@ -100,12 +100,12 @@ where
         inner.may_add()?;
         writing = spawn_blocking(move || sink.write(&batch));
         let cut = match end {
-            End::No => continue,
-            End::Whole => None,
-            End::Cut(error) => Some(error),
+            BatchEnd::No => continue,
+            BatchEnd::Whole => None,
+            BatchEnd::Cut(error) => Some(error),
         };
         let sink = written(writing).await?;
-        *session = Session {
+        *session = DiskSession {
             size: sink.size,
             hasher,
         };
@@ -121,7 +121,7 @@ async fn gather<S, E>(
     bytes: &mut S,
     hasher: &mut Option<Hasher>,
     mut batch: Vec<Bytes>,
-) -> (Vec<Bytes>, End)
+) -> (Vec<Bytes>, BatchEnd)
 where
     S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,
     E: std::error::Error + Send + Sync + 'static,
@@ -129,8 +129,8 @@ where
     let mut held: usize = batch.iter().map(Bytes::len).sum();
     while held < BATCH_BYTES {
         match bytes.next().await {
-            None => return (batch, End::Whole),
-            Some(Err(error)) => return (batch, End::Cut(error.into())),
+            None => return (batch, BatchEnd::Whole),
+            Some(Err(error)) => return (batch, BatchEnd::Cut(error.into())),
             Some(Ok(chunk)) => {
                 held += chunk.len();
                 if let Some(hasher) = hasher {
@@ -140,7 +140,7 @@ where
             }
         }
     }
-    (batch, End::No)
+    (batch, BatchEnd::No)
 }
 
 /// Takes the last `count` bytes off `batch`.
@@ -166,14 +166,14 @@ fn length(chunks: &[Bytes]) -> u64 {
     chunks.iter().map(|chunk| chunk.len() as u64).sum()
 }
 
-async fn written(writing: JoinHandle<io::Result<Sink>>) -> Result<Sink> {
+async fn written(writing: JoinHandle<io::Result<UploadFile>>) -> Result<UploadFile> {
     writing
         .await
         .unwrap_or_else(|error| Err(error.into()))
         .map_err(StoreError::io("writing an upload"))
 }
 
-impl Sink {
+impl UploadFile {
     fn write(mut self, batch: &[Bytes]) -> io::Result<Self> {
         let mut slices: Vec<_> = batch.iter().map(|chunk| IoSlice::new(chunk)).collect();
         let mut left = slices.as_mut_slice();
@@ -215,7 +215,7 @@ mod tests {
         let (mut found, mut kept) = (Vec::new(), Vec::new());
         loop {
             let (mut batch, end) = gather(&mut bytes, &mut hasher, kept).await;
-            let is_end = matches!(end, End::Whole);
+            let is_end = matches!(end, BatchEnd::Whole);
             let offset = found.len() as u64 + length(&batch);
             kept = if is_end {
                 Vec::new()

@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::layout::Layout;
+use super::layout::FolderLayout;
 use super::staged;
 
 /// Largest reserve, as a fraction of its file system.
@@ -40,7 +40,7 @@ pub(super) struct Reserve {
 
 impl Reserve {
     /// A reserve of `wanted` bytes, or none for zero; [`Self::take`] allocates it.
-    pub(super) fn new(layout: &Layout, wanted: u64) -> Self {
+    pub(super) fn new(layout: &FolderLayout, wanted: u64) -> Self {
         Self {
             root: layout.root().to_owned(),
             file: layout.reserve(),
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_reserve_is_allocated_and_released_once() {
         let dir = tempfile::tempdir().unwrap();
-        let layout = Layout::new(dir.path());
+        let layout = FolderLayout::new(dir.path());
         durable::create_folder(&layout.temporary_dir()).unwrap();
         let reserve = Reserve::new(&layout, 1 << 20);
         assert!(reserve.is_released());

@@ -6,7 +6,7 @@ use oci::{Algorithm, Digest, Manifest, media_type};
 use super::index::damaged;
 
 /// An encoded digest: one byte for the algorithm, and the hash.
-pub(super) type Key = Vec<u8>;
+pub(super) type DigestKey = Vec<u8>;
 
 /// Size of a dangling link: its content is missing or damaged. Units: bytes.
 pub(super) const LOST: u64 = u64::MAX;
@@ -89,7 +89,7 @@ impl ManifestRow {
 }
 
 /// Encodes a digest.
-pub(super) fn key(digest: &Digest) -> Key {
+pub(super) fn key(digest: &Digest) -> DigestKey {
     let mut key = vec![match digest.algorithm() {
         Algorithm::Sha256 => 0,
         Algorithm::Sha512 => 1,

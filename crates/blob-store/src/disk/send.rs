@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::Stream;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::inner::Inner;
+use super::inner::DiskInner;
 use oci::{Algorithm, Digest, Hasher};
 
 /// Units: bytes. Large enough that switching threads does not count; a download holds two at most.
@@ -27,27 +27,27 @@ pub struct Pieces {
     /// Units: bytes. Not requested yet.
     left: u64,
     /// Moves along with the reads.
-    check: Option<Check>,
+    check: Option<DigestCheck>,
     next: Next,
 }
 
 #[derive(Debug)]
 enum Next {
     Here(Bytes),
-    Coming(JoinHandle<io::Result<(Bytes, Option<Check>)>>),
+    Coming(JoinHandle<io::Result<(Bytes, Option<DigestCheck>)>>),
     End,
 }
 
 /// Verification of content while it is read.
 #[derive(Debug)]
-pub(super) struct Check {
-    inner: Arc<Inner>,
+pub(super) struct DigestCheck {
+    inner: Arc<DiskInner>,
     canonical: Digest,
     hasher: Hasher,
 }
 
-impl Check {
-    pub(super) fn new(inner: &Arc<Inner>, canonical: &Digest) -> Self {
+impl DigestCheck {
+    pub(super) fn new(inner: &Arc<DiskInner>, canonical: &Digest) -> Self {
         Self {
             inner: Arc::clone(inner),
             canonical: canonical.clone(),
@@ -74,7 +74,7 @@ impl Pieces {
         mut file: File,
         first: u64,
         length: u64,
-        check: Option<Check>,
+        check: Option<DigestCheck>,
     ) -> io::Result<Self> {
         if first > 0 {
             file.seek(SeekFrom::Start(first))?;
@@ -151,13 +151,13 @@ impl Stream for Pieces {
     }
 }
 
-/// Reads exactly `length` bytes. Errors: UnexpectedEof – the file was truncated; as [`Check::pass`].
+/// Reads exactly `length` bytes. Errors: UnexpectedEof – the file was truncated; as [`DigestCheck::pass`].
 fn read(
     mut file: &File,
     length: u64,
-    check: Option<Check>,
+    check: Option<DigestCheck>,
     is_last: bool,
-) -> io::Result<(Bytes, Option<Check>)> {
+) -> io::Result<(Bytes, Option<DigestCheck>)> {
     let mut piece = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
     file.by_ref().take(length).read_to_end(&mut piece)?;
     if (piece.len() as u64) < length {

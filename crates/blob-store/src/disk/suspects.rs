@@ -10,7 +10,7 @@ const LIMIT: usize = 1024;
 
 /// A queue without duplicates, with at most one worker.
 #[derive(Debug, Default)]
-pub(super) struct Suspects(Mutex<Queue>);
+pub(super) struct VerifyQueue(Mutex<Queue>);
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -19,7 +19,7 @@ struct Queue {
     is_worked_on: bool,
 }
 
-impl Suspects {
+impl VerifyQueue {
     /// Adds content. Returns whether the caller has to start the worker.
     pub(super) fn add(&self, canonical: &Digest) -> bool {
         let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use redb::{ReadableTable as _, Table};
 
-use super::change::{Change, Name, Order};
+use super::change::{ContentName, JournalEntry, StoreChange};
 use super::committer::now;
 use super::index::{
-    Row, blob_in, damaged, failed, is_needed, linked_blob, linked_manifest, manifest_in, tags_in,
+    RowBytes, blob_in, damaged, failed, is_needed, linked_blob, linked_manifest, manifest_in,
+    tags_in,
 };
 use super::rows::{ManifestRow, digest, key};
 use crate::{Result, StoreError};
@@ -19,29 +20,30 @@ pub(super) const MANIFEST: u8 = 1;
 /// The tables of a write transaction.
 pub(super) struct Tables<'u> {
     pub(super) repositories: Table<'u, &'static str, ()>,
-    pub(super) tags: Table<'u, (&'static str, &'static str), &'static Row>,
-    pub(super) manifests: Table<'u, (&'static str, &'static Row), &'static Row>,
-    pub(super) blobs: Table<'u, (&'static str, &'static Row), (u64, &'static Row)>,
-    pub(super) referrers: Table<'u, (&'static str, &'static Row, &'static Row), &'static Row>,
-    pub(super) needs: Table<'u, (&'static str, &'static Row, &'static Row), ()>,
-    pub(super) aliases: Table<'u, &'static Row, &'static Row>,
-    pub(super) uses: Table<'u, (&'static Row, &'static str, u8), ()>,
+    pub(super) tags: Table<'u, (&'static str, &'static str), &'static RowBytes>,
+    pub(super) manifests: Table<'u, (&'static str, &'static RowBytes), &'static RowBytes>,
+    pub(super) blobs: Table<'u, (&'static str, &'static RowBytes), (u64, &'static RowBytes)>,
+    pub(super) referrers:
+        Table<'u, (&'static str, &'static RowBytes, &'static RowBytes), &'static RowBytes>,
+    pub(super) needs: Table<'u, (&'static str, &'static RowBytes, &'static RowBytes), ()>,
+    pub(super) aliases: Table<'u, &'static RowBytes, &'static RowBytes>,
+    pub(super) uses: Table<'u, (&'static RowBytes, &'static str, u8), ()>,
     pub(super) adopted: Table<'u, &'static str, u64>,
-    pub(super) unused: Table<'u, &'static Row, u64>,
-    pub(super) freed: Table<'u, (&'static str, &'static Row), u64>,
+    pub(super) unused: Table<'u, &'static RowBytes, u64>,
+    pub(super) freed: Table<'u, (&'static str, &'static RowBytes), u64>,
 }
 
 impl Tables<'_> {
     /// Checks a change against the index, and completes it by the digests and tags that it affects.
     ///
     /// Errors: UnknownBlob, UnknownManifest, InUse, MissingContent.
-    pub(super) fn check(&self, order: &mut Order) -> Result<()> {
+    pub(super) fn check(&self, order: &mut JournalEntry) -> Result<()> {
         match &mut order.change {
-            Change::AddBlob { .. }
-            | Change::AddManifest {
+            StoreChange::AddBlob { .. }
+            | StoreChange::AddManifest {
                 is_sparse: true, ..
             } => Ok(()),
-            Change::RemoveBlob {
+            StoreChange::RemoveBlob {
                 repository,
                 blob,
                 only_unused,
@@ -49,17 +51,17 @@ impl Tables<'_> {
                 let asked = blob.canonical.clone();
                 let found = linked_blob(&self.blobs, repository, &asked)?
                     .ok_or_else(|| StoreError::UnknownBlob(asked.clone()))?;
-                *blob = Name::new(found.canonical, &asked);
+                *blob = ContentName::new(found.canonical, &asked);
                 if *only_unused && self.is_any_needed(repository, blob)? {
                     return Err(StoreError::InUse(asked));
                 }
                 Ok(())
             }
-            Change::AddManifest { repository, .. } => {
+            StoreChange::AddManifest { repository, .. } => {
                 let manifest = parsed(order.content.as_ref())?;
                 self.check_content(repository, &manifest)
             }
-            Change::RemoveManifest {
+            StoreChange::RemoveManifest {
                 repository,
                 manifest,
                 tags,
@@ -75,10 +77,10 @@ impl Tables<'_> {
                 {
                     return Err(StoreError::InUse(asked));
                 }
-                *manifest = Name::new(found.canonical, &asked);
+                *manifest = ContentName::new(found.canonical, &asked);
                 Ok(())
             }
-            Change::RemoveTag {
+            StoreChange::RemoveTag {
                 repository, tag, ..
             } => self
                 .tags
@@ -89,7 +91,7 @@ impl Tables<'_> {
         }
     }
 
-    fn is_any_needed(&self, repository: &Repository, name: &Name) -> Result<bool> {
+    fn is_any_needed(&self, repository: &Repository, name: &ContentName) -> Result<bool> {
         for digest in name.digests() {
             if is_needed(&self.needs, repository, digest)? {
                 return Ok(true);
@@ -102,7 +104,7 @@ impl Tables<'_> {
     fn is_manifest_needed(&self, repository: &Repository, row: &ManifestRow) -> Result<bool> {
         let (own, next) = bounds(repository);
         // Only SHA-512 digests are aliases, and they sort last.
-        let (first, last): ((_, &Row), (_, &Row)) = ((own, &[1]), (&*next, &[]));
+        let (first, last): ((_, &RowBytes), (_, &RowBytes)) = ((own, &[1]), (&*next, &[]));
         for other in self.manifests.range(first..last).map_err(failed)? {
             let (place, value) = other.map_err(failed)?;
             if ManifestRow::decode(value.value())?.canonical == row.canonical
@@ -121,7 +123,7 @@ impl Tables<'_> {
 
     /// Whether a repository has neither blobs nor manifests.
     pub(super) fn is_empty(&self, repository: &Repository) -> Result<bool> {
-        let (name, first): (_, &Row) = (repository.as_str(), &[]);
+        let (name, first): (_, &RowBytes) = (repository.as_str(), &[]);
         let blob = self.blobs.range((name, first)..).map_err(failed)?.next();
         let blob = blob.transpose().map_err(failed)?;
         let manifest = self
@@ -165,15 +167,15 @@ impl Tables<'_> {
     }
 
     /// Applies a change. Idempotent.
-    pub(super) fn apply(&mut self, order: &Order) -> Result<()> {
+    pub(super) fn apply(&mut self, order: &JournalEntry) -> Result<()> {
         match &order.change {
-            Change::AddBlob {
+            StoreChange::AddBlob {
                 repository,
                 blob,
                 size,
                 ..
             } => self.add_blob(repository, blob, *size),
-            Change::RemoveBlob {
+            StoreChange::RemoveBlob {
                 repository, blob, ..
             } => {
                 for digest in blob.digests() {
@@ -182,7 +184,7 @@ impl Tables<'_> {
                 }
                 self.let_go(repository, &blob.canonical, BLOB)
             }
-            Change::AddManifest {
+            StoreChange::AddManifest {
                 repository,
                 manifest: name,
                 tags,
@@ -195,7 +197,7 @@ impl Tables<'_> {
                 tags.iter()
                     .try_for_each(|tag| self.point(repository, tag, name.told()))
             }
-            Change::RemoveManifest {
+            StoreChange::RemoveManifest {
                 repository,
                 manifest,
                 tags,
@@ -210,7 +212,7 @@ impl Tables<'_> {
                 self.keep(repository, &manifest.canonical)?;
                 self.remove_manifest(repository, manifest)
             }
-            Change::RemoveTag {
+            StoreChange::RemoveTag {
                 repository, tag, ..
             } => self.remove_tag(repository, tag),
         }
@@ -220,7 +222,7 @@ impl Tables<'_> {
     pub(super) fn add_blob(
         &mut self,
         repository: &Repository,
-        blob: &Name,
+        blob: &ContentName,
         size: u64,
     ) -> Result<()> {
         self.heal_blob(&blob.canonical, size)?;
@@ -230,12 +232,12 @@ impl Tables<'_> {
     pub(super) fn insert_blob(
         &mut self,
         repository: &Repository,
-        blob: &Name,
+        blob: &ContentName,
         size: u64,
     ) -> Result<()> {
         let canonical = key(&blob.canonical);
         for digest in blob.digests() {
-            let of_other_name: &Row = if *digest == blob.canonical {
+            let of_other_name: &RowBytes = if *digest == blob.canonical {
                 &[]
             } else {
                 &canonical
@@ -257,7 +259,7 @@ impl Tables<'_> {
     pub(super) fn add_manifest(
         &mut self,
         repository: &Repository,
-        name: &Name,
+        name: &ContentName,
         manifest: &Manifest,
     ) -> Result<()> {
         self.heal_manifest(manifest)?;
@@ -269,7 +271,7 @@ impl Tables<'_> {
     pub(super) fn insert_manifest(
         &mut self,
         repository: &Repository,
-        name: &Name,
+        name: &ContentName,
         row: &ManifestRow,
     ) -> Result<()> {
         self.add_repository(repository)?;
@@ -306,7 +308,7 @@ impl Tables<'_> {
             .map_err(failed)
     }
 
-    fn remove_manifest(&mut self, repository: &Repository, name: &Name) -> Result<()> {
+    fn remove_manifest(&mut self, repository: &Repository, name: &ContentName) -> Result<()> {
         if let Some(row) = linked_manifest(&self.manifests, repository, &name.canonical)?
             && let Some(subject) = row.subject
         {
@@ -318,7 +320,7 @@ impl Tables<'_> {
             self.manifests.remove(place).map_err(failed)?;
         }
         let (own, next) = bounds(repository);
-        let (canonical, first): (_, &Row) = (key(&name.canonical), &[]);
+        let (canonical, first): (_, &RowBytes) = (key(&name.canonical), &[]);
         self.needs
             .retain_in((own, first, first)..(&*next, first, first), |place, ()| {
                 place.2 != &*canonical
@@ -366,7 +368,7 @@ impl Tables<'_> {
         })
     }
 
-    fn is_used(&self, canonical: &Row) -> Result<bool> {
+    fn is_used(&self, canonical: &RowBytes) -> Result<bool> {
         let first = self
             .uses
             .range((canonical, "", 0)..)
@@ -388,7 +390,7 @@ impl Tables<'_> {
     pub(super) fn forget(&mut self, repository: &Repository) -> Result<()> {
         let (name, next) = bounds(repository);
         let next = &*next;
-        let first: &Row = &[];
+        let first: &RowBytes = &[];
         let mut held = Vec::new();
         for row in self
             .blobs

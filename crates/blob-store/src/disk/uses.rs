@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use super::compare::Known;
+use super::compare::IndexedLinks;
 use super::index::{
-    BLOBS, MANIFESTS, NEEDS, Row, Snapshot, UNUSED, USES, damaged, failed, linked_blob,
+    BLOBS, IndexSnapshot, MANIFESTS, NEEDS, RowBytes, UNUSED, USES, damaged, failed, linked_blob,
     linked_manifest,
 };
 use super::rows::{LOST, ManifestRow, digest, key};
@@ -13,7 +13,7 @@ use super::tables::bounds;
 use crate::{Content, Result};
 use oci::{Algorithm, Digest, Repository};
 
-impl Snapshot {
+impl IndexSnapshot {
     /// The repositories that have content, as a blob or as a manifest.
     pub(super) fn holders(&self, canonical: &Digest) -> Result<Vec<Repository>> {
         let uses = self.0.open_table(USES).map_err(failed)?;
@@ -71,11 +71,11 @@ impl Snapshot {
     }
 
     /// The links to blobs of a repository, under each of their digests.
-    pub(super) fn known_blobs(&self, repository: &Repository) -> Result<Known> {
+    pub(super) fn known_blobs(&self, repository: &Repository) -> Result<IndexedLinks> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let (name, next) = bounds(repository);
-        let (first, next): (&Row, &str) = (&[], &next);
-        let mut known = Known::new();
+        let (first, next): (&RowBytes, &str) = (&[], &next);
+        let mut known = IndexedLinks::new();
         for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
             let (place, value) = row.map_err(failed)?;
             known.insert(digest(place.value().1)?, value.value().0 == LOST);
@@ -84,11 +84,11 @@ impl Snapshot {
     }
 
     /// The links to manifests of a repository, under each of their digests.
-    pub(super) fn known_manifests(&self, repository: &Repository) -> Result<Known> {
+    pub(super) fn known_manifests(&self, repository: &Repository) -> Result<IndexedLinks> {
         let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
         let (name, next) = bounds(repository);
-        let (first, next): (&Row, &str) = (&[], &next);
-        let mut known = Known::new();
+        let (first, next): (&RowBytes, &str) = (&[], &next);
+        let mut known = IndexedLinks::new();
         for row in manifests
             .range((name, first)..(next, first))
             .map_err(failed)?
@@ -130,7 +130,7 @@ impl Snapshot {
         let mut found = BTreeSet::from([asked.clone(), canonical.clone()]);
         let (name, next) = bounds(repository);
         // Only SHA-512 digests are aliases, and they sort last.
-        let (first, last): ((_, &Row), (_, &Row)) = ((name, &[1]), (&*next, &[]));
+        let (first, last): ((_, &RowBytes), (_, &RowBytes)) = ((name, &[1]), (&*next, &[]));
         let wanted = key(&canonical);
         for row in blobs.range(first..last).map_err(failed)? {
             let (place, value) = row.map_err(failed)?;
@@ -159,7 +159,10 @@ impl Snapshot {
         let (after, next) = (after.map(key).unwrap_or_default(), (&*next, [].as_slice()));
         let range = (Bound::Excluded((name, &*after)), Bound::Excluded(next));
         let mut found = Vec::new();
-        for row in manifests.range::<(&str, &Row)>(range).map_err(failed)? {
+        for row in manifests
+            .range::<(&str, &RowBytes)>(range)
+            .map_err(failed)?
+        {
             let (place, value) = row.map_err(failed)?;
             let digest = digest(place.value().1)?;
             let row = ManifestRow::decode(value.value())?;
@@ -184,7 +187,7 @@ impl Snapshot {
         let (after, next) = (after.map(key).unwrap_or_default(), (&*next, [].as_slice()));
         let range = (Bound::Excluded((name, &*after)), Bound::Excluded(next));
         let mut found = Vec::new();
-        for row in blobs.range::<(&str, &Row)>(range).map_err(failed)? {
+        for row in blobs.range::<(&str, &RowBytes)>(range).map_err(failed)? {
             let (place, value) = row.map_err(failed)?;
             let digest = digest(place.value().1)?;
             if found.len() >= limit || digest.algorithm() != Algorithm::Sha256 {

@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::journal::Journal;
-use super::layout::Layout;
+use super::journal::ChangeJournal;
+use super::layout::FolderLayout;
 use crate::{Result, StoreError};
 
 /// The lock and the journal of a folder, held by one process at a time.
 #[derive(Debug)]
 pub(super) struct Writable {
-    pub(super) journal: Journal,
+    pub(super) journal: ChangeJournal,
     /// Journal files of earlier processes, oldest first.
     pub(super) old: Vec<PathBuf>,
     /// Changes in these files may be missing in the folder.
@@ -23,7 +23,7 @@ pub(super) struct Writable {
 
 impl Writable {
     /// Locks and prepares the folder. Errors: Damaged – another process has the folder open; Io.
-    pub(super) fn open(layout: &Layout) -> Result<Self> {
+    pub(super) fn open(layout: &FolderLayout) -> Result<Self> {
         let exclusive = prepare(layout).map_err(StoreError::io("opening the storage folder"))?;
         match exclusive.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(in_use(layout)),
@@ -35,8 +35,8 @@ impl Writable {
         }
         // After the lock: temporary files of a running process must not be removed.
         clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
-        let (journal, old, may_miss) =
-            Journal::open(&layout.journal()).map_err(StoreError::io("opening the journal"))?;
+        let (journal, old, may_miss) = ChangeJournal::open(&layout.journal())
+            .map_err(StoreError::io("opening the journal"))?;
         Ok(Self {
             journal,
             old,
@@ -46,7 +46,7 @@ impl Writable {
     }
 
     /// Separates the journal from the lock file, whose lock lasts until it is closed.
-    pub(super) fn into_parts(self) -> (Journal, Vec<PathBuf>, bool, File) {
+    pub(super) fn into_parts(self) -> (ChangeJournal, Vec<PathBuf>, bool, File) {
         (self.journal, self.old, self.may_miss, self.exclusive)
     }
 }
@@ -54,7 +54,7 @@ impl Writable {
 /// Takes a shared lock on a read-only folder, against processes that change it; `None` if locking is not possible.
 ///
 /// Errors: Damaged – a process has the folder open for changes.
-pub(super) fn lock_shared(layout: &Layout) -> Result<Option<File>> {
+pub(super) fn lock_shared(layout: &FolderLayout) -> Result<Option<File>> {
     let Ok(file) = File::open(layout.lock()) else {
         return Ok(None);
     };
@@ -66,7 +66,7 @@ pub(super) fn lock_shared(layout: &Layout) -> Result<Option<File>> {
 }
 
 /// Whether `error` comes from a read-only medium or from permissions, and the content can be read.
-pub(super) fn is_read_only(layout: &Layout, error: &StoreError) -> bool {
+pub(super) fn is_read_only(layout: &FolderLayout, error: &StoreError) -> bool {
     let StoreError::Io { source, .. } = error else {
         return false;
     };
@@ -76,14 +76,14 @@ pub(super) fn is_read_only(layout: &Layout, error: &StoreError) -> bool {
     ) && fs::read_dir(layout.repositories()).is_ok()
 }
 
-fn in_use(layout: &Layout) -> StoreError {
+fn in_use(layout: &FolderLayout) -> StoreError {
     StoreError::Damaged {
         what: layout.root().display().to_string(),
         why: "another process has it open; stop that one first".to_owned(),
     }
 }
 
-fn prepare(layout: &Layout) -> io::Result<File> {
+fn prepare(layout: &FolderLayout) -> io::Result<File> {
     durable::create_folder(&layout.temporary_dir())?;
     durable::create_folder(&layout.repositories())?;
     durable::create_folder(&layout.blobs())?;

@@ -40,7 +40,7 @@ pub(super) struct Bucket(Arc<dyn Objects>);
 
 /// Metadata of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Meta {
+pub(super) struct ObjectInfo {
     /// Units: bytes.
     pub(super) size: u64,
     /// Time of the last change, by the bucket's clock.
@@ -51,16 +51,16 @@ pub(super) struct Meta {
 
 /// An object of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ObjectEntry {
     /// The key after the listed prefix.
     pub(super) below: String,
-    pub(super) meta: Meta,
+    pub(super) meta: ObjectInfo,
 }
 
 /// A page of a listing.
 #[derive(Debug, Default)]
-pub(super) struct Page {
-    pub(super) entries: Vec<Entry>,
+pub(super) struct ListingPage {
+    pub(super) entries: Vec<ObjectEntry>,
     /// Keys after the prefix, cut at the next slash.
     pub(super) folders: Vec<String>,
     /// Continuation token.
@@ -87,13 +87,13 @@ impl Bucket {
         Self(objects)
     }
 
-    pub(super) async fn head(&self, key: &Path) -> Result<Option<Meta>> {
+    pub(super) async fn head(&self, key: &Path) -> Result<Option<ObjectInfo>> {
         let options = GetOptions {
             head: true,
             ..GetOptions::default()
         };
         let found = timed(SMALL_LIMIT, self.0.get_opts(key, options)).await?;
-        Ok(found.map(|found| Meta::of(&found.meta)))
+        Ok(found.map(|found| ObjectInfo::of(&found.meta)))
     }
 
     /// A small object. Errors: Damaged – it is larger than `limit`.
@@ -199,7 +199,7 @@ impl Bucket {
         prefix: &str,
         from: Option<Position>,
         is_folded: bool,
-    ) -> Result<Page> {
+    ) -> Result<ListingPage> {
         self.page_of(prefix, from, is_folded, PAGE_LIMIT).await
     }
 
@@ -209,7 +209,7 @@ impl Bucket {
         from: Option<Position>,
         is_folded: bool,
         limit: usize,
-    ) -> Result<Page> {
+    ) -> Result<ListingPage> {
         let (offset, page_token) = match from {
             None => (None, None),
             Some(Position::After(below)) => (Some(format!("{prefix}{below}")), None),
@@ -224,19 +224,19 @@ impl Bucket {
         };
         let listed = timed(SMALL_LIMIT, self.0.list_paginated(Some(prefix), options)).await?;
         let Some(listed) = listed else {
-            return Ok(Page::default());
+            return Ok(ListingPage::default());
         };
         let below = |path: &Path| path.as_ref().strip_prefix(prefix).map(str::to_owned);
-        let mut page = Page {
+        let mut page = ListingPage {
             entries: Vec::new(),
             folders: Vec::new(),
             next: listed.page_token,
         };
         for meta in &listed.result.objects {
             page.entries
-                .extend(below(&meta.location).map(|below| Entry {
+                .extend(below(&meta.location).map(|below| ObjectEntry {
                     below,
-                    meta: Meta::of(meta),
+                    meta: ObjectInfo::of(meta),
                 }));
         }
         page.folders
@@ -250,7 +250,7 @@ impl Bucket {
     }
 
     /// All objects with `prefix`, sorted by key.
-    pub(super) fn list(&self, prefix: String) -> impl Stream<Item = Result<Entry>> + Send {
+    pub(super) fn list(&self, prefix: String) -> impl Stream<Item = Result<ObjectEntry>> + Send {
         self.list_from(prefix, None)
     }
 
@@ -259,7 +259,7 @@ impl Bucket {
         &self,
         prefix: String,
         from: Option<Position>,
-    ) -> impl Stream<Item = Result<Entry>> + Send {
+    ) -> impl Stream<Item = Result<ObjectEntry>> + Send {
         let pages = stream::try_unfold(Some(from), move |from| {
             let (bucket, prefix) = (self.clone(), prefix.clone());
             async move {
@@ -276,7 +276,7 @@ impl Bucket {
     }
 }
 
-impl Meta {
+impl ObjectInfo {
     fn of(meta: &ObjectMeta) -> Self {
         Self {
             size: meta.size,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
-use super::Inner;
+use super::BucketInner;
 use oci::{Algorithm, Digest, Hasher};
 
-struct Check {
-    inner: Arc<Inner>,
+struct DigestCheck {
+    inner: Arc<BucketInner>,
     canonical: Digest,
     bytes: BoxStream<'static, io::Result<Bytes>>,
     hasher: Hasher,
@@ -21,21 +21,21 @@ struct Check {
 
 /// A whole blob as a stream, whose last chunk is sent only if the digest matches.
 pub(super) fn checked(
-    inner: &Arc<Inner>,
+    inner: &Arc<BucketInner>,
     canonical: Digest,
     bytes: BoxStream<'static, io::Result<Bytes>>,
 ) -> BoxStream<'static, io::Result<Bytes>> {
-    let check = Check {
+    let check = DigestCheck {
         inner: Arc::clone(inner),
         canonical,
         bytes,
         hasher: Hasher::new(Algorithm::Sha256),
         held: None,
     };
-    stream::try_unfold(check, Check::next).boxed()
+    stream::try_unfold(check, DigestCheck::next).boxed()
 }
 
-impl Check {
+impl DigestCheck {
     async fn next(mut self) -> io::Result<Option<(Bytes, Self)>> {
         while let Some(piece) = self.bytes.try_next().await? {
             // Chunks from the network are small: a blocking thread would cost more than the hash.

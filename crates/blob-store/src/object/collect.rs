@@ -9,11 +9,11 @@ use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 use object_store::path::Path;
 
-use super::Inner;
-use super::bucket::{Meta, each, unavailable};
-use super::contents::Linked;
+use super::BucketInner;
+use super::bucket::{ObjectInfo, each, unavailable};
+use super::contents::LinkedContent;
 use super::layout::linked;
-use super::settle::Mark;
+use super::settle::CollectionMark;
 use crate::{Collected, Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
@@ -24,12 +24,12 @@ pub(super) const RUN_LIMIT: Duration = Duration::from_hours(12);
 
 /// Collects garbage; with `is_dry`, only counts it.
 pub(super) async fn collect(
-    inner: &Arc<Inner>,
+    inner: &Arc<BucketInner>,
     before: Timestamp,
     is_dry: bool,
 ) -> Result<Collected> {
     let clock = inner.clock().await?;
-    let run = Run {
+    let run = Collection {
         inner: Arc::clone(inner),
         clock,
         before: before.min(clock),
@@ -46,7 +46,7 @@ pub(super) async fn collect(
 }
 
 /// Adds the referrers of a bucket that another program filled to their lists; once for a bucket.
-pub(super) async fn adopt(inner: &Inner) -> Result<()> {
+pub(super) async fn adopt(inner: &BucketInner) -> Result<()> {
     let adopted = inner.layout.adopted();
     if inner.bucket.head(&adopted).await?.is_some() {
         return Ok(());
@@ -54,7 +54,7 @@ pub(super) async fn adopt(inner: &Inner) -> Result<()> {
     let mut walk = inner.walk("");
     while let Some(found) = walk.next().await? {
         if found.has("_manifests") {
-            let mut needs = Needs::default();
+            let mut needs = ManifestNeeds::default();
             needs.learn(inner, &found.repository).await?;
             needs.enter(inner, &found.repository).await?;
         }
@@ -64,8 +64,8 @@ pub(super) async fn adopt(inner: &Inner) -> Result<()> {
 
 /// A collection in progress.
 #[derive(Debug)]
-pub(super) struct Run {
-    pub(super) inner: Arc<Inner>,
+pub(super) struct Collection {
+    pub(super) inner: Arc<BucketInner>,
     /// Its start, by the bucket's clock.
     pub(super) clock: Timestamp,
     /// Objects written since then stay.
@@ -76,7 +76,7 @@ pub(super) struct Run {
 
 /// Content that the manifests of a repository need.
 #[derive(Debug, Default)]
-struct Needs {
+struct ManifestNeeds {
     /// Manifests that were read.
     read: HashSet<Digest>,
     blobs: HashSet<Digest>,
@@ -90,15 +90,15 @@ struct Needs {
 
 /// The blobs of a repository.
 #[derive(Debug)]
-struct Layers {
+struct RepositoryBlobs {
     all: usize,
     unneeded: Vec<Digest>,
 }
 
-impl Needs {
+impl ManifestNeeds {
     /// Reads manifests that are not read yet. One without bytes is skipped: its push is in progress and checks its
     /// content before the answer, or it is not served at all.
-    async fn learn(&mut self, inner: &Inner, repository: &Repository) -> Result<()> {
+    async fn learn(&mut self, inner: &BucketInner, repository: &Repository) -> Result<()> {
         let listed = inner.bucket.list(inner.layout.revisions(repository));
         let names = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
         let names: Vec<Digest> = names.try_collect().await?;
@@ -134,7 +134,7 @@ impl Needs {
         Ok(())
     }
 
-    async fn enter(&self, inner: &Inner, repository: &Repository) -> Result<()> {
+    async fn enter(&self, inner: &BucketInner, repository: &Repository) -> Result<()> {
         if self.subjects.is_empty() {
             return Ok(());
         }
@@ -156,9 +156,9 @@ impl Needs {
     }
 }
 
-impl Run {
+impl Collection {
     /// Errors: Unavailable – the time limit is exceeded, after which touches may be deleted.
-    pub(super) async fn mark(&self) -> Result<Mark> {
+    pub(super) async fn mark(&self) -> Result<CollectionMark> {
         if self.began.elapsed() > RUN_LIMIT {
             return Err(unavailable(
                 "the garbage collection exceeded its time limit",
@@ -167,7 +167,7 @@ impl Run {
         self.inner.mark().await
     }
 
-    pub(super) fn is_old(&self, meta: &Meta) -> bool {
+    pub(super) fn is_old(&self, meta: &ObjectInfo) -> bool {
         meta.modified < self.before
     }
 
@@ -184,7 +184,7 @@ impl Run {
 
     async fn repository(&self, repository: &Repository, found: &mut Collected) -> Result<()> {
         self.freed_manifests(repository, found).await?;
-        let mut needs = Needs::default();
+        let mut needs = ManifestNeeds::default();
         needs.learn(&self.inner, repository).await?;
         if !self.is_dry {
             needs.enter(&self.inner, repository).await?;
@@ -208,13 +208,13 @@ impl Run {
     /// Removes content that is still garbage under the mark.
     async fn remove(
         &self,
-        mark: &Mark,
+        mark: &CollectionMark,
         repository: &Repository,
-        mut needs: Needs,
+        mut needs: ManifestNeeds,
         found: &mut Collected,
     ) -> Result<()> {
         needs.learn(&self.inner, repository).await?;
-        let Layers { all, unneeded } = self.layers(repository, &needs).await?;
+        let RepositoryBlobs { all, unneeded } = self.layers(repository, &needs).await?;
         if needs.is_unsure {
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl Run {
     }
 
     /// Removes the remains of a repository without content. Returns whether all are removed.
-    async fn remove_rest(&self, mark: &Mark, repository: &Repository) -> Result<bool> {
+    async fn remove_rest(&self, mark: &CollectionMark, repository: &Repository) -> Result<bool> {
         let layout = &self.inner.layout;
         for prefix in [
             layout.manifests(repository),
@@ -257,7 +257,11 @@ impl Run {
         Ok(true)
     }
 
-    async fn layers(&self, repository: &Repository, needs: &Needs) -> Result<Layers> {
+    async fn layers(
+        &self,
+        repository: &Repository,
+        needs: &ManifestNeeds,
+    ) -> Result<RepositoryBlobs> {
         let layout = &self.inner.layout;
         let names = self.inner.links(&layout.layers(repository)).await?;
         // A manifest may need content by any of its digests.
@@ -266,14 +270,14 @@ impl Run {
             .filter(|(digest, _, _)| needs.blobs.contains(digest))
             .filter_map(|(_, canonical, _)| canonical.clone())
             .collect();
-        let is_unneeded = |(digest, canonical, meta): &Linked| {
+        let is_unneeded = |(digest, canonical, meta): &LinkedContent| {
             canonical
                 .as_ref()
                 .is_none_or(|canonical| !needed.contains(canonical))
                 && self.is_old(meta)
                 && !self.inner.wanted.contains(repository, digest)
         };
-        Ok(Layers {
+        Ok(RepositoryBlobs {
             all: names.len(),
             unneeded: names
                 .into_iter()

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use model::time::Timestamp;
 
-use super::Inner;
-use super::bucket::{Meta, Position, each};
+use super::BucketInner;
+use super::bucket::{ObjectInfo, Position, each};
 use super::layout::{first_byte, linked};
 use super::sweep::stored;
 use crate::{Content, Result, StoreError, Usage};
@@ -17,11 +17,11 @@ use oci::{Algorithm, Digest, Repository, Target};
 const BATCH: usize = 1000;
 
 /// Content of a repository: its digest, its SHA-256 unless the link is damaged, and the link's metadata.
-pub(super) type Linked = (Digest, Option<Digest>, Meta);
+pub(super) type LinkedContent = (Digest, Option<Digest>, ObjectInfo);
 
-impl Inner {
+impl BucketInner {
     /// The links below a prefix.
-    pub(super) async fn links(&self, prefix: &str) -> Result<Vec<Linked>> {
+    pub(super) async fn links(&self, prefix: &str) -> Result<Vec<LinkedContent>> {
         let listed = self.bucket.list(prefix.to_owned());
         let entries: Vec<_> = listed.try_collect().await?;
         let names = entries.into_iter().filter_map(|entry| {

@@ -2,13 +2,13 @@
 
 use model::time::Timestamp;
 
-use super::Inner;
+use super::BucketInner;
 use super::bucket::unavailable;
-use crate::content_name::Name;
+use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::{Digest, Repository, Tag, Target};
 
-impl Inner {
+impl BucketInner {
     /// Removes a tag, or a manifest that nothing needs, unless it was pushed after `pushed_at`. Returns whether it did.
     pub(super) async fn expire(
         &self,
@@ -70,7 +70,7 @@ impl Inner {
         {
             return Ok(true);
         }
-        let name = Name::new(manifest.digest.clone(), digest);
+        let name = ContentName::new(manifest.digest.clone(), digest);
         if !self.tags_at(repository, &name).await?.is_empty() {
             return Ok(true);
         }
@@ -78,7 +78,11 @@ impl Inner {
     }
 
     /// Tags that point at a manifest, under any of its digests.
-    pub(super) async fn tags_at(&self, repository: &Repository, name: &Name) -> Result<Vec<Tag>> {
+    pub(super) async fn tags_at(
+        &self,
+        repository: &Repository,
+        name: &ContentName,
+    ) -> Result<Vec<Tag>> {
         let mut found = Vec::new();
         for tag in self.tags_ever_at(repository, name).await? {
             let current = self

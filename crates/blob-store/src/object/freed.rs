@@ -7,15 +7,15 @@ use chrono::TimeDelta;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::Inner;
-use super::bucket::{Entry, each};
-use super::collect::{BATCH, Run};
+use super::BucketInner;
+use super::bucket::{ObjectEntry, each};
+use super::collect::{BATCH, Collection};
 use super::layout::linked;
-use crate::content_name::Name;
+use crate::content_name::ContentName;
 use crate::{Collected, Result, StoreError};
 use oci::{Digest, Repository, Target};
 
-impl Inner {
+impl BucketInner {
     /// The manifests of an index, and the referrers of a manifest.
     pub(super) async fn named_by(
         &self,
@@ -31,7 +31,7 @@ impl Inner {
             Ok(None) | Err(StoreError::Damaged { .. }) => BTreeSet::new(),
             Err(error) => return Err(error),
         };
-        for subject in Name::new(canonical, digest).digests() {
+        for subject in ContentName::new(canonical, digest).digests() {
             let listed = self.bucket.list(self.layout.referrers(repository, subject));
             let links = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
             let links: Vec<_> = links.try_collect().await?;
@@ -59,7 +59,7 @@ impl Inner {
     }
 }
 
-impl Run {
+impl Collection {
     /// Removes orphans older than the grace period, unless a tag, an index or an existing subject needs them.
     pub(super) async fn freed_manifests(
         &self,
@@ -68,7 +68,7 @@ impl Run {
     ) -> Result<()> {
         let layout = &self.inner.layout;
         let prefix = layout.all_freed(repository);
-        let entries: Vec<Entry> = self.inner.bucket.list(prefix).try_collect().await?;
+        let entries: Vec<ObjectEntry> = self.inner.bucket.list(prefix).try_collect().await?;
         let mut done: Vec<Path> = Vec::new();
         for entry in entries.iter().filter(|entry| self.is_old(&entry.meta)) {
             if let Some(digest) = linked(&entry.below)
@@ -93,7 +93,7 @@ impl Run {
         &self,
         repository: &Repository,
         digest: &Digest,
-        entry: &Entry,
+        entry: &ObjectEntry,
         found: &mut Collected,
     ) -> Result<bool> {
         let target = Target::Digest(digest.clone());

@@ -10,12 +10,12 @@ use oci::{Digest, Repository, Tag};
 
 /// Keys below the root directory.
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct BucketLayout {
     content: String,
     own: String,
 }
 
-impl Layout {
+impl BucketLayout {
     /// Errors: Damaged – the bucket would encode the folder's name.
     pub(super) fn new(root: &str) -> Result<Self> {
         let root = root.trim_matches('/');
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_distribution() {
-        let layout = Layout::new("/some/root/").unwrap();
+        let layout = BucketLayout::new("/some/root/").unwrap();
         let (repository, digest) = ("a/b".parse().unwrap(), Digest::sha256(b""));
         let hex = digest.hex();
         let base = "some/root/docker/registry/v2";
@@ -252,13 +252,16 @@ mod tests {
         let key = layout.layer_link(&repository, &digest);
         let below = key.as_ref().strip_prefix(&layout.layers(&repository));
         assert_eq!(linked(below.unwrap()), Some(digest));
-        assert_eq!(Layout::new("").unwrap().content, "docker/registry/v2/");
+        assert_eq!(
+            BucketLayout::new("").unwrap().content,
+            "docker/registry/v2/"
+        );
     }
 
     #[test]
     fn folders_that_would_be_encoded_are_refused() {
         for wrong in ["a//b", "a/../b", "a b%", "a#"] {
-            assert!(Layout::new(wrong).is_err(), "{wrong}");
+            assert!(BucketLayout::new(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -10,13 +10,13 @@ use object_store::path::Path;
 use super::bucket::each;
 use super::collect::BATCH;
 use super::layout::linked;
-use super::{Inner, names, settle};
-use crate::content_name::Name;
+use super::{BucketInner, names, settle};
+use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::Referrer;
 use oci::{Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Repository, Tag};
 
-impl Inner {
+impl BucketInner {
     /// The canonical digest of a manifest in a repository.
     pub(super) async fn revision(
         &self,
@@ -129,7 +129,7 @@ impl Inner {
         &self,
         repository: &Repository,
         manifest: &Manifest,
-        name: &Name,
+        name: &ContentName,
         is_sparse: bool,
     ) -> Result<()> {
         if !is_sparse {
@@ -223,7 +223,7 @@ impl Inner {
             .revision(repository, digest)
             .await?
             .ok_or_else(unknown)?;
-        let name = Name::new(canonical, digest);
+        let name = ContentName::new(canonical, digest);
         let manifest = self.read_manifest(&name.canonical).await;
         self.bucket.put(&self.layout.known(repository), "").await?;
         for tag in self.tags_at(repository, &name).await? {
@@ -249,7 +249,7 @@ impl Inner {
     pub(super) async fn tags_ever_at(
         &self,
         repository: &Repository,
-        name: &Name,
+        name: &ContentName,
     ) -> Result<BTreeSet<Tag>> {
         let mut found = BTreeSet::new();
         let mut listed = Box::pin(self.bucket.list(self.layout.tags(repository)));

@@ -31,16 +31,16 @@ use object_store::path::Path;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use super::content_name::Name;
-use super::remembered::{Manifests, Wanted};
+use super::content_name::ContentName;
+use super::remembered::{CheckedBlobs, ManifestCache};
 use super::sessions::Sessions;
 use super::verified::Verified;
 use super::{Collected, Content, ContentStore, Result, StoreError, Usage};
 use bucket::Bucket;
-use layout::Layout;
-use names::Walk;
-use oci::{Algorithm, Digest, Manifest, Referrer, Repository, Tag, Target};
-use uploads::Session;
+use layout::BucketLayout;
+use names::RepositoryWalk;
+use oci::{Algorithm, Digest, Manifest, Repository, Tag, Target};
+use uploads::BucketSession;
 
 pub use bucket::Objects;
 pub use connect::{PART_BYTES_MIN, S3Options, s3};
@@ -54,15 +54,15 @@ const LARGE_WRITES: usize = 16;
 
 /// A store in a bucket. Clones share it.
 #[derive(Debug, Clone)]
-pub struct BucketStore(Arc<Inner>);
+pub struct BucketStore(Arc<BucketInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct BucketInner {
     bucket: Bucket,
-    layout: Layout,
-    sessions: Sessions<Session>,
-    manifests: Manifests,
-    wanted: Wanted,
+    layout: BucketLayout,
+    sessions: Sessions<BucketSession>,
+    manifests: ManifestCache,
+    wanted: CheckedBlobs,
     verified: Verified,
     /// Units: bytes.
     part_bytes: u64,
@@ -71,7 +71,7 @@ struct Inner {
 
 /// A blob of a repository.
 #[derive(Debug)]
-struct Blob {
+struct LinkedBlob {
     canonical: Digest,
     /// Units: bytes.
     size: u64,
@@ -83,12 +83,12 @@ impl BucketStore {
     ///
     /// Errors: Unavailable – the bucket cannot be used; Damaged – `root` is no valid folder name.
     pub async fn open(objects: Arc<dyn Objects>, root: &str, part_bytes: u64) -> Result<Self> {
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(BucketInner {
             bucket: Bucket::new(objects),
-            layout: Layout::new(root)?,
+            layout: BucketLayout::new(root)?,
             sessions: Sessions::default(),
-            manifests: Manifests::default(),
-            wanted: Wanted::default(),
+            manifests: ManifestCache::default(),
+            wanted: CheckedBlobs::default(),
             verified: Verified::default(),
             part_bytes,
             large_writes: Semaphore::new(LARGE_WRITES),
@@ -108,7 +108,7 @@ impl BucketStore {
     }
 }
 
-impl Inner {
+impl BucketInner {
     /// Errors: Unavailable – the bucket cannot be read or, if required, written.
     async fn probe(&self, may_write: bool) -> Result<()> {
         self.bucket.is_any(&self.layout.repositories()).await?;
@@ -121,8 +121,8 @@ impl Inner {
         self.bucket.delete(vec![key]).await
     }
 
-    fn walk(&self, after: &str) -> Walk<'_> {
-        Walk::new(&self.bucket, &self.layout, after)
+    fn walk(&self, after: &str) -> RepositoryWalk<'_> {
+        RepositoryWalk::new(&self.bucket, &self.layout, after)
     }
 
     /// The digest in a link; `None` when the link is missing or malformed.
@@ -156,7 +156,7 @@ impl Inner {
         self.link(&key(&canonical)).await
     }
 
-    async fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Option<Blob>> {
+    async fn blob(&self, repository: &Repository, digest: &Digest) -> Result<Option<LinkedBlob>> {
         let linked = self.linked(digest, |digest| self.layout.layer_link(repository, digest));
         let Some(canonical) = linked.await? else {
             return Ok(None);
@@ -165,14 +165,14 @@ impl Inner {
         if size.is_none() {
             tracing::warn!(repo.name = %repository, %digest, "a link points at missing content");
         }
-        Ok(size.map(|meta| Blob {
+        Ok(size.map(|meta| LinkedBlob {
             canonical,
             size: meta.size,
         }))
     }
 
     /// Links stored bytes as a blob. Returns whether they still exist once no collection can remove them.
-    async fn add_blob(&self, repository: &Repository, name: &Name) -> Result<bool> {
+    async fn add_blob(&self, repository: &Repository, name: &ContentName) -> Result<bool> {
         for digest in name.digests() {
             let key = self.layout.layer_link(repository, digest);
             self.bucket.put(&key, name.canonical.to_string()).await?;
@@ -190,7 +190,7 @@ impl Inner {
         let key = |digest: &Digest| self.layout.layer_link(repository, digest);
         let canonical = self.linked(digest, key).await?;
         let canonical = canonical.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
-        let name = Name::new(canonical, digest);
+        let name = ContentName::new(canonical, digest);
         self.bucket.delete(name.digests().map(key).collect()).await
     }
 
@@ -219,7 +219,7 @@ impl Inner {
         };
         match canonical {
             Some(canonical) => {
-                let name = Name::new(canonical, digest);
+                let name = ContentName::new(canonical, digest);
                 self.add_blob(repository, &name).await
             }
             None => Ok(false),
@@ -372,7 +372,7 @@ impl ContentStore for BucketStore {
         tags: &[Tag],
         is_sparse: bool,
     ) -> Result<()> {
-        let name = Name::new(manifest.digest.clone(), digest);
+        let name = ContentName::new(manifest.digest.clone(), digest);
         let put = self.0.put_manifest(repository, manifest, &name, is_sparse);
         put.await?;
         self.0.point(repository, tags, digest).await

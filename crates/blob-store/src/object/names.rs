@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::time::Timestamp;
 
-use super::bucket::{Bucket, Entry, Page, Position};
-use super::layout::Layout;
+use super::bucket::{Bucket, ListingPage, ObjectEntry, Position};
+use super::layout::BucketLayout;
 use crate::Result;
 use oci::{Repository, Tag};
 
@@ -21,7 +21,7 @@ fn earliest_after(name: &str) -> &str {
 /// Up to `limit` tags after `after`, with the time of their last push.
 pub(super) async fn tags(
     bucket: &Bucket,
-    layout: &Layout,
+    layout: &BucketLayout,
     repository: &Repository,
     after: &str,
     limit: usize,
@@ -31,7 +31,7 @@ pub(super) async fn tags(
     let mut from = (!after.is_empty()).then(|| Position::After(after.to_owned()));
     loop {
         let page = bucket.page(&prefix, from, false).await?;
-        for Entry { below, meta } in &page.entries {
+        for ObjectEntry { below, meta } in &page.entries {
             // A killed distribution leaves tag folders without a current link.
             if let Some(name) = below.strip_suffix("/current/link")
                 && name > after
@@ -71,16 +71,16 @@ pub(super) async fn tags(
 
 /// A walk through all repositories, sorted by name.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct RepositoryWalk<'a> {
     bucket: &'a Bucket,
     root: String,
     after: String,
-    open: BTreeSet<(String, Open)>,
+    open: BTreeSet<(String, PendingListing)>,
 }
 
 /// A pending step of the walk. The rest of a listing sorts first, since it may contain the name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Open {
+enum PendingListing {
     /// The next page of the listing below a prefix.
     Rest { prefix: String, token: String },
     /// The listing below the name.
@@ -89,45 +89,45 @@ enum Open {
 
 /// A repository, or a name above repositories.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundRepository {
     pub(super) repository: Repository,
     folders: Vec<String>,
 }
 
-impl Found {
+impl FoundRepository {
     /// Whether it has a folder with this name.
     pub(super) fn has(&self, folder: &str) -> bool {
         self.folders.iter().any(|name| name == folder)
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> RepositoryWalk<'a> {
     /// All names after `after`.
-    pub(super) fn new(bucket: &'a Bucket, layout: &Layout, after: &str) -> Self {
+    pub(super) fn new(bucket: &'a Bucket, layout: &BucketLayout, after: &str) -> Self {
         Self {
             bucket,
             root: layout.repositories(),
             after: after.to_owned(),
-            open: BTreeSet::from([(String::new(), Open::Name)]),
+            open: BTreeSet::from([(String::new(), PendingListing::Name)]),
         }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Found>> {
+    pub(super) async fn next(&mut self) -> Result<Option<FoundRepository>> {
         while let Some((name, open)) = self.open.pop_first() {
             let prefix = match open {
-                Open::Rest { prefix, token } => {
+                PendingListing::Rest { prefix, token } => {
                     let from = Some(Position::Token(token));
                     let page = self.bucket.page(&self.below(&prefix), from, true).await?;
                     self.open_page(&prefix, page);
                     continue;
                 }
-                Open::Name if name.is_empty() => String::new(),
-                Open::Name => format!("{name}/"),
+                PendingListing::Name if name.is_empty() => String::new(),
+                PendingListing::Name => format!("{name}/"),
             };
             let from = self.start(&prefix).map(Position::After);
             let page = self.bucket.page(&self.below(&prefix), from, true).await?;
             let is_whole = page.next.is_none();
-            let own = |page: &Page| -> Vec<String> {
+            let own = |page: &ListingPage| -> Vec<String> {
                 let folders = page.folders.iter();
                 folders
                     .filter(|name| name.starts_with('_'))
@@ -145,7 +145,7 @@ impl<'a> Walk<'a> {
             if !is_whole {
                 folders = self.own_folders(&prefix).await?;
             }
-            return Ok(Some(Found {
+            return Ok(Some(FoundRepository {
                 repository,
                 folders,
             }));
@@ -177,9 +177,9 @@ impl<'a> Walk<'a> {
         (!first.is_empty()).then(|| first.to_owned())
     }
 
-    fn open_page(&mut self, prefix: &str, page: Page) {
+    fn open_page(&mut self, prefix: &str, page: ListingPage) {
         if let (Some(token), Some(last)) = (page.next, page.folders.last()) {
-            let rest = Open::Rest {
+            let rest = PendingListing::Rest {
                 prefix: prefix.to_owned(),
                 token,
             };
@@ -192,7 +192,7 @@ impl<'a> Walk<'a> {
             let is_wanted = below > self.after || self.after.starts_with(&below);
             // Names outside the grammar, and all below them, are no repositories.
             if is_wanted && name.parse::<Repository>().is_ok() {
-                self.open.insert((name, Open::Name));
+                self.open.insert((name, PendingListing::Name));
             }
         }
     }

@@ -4,9 +4,9 @@ use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 use serde::Serialize;
 
-use super::Inner;
-use super::bucket::{Meta, unavailable};
-use super::write::{self, Source, Target};
+use super::BucketInner;
+use super::bucket::{ObjectInfo, unavailable};
+use super::write::{self, ByteSource, WriteTarget};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
@@ -22,7 +22,7 @@ struct Note<'a> {
     repositories: Vec<Repository>,
 }
 
-impl Inner {
+impl BucketInner {
     /// Content of a shard with a note.
     pub(super) async fn lost(&self, shard: u8) -> Result<Vec<Digest>> {
         let listed = self.bucket.list(self.layout.lost_shard(shard));
@@ -84,7 +84,7 @@ impl Inner {
         Ok(true)
     }
 
-    async fn set_aside(&self, digest: &Digest, looked: &Meta) -> Result<()> {
+    async fn set_aside(&self, digest: &Digest, looked: &ObjectInfo) -> Result<()> {
         let (from, to) = (self.layout.data(digest), self.layout.set_aside(digest));
         self.copy(&from, looked.size, &to).await?;
         Ok(())
@@ -98,15 +98,15 @@ impl Inner {
         let Some((_, bytes)) = self.bucket.read(from, 0..size).await? else {
             return Ok(false);
         };
-        let target = Target {
+        let target = WriteTarget {
             key: to.clone(),
             parts: None,
             part_bytes: self.part_bytes.max(size.div_ceil(write::PARTS_LIMIT)),
             limit: u64::MAX,
         };
-        let written = write::write(self, &target, &mut Source::new(bytes), None).await?;
+        let written = write::write(self, &target, &mut ByteSource::new(bytes), None).await?;
         match written.end {
-            write::End::Cut(error) => Err(unavailable(error)),
+            write::BatchEnd::Cut(error) => Err(unavailable(error)),
             _ => Ok(true),
         }
     }

@@ -28,7 +28,7 @@ use model::time::Timestamp;
 use object_store::path::Path;
 use uuid::Uuid;
 
-use super::Inner;
+use super::BucketInner;
 use super::bucket::{Bucket, unavailable};
 use crate::{Result, StoreError};
 use oci::Digest;
@@ -46,13 +46,13 @@ const TICK_LIMIT: Duration = Duration::from_secs(5);
 
 /// The mark of a collection that removes objects.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct CollectionMark {
     bucket: Bucket,
     key: Path,
     until: Instant,
 }
 
-impl Inner {
+impl BucketInner {
     /// Records for all collections that content was linked just now.
     pub(super) async fn touch(&self, canonical: &Digest) -> Result<()> {
         self.bucket.put(&self.layout.touch(canonical), "").await
@@ -80,12 +80,12 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn mark(&self) -> Result<Mark> {
+    pub(super) async fn mark(&self) -> Result<CollectionMark> {
         let until = Instant::now() + MARK_VALID;
         let key = self.layout.collection(&Uuid::new_v4().to_string());
         self.bucket.put(&key, "").await?;
         let bucket = self.bucket.clone();
-        Ok(Mark { bucket, key, until })
+        Ok(CollectionMark { bucket, key, until })
     }
 
     /// A time of the bucket's clock that is later than all writes before this call, and earlier than all writes after
@@ -111,7 +111,7 @@ impl Inner {
     }
 }
 
-impl Mark {
+impl CollectionMark {
     /// Whether objects may still be removed.
     pub(super) fn is_valid(&self) -> bool {
         Instant::now() < self.until

@@ -7,10 +7,10 @@ use std::time::Duration;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 
-use super::bucket::Entry;
-use super::collect::{BATCH, Run};
+use super::bucket::ObjectEntry;
+use super::collect::{BATCH, Collection};
 use super::layout::linked;
-use super::settle::Mark;
+use super::settle::CollectionMark;
 use crate::{Collected, Result};
 use oci::{Algorithm, Digest};
 
@@ -23,12 +23,12 @@ const SHARDS: u16 = 256;
 
 /// The linked digests whose first byte is in a range.
 #[derive(Debug)]
-struct Used {
+struct LinkedDigests {
     shards: Range<u16>,
     digests: HashSet<[u8; 32]>,
 }
 
-impl Used {
+impl LinkedDigests {
     fn insert(&mut self, digest: &Digest) {
         let mut bytes = [0; 32];
         let is_canonical = digest.algorithm() == Algorithm::Sha256
@@ -68,7 +68,7 @@ pub(super) fn stored(below: &str) -> Option<Digest> {
 /// Content without a link. Units: bytes.
 type Unused = Vec<(Digest, u64)>;
 
-impl Run {
+impl Collection {
     pub(super) async fn sweep(&self, found: &mut Collected) -> Result<()> {
         let mut first = 0;
         while first < SHARDS {
@@ -82,9 +82,9 @@ impl Run {
         Ok(())
     }
 
-    async fn used(&self, shards: Range<u16>) -> Result<Used> {
+    async fn used(&self, shards: Range<u16>) -> Result<LinkedDigests> {
         let inner = &self.inner;
-        let mut used = Used {
+        let mut used = LinkedDigests {
             shards,
             digests: HashSet::new(),
         };
@@ -106,7 +106,12 @@ impl Run {
         Ok(used)
     }
 
-    async fn sweep_shard(&self, shard: u8, used: &Used, found: &mut Collected) -> Result<()> {
+    async fn sweep_shard(
+        &self,
+        shard: u8,
+        used: &LinkedDigests,
+        found: &mut Collected,
+    ) -> Result<()> {
         let mut unused = self.unused(shard, used).await?;
         if !unused.is_empty() && !self.is_dry {
             let mark = self.mark().await?;
@@ -124,7 +129,7 @@ impl Run {
     }
 
     /// Updates the notes about linked content without bytes: adds new ones, and removes those of restored content.
-    async fn note_lost(&self, shard: u8, used: &Used) -> Result<()> {
+    async fn note_lost(&self, shard: u8, used: &LinkedDigests) -> Result<()> {
         let mut missing = used.of(shard);
         let mut listed = Box::pin(self.inner.bucket.list(self.inner.layout.shard(shard)));
         while let Some(entry) = listed.try_next().await? {
@@ -149,7 +154,12 @@ impl Run {
 
     /// Removes content that is still unused under the mark. Pushes write links before touches, and both before they
     /// list the marks.
-    async fn remove_content(&self, mark: &Mark, shard: u8, used: &Used) -> Result<Unused> {
+    async fn remove_content(
+        &self,
+        mark: &CollectionMark,
+        shard: u8,
+        used: &LinkedDigests,
+    ) -> Result<Unused> {
         let mut removed = self.unused(shard, used).await?;
         let data = |(digest, _): &(Digest, u64)| self.inner.layout.data(digest);
         let mut done = 0;
@@ -163,7 +173,7 @@ impl Run {
         Ok(removed)
     }
 
-    async fn unused(&self, shard: u8, used: &Used) -> Result<Unused> {
+    async fn unused(&self, shard: u8, used: &LinkedDigests) -> Result<Unused> {
         let mut unused = Vec::new();
         let mut listed = Box::pin(self.inner.bucket.list(self.inner.layout.shard(shard)));
         while let Some(entry) = listed.try_next().await? {
@@ -188,7 +198,7 @@ impl Run {
         Ok(unused)
     }
 
-    async fn touches(&self, shard: u8) -> Result<Vec<Entry>> {
+    async fn touches(&self, shard: u8) -> Result<Vec<ObjectEntry>> {
         let prefix = self.inner.layout.touches(shard);
         self.inner.bucket.list(prefix).try_collect().await
     }
@@ -215,7 +225,7 @@ mod tests {
 
     #[test]
     fn digests_beyond_the_limit_are_left_for_the_next_range() {
-        let mut used = Used {
+        let mut used = LinkedDigests {
             shards: 0..SHARDS,
             digests: HashSet::new(),
         };

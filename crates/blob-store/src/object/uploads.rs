@@ -10,11 +10,11 @@ use object_store::path::Path;
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-use super::bucket::{Meta, unavailable};
+use super::bucket::{ObjectInfo, unavailable};
 use super::quarantine::COPY_LIMIT;
-use super::write::{self, End, Source, Target};
-use super::{Inner, settle};
-use crate::content_name::Name;
+use super::write::{self, BatchEnd, ByteSource, WriteTarget};
+use super::{BucketInner, settle};
+use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Hasher, Repository};
 
@@ -38,7 +38,7 @@ pub(super) struct Segment {
 
 /// The hash of an upload's segments, on this replica.
 #[derive(Debug, Default)]
-pub(super) struct Session {
+pub(super) struct BucketSession {
     segments: Vec<Segment>,
     hasher: Option<Hasher>,
 }
@@ -73,7 +73,7 @@ fn chain(names: impl Iterator<Item = (String, u64)>) -> Vec<Segment> {
     segments
 }
 
-impl Inner {
+impl BucketInner {
     fn upload_key(&self, repository: &Repository, upload: Uuid, name: &str) -> Path {
         Path::from(format!("{}{name}", self.layout.upload(repository, upload)))
     }
@@ -86,7 +86,7 @@ impl Inner {
         let upload = Uuid::new_v4();
         let key = self.upload_key(repository, upload, STARTED);
         self.bucket.put(&key, now.to_rfc3339()).await?;
-        let session = Session {
+        let session = BucketSession {
             segments: Vec::new(),
             hasher: Some(Hasher::new(Algorithm::Sha256)),
         };
@@ -116,7 +116,7 @@ impl Inner {
         &self,
         repository: &Repository,
         upload: Uuid,
-        mut session: OwnedMutexGuard<Session>,
+        mut session: OwnedMutexGuard<BucketSession>,
         offset: Option<u64>,
         bytes: S,
     ) -> Result<u64>
@@ -137,14 +137,14 @@ impl Inner {
         if segments.is_empty() {
             hasher = Some(Hasher::new(Algorithm::Sha256));
         }
-        let mut bytes = Source::new(bytes);
+        let mut bytes = ByteSource::new(bytes);
         loop {
             if segments.len() >= SEGMENTS_LIMIT {
                 let why = "the upload has too many segments; send larger chunks";
                 return Err(StoreError::Interrupted(why.into()));
             }
             let name = format!("{SEGMENT}{received:020}.{}", Uuid::new_v4().simple());
-            let target = Target {
+            let target = WriteTarget {
                 key: self.upload_key(repository, upload, &name),
                 parts: Some(self.upload_key(repository, upload, &format!("{PARTS}{name}"))),
                 part_bytes: self.part_bytes,
@@ -159,11 +159,11 @@ impl Inner {
                 segments.push(Segment { name, size });
             }
             let result = match written.end {
-                End::No => continue,
-                End::Whole => Ok(received),
-                End::Cut(error) => Err(StoreError::Interrupted(error)),
+                BatchEnd::No => continue,
+                BatchEnd::Whole => Ok(received),
+                BatchEnd::Cut(error) => Err(StoreError::Interrupted(error)),
             };
-            *session = Session { segments, hasher };
+            *session = BucketSession { segments, hasher };
             return result;
         }
     }
@@ -172,7 +172,7 @@ impl Inner {
         &self,
         repository: &Repository,
         upload: Uuid,
-        session: &Session,
+        session: &BucketSession,
         claimed: &Digest,
     ) -> Result<()> {
         let known = session.hasher.clone().map(Hasher::finish);
@@ -209,7 +209,7 @@ impl Inner {
                 self.place(repository, upload, &segments, &canonical)
                     .await?;
             }
-            let name = Name::new(canonical.clone(), claimed);
+            let name = ContentName::new(canonical.clone(), claimed);
             if self.add_blob(repository, &name).await? {
                 self.verified.mark(&canonical);
                 // Leftovers only take space, until the upload is purged.
@@ -240,7 +240,7 @@ impl Inner {
                 is_there.then_some(()).ok_or(StoreError::UnknownUpload)
             }
             several => {
-                let target = Target {
+                let target = WriteTarget {
                     key: data,
                     parts: Some(self.upload_key(repository, upload, &format!("{PARTS}whole"))),
                     part_bytes: self
@@ -249,10 +249,10 @@ impl Inner {
                     limit: u64::MAX,
                 };
                 let mut bytes =
-                    Source::new(self.read_segments(repository, upload, several, 0..u64::MAX));
+                    ByteSource::new(self.read_segments(repository, upload, several, 0..u64::MAX));
                 let written = write::write(self, &target, &mut bytes, None).await?;
                 match written.end {
-                    End::Cut(error) => Err(unavailable(error)),
+                    BatchEnd::Cut(error) => Err(unavailable(error)),
                     _ => Ok(()),
                 }
             }
@@ -356,7 +356,7 @@ impl Inner {
         let mut latest = std::collections::BTreeMap::<Uuid, Timestamp>::new();
         let mut listed = Box::pin(self.bucket.list(self.layout.uploads(repository)));
         while let Some(entry) = listed.try_next().await? {
-            let Meta { modified, .. } = entry.meta;
+            let ObjectInfo { modified, .. } = entry.meta;
             let name = entry.below.split('/').next().unwrap_or_default();
             if let Ok(upload) = name.parse::<Uuid>() {
                 let latest = latest.entry(upload).or_insert(modified);

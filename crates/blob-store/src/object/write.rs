@@ -9,7 +9,7 @@ use object_store::multipart::PartId;
 use object_store::path::Path;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::Inner;
+use super::BucketInner;
 use super::bucket::{Bucket, unavailable};
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Hasher};
@@ -24,7 +24,7 @@ const HASH_BYTES: usize = 1 << 20;
 
 /// Destination of a stream.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct WriteTarget {
     pub(super) key: Path,
     /// Key of the record about the multipart upload, by which it can be aborted after a crash.
     pub(super) parts: Option<Path>,
@@ -40,12 +40,12 @@ pub(super) struct Written {
     /// Units: bytes.
     pub(super) size: u64,
     pub(super) hasher: Option<Hasher>,
-    pub(super) end: End,
+    pub(super) end: BatchEnd,
 }
 
 /// End of a batch.
 #[derive(Debug)]
-pub(super) enum End {
+pub(super) enum BatchEnd {
     No,
     Whole,
     Cut(Box<dyn std::error::Error + Send + Sync>),
@@ -53,13 +53,13 @@ pub(super) enum End {
 
 /// Incoming bytes, split into batches.
 #[derive(Debug)]
-pub(super) struct Source<S> {
+pub(super) struct ByteSource<S> {
     bytes: S,
     /// Bytes after the last batch.
     rest: Bytes,
 }
 
-impl<S, E> Source<S>
+impl<S, E> ByteSource<S>
 where
     S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,
     E: std::error::Error + Send + Sync + 'static,
@@ -70,7 +70,7 @@ where
     }
 
     /// The next `length` bytes, or fewer at the end: some S3 servers require parts of equal length.
-    pub(super) async fn batch(&mut self, length: usize) -> (Vec<Bytes>, End) {
+    pub(super) async fn batch(&mut self, length: usize) -> (Vec<Bytes>, BatchEnd) {
         let (mut batch, mut missing) = (Vec::new(), length);
         loop {
             let mut chunk = std::mem::take(&mut self.rest);
@@ -80,11 +80,11 @@ where
                 batch.push(chunk);
             }
             if missing == 0 {
-                return (batch, End::No);
+                return (batch, BatchEnd::No);
             }
             match self.bytes.next().await {
-                None => return (batch, End::Whole),
-                Some(Err(error)) => return (batch, End::Cut(error.into())),
+                None => return (batch, BatchEnd::Whole),
+                Some(Err(error)) => return (batch, BatchEnd::Cut(error.into())),
                 Some(Ok(chunk)) => self.rest = chunk,
             }
         }
@@ -93,9 +93,9 @@ where
 
 /// Writes and hashes `bytes`. When they are interrupted, the bytes before are kept.
 pub(super) async fn write<S, E>(
-    inner: &Inner,
-    target: &Target,
-    bytes: &mut Source<S>,
+    inner: &BucketInner,
+    target: &WriteTarget,
+    bytes: &mut ByteSource<S>,
     mut hasher: Option<Hasher>,
 ) -> Result<Written>
 where
@@ -105,7 +105,7 @@ where
     let part_bytes = usize::try_from(target.part_bytes).unwrap_or(usize::MAX);
     let (batch, mut end) = bytes.batch(part_bytes).await;
     let mut size = length(&batch);
-    if !matches!(end, End::No) {
+    if !matches!(end, BatchEnd::No) {
         hasher = pass(hasher, batch.clone()).await?;
         if size > 0 {
             inner.bucket.put(&target.key, payload(batch)).await?;
@@ -114,7 +114,7 @@ where
     }
     // Back-pressure: a waiting upload holds one part in memory, and its client waits with it.
     let _permit = inner.large_writes.acquire().await;
-    let mut parts = Parts::begin(&inner.bucket, target).await?;
+    let mut parts = MultipartWrite::begin(&inner.bucket, target).await?;
     let mut batch = Some(batch);
     while let Some(full) = batch.take() {
         let sent = parts.send(full.clone()).await;
@@ -126,7 +126,7 @@ where
             Ok(passed) => hasher = passed,
             Err(error) => return parts.abandon(error).await,
         }
-        if matches!(end, End::No) && size < target.limit {
+        if matches!(end, BatchEnd::No) && size < target.limit {
             let (next, at_end) = bytes.batch(part_bytes).await;
             end = at_end;
             size += length(&next);
@@ -138,17 +138,17 @@ where
 }
 
 /// A multipart upload in progress.
-struct Parts<'a> {
+struct MultipartWrite<'a> {
     bucket: &'a Bucket,
-    target: &'a Target,
+    target: &'a WriteTarget,
     id: String,
     sent: Vec<PartId>,
     next: usize,
     in_flight: VecDeque<JoinHandle<Result<PartId>>>,
 }
 
-impl<'a> Parts<'a> {
-    async fn begin(bucket: &'a Bucket, target: &'a Target) -> Result<Self> {
+impl<'a> MultipartWrite<'a> {
+    async fn begin(bucket: &'a Bucket, target: &'a WriteTarget) -> Result<Self> {
         let id = bucket.begin_parts(&target.key).await?;
         let parts = Self {
             bucket,
@@ -238,15 +238,15 @@ where
     S: Stream<Item = std::result::Result<Bytes, E>> + Unpin,
     E: std::error::Error + Send + Sync + 'static,
 {
-    let mut bytes = Source::new(bytes);
+    let mut bytes = ByteSource::new(bytes);
     let mut hasher = Hasher::new(algorithm);
     loop {
         let (batch, end) = bytes.batch(HASH_BYTES).await;
         hasher = hashed(hasher, batch).await?;
         match end {
-            End::No => {}
-            End::Whole => return Ok(hasher.finish()),
-            End::Cut(error) => return Err(unavailable(error)),
+            BatchEnd::No => {}
+            BatchEnd::Whole => return Ok(hasher.finish()),
+            BatchEnd::Cut(error) => return Err(unavailable(error)),
         }
     }
 }

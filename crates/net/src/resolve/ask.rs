@@ -22,7 +22,7 @@ use super::sockets::Sockets;
 const AAAA_GRACE: Duration = Duration::from_millis(100);
 
 /// The reply of a server about a name, with texts that follow "the server".
-pub(super) enum Reply {
+pub(super) enum ServerReply {
     /// Sorted, each once, at least one.
     Addresses(Vec<IpAddr>),
     /// NXDOMAIN, or no address record.
@@ -34,7 +34,7 @@ pub(super) enum Reply {
 }
 
 /// Reason for missing records of one type.
-enum Lack {
+enum MissingRecords {
     Name,
     Records,
     Failed(String),
@@ -42,17 +42,19 @@ enum Lack {
 }
 
 /// Sends A and AAAA queries at once, with a fallback to TCP for truncated replies.
-pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> Reply {
+pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> ServerReply {
     // One client per query: it is cheap, and its sockets belong to the runtime of the caller.
     let client = match client(server, wait) {
         Ok(client) => client,
-        Err(error) => return Reply::Failed(format!("cannot be asked: {error}")),
+        Err(error) => return ServerReply::Failed(format!("cannot be asked: {error}")),
     };
     let v4 = pin!(records(&client, name, RecordType::A, wait));
     let v6 = pin!(records(&client, name, RecordType::AAAA, wait));
     match select(v4, v6).await {
         Either::Left((Ok(v4), v6)) => {
-            let v6 = timeout(AAAA_GRACE, v6).await.unwrap_or(Err(Lack::Records));
+            let v6 = timeout(AAAA_GRACE, v6)
+                .await
+                .unwrap_or(Err(MissingRecords::Records));
             merge(Ok(v4), v6)
         }
         Either::Left((v4, v6)) => merge(v4, v6.await),
@@ -61,18 +63,24 @@ pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> Repl
 }
 
 /// Without an address, the reply to the A query decides: servers fail at AAAA queries more often.
-fn merge(v4: Result<Vec<IpAddr>, Lack>, v6: Result<Vec<IpAddr>, Lack>) -> Reply {
+fn merge(
+    v4: Result<Vec<IpAddr>, MissingRecords>,
+    v6: Result<Vec<IpAddr>, MissingRecords>,
+) -> ServerReply {
     match (v4, v6) {
         (Ok(mut addresses), v6) => {
             addresses.extend(v6.unwrap_or_default());
-            Reply::Addresses(sorted(addresses))
+            ServerReply::Addresses(sorted(addresses))
         }
-        (Err(_), Ok(addresses)) => Reply::Addresses(sorted(addresses)),
-        (Err(Lack::Silent(text)), _) => Reply::Silent(text),
-        (Err(Lack::Failed(text)), _)
-        | (Err(Lack::Records), Err(Lack::Failed(text) | Lack::Silent(text))) => Reply::Failed(text),
-        (Err(Lack::Name), _) => Reply::Denied("has no such name".to_owned()),
-        (Err(Lack::Records), _) => Reply::Denied("has no address of it".to_owned()),
+        (Err(_), Ok(addresses)) => ServerReply::Addresses(sorted(addresses)),
+        (Err(MissingRecords::Silent(text)), _) => ServerReply::Silent(text),
+        (Err(MissingRecords::Failed(text)), _)
+        | (
+            Err(MissingRecords::Records),
+            Err(MissingRecords::Failed(text) | MissingRecords::Silent(text)),
+        ) => ServerReply::Failed(text),
+        (Err(MissingRecords::Name), _) => ServerReply::Denied("has no such name".to_owned()),
+        (Err(MissingRecords::Records), _) => ServerReply::Denied("has no address of it".to_owned()),
     }
 }
 
@@ -87,24 +95,26 @@ async fn records(
     name: &Name,
     kind: RecordType,
     wait: Duration,
-) -> Result<Vec<IpAddr>, Lack> {
-    let silent = || Lack::Silent(format!("did not answer within {wait:?}"));
+) -> Result<Vec<IpAddr>, MissingRecords> {
+    let silent = || MissingRecords::Silent(format!("did not answer within {wait:?}"));
     let answer = timeout(wait, client.lookup(name.clone(), kind))
         .await
         .map_err(|_| silent())?;
     let answer = answer.map_err(|error| match error {
         NetError::Timeout => silent(),
         NetError::Dns(DnsError::NoRecordsFound(no_records)) => match no_records.response_code {
-            ResponseCode::NXDomain => Lack::Name,
-            ResponseCode::NoError => Lack::Records,
-            code => Lack::Failed(format!("answered {code}")),
+            ResponseCode::NXDomain => MissingRecords::Name,
+            ResponseCode::NoError => MissingRecords::Records,
+            code => MissingRecords::Failed(format!("answered {code}")),
         },
-        NetError::Dns(DnsError::ResponseCode(code)) => Lack::Failed(format!("answered {code}")),
+        NetError::Dns(DnsError::ResponseCode(code)) => {
+            MissingRecords::Failed(format!("answered {code}"))
+        }
         NetError::Io(error) if error.kind() == io::ErrorKind::TimedOut => silent(),
         // hickory drops the error of the system.
-        NetError::NoConnections => Lack::Failed("cannot be reached".to_owned()),
-        NetError::Io(error) => Lack::Failed(format!("cannot be reached: {error}")),
-        error => Lack::Failed(format!("cannot be understood: {error}")),
+        NetError::NoConnections => MissingRecords::Failed("cannot be reached".to_owned()),
+        NetError::Io(error) => MissingRecords::Failed(format!("cannot be reached: {error}")),
+        error => MissingRecords::Failed(format!("cannot be understood: {error}")),
     })?;
     let addresses = answer
         .answers()
@@ -116,7 +126,7 @@ async fn records(
         });
     let addresses: Vec<_> = addresses.collect();
     if addresses.is_empty() {
-        return Err(Lack::Records);
+        return Err(MissingRecords::Records);
     }
     Ok(addresses)
 }

@@ -17,7 +17,7 @@ const MAX_NDOTS: usize = 15;
 
 /// The parsed file. Malformed lines are ignored, as by the C library.
 #[derive(Debug)]
-pub(super) struct Conf {
+pub(super) struct ResolvConf {
     /// Name servers in their order.
     pub(super) servers: Vec<SocketAddr>,
     /// Domains that are appended to short names.
@@ -26,7 +26,7 @@ pub(super) struct Conf {
     pub(super) ndots: usize,
 }
 
-impl Conf {
+impl ResolvConf {
     pub(super) fn parse(text: &str) -> Self {
         let mut conf = Self {
             servers: Vec::new(),
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_file_of_podman_is_read_in_order() {
-        let conf = Conf::parse(
+        let conf = ResolvConf::parse(
             "search dns.podman example.com\nnameserver 10.89.0.1\nnameserver fd00::53 # the host's\n",
         );
         let servers: Vec<_> = conf.servers.iter().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn malformed_lines_are_ignored() {
-        let conf = Conf::parse(
+        let conf = ResolvConf::parse(
             "; generated\nnameserver\nnameserver nonsense\nnameserver [127.0.0.1]:5353\nrubbish \u{0}\n\
              domain a.example\nsearch .\noptions rotate ndots:99 ndots:x\nsortlist 10.0.0.0\n",
         );
@@ -100,6 +100,9 @@ mod tests {
     #[test]
     fn a_fourth_server_is_ignored() {
         let lines = [1, 2, 3, 4].map(|n| format!("nameserver 10.0.0.{n}"));
-        assert_eq!(Conf::parse(&lines.join("\n")).servers.len(), MAX_SERVERS);
+        assert_eq!(
+            ResolvConf::parse(&lines.join("\n")).servers.len(),
+            MAX_SERVERS
+        );
     }
 }

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 /// Addresses by name in lower case, sorted.
 #[derive(Debug)]
-pub(super) struct Hosts(HashMap<String, Vec<IpAddr>>);
+pub(super) struct HostsFile(HashMap<String, Vec<IpAddr>>);
 
-impl Hosts {
+impl HostsFile {
     pub(super) fn parse(text: &str) -> Self {
         let mut hosts: HashMap<String, Vec<IpAddr>> = HashMap::new();
         for line in text.lines() {
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn every_name_of_a_line_has_its_address() {
-        let hosts = Hosts::parse(
+        let hosts = HostsFile::parse(
             "127.0.0.1\tlocalhost\n::1 localhost # both\n\n# 10.0.0.9 db\n10.0.0.2 db DB.example.\n10.0.0.1 db\n\
              10.0.0.2 db\nnot-an-address db\nfe80::1%eth0 db\n10.0.0.3\n",
         );

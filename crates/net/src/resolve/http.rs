@@ -13,9 +13,9 @@ const MAX_NAMES: usize = 1024;
 
 /// Round-robin counters by host.
 #[derive(Debug, Default)]
-pub(super) struct Turns(Mutex<HashMap<String, usize>>);
+pub(super) struct RoundRobin(Mutex<HashMap<String, usize>>);
 
-impl Turns {
+impl RoundRobin {
     /// Rotates `addresses`, which are sorted, to the next first one; IPv4 stays before IPv6.
     fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
         let turn = self.next(name);
@@ -64,7 +64,7 @@ mod tests {
     fn addresses_rotate_and_ipv4_comes_first() {
         let sorted: [IpAddr; 5] = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2"]
             .map(|ip| ip.parse().unwrap());
-        let turns = Turns::default();
+        let turns = RoundRobin::default();
         let mut firsts = Vec::new();
         for _ in 0..6 {
             let mut addresses = sorted;

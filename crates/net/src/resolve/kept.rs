@@ -7,28 +7,28 @@ use std::time::{Duration, Instant};
 
 use super::error::Error;
 
-type Found = Result<Vec<IpAddr>, Error>;
+type LookupResult = Result<Vec<IpAddr>, Error>;
 /// Locked during the lookup of its name. When its caller is cancelled, the next one takes over.
-type Slot = Arc<tokio::sync::Mutex<Option<Answer>>>;
+type CacheSlot = Arc<tokio::sync::Mutex<Option<CachedAnswer>>>;
 
 /// Limit of names; beyond it, expired ones are evicted.
 const MAX_NAMES: usize = 1024;
 
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<HashMap<String, Slot>>);
+pub(super) struct AnswerCache(Mutex<HashMap<String, CacheSlot>>);
 
 #[derive(Debug)]
-struct Answer {
-    found: Found,
+struct CachedAnswer {
+    found: LookupResult,
     at: Instant,
     age: Duration,
 }
 
-impl Kept {
+impl AnswerCache {
     /// The answer for `name`: cached, of a lookup in progress, or of `ask`, which returns its time to live, too.
-    pub(super) async fn answer<F>(&self, name: &str, ask: impl FnOnce() -> F) -> Found
+    pub(super) async fn answer<F>(&self, name: &str, ask: impl FnOnce() -> F) -> LookupResult
     where
-        F: Future<Output = (Found, Duration)>,
+        F: Future<Output = (LookupResult, Duration)>,
     {
         let arrived = Instant::now();
         let slot = self.slot(name);
@@ -39,7 +39,7 @@ impl Kept {
             return answer.found.clone();
         }
         let (found, age) = ask().await;
-        *slot = Some(Answer {
+        *slot = Some(CachedAnswer {
             found: found.clone(),
             at: Instant::now(),
             age,
@@ -47,7 +47,7 @@ impl Kept {
         found
     }
 
-    fn slot(&self, name: &str) -> Slot {
+    fn slot(&self, name: &str) -> CacheSlot {
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slot) = slots.get(name) {
             return Arc::clone(slot);
@@ -55,7 +55,7 @@ impl Kept {
         if slots.len() >= MAX_NAMES {
             slots.retain(|_, slot| is_needed(slot));
         }
-        let slot = Slot::default();
+        let slot = CacheSlot::default();
         // Full of names in use: this lookup is not shared.
         if slots.len() < MAX_NAMES {
             slots.insert(name.to_owned(), Arc::clone(&slot));
@@ -64,11 +64,11 @@ impl Kept {
     }
 }
 
-fn is_needed(slot: &Slot) -> bool {
+fn is_needed(slot: &CacheSlot) -> bool {
     let Ok(answer) = slot.try_lock() else {
         return true;
     };
-    let is_fresh = |answer: &Answer| answer.at.elapsed() < answer.age;
+    let is_fresh = |answer: &CachedAnswer| answer.at.elapsed() < answer.age;
     Arc::strong_count(slot) > 1 || answer.as_ref().is_some_and(is_fresh)
 }
 
@@ -78,7 +78,7 @@ mod tests {
 
     #[tokio::test]
     async fn expired_names_are_evicted() {
-        let kept = Kept::default();
+        let kept = AnswerCache::default();
         for n in 0..3 * MAX_NAMES {
             let name = format!("host-{n}");
             let age = if n == 0 {

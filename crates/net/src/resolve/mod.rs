@@ -23,12 +23,12 @@ use concurrency::WatchedFile;
 
 pub use error::{Error, Statement};
 
-use conf::Conf;
-use hosts::Hosts;
-use http::Turns;
-use kept::Kept;
+use conf::ResolvConf;
+use hosts::HostsFile;
+use http::RoundRobin;
+use kept::AnswerCache;
 use name::HostName;
-use search::Search;
+use search::ServerQueries;
 
 /// Files, timeouts and cache times of a resolver.
 #[derive(Debug, Clone)]
@@ -66,16 +66,16 @@ impl Default for Options {
 
 /// A resolver. Clones share its caches.
 #[derive(Debug, Clone)]
-pub struct Resolver(Arc<Inner>);
+pub struct Resolver(Arc<ResolverInner>);
 
 #[derive(Debug)]
-struct Inner {
+struct ResolverInner {
     options: Options,
-    conf: WatchedFile<Conf>,
-    hosts: WatchedFile<Hosts>,
-    kept: Kept,
-    search: Search,
-    turns: Turns,
+    conf: WatchedFile<ResolvConf>,
+    hosts: WatchedFile<HostsFile>,
+    kept: AnswerCache,
+    search: ServerQueries,
+    turns: RoundRobin,
 }
 
 static SYSTEM: LazyLock<Resolver> = LazyLock::new(|| Resolver::new(Options::default()));
@@ -88,20 +88,20 @@ impl Resolver {
 
     /// A resolver with its own files and timeouts.
     pub fn new(options: Options) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ResolverInner {
             conf: WatchedFile::awaiting(
                 &options.resolv_conf,
-                |text| Ok(Conf::parse(&String::from_utf8_lossy(text))),
-                Conf::parse(""),
+                |text| Ok(ResolvConf::parse(&String::from_utf8_lossy(text))),
+                ResolvConf::parse(""),
             ),
             hosts: WatchedFile::awaiting(
                 &options.hosts,
-                |text| Ok(Hosts::parse(&String::from_utf8_lossy(text))),
-                Hosts::parse(""),
+                |text| Ok(HostsFile::parse(&String::from_utf8_lossy(text))),
+                HostsFile::parse(""),
             ),
-            kept: Kept::default(),
-            search: Search::default(),
-            turns: Turns::default(),
+            kept: AnswerCache::default(),
+            search: ServerQueries::default(),
+            turns: RoundRobin::default(),
             options,
         }))
     }

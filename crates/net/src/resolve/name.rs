@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use hickory_resolver::proto::rr::Name;
 
-use super::conf::Conf;
+use super::conf::ResolvConf;
 use super::error::Error;
 
 /// Units: bytes. Longest host name.
@@ -79,7 +79,7 @@ impl HostName {
     }
 
     /// The names of the queries, in order.
-    pub(super) fn candidates(&self, conf: &Conf) -> Vec<Name> {
+    pub(super) fn candidates(&self, conf: &ResolvConf) -> Vec<Name> {
         let mut absolute = self.name.clone();
         absolute.set_fqdn(true);
         if self.name.is_fqdn() {
@@ -104,7 +104,7 @@ mod tests {
 
     fn candidates(host: &str, conf: &str) -> Vec<String> {
         let name = HostName::parse(host).unwrap();
-        let names = name.candidates(&Conf::parse(conf));
+        let names = name.candidates(&ResolvConf::parse(conf));
         names.iter().map(Name::to_string).collect()
     }
 

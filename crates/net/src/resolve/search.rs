@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use hickory_resolver::proto::rr::Name;
 
 use super::Options;
-use super::ask::{Reply, ask};
-use super::conf::Conf;
+use super::ask::{ServerReply, ask};
+use super::conf::ResolvConf;
 use super::error::{Error, Statement};
 use super::name::HostName;
 
@@ -22,12 +22,12 @@ const DEAD_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Queries servers, and remembers the dead ones.
 #[derive(Debug, Default)]
-pub(super) struct Search {
+pub(super) struct ServerQueries {
     silent: Mutex<HashMap<SocketAddr, Instant>>,
 }
 
 /// Result of the queries for a name, or of one attempt for all names.
-enum Round {
+enum QueryResult {
     Found(Vec<IpAddr>),
     /// The first server reports that the name does not exist.
     Absent,
@@ -35,11 +35,11 @@ enum Round {
     Failed,
 }
 
-impl Search {
+impl ServerQueries {
     pub(super) async fn run(
         &self,
         host: &HostName,
-        conf: &Conf,
+        conf: &ResolvConf,
         options: &Options,
     ) -> Result<Vec<IpAddr>, Error> {
         let names = host.candidates(conf);
@@ -50,18 +50,18 @@ impl Search {
                     tokio::time::sleep(options.pause * attempt).await;
                 }
                 match self.round(&names, conf, options, attempt, &mut said).await {
-                    Round::Failed => {}
+                    QueryResult::Failed => {}
                     round => return round,
                 }
             }
-            Round::Failed
+            QueryResult::Failed
         };
         let round = tokio::time::timeout(LIMIT, attempts).await;
         let host = host.key().to_owned();
-        match round.unwrap_or(Round::Failed) {
-            Round::Found(addresses) => Ok(addresses),
-            Round::Absent => Err(Error::Unknown { host, said }),
-            Round::Failed => Err(Error::NoAnswer { host, said }),
+        match round.unwrap_or(QueryResult::Failed) {
+            QueryResult::Found(addresses) => Ok(addresses),
+            QueryResult::Absent => Err(Error::Unknown { host, said }),
+            QueryResult::Failed => Err(Error::NoAnswer { host, said }),
         }
     }
 
@@ -70,16 +70,18 @@ impl Search {
     async fn round(
         &self,
         names: &[Name],
-        conf: &Conf,
+        conf: &ResolvConf,
         options: &Options,
         attempt: u32,
         said: &mut Vec<Statement>,
-    ) -> Round {
-        let mut round = Round::Absent;
+    ) -> QueryResult {
+        let mut round = QueryResult::Absent;
         for name in names {
             match self.one(name, conf, options, attempt, said).await {
-                Round::Absent => {}
-                Round::Failed if attempt + 1 == options.attempts => round = Round::Failed,
+                QueryResult::Absent => {}
+                QueryResult::Failed if attempt + 1 == options.attempts => {
+                    round = QueryResult::Failed
+                }
                 decided => return decided,
             }
         }
@@ -89,27 +91,27 @@ impl Search {
     async fn one(
         &self,
         name: &Name,
-        conf: &Conf,
+        conf: &ResolvConf,
         options: &Options,
         attempt: u32,
         said: &mut Vec<Statement>,
-    ) -> Round {
+    ) -> QueryResult {
         for (nth, &server) in conf.servers.iter().enumerate() {
             let wait = self.patience(server, options.timeout, attempt);
             let reply = ask(server, name, wait).await;
-            self.remember(server, matches!(reply, Reply::Silent(_)));
+            self.remember(server, matches!(reply, ServerReply::Silent(_)));
             let (text, is_denied) = match reply {
-                Reply::Addresses(addresses) => return Round::Found(addresses),
-                Reply::Denied(text) => (text, true),
-                Reply::Failed(text) | Reply::Silent(text) => (text, false),
+                ServerReply::Addresses(addresses) => return QueryResult::Found(addresses),
+                ServerReply::Denied(text) => (text, true),
+                ServerReply::Failed(text) | ServerReply::Silent(text) => (text, false),
             };
             note(said, server, name, text);
             // Only the first server may deny a name: a later one may not know the hosts of one that failed just now.
             if is_denied && nth == 0 {
-                return Round::Absent;
+                return QueryResult::Absent;
             }
         }
-        Round::Failed
+        QueryResult::Failed
     }
 
     fn patience(&self, server: SocketAddr, timeout: Duration, attempt: u32) -> Duration {

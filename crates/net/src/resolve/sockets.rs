@@ -17,7 +17,7 @@ pub(super) struct Sockets(TokioRuntimeProvider);
 impl RuntimeProvider for Sockets {
     type Handle = <TokioRuntimeProvider as RuntimeProvider>::Handle;
     type Timer = <TokioRuntimeProvider as RuntimeProvider>::Timer;
-    type Udp = Tied;
+    type Udp = ConnectedSocket;
     type Tcp = <TokioRuntimeProvider as RuntimeProvider>::Tcp;
 
     fn create_handle(&self) -> Self::Handle {
@@ -41,15 +41,15 @@ impl RuntimeProvider for Sockets {
         Box::pin(async move {
             let socket = UdpSocket::bind(local).await?;
             socket.connect(server).await?;
-            Ok(Tied(socket))
+            Ok(ConnectedSocket(socket))
         })
     }
 }
 
 /// A connected UDP socket, which gets the ICMP errors of its server.
-pub(super) struct Tied(UdpSocket);
+pub(super) struct ConnectedSocket(UdpSocket);
 
-impl DnsUdpSocket for Tied {
+impl DnsUdpSocket for ConnectedSocket {
     type Time = <TokioRuntimeProvider as RuntimeProvider>::Timer;
 
     fn poll_recv_from(

@@ -31,16 +31,16 @@ pub(super) struct Scope {
 }
 
 /// The `Authorization` header that the registry accepted.
-pub(super) type Access = HeaderValue;
+pub(super) type AuthorizationHeader = HeaderValue;
 
 /// A token response: either name, or both with one value. Source: distribution, token specification.
 #[derive(Deserialize)]
-struct Granted {
+struct TokenResponse {
     token: Option<String>,
     access_token: Option<String>,
 }
 
-impl Granted {
+impl TokenResponse {
     fn token(self) -> Option<String> {
         let token = self.token.filter(|it| !it.is_empty());
         token.or(self.access_token).filter(|it| !it.is_empty())
@@ -65,7 +65,7 @@ impl Scope {
 }
 
 impl Client {
-    pub(super) fn access(&self, scope: &Scope) -> Option<Access> {
+    pub(super) fn access(&self, scope: &Scope) -> Option<AuthorizationHeader> {
         let access = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
         access.get(scope).cloned()
     }
@@ -77,7 +77,11 @@ impl Client {
     }
 
     /// Answers the challenge of a 401 response and caches the header.
-    pub(super) async fn log_in(&self, scope: &Scope, demand: &Response) -> Result<Access, Error> {
+    pub(super) async fn log_in(
+        &self,
+        scope: &Scope,
+        demand: &Response,
+    ) -> Result<AuthorizationHeader, Error> {
         let headers = demand.headers().get_all(reqwest::header::WWW_AUTHENTICATE);
         let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| {
@@ -155,7 +159,7 @@ impl Client {
             Ok(request) => redirect::send(&self.0.http, request).await,
             Err(failure) => Err(failure),
         };
-        let redirect::Answer {
+        let redirect::RedirectedResponse {
             response,
             is_foreign,
         } = answer.map_err(|e| self.unreachable(&place, e))?;
@@ -167,8 +171,8 @@ impl Client {
         }
         let bytes = pull::collect(&place, response, TOKEN_LIMIT_BYTES).await?;
         // Without the parser's message, which could quote parts of a secret.
-        let granted = serde_json::from_slice::<Granted>(&bytes).ok();
-        let token = granted.and_then(Granted::token);
+        let granted = serde_json::from_slice::<TokenResponse>(&bytes).ok();
+        let token = granted.and_then(TokenResponse::token);
         token.ok_or_else(|| error::strange(&place, "its token server answers without a token"))
     }
 }

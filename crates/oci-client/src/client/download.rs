@@ -16,13 +16,13 @@ use oci::{Descriptor, Hasher, Reference};
 const RESUMES: u32 = 8;
 
 /// The source of the rest of a blob.
-enum Body {
+enum DownloadBody {
     Response(Response),
     File(ReaderStream<tokio::fs::File>),
 }
 
 /// A download in progress.
-pub(super) struct Download {
+pub(super) struct BlobDownload {
     client: Client,
     /// The repository.
     pub(super) reference: Reference,
@@ -30,13 +30,13 @@ pub(super) struct Download {
     /// Taken after the last byte.
     hasher: Option<Hasher>,
     received: u64,
-    body: Option<Body>,
+    body: Option<DownloadBody>,
     /// Bytes to skip, from a registry that ignores Range.
     skip: u64,
     failures: u32,
 }
 
-impl Download {
+impl BlobDownload {
     /// A download that has not started. `hasher` has the first `received` bytes.
     pub(super) fn new(
         client: &Client,
@@ -63,7 +63,7 @@ impl Download {
     pub(super) async fn open(&mut self) -> Result<(), Error> {
         if let Some(local) = self.client.local(&self.reference) {
             let file = local.blob(&self.blob.digest, self.received).await?;
-            self.body = Some(Body::File(file));
+            self.body = Some(DownloadBody::File(file));
             return Ok(());
         }
         let path = self.reference.path(&format!("blobs/{}", self.blob.digest));
@@ -88,7 +88,7 @@ impl Download {
                 return Err(error::refused(&self.reference.registry, response, "blob", &id).await);
             }
         };
-        self.body = Some(Body::Response(response));
+        self.body = Some(DownloadBody::Response(response));
         Ok(())
     }
 
@@ -105,14 +105,14 @@ impl Download {
             }
             let reference = &self.reference;
             let chunk = match &mut self.body {
-                Some(Body::Response(response)) => {
+                Some(DownloadBody::Response(response)) => {
                     let chunk = response.chunk().await;
                     chunk.map_err(|e| {
                         let place = reference.scope("pull").place();
                         error::unavailable(&place, &e.without_url())
                     })
                 }
-                Some(Body::File(file)) => match file.next().await.transpose() {
+                Some(DownloadBody::File(file)) => match file.next().await.transpose() {
                     Ok(None) => return Err(self.wrong("is smaller than its manifest says")),
                     Ok(chunk) => Ok(chunk),
                     Err(e) => {

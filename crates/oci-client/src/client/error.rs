@@ -11,12 +11,12 @@ const TEXT_LIMIT_BYTES: usize = 16 * 1024;
 const REGISTRY: &str = "the container registry";
 
 #[derive(Deserialize)]
-struct Body {
-    errors: Vec<Item>,
+struct ErrorBody {
+    errors: Vec<ErrorItem>,
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ErrorItem {
     #[serde(default)]
     code: String,
     #[serde(default)]
@@ -93,7 +93,7 @@ async fn said(mut response: Response) -> String {
             return String::new();
         }
     }
-    let Ok(body) = serde_json::from_slice::<Body>(&bytes) else {
+    let Ok(body) = serde_json::from_slice::<ErrorBody>(&bytes) else {
         return String::new();
     };
     let items = body

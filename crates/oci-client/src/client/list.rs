@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::access::Scope;
 use super::addresses::Addresses as _;
 use super::{Client, error, origin, pull};
-use crate::mirrors::Sought;
+use crate::mirrors::RequestKind;
 use oci::Referrer;
 use oci::{Digest, Reference, Repository, Tag};
 
@@ -19,14 +19,14 @@ const LIST_LIMIT_BYTES: usize = 64 << 20;
 const PAGES_LIMIT: usize = 10_000;
 
 /// A page of a listing.
-trait Page: DeserializeOwned {
+trait ListPage: DeserializeOwned {
     type Entry;
 
     fn entries(self) -> Vec<Self::Entry>;
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct RepositoryList {
     #[serde(alias = "repositories")]
     tags: Option<Vec<String>>,
 }
@@ -36,7 +36,7 @@ struct Referrers {
     manifests: Option<Vec<Referrer>>,
 }
 
-impl Page for Names {
+impl ListPage for RepositoryList {
     type Entry = String;
 
     fn entries(self) -> Vec<String> {
@@ -44,7 +44,7 @@ impl Page for Names {
     }
 }
 
-impl Page for Referrers {
+impl ListPage for Referrers {
     type Entry = Referrer;
 
     fn entries(self) -> Vec<Referrer> {
@@ -79,12 +79,12 @@ impl Client {
         if let Some(local) = self.local(&named) {
             return local.tags().await.map(Some);
         }
-        let mut places = self.places(&named, Sought::Rest)?;
+        let mut places = self.places(&named, RequestKind::Rest)?;
         let names = loop {
             let place = places.current();
             let (scope, path) = (place.scope("pull"), place.path("tags/list"));
             let id = place.repository.as_str();
-            let listed = self.pages::<Names>(&scope, path, "repository", id, pages);
+            let listed = self.pages::<RepositoryList>(&scope, path, "repository", id, pages);
             match listed.await {
                 Ok(names) => break names,
                 Err(error) => places.pass(error)?,
@@ -105,7 +105,7 @@ impl Client {
         };
         let path = "/v2/_catalog".to_owned();
         let names = self
-            .pages::<Names>(&scope, path, "catalog", registry, PAGES_LIMIT)
+            .pages::<RepositoryList>(&scope, path, "catalog", registry, PAGES_LIMIT)
             .await?;
         names.ok_or_else(|| error::strange(registry, "its list does not end"))
     }
@@ -157,7 +157,7 @@ impl Client {
         };
         match self.pull_manifest(&index).await {
             Ok(manifest) => serde_json::from_slice::<Referrers>(&manifest.bytes)
-                .map(Page::entries)
+                .map(ListPage::entries)
                 .map_err(|e| unreadable(&reference.scope("pull").place(), &e)),
             Err(Error::NotFound { .. }) => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -176,7 +176,7 @@ impl Client {
             return Ok(None);
         }
         let what = format!("referrers/{subject}");
-        let mut places = self.places(reference, Sought::Rest)?;
+        let mut places = self.places(reference, RequestKind::Rest)?;
         loop {
             let place = places.current();
             let (scope, path) = (place.scope("pull"), place.path(&what));
@@ -196,7 +196,7 @@ impl Client {
     }
 
     /// All pages; `None` beyond `limit` pages. Errors: TooLarge – beyond the total size.
-    async fn pages<P: Page>(
+    async fn pages<P: ListPage>(
         &self,
         scope: &Scope,
         first: String,

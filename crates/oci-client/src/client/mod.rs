@@ -25,7 +25,7 @@ use model::Error;
 
 use crate::layout::Lists;
 use crate::{Credentials, Mirrors};
-use access::Access;
+use access::AuthorizationHeader;
 use net::resolve::Resolver;
 use net::trust::{self, Unchecked};
 
@@ -61,10 +61,10 @@ pub struct ClientOptions {
 
 /// A client of registries, and of image layouts in their place. Clones share connections and logins.
 #[derive(Debug, Clone)]
-pub struct Client(Arc<Shared>);
+pub struct Client(Arc<ClientInner>);
 
 #[derive(Debug)]
-struct Shared {
+struct ClientInner {
     /// For requests with a quick response.
     http: reqwest::Client,
     /// For uploads: the response follows the last byte, however long that takes.
@@ -85,7 +85,7 @@ struct Shared {
     /// Unreachable mirrors.
     away: Mutex<BTreeSet<String>>,
     /// Cached `Authorization` headers by scope.
-    access: Mutex<HashMap<access::Scope, Access>>,
+    access: Mutex<HashMap<access::Scope, AuthorizationHeader>>,
     /// Indexes of the folders in the place of registries.
     layouts: Lists,
 }
@@ -117,7 +117,7 @@ impl Client {
             .build()
             .map_err(|e| Error::internal("building the registry client", e))
         };
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(ClientInner {
             http: build(Some(READ_TIMEOUT))?,
             uploads: build(None)?,
             credentials: options.credentials,

@@ -6,11 +6,11 @@ use std::sync::PoisonError;
 use model::Error;
 
 use super::Client;
-use crate::mirrors::Sought;
+use crate::mirrors::RequestKind;
 use oci::Reference;
 
 /// The remaining locations of a request.
-pub(super) struct Places<'a> {
+pub(super) struct Locations<'a> {
     client: &'a Client,
     current: Reference,
     rest: VecDeque<Reference>,
@@ -29,25 +29,25 @@ impl Client {
     pub(super) fn places(
         &self,
         reference: &Reference,
-        sought: Sought,
-    ) -> Result<Places<'_>, Error> {
+        sought: RequestKind,
+    ) -> Result<Locations<'_>, Error> {
         let mut rest: VecDeque<_> = self.0.mirrors.places(reference, sought)?.into();
         let last = rest.pop_back().unwrap_or_else(|| reference.clone());
         let away = self.0.away.lock().unwrap_or_else(PoisonError::into_inner);
         rest.retain(|place| !away.contains(&place.registry));
         rest.push_back(last);
-        Ok(Places {
+        Ok(Locations {
             client: self,
             current: rest.pop_front().unwrap_or_else(|| reference.clone()),
             rest,
-            is_extra: sought == Sought::Rest || Sought::is_extra(reference),
+            is_extra: sought == RequestKind::Rest || RequestKind::is_extra(reference),
             missing: None,
             refusals: Vec::new(),
         })
     }
 }
 
-impl Places<'_> {
+impl Locations<'_> {
     /// The current location.
     pub(super) fn current(&self) -> &Reference {
         &self.current

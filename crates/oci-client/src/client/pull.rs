@@ -7,10 +7,10 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Method, Response, StatusCode};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::addresses::Addresses as _;
-use super::download::Download;
+use super::access::Scope;
+use super::download::BlobDownload;
 use super::{Client, error};
-use crate::mirrors::Sought;
+use crate::mirrors::RequestKind;
 use oci::{
     Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
 };
@@ -43,7 +43,7 @@ impl Client {
         if let Some(local) = self.local(reference) {
             return local.manifest().await;
         }
-        let mut places = self.places(reference, Sought::Named)?;
+        let mut places = self.places(reference, RequestKind::Named)?;
         loop {
             match self.manifest_at(places.current()).await {
                 Ok(manifest) => return Ok(manifest),
@@ -102,7 +102,7 @@ impl Client {
         if let Some(local) = self.local(reference) {
             return local.manifest_digest().await;
         }
-        let mut places = self.places(reference, Sought::Named)?;
+        let mut places = self.places(reference, RequestKind::Named)?;
         loop {
             let passed = match self.digest_at(places.current()).await {
                 Ok(Some(digest)) => return Ok(Some(digest)),
@@ -223,9 +223,9 @@ impl Client {
         hasher: Hasher,
         received: u64,
     ) -> Result<impl Stream<Item = Result<Bytes, Error>> + Send + use<>, Error> {
-        let mut download = Download::new(self, reference, blob, hasher, received);
+        let mut download = BlobDownload::new(self, reference, blob, hasher, received);
         if received < blob.size || received == 0 {
-            let mut places = self.places(reference, Sought::Rest)?;
+            let mut places = self.places(reference, RequestKind::Rest)?;
             loop {
                 download.reference = places.current().clone();
                 match download.open().await {

@@ -14,7 +14,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use super::access::Scope;
 use super::addresses::Addresses as _;
 use super::send;
-use super::source::{BlobSource, Taken};
+use super::source::{BlobSource, SourceProgress};
 use super::{Client, error, origin};
 use oci::{Descriptor, Digest, Manifest, Reference, Repository, Target};
 
@@ -33,9 +33,9 @@ pub enum Provided {
 }
 
 /// Response to the start of an upload.
-enum Begun {
+enum UploadStart {
     There,
-    Upload(String),
+    BlobUpload(String),
 }
 
 impl Client {
@@ -140,7 +140,7 @@ impl Client {
         if let Some(local) = self.local(reference) {
             return local.provide(digest, source, sent).await;
         }
-        let mut upload = Upload::new(self, reference, digest, source).await?;
+        let mut upload = BlobUpload::new(self, reference, digest, source).await?;
         upload.sent = Arc::clone(sent);
         upload.provide(from).await
     }
@@ -204,14 +204,14 @@ impl Client {
             let sent = AtomicU64::default();
             return local.provide(digest, source, &sent).await.map(drop);
         }
-        let mut upload = Upload::new(self, reference, digest, source).await?;
+        let mut upload = BlobUpload::new(self, reference, digest, source).await?;
         upload.chunk = chunk.filter(|_| source.is_seekable());
         upload.provide(None).await.map(drop)
     }
 }
 
 /// An upload in progress.
-struct Upload<'a> {
+struct BlobUpload<'a> {
     client: &'a Client,
     reference: &'a Reference,
     scope: Scope,
@@ -224,7 +224,7 @@ struct Upload<'a> {
     sent: Arc<AtomicU64>,
 }
 
-impl<'a> Upload<'a> {
+impl<'a> BlobUpload<'a> {
     async fn new(
         client: &'a Client,
         reference: &'a Reference,
@@ -254,8 +254,8 @@ impl<'a> Upload<'a> {
                 return Ok(Provided::There);
             }
             let sent = match self.begin(from).await? {
-                Begun::There => return Ok(Provided::There),
-                Begun::Upload(location) => self.run(location).await,
+                UploadStart::There => return Ok(Provided::There),
+                UploadStart::BlobUpload(location) => self.run(location).await,
             };
             match sent {
                 // A token may expire before the bytes are sent. If the next one is refused, too, none will do.
@@ -293,7 +293,7 @@ impl<'a> Upload<'a> {
 
     /// Mounts the blob from `from`, or from the repository itself, and opens an upload session otherwise: one request
     /// instead of two.
-    async fn begin(&self, from: Option<&Repository>) -> Result<Begun, Error> {
+    async fn begin(&self, from: Option<&Repository>) -> Result<UploadStart, Error> {
         let path = self.reference.path("blobs/uploads/");
         let from = from.unwrap_or(&self.reference.repository);
         let (mount, from) = (self.digest.to_string(), from.as_str());
@@ -308,7 +308,7 @@ impl<'a> Upload<'a> {
         let response = match response.status() {
             StatusCode::CREATED => {
                 self.client.note_mount(&self.scope.registry, true);
-                return Ok(Begun::There);
+                return Ok(UploadStart::There);
             }
             StatusCode::ACCEPTED => response,
             // Some registries refuse a mount that fails.
@@ -323,7 +323,7 @@ impl<'a> Upload<'a> {
         if response.status() != StatusCode::ACCEPTED {
             return Err(self.refused(response).await);
         }
-        location(&self.scope, &response).map(Begun::Upload)
+        location(&self.scope, &response).map(UploadStart::BlobUpload)
     }
 
     async fn run(&self, mut location: String) -> Result<(), Error> {
@@ -407,7 +407,7 @@ impl<'a> Upload<'a> {
             .own_url(&self.scope.registry, url)
             .await?
             .ok_or_else(|| leaves(&self.scope))?;
-        let taken = Taken::counting(&self.sent);
+        let taken = SourceProgress::counting(&self.sent);
         let body = self.source.body(offset, length, Arc::clone(&taken)).await?;
         let mut request = self
             .client

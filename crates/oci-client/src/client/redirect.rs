@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 const LIMIT: usize = 10;
 
 /// A response, and whether it comes from another origin.
-pub(super) struct Answer {
+pub(super) struct RedirectedResponse {
     pub(super) response: Response,
     pub(super) is_foreign: bool,
 }
@@ -35,13 +35,16 @@ pub(super) fn policy() -> Policy {
 /// their origin: the caller gets the redirect itself.
 ///
 /// Errors: those of the client.
-pub(super) async fn send(http: &Client, mut request: Request) -> Result<Answer, reqwest::Error> {
+pub(super) async fn send(
+    http: &Client,
+    mut request: Request,
+) -> Result<RedirectedResponse, reqwest::Error> {
     let mut is_foreign = false;
     for _ in 0..LIMIT {
         let again = request.try_clone();
         let response = http.execute(request).await?;
         let Some(next) = again.and_then(|again| redirected(again, &response)) else {
-            return Ok(Answer {
+            return Ok(RedirectedResponse {
                 response,
                 is_foreign,
             });
@@ -50,7 +53,7 @@ pub(super) async fn send(http: &Client, mut request: Request) -> Result<Answer, 
         is_foreign = true;
     }
     let response = http.execute(request).await?;
-    Ok(Answer {
+    Ok(RedirectedResponse {
         response,
         is_foreign,
     })

@@ -51,14 +51,14 @@ pub struct Remote {
 
 /// Bytes that one attempt has read from its source.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct SourceProgress {
     /// Units: bytes.
     pub(super) bytes: Arc<AtomicU64>,
     /// Error of the source.
     failure: Mutex<Option<Error>>,
 }
 
-impl Taken {
+impl SourceProgress {
     /// Counts in `bytes`, from zero.
     pub(super) fn counting(bytes: &Arc<AtomicU64>) -> Arc<Self> {
         bytes.store(0, Ordering::Relaxed);
@@ -172,7 +172,7 @@ impl BlobSource {
         &self,
         at: u64,
         length: u64,
-        taken: Arc<Taken>,
+        taken: Arc<SourceProgress>,
     ) -> Result<Body, Error> {
         match self {
             Self::Bytes(bytes) => {
@@ -213,7 +213,12 @@ async fn file_chunks(
     Ok(stream.map_err(move |e| unreadable(&path, e)).boxed())
 }
 
-async fn part(path: &Path, offset: u64, length: u64, taken: Arc<Taken>) -> Result<Body, Error> {
+async fn part(
+    path: &Path,
+    offset: u64,
+    length: u64,
+    taken: Arc<SourceProgress>,
+) -> Result<Body, Error> {
     let stream = file_stream(path, offset, length).await?;
     Ok(Body::wrap_stream(stream.inspect_ok(move |chunk| {
         taken.bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);

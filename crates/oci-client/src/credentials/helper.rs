@@ -27,7 +27,7 @@ const NOBODY: &str = "credentials not found";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct HelperOutput {
     username: String,
     secret: String,
 }
@@ -68,7 +68,7 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Err
         return Err(wrong("it failed".to_owned()));
     }
     // serde's own message may quote the offending value.
-    let answer: Answer = serde_json::from_slice(&answer)
+    let answer: HelperOutput = serde_json::from_slice(&answer)
         .map_err(|_| wrong("its answer is no JSON with Username and Secret".to_owned()))?;
     if answer.username == TOKEN_USER {
         return Err(wrong(

@@ -42,13 +42,13 @@ pub struct Image {
 }
 
 #[derive(Deserialize)]
-struct Config {
+struct ImageConfig {
     #[serde(default)]
-    config: Option<Labelled>,
+    config: Option<ConfigLabels>,
 }
 
 #[derive(Deserialize)]
-struct Labelled {
+struct ConfigLabels {
     #[serde(rename = "Labels", default)]
     labels: Option<BTreeMap<String, String>>,
 }
@@ -145,7 +145,7 @@ impl Image {
     pub async fn labels(&self) -> Result<BTreeMap<String, String>, Error> {
         let (config, _) = parts(&self.manifest)?;
         let bytes = self.place.blob(config, CONFIG_LIMIT_BYTES).await?;
-        let config: Config = serde_json::from_slice(&bytes)
+        let config: ImageConfig = serde_json::from_slice(&bytes)
             .map_err(|e| Error::invalid("image config", format!("{}: {e}", self.place)))?;
         Ok(config
             .config

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::layer_tests::Layer as Tar;
+use crate::layer_tests::TestLayer as Tar;
 use oci::Digest;
 
 /// A layout under construction.

@@ -15,7 +15,7 @@ use tar::EntryType;
 
 use super::{Place, parts, resolve};
 use crate::Client;
-use crate::layer::{self, Entry, Says, too_large, unreadable};
+use crate::layer::{self, EntryEffect, LayerEntry, too_large, unreadable};
 use oci::{Descriptor, Platform, Reference};
 
 /// Limit of links on the way to one path, as in the kernel.
@@ -50,11 +50,11 @@ impl fmt::Debug for Selection {
 /// The paths of an image, and the locations of extracted files.
 #[derive(Debug, Default)]
 pub struct Tree {
-    nodes: BTreeMap<String, Node>,
+    nodes: BTreeMap<String, TreeNode>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Node {
+enum TreeNode {
     Folder,
     /// A file, and its location if it was extracted.
     File(Option<PathBuf>),
@@ -93,7 +93,7 @@ pub(super) async fn overlay(
     selection: &Selection,
     dest: &Path,
 ) -> Result<Tree, Error> {
-    let mut overlay = Overlay::new(selection.clone(), dest.to_owned());
+    let mut overlay = LayerMerge::new(selection.clone(), dest.to_owned());
     for layer in layers.iter().rev() {
         overlay = place
             .with_layer(layer, move |bytes| {
@@ -109,7 +109,7 @@ impl Tree {
     /// The location of the file at `path`, links followed; `None` when it is absent or was not extracted.
     pub fn file(&self, path: &str) -> Option<&Path> {
         match self.nodes.get(&self.resolved(path)?)? {
-            Node::File(file) => file.as_deref(),
+            TreeNode::File(file) => file.as_deref(),
             _ => None,
         }
     }
@@ -134,7 +134,7 @@ impl Tree {
         };
         let from = self.nodes.range(prefix.clone()..);
         from.map_while(move |(path, node)| Some((path, path.strip_prefix(&prefix)?, node)))
-            .filter(|(.., node)| **node != Node::Folder)
+            .filter(|(.., node)| **node != TreeNode::Folder)
             .map(|(path, rest, _)| (rest, self.file(path)))
     }
 
@@ -159,9 +159,9 @@ impl Tree {
                 _ => walked.push(step),
             }
             let (target, is_absolute) = match self.nodes.get(&walked.join("/")) {
-                Some(Node::Link(target)) => (target, target.starts_with('/')),
-                Some(Node::Same(target)) => (target, true),
-                Some(Node::File(_) | Node::Other) if !ahead.is_empty() => return None,
+                Some(TreeNode::Link(target)) => (target, target.starts_with('/')),
+                Some(TreeNode::Same(target)) => (target, true),
+                Some(TreeNode::File(_) | TreeNode::Other) if !ahead.is_empty() => return None,
                 _ => continue,
             };
             links += 1;
@@ -182,7 +182,7 @@ impl Tree {
 }
 
 /// The layers read so far, topmost first.
-struct Overlay {
+struct LayerMerge {
     selection: Selection,
     dest: PathBuf,
     tree: Tree,
@@ -197,13 +197,13 @@ struct Overlay {
 
 /// Entries of one layer.
 #[derive(Default)]
-struct Own {
-    nodes: BTreeMap<String, Node>,
+struct LayerEntries {
+    nodes: BTreeMap<String, TreeNode>,
     hidden: BTreeSet<String>,
     closed: BTreeSet<String>,
 }
 
-impl Overlay {
+impl LayerMerge {
     fn new(selection: Selection, dest: PathBuf) -> Self {
         Self {
             selection,
@@ -228,23 +228,24 @@ impl Overlay {
         Ok(())
     }
 
-    fn scan(&mut self, archive: &mut dyn Read) -> Result<Own, Error> {
-        let mut own = Own::default();
+    fn scan(&mut self, archive: &mut dyn Read) -> Result<LayerEntries, Error> {
+        let mut own = LayerEntries::default();
         layer::each_entry(archive, |says, entry| {
-            let (Says::Exists(path) | Says::Hides(path) | Says::Closes(path)) = &says;
+            let (EntryEffect::Exists(path) | EntryEffect::Hides(path) | EntryEffect::Closes(path)) =
+                &says;
             if path.len() > PATH_LIMIT_BYTES {
                 return Ok(());
             }
             self.count_known(path.len())?;
             match says {
-                Says::Closes(path) => {
+                EntryEffect::Closes(path) => {
                     own.closed.insert(path);
                 }
-                Says::Hides(path) => {
+                EntryEffect::Hides(path) => {
                     own.hidden.insert(path);
                 }
-                Says::Exists(path) if self.decides(&path) => {}
-                Says::Exists(path) => {
+                EntryEffect::Exists(path) if self.decides(&path) => {}
+                EntryEffect::Exists(path) => {
                     let node = self.node(&path, entry)?;
                     self.insert(&mut own, path, node)?;
                 }
@@ -266,36 +267,41 @@ impl Overlay {
             let above = &path[..end];
             self.hidden.contains(above)
                 || self.closed.contains(above)
-                || !matches!(self.tree.nodes.get(above), None | Some(Node::Folder))
+                || !matches!(self.tree.nodes.get(above), None | Some(TreeNode::Folder))
         })
     }
 
-    fn node(&mut self, path: &str, entry: &mut Entry<'_, '_>) -> Result<Node, Error> {
+    fn node(&mut self, path: &str, entry: &mut LayerEntry<'_, '_>) -> Result<TreeNode, Error> {
         let target = entry
             .link_name_bytes()
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .filter(|target| target.len() <= PATH_LIMIT_BYTES);
         Ok(match (entry.header().entry_type(), target) {
-            (EntryType::Directory, _) => Node::Folder,
+            (EntryType::Directory, _) => TreeNode::Folder,
             (EntryType::Symlink, Some(target)) => {
                 self.count_known(target.len())?;
-                Node::Link(target)
+                TreeNode::Link(target)
             }
             (EntryType::Link, Some(target)) => {
                 self.count_known(target.len())?;
-                Node::Same(target)
+                TreeNode::Same(target)
             }
             (EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse, _) => {
                 let is_wanted = (self.selection.is_wanted)(path);
-                Node::File(is_wanted.then(|| self.write(entry)).transpose()?)
+                TreeNode::File(is_wanted.then(|| self.write(entry)).transpose()?)
             }
-            _ => Node::Other,
+            _ => TreeNode::Other,
         })
     }
 
     /// Adds an entry; a later entry of one path replaces an earlier one, as in unpacking.
-    fn insert(&mut self, own: &mut Own, path: String, node: Node) -> Result<(), Error> {
-        let Some(Node::File(Some(replaced))) = own.nodes.insert(path, node) else {
+    fn insert(
+        &mut self,
+        own: &mut LayerEntries,
+        path: String,
+        node: TreeNode,
+    ) -> Result<(), Error> {
+        let Some(TreeNode::File(Some(replaced))) = own.nodes.insert(path, node) else {
             return Ok(());
         };
         let failed = |e| Error::internal(format!("removing {}", replaced.display()), e);
@@ -303,7 +309,7 @@ impl Overlay {
         fs::remove_file(&replaced).map_err(failed)
     }
 
-    fn write(&mut self, entry: &mut Entry<'_, '_>) -> Result<PathBuf, Error> {
+    fn write(&mut self, entry: &mut LayerEntry<'_, '_>) -> Result<PathBuf, Error> {
         if self.files == self.selection.limit_files {
             let limit = self.selection.limit_files as u64;
             return Err(too_large("number of files in an image", limit));

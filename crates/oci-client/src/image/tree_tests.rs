@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::layer_tests::Layer;
+use crate::layer_tests::TestLayer;
 
 fn everything() -> Selection {
     Selection {
@@ -14,7 +14,7 @@ fn everything() -> Selection {
 /// Reads `layers`, topmost first.
 fn read(selection: Selection, layers: &[Vec<u8>]) -> Result<(tempfile::TempDir, Tree), Error> {
     let folder = tempfile::tempdir().unwrap();
-    let mut overlay = Overlay::new(selection, folder.path().to_owned());
+    let mut overlay = LayerMerge::new(selection, folder.path().to_owned());
     for layer in layers {
         overlay.add(&mut layer.as_slice())?;
     }
@@ -32,7 +32,7 @@ fn names<'a>(tree: &'a Tree, path: &str) -> Vec<&'a str> {
 
 #[test]
 fn folders_are_read_through_links() {
-    let layer = Layer::new()
+    let layer = TestLayer::new()
         .link("lib64", "usr/lib64")
         .entry(EntryType::Directory, "usr/lib64/", "", b"")
         .file("usr/lib64/libc.so.6.1", "c")
@@ -66,7 +66,7 @@ fn folders_are_read_through_links() {
 
 #[test]
 fn upper_layers_hide_lower_ones() {
-    let top = Layer::new()
+    let top = TestLayer::new()
         .file("lib/a", "new")
         .file("lib/.wh.b", "")
         .file("opt/.wh..wh..opq", "")
@@ -74,7 +74,7 @@ fn upper_layers_hide_lower_ones() {
         .link("moved", "lib")
         .entry(EntryType::Directory, "unlinked/", "", b"")
         .tar();
-    let bottom = Layer::new()
+    let bottom = TestLayer::new()
         .file("lib/a", "old")
         .file("lib/b", "b")
         .file("lib/c", "c")
@@ -96,7 +96,7 @@ fn only_selected_files_are_written() {
         is_wanted: Arc::new(|path| path == "a"),
         ..everything()
     };
-    let layer = Layer::new()
+    let layer = TestLayer::new()
         .file("a", "a")
         .file("b", "b")
         .link("c", "a")
@@ -111,7 +111,10 @@ fn only_selected_files_are_written() {
 
 #[test]
 fn a_later_entry_replaces_an_earlier_one() {
-    let layer = Layer::new().file("a", "first").file("a", "second").tar();
+    let layer = TestLayer::new()
+        .file("a", "first")
+        .file("a", "second")
+        .tar();
     let (folder, tree) = read(everything(), &[layer]).unwrap();
     assert_eq!(text(&tree, "a").unwrap(), "second");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -119,7 +122,7 @@ fn a_later_entry_replaces_an_earlier_one() {
 
 #[test]
 fn hostile_entries_are_ignored() {
-    let layer = Layer::new()
+    let layer = TestLayer::new()
         .file("../../evil", "x")
         .file("/abs", "y")
         .link("up", "../../../../etc/passwd")
@@ -146,7 +149,7 @@ fn hostile_entries_are_ignored() {
 
 #[test]
 fn limits_are_enforced() {
-    let layer = || Layer::new().file("a", "12345").file("b", "12345").tar();
+    let layer = || TestLayer::new().file("a", "12345").file("b", "12345").tar();
     let small = Selection {
         limit_bytes: 9,
         ..everything()
@@ -175,7 +178,7 @@ proptest! {
         links in prop::collection::vec(("[a-c](/[a-c]){0,2}", "/?([a-c]|\\.\\.)(/([a-c]|\\.\\.)){0,3}"), 0..8),
         path in "[a-c](/[a-c]){0,3}",
     ) {
-        let nodes = links.into_iter().map(|(path, target)| (path, Node::Link(target)));
+        let nodes = links.into_iter().map(|(path, target)| (path, TreeNode::Link(target)));
         let tree = Tree { nodes: nodes.collect() };
         prop_assert_eq!(tree.file(&path), None);
     }

@@ -38,7 +38,7 @@ pub struct Signatures {
 }
 
 #[derive(Deserialize)]
-struct Claim {
+struct SignedClaim {
     critical: Critical,
 }
 
@@ -46,12 +46,12 @@ struct Claim {
 struct Critical {
     #[serde(rename = "type")]
     kind: String,
-    image: Image,
+    image: ClaimedImage,
     identity: Identity,
 }
 
 #[derive(Deserialize)]
-struct Image {
+struct ClaimedImage {
     #[serde(rename = "docker-manifest-digest")]
     digest: String,
 }
@@ -105,7 +105,7 @@ pub async fn find(
 /// Checks that a trusted key signed this image.
 fn check(digest: &Digest, keyring: &Keyring, signature: &[u8]) -> Result<(), String> {
     let content = keyring.content(signature)?;
-    let claim: Claim =
+    let claim: SignedClaim =
         serde_json::from_slice(&content).map_err(|e| format!("it does not sign an image: {e}"))?;
     let Critical {
         kind,

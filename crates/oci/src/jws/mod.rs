@@ -42,13 +42,13 @@ pub struct Jwk {
 /// A public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
-    kind: Kind,
+    kind: KeyKind,
     /// A point, or RSA's `RSAPublicKey`.
     bytes: Vec<u8>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     P256,
     P384,
     Ed25519,
@@ -56,32 +56,32 @@ enum Kind {
 }
 
 /// The signature algorithms by name: kind of key and verification.
-static ALGORITHMS: &[(&str, Kind, &(dyn VerificationAlgorithm + Sync))] = &[
-    ("ES256", Kind::P256, &ECDSA_P256_SHA256_FIXED),
-    ("ES384", Kind::P384, &ECDSA_P384_SHA384_FIXED),
-    ("EdDSA", Kind::Ed25519, &ED25519),
-    ("RS256", Kind::Rsa, &RSA_PKCS1_2048_8192_SHA256),
-    ("RS384", Kind::Rsa, &RSA_PKCS1_2048_8192_SHA384),
-    ("RS512", Kind::Rsa, &RSA_PKCS1_2048_8192_SHA512),
-    ("PS256", Kind::Rsa, &RSA_PSS_2048_8192_SHA256),
-    ("PS384", Kind::Rsa, &RSA_PSS_2048_8192_SHA384),
-    ("PS512", Kind::Rsa, &RSA_PSS_2048_8192_SHA512),
+static ALGORITHMS: &[(&str, KeyKind, &(dyn VerificationAlgorithm + Sync))] = &[
+    ("ES256", KeyKind::P256, &ECDSA_P256_SHA256_FIXED),
+    ("ES384", KeyKind::P384, &ECDSA_P384_SHA384_FIXED),
+    ("EdDSA", KeyKind::Ed25519, &ED25519),
+    ("RS256", KeyKind::Rsa, &RSA_PKCS1_2048_8192_SHA256),
+    ("RS384", KeyKind::Rsa, &RSA_PKCS1_2048_8192_SHA384),
+    ("RS512", KeyKind::Rsa, &RSA_PKCS1_2048_8192_SHA512),
+    ("PS256", KeyKind::Rsa, &RSA_PSS_2048_8192_SHA256),
+    ("PS384", KeyKind::Rsa, &RSA_PSS_2048_8192_SHA384),
+    ("PS512", KeyKind::Rsa, &RSA_PSS_2048_8192_SHA512),
 ];
 
 /// The kinds of keys by their algorithm in certificates.
-static SPKI_ALGORITHMS: &[(&[u8], Kind)] = &[
+static SPKI_ALGORITHMS: &[(&[u8], KeyKind)] = &[
     (
         b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07",
-        Kind::P256,
+        KeyKind::P256,
     ),
     (
         b"\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x05\x2b\x81\x04\x00\x22",
-        Kind::P384,
+        KeyKind::P384,
     ),
-    (b"\x06\x03\x2b\x65\x70", Kind::Ed25519),
+    (b"\x06\x03\x2b\x65\x70", KeyKind::Ed25519),
     (
         b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x01\x05\x00",
-        Kind::Rsa,
+        KeyKind::Rsa,
     ),
 ];
 
@@ -99,14 +99,14 @@ impl Key {
             Ok(Self { kind, bytes })
         };
         match (jwk.kty.as_str(), jwk.crv.as_str()) {
-            ("EC", "P-256") => point(Kind::P256, 32),
-            ("EC", "P-384") => point(Kind::P384, 48),
+            ("EC", "P-256") => point(KeyKind::P256, 32),
+            ("EC", "P-384") => point(KeyKind::P384, 48),
             ("OKP", "Ed25519") => Ok(Self {
-                kind: Kind::Ed25519,
+                kind: KeyKind::Ed25519,
                 bytes: decode(&jwk.x)?,
             }),
             ("RSA", _) => Ok(Self {
-                kind: Kind::Rsa,
+                kind: KeyKind::Rsa,
                 bytes: der::rsa_public_key(&decode(&jwk.n)?, &decode(&jwk.e)?),
             }),
             (kty, crv) => Err(wrong(format!(
@@ -141,8 +141,8 @@ impl Key {
         };
         // Members are sorted, without white space.
         let members = match self.kind {
-            Kind::P256 | Kind::P384 => {
-                let crv = if self.kind == Kind::P256 {
+            KeyKind::P256 | KeyKind::P384 => {
+                let crv = if self.kind == KeyKind::P256 {
                     "P-256"
                 } else {
                     "P-384"
@@ -150,10 +150,10 @@ impl Key {
                 let (x, y) = coordinates();
                 json!({"crv": crv, "kty": "EC", "x": x, "y": y})
             }
-            Kind::Ed25519 => {
+            KeyKind::Ed25519 => {
                 json!({"crv": "Ed25519", "kty": "OKP", "x": URL_SAFE_NO_PAD.encode(&self.bytes)})
             }
-            Kind::Rsa => {
+            KeyKind::Rsa => {
                 let [n, e] = der::rsa_public_key_parts(&self.bytes)
                     .unwrap_or_default()
                     .map(|number| URL_SAFE_NO_PAD.encode(number));

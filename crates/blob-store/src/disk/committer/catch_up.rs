@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::io;
 
-use super::work::Work;
+use super::work::CommitLoop;
 use crate::disk::journal;
 use crate::{Result, StoreError};
 
 /// Units: bytes. A journal of this length is replayed in about a second after a crash.
 const JOURNAL_LIMIT_BYTES: u64 = 16 << 20;
 
-impl Work {
+impl CommitLoop {
     /// Starts a checkpoint when one is due, and removes the journal files of a finished one.
     pub(super) fn catch_up(&mut self, is_idle: bool) -> Result<()> {
         match &self.catching_up {

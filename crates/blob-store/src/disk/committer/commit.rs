@@ -6,22 +6,22 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use super::errors::{DOING, again, ended, full};
-use super::shared::Shared;
-use super::work::Work;
-use crate::disk::change::{Change, Order};
-use crate::disk::files::{self, Prepared};
+use super::shared::SharedState;
+use super::work::CommitLoop;
+use crate::disk::change::{JournalEntry, StoreChange};
+use crate::disk::files::{self, PreparedFiles};
 use crate::disk::tables::Tables;
 use crate::{Result, StoreError};
 
 /// A change that passed its check.
-struct Accepted {
-    order: Order,
-    prepared: Prepared,
+struct CheckedChange {
+    order: JournalEntry,
+    prepared: PreparedFiles,
     done: oneshot::Sender<Result<()>>,
 }
 
-impl Work {
-    pub(super) fn commit(&mut self, orders: Vec<(Order, oneshot::Sender<Result<()>>)>) {
+impl CommitLoop {
+    pub(super) fn commit(&mut self, orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>) {
         if let Err(refused) = self.may_change() {
             return refuse(orders, &refused);
         }
@@ -33,7 +33,7 @@ impl Work {
         let mut accepted = Vec::new();
         let made = self.try_commit(orders, &mut accepted);
         self.note(&made);
-        for Accepted { done, .. } in accepted {
+        for CheckedChange { done, .. } in accepted {
             // The caller may have disconnected: its change is committed all the same.
             done.send(match &made {
                 Ok(()) => Ok(()),
@@ -45,8 +45,8 @@ impl Work {
 
     fn try_commit(
         &mut self,
-        orders: Vec<(Order, oneshot::Sender<Result<()>>)>,
-        accepted: &mut Vec<Accepted>,
+        orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>,
+        accepted: &mut Vec<CheckedChange>,
     ) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         // First check everything and write all temporary files, so that a refused change leaves nothing in the journal
@@ -56,7 +56,7 @@ impl Work {
             let mut tables = update.tables()?;
             for (mut order, done) in orders {
                 match self.accept(&mut tables, &mut order) {
-                    Ok(prepared) => accepted.push(Accepted {
+                    Ok(prepared) => accepted.push(CheckedChange {
                         order,
                         prepared,
                         done,
@@ -95,7 +95,7 @@ impl Work {
     }
 
     /// Appends changes to the journal. Deletions may use the space reserve.
-    fn append(&mut self, accepted: &[Accepted]) -> Result<()> {
+    fn append(&mut self, accepted: &[CheckedChange]) -> Result<()> {
         let append = |work: &mut Self| {
             let orders = accepted.iter().map(|accepted| &accepted.order);
             let journal = work.journal.as_mut().ok_or_else(ended)?;
@@ -113,12 +113,12 @@ impl Work {
         })
     }
 
-    fn accept(&self, tables: &mut Tables<'_>, order: &mut Order) -> Result<Prepared> {
+    fn accept(&self, tables: &mut Tables<'_>, order: &mut JournalEntry) -> Result<PreparedFiles> {
         tables.check(order)?;
         if order.change.adds() && self.shared.reserve.is_released() {
             return Err(full());
         }
-        let Shared {
+        let SharedState {
             layout, verified, ..
         } = &*self.shared;
         if files::is_too_young(layout, &order.change).map_err(StoreError::io(DOING))? {
@@ -127,7 +127,7 @@ impl Work {
         let prepared = files::prepare(layout, verified, order).map_err(|error| {
             match &order.change {
                 // Found a moment ago, and collected since.
-                Change::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
+                StoreChange::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
                     StoreError::UnknownBlob(blob.told().clone())
                 }
                 _ => StoreError::io(DOING)(error),
@@ -138,7 +138,7 @@ impl Work {
     }
 }
 
-fn refuse(orders: Vec<(Order, oneshot::Sender<Result<()>>)>, why: &StoreError) {
+fn refuse(orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>, why: &StoreError) {
     for (_, done) in orders {
         done.send(Err(again(why))).ok();
     }

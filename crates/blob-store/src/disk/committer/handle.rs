@@ -8,11 +8,11 @@ use std::time::Instant;
 use tokio::sync::oneshot;
 
 use super::errors::{DOING, ended};
-use super::shared::{Job, Shared};
-use super::work::{RETRY, Work};
+use super::shared::{Job, SharedState};
+use super::work::{CommitLoop, RETRY};
 use crate::disk::adoption;
-use crate::disk::change::Order;
-use crate::disk::quarantine::Condemned;
+use crate::disk::change::JournalEntry;
+use crate::disk::quarantine::DamagedContent;
 use crate::disk::writable::Writable;
 use crate::{Result, StoreError};
 use oci::{Digest, Repository};
@@ -24,15 +24,18 @@ pub(in crate::disk) struct Committer {
     thread: Option<JoinHandle<()>>,
     /// Runs adoption, which may take long in a large folder.
     adopting: Option<JoinHandle<()>>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 impl Committer {
     /// Recovers the folder and starts the thread. A folder that cannot be changed yet is recovered later, with retries.
     ///
     /// Errors: Damaged – another process has the folder open.
-    pub(in crate::disk) fn start(shared: Arc<Shared>, writable: Result<Writable>) -> Result<Self> {
-        let mut work = Work {
+    pub(in crate::disk) fn start(
+        shared: Arc<SharedState>,
+        writable: Result<Writable>,
+    ) -> Result<Self> {
+        let mut work = CommitLoop {
             shared,
             journal: None,
             exclusive: None,
@@ -79,7 +82,7 @@ impl Committer {
     }
 
     /// Commits a change, which is visible and durable on return.
-    pub(in crate::disk) async fn commit(&self, order: Order) -> Result<()> {
+    pub(in crate::disk) async fn commit(&self, order: JournalEntry) -> Result<()> {
         let (done, answer) = oneshot::channel();
         self.send(Job::Commit(order, done))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
@@ -88,7 +91,7 @@ impl Committer {
     /// Commits changes in batches, each with its own result. Blocks.
     pub(in crate::disk) fn commit_all(
         &self,
-        orders: impl Iterator<Item = Order>,
+        orders: impl Iterator<Item = JournalEntry>,
     ) -> Result<Vec<Result<()>>> {
         let mut answers = Vec::new();
         for order in orders {
@@ -124,7 +127,7 @@ impl Committer {
     }
 
     /// Quarantines damaged content. Returns false if its file was replaced since the examination. Blocks.
-    pub(in crate::disk) fn quarantine(&self, condemned: Condemned) -> Result<bool> {
+    pub(in crate::disk) fn quarantine(&self, condemned: DamagedContent) -> Result<bool> {
         let (done, answer) = oneshot::channel();
         self.send(Job::Quarantine(condemned, done))?;
         answer.blocking_recv().unwrap_or_else(|_| Err(ended()))

@@ -16,4 +16,4 @@ mod work;
 pub(super) use clock::{nanos, now};
 pub(super) use errors::{ended, full};
 pub(super) use handle::Committer;
-pub(super) use shared::{Job, Shared};
+pub(super) use shared::{Job, SharedState};

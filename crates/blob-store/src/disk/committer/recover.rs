@@ -3,19 +3,19 @@
 use std::io;
 
 use super::errors::DOING;
-use super::shared::Shared;
-use super::work::Work;
-use crate::disk::change::Order;
-use crate::disk::index::Index;
-use crate::disk::journal::{self, Journal};
-use crate::disk::layout::Layout;
+use super::shared::SharedState;
+use super::work::CommitLoop;
+use crate::disk::change::JournalEntry;
+use crate::disk::index::ContentIndex;
+use crate::disk::journal::{self, ChangeJournal};
+use crate::disk::layout::FolderLayout;
 use crate::disk::tables::Tables;
 use crate::disk::writable::Writable;
 use crate::disk::{adopt, files, quarantine};
 use crate::verified::Verified;
 use crate::{Result, StoreError};
 
-impl Work {
+impl CommitLoop {
     /// Replays journaled changes, and repairs index, journal and quarantine.
     pub(super) fn recover(&mut self) -> Result<()> {
         if self.journal.is_none() {
@@ -24,7 +24,7 @@ impl Work {
         }
         // Index before replay: rows that a replay adds to an index that is thrown away would be lost.
         if self.shared.index.has_failed() {
-            let Shared { layout, index, .. } = &*self.shared;
+            let SharedState { layout, index, .. } = &*self.shared;
             index.rebuild(|fresh| fill(layout, fresh))?;
             self.is_behind = true;
             self.must_recall = true;
@@ -77,7 +77,7 @@ impl Work {
     pub(super) fn replay(&mut self) -> Result<()> {
         let failed = || StoreError::io("reading the journal");
         let own = self.journal.iter().filter(|journal| journal.length() > 0);
-        let own: Vec<_> = own.map(Journal::path).collect();
+        let own: Vec<_> = own.map(ChangeJournal::path).collect();
         // After a failed sync no file is trusted: the replay rewrites content that the journal has.
         let verified = if self.is_doubtful {
             &Verified::default()
@@ -100,7 +100,12 @@ impl Work {
         Ok(())
     }
 
-    fn remake(&self, tables: &mut Tables<'_>, verified: &Verified, order: &Order) -> Result<()> {
+    fn remake(
+        &self,
+        tables: &mut Tables<'_>,
+        verified: &Verified,
+        order: &JournalEntry,
+    ) -> Result<()> {
         let layout = &self.shared.layout;
         match files::prepare(layout, verified, order) {
             Ok(prepared) => prepared
@@ -115,7 +120,7 @@ impl Work {
 }
 
 /// Reads the whole folder into an empty index.
-fn fill(layout: &Layout, index: &Index) -> Result<()> {
+fn fill(layout: &FolderLayout, index: &ContentIndex) -> Result<()> {
     for repository in adopt::repositories(layout, || true)? {
         let update = index.update()?;
         adopt::repository(layout, &mut update.tables()?, &repository, || true)?;

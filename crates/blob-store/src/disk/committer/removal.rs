@@ -1,14 +1,14 @@
 //! Removal of content and empty repositories, quarantine, and adoption of a repository.
 
-use super::shared::Shared;
-use super::work::Work;
-use crate::disk::quarantine::{self, Condemned};
+use super::shared::SharedState;
+use super::work::CommitLoop;
+use crate::disk::quarantine::{self, DamagedContent};
 use crate::disk::{adopt, compare, files};
 use crate::{Result, StoreError};
 use oci::{Digest, Repository};
 
-impl Work {
-    pub(super) fn quarantine(&mut self, condemned: &Condemned) -> Result<bool> {
+impl CommitLoop {
+    pub(super) fn quarantine(&mut self, condemned: &DamagedContent) -> Result<bool> {
         self.may_change()?;
         self.recover()?;
         quarantine::take(&self.shared, condemned)
@@ -20,7 +20,7 @@ impl Work {
         if self.is_behind && self.journal.is_some() {
             self.recover()?;
         }
-        let Shared {
+        let SharedState {
             layout, adoption, ..
         } = &*self.shared;
         if !compare::differs(&self.shared, repository)? {

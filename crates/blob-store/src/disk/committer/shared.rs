@@ -6,10 +6,10 @@ use tokio::sync::oneshot;
 
 use crate::Result;
 use crate::disk::adoption::Adoption;
-use crate::disk::change::Order;
-use crate::disk::index::Index;
-use crate::disk::layout::Layout;
-use crate::disk::quarantine::Condemned;
+use crate::disk::change::JournalEntry;
+use crate::disk::index::ContentIndex;
+use crate::disk::layout::FolderLayout;
+use crate::disk::quarantine::DamagedContent;
 use crate::disk::reserve::Reserve;
 use crate::disk::writable::WriteSide;
 use crate::verified::Verified;
@@ -17,9 +17,9 @@ use oci::{Digest, Repository};
 
 /// State of the committing thread that readers use, too.
 #[derive(Debug)]
-pub(in crate::disk) struct Shared {
-    pub(in crate::disk) layout: Layout,
-    pub(in crate::disk) index: Index,
+pub(in crate::disk) struct SharedState {
+    pub(in crate::disk) layout: FolderLayout,
+    pub(in crate::disk) index: ContentIndex,
     pub(in crate::disk) verified: Verified,
     /// Progress of the comparison of the folder with the index.
     pub(in crate::disk) adoption: Adoption,
@@ -31,7 +31,7 @@ pub(in crate::disk) struct Shared {
     pub(in crate::disk) read_only: Option<String>,
 }
 
-impl Shared {
+impl SharedState {
     /// Makes the index durable, except in a read-only store.
     pub(in crate::disk) fn sync_index(&self) -> Result<()> {
         if self.read_only.is_some() {
@@ -43,7 +43,7 @@ impl Shared {
 
 /// A job of the thread.
 pub(in crate::disk) enum Job {
-    Commit(Order, oneshot::Sender<Result<()>>),
+    Commit(JournalEntry, oneshot::Sender<Result<()>>),
     /// Adopts a repository; the reply says whether it differed.
     Adopt(Repository, oneshot::Sender<Result<bool>>),
     /// Removes content that no repository has; the reply lists the removed digests.
@@ -55,5 +55,5 @@ pub(in crate::disk) enum Job {
         done: oneshot::Sender<bool>,
     },
     /// Quarantines damaged content; the reply says whether it was set aside.
-    Quarantine(Condemned, oneshot::Sender<Result<bool>>),
+    Quarantine(DamagedContent, oneshot::Sender<Result<bool>>),
 }

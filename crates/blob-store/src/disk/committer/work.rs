@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::shared::{Job, Shared};
-use crate::disk::journal::Journal;
+use super::shared::{Job, SharedState};
+use crate::disk::journal::ChangeJournal;
 use crate::{Result, StoreError};
 
 /// Maximum number of changes in a group commit.
@@ -21,10 +21,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Delay between attempts to recover: the first, and the longest.
 pub(super) const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 
-pub(super) struct Work {
-    pub(super) shared: Arc<Shared>,
+pub(super) struct CommitLoop {
+    pub(super) shared: Arc<SharedState>,
     /// `None` until the folder is open for changes.
-    pub(super) journal: Option<Journal>,
+    pub(super) journal: Option<ChangeJournal>,
     /// The lock of the folder, held while changes may be made.
     pub(super) exclusive: Option<File>,
     /// Older files of the journal, which the next checkpoint removes.
@@ -45,7 +45,7 @@ pub(super) struct Work {
     pub(super) tended: Instant,
 }
 
-impl Work {
+impl CommitLoop {
     pub(super) fn run(&mut self, queue: &Receiver<Job>) {
         loop {
             let is_broken = self.shared.write_side.broken().is_some();
