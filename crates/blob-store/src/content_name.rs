@@ -22,7 +22,7 @@ impl ContentName {
     }
 
     /// The digest that a client used.
-    pub(super) fn told(&self) -> &Digest {
+    pub(super) fn requested(&self) -> &Digest {
         self.alias.as_ref().unwrap_or(&self.canonical)
     }
 

@@ -4,12 +4,12 @@
 //! layout; [`conformance`] tests any store. The invariant: content that a store lists or returns is whole and durable.
 
 mod any;
+mod caches;
 pub mod conformance;
 mod content_name;
 pub mod disk;
 mod error;
 pub mod object;
-mod remembered;
 mod sessions;
 mod verified;
 

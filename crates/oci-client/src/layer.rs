@@ -188,8 +188,8 @@ fn scan(
     dest: &Path,
 ) -> Result<BTreeMap<String, LayerMatch>, Error> {
     let (mut found, mut hidden) = (BTreeMap::new(), Vec::new());
-    each_entry(layer, |says, entry| {
-        let path = match says {
+    each_entry(layer, |effect, entry| {
+        let path = match effect {
             EntryEffect::Exists(path) => path,
             EntryEffect::Hides(path) | EntryEffect::Closes(path) => {
                 hidden.push(path);

@@ -40,7 +40,7 @@ pub(super) fn repository(
             Ok(found) => tables.add_blob(repository, &name, found.len())?,
             Err(error) if staged::is_absent(&error) => {
                 dangling(repository, &name);
-                tables.add_lost(repository, &name, BLOB)?;
+                tables.add_dangling(repository, &name, BLOB)?;
             }
             Err(error) => return Err(StoreError::io(DOING)(error)),
         }
@@ -55,12 +55,12 @@ pub(super) fn repository(
             Ok(Some(manifest)) => tables.add_manifest(repository, &name, &manifest)?,
             Ok(None) => {
                 dangling(repository, &name);
-                tables.add_lost(repository, &name, MANIFEST)?;
+                tables.add_dangling(repository, &name, MANIFEST)?;
             }
             Err(error @ StoreError::Damaged { .. }) => {
                 tracing::error!(repo.name = %repository, %error, "a manifest cannot be read and is not served");
                 // A dangling row keeps its bytes from being collected as garbage.
-                tables.add_lost(repository, &name, MANIFEST)?;
+                tables.add_dangling(repository, &name, MANIFEST)?;
             }
             Err(error) => return Err(error),
         }
@@ -71,15 +71,15 @@ pub(super) fn repository(
         // After kill -9, distribution leaves tag folders without a current link: those are no tags.
         if let Some(current) = link(&layout.tag_current(repository, &tag))? {
             let history = links(&layout.tag_digests(repository, &tag))?;
-            let told = told(layout, repository, &tag, &current, &history);
-            tables.point(repository, &tag, told)?;
+            let requested = requested(layout, repository, &tag, &current, &history);
+            tables.set_tag(repository, &tag, requested)?;
         }
     }
     Ok(())
 }
 
 /// The digest of the latest push of a tag, of all aliases in the tag's history.
-fn told<'a>(
+fn requested<'a>(
     layout: &FolderLayout,
     repository: &Repository,
     tag: &Tag,
@@ -87,7 +87,7 @@ fn told<'a>(
     history: &'a [ContentName],
 ) -> &'a Digest {
     let names = history.iter().filter(|name| name.canonical == *current);
-    let latest = names.map(ContentName::told).max_by_key(|name| {
+    let latest = names.map(ContentName::requested).max_by_key(|name| {
         let link = layout.tag_history(repository, tag, name);
         fs::metadata(link).and_then(|found| found.modified()).ok()
     });
@@ -219,7 +219,7 @@ pub(super) fn links(folder: &Path) -> Result<Vec<ContentName>> {
             if let Ok(name) = format!("{algorithm}:{hex}").parse::<Digest>()
                 && let Some(canonical) = link(&path)?
                 // Only a SHA-512 can be an alias.
-                && (name == canonical || name.algorithm() != Algorithm::Sha256 || is_told(&path))
+                && (name == canonical || name.algorithm() != Algorithm::Sha256 || warn_mismatch(&path))
             {
                 found.push(ContentName::new(canonical, &name));
             }
@@ -228,7 +228,7 @@ pub(super) fn links(folder: &Path) -> Result<Vec<ContentName>> {
     Ok(found)
 }
 
-fn is_told(link: &Path) -> bool {
+fn warn_mismatch(link: &Path) -> bool {
     tracing::warn!(link = %link.display(), "a damaged link is ignored: it names other content");
     false
 }

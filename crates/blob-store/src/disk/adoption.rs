@@ -56,7 +56,7 @@ struct AdoptionState {
     /// All repositories in the folder, sorted, once the walk has ended.
     names: Option<Arc<[Repository]>>,
     /// Repositories of the folder or the index only, which bounds the set.
-    settled: HashSet<Repository>,
+    adopted_names: HashSet<Repository>,
 }
 
 impl Adoption {
@@ -75,8 +75,8 @@ impl Adoption {
     }
 
     /// Whether the index agrees with the folder about a repository.
-    pub(super) fn is_settled(&self, repository: &Repository) -> bool {
-        self.is_done() || self.lock().settled.contains(repository)
+    pub(super) fn is_adopted(&self, repository: &Repository) -> bool {
+        self.is_done() || self.lock().adopted_names.contains(repository)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -153,13 +153,13 @@ impl Adoption {
 /// Adopts a repository unless it is adopted already. Returns whether it differed.
 ///
 /// Errors: the folder cannot be read, or the store is closing. Blocks.
-pub(super) fn settle(
+pub(super) fn ensure_adopted(
     shared: &SharedState,
     jobs: &Sender<Job>,
     repository: &Repository,
 ) -> Result<bool> {
     let adoption = &shared.adoption;
-    if adoption.is_settled(repository) {
+    if adoption.is_adopted(repository) {
         return Ok(false);
     }
     let adopted = refresh(shared, jobs, repository)?;
@@ -167,7 +167,7 @@ pub(super) fn settle(
     let mut state = adoption.lock();
     // Names without content are not remembered: clients may ask for any number of them.
     if is_known && !adoption.is_done() {
-        state.settled.insert(repository.clone());
+        state.adopted_names.insert(repository.clone());
     }
     Ok(adopted)
 }
@@ -230,7 +230,7 @@ pub(super) fn listed(
 
 /// Compares all repositories after a start; stops early when the store is closed.
 pub(super) fn run(shared: &SharedState, jobs: &Sender<Job>) {
-    all(shared, |name| settle(shared, jobs, name));
+    all(shared, |name| ensure_adopted(shared, jobs, name));
 }
 
 /// Compares all repositories again, after [`Adoption::begin_again`]. Requests are served from the index meanwhile.

@@ -88,7 +88,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         self.inner.layout()
     }
 
-    fn tell(
+    fn report(
         &mut self,
         kind: FaultKind,
         repository: Option<&Repository>,
@@ -118,10 +118,10 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
                 self.audited.bytes += size;
                 let digest = content.digest;
                 if let Some(condemned) = quarantine::examine(self.layout(), &digest, || true)? {
-                    self.tell(FaultKind::Damaged, None, digest.to_string(), condemned.why);
+                    self.report(FaultKind::Damaged, None, digest.to_string(), condemned.why);
                 }
                 if !self.linked.contains(&digest) {
-                    self.tell(
+                    self.report(
                         FaultKind::Orphaned,
                         None,
                         digest.to_string(),
@@ -139,7 +139,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         );
         if compare::differs(&self.inner.shared, repository)? {
             let why = "the index has other links of it: the next start adopts them, or `atoll registry reindex`";
-            self.tell(FaultKind::Unindexed, Some(repository), "links", why);
+            self.report(FaultKind::Unindexed, Some(repository), "links", why);
         }
         self.links(repository, &layers)?;
         for canonical in self.links(repository, &revisions)? {
@@ -185,18 +185,18 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         self.audited.links += 1;
         let Some(to) = adopt::link(path)? else {
             let why = "it holds no digest; push the content again";
-            self.tell(FaultKind::Link, Some(repository), self.shown(path), why);
+            self.report(FaultKind::Link, Some(repository), self.shown(path), why);
             return Ok(None);
         };
         // Only a SHA-512 can be an alias.
         if name.algorithm() == Algorithm::Sha256 && to != *name {
             let why = format!("it holds {to}; push the content again");
-            self.tell(FaultKind::Link, Some(repository), self.shown(path), why);
+            self.report(FaultKind::Link, Some(repository), self.shown(path), why);
             return Ok(None);
         }
         if !self.layout().data(&to).is_file() {
             let why = format!("{to} is not there; push it again");
-            self.tell(FaultKind::Dangling, Some(repository), self.shown(path), why);
+            self.report(FaultKind::Dangling, Some(repository), self.shown(path), why);
             return Ok(None);
         }
         self.linked.insert(to.clone());
@@ -216,7 +216,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
         for (digest, link) in needed {
             if !link.is_file() {
                 let why = format!("manifest {} needs it; push it again", manifest.digest);
-                self.tell(
+                self.report(
                     FaultKind::Missing,
                     Some(repository),
                     digest.to_string(),
@@ -243,7 +243,7 @@ impl<F: FnMut(Fault)> Audit<'_, F> {
             }
             Some(_) => return Ok(()),
         };
-        self.tell(why.0, Some(repository), self.shown(&path), why.1);
+        self.report(why.0, Some(repository), self.shown(&path), why.1);
         Ok(())
     }
 

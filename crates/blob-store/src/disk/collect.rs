@@ -19,8 +19,8 @@ use std::time::SystemTime;
 use super::adoption;
 use super::change::{ContentName, JournalEntry, StoreChange};
 use super::committer::{nanos, now};
-use super::freed::OrphanedManifest;
 use super::inner::DiskInner;
+use super::orphans::OrphanedManifest;
 use super::{adopt, staged};
 use crate::{Collected, Result, StoreError};
 use oci::{Digest, Repository};
@@ -41,7 +41,7 @@ pub(super) fn collect(inner: &DiskInner, before: SystemTime, is_dry: bool) -> Re
         found: Collected::default(),
     };
     collection.check()?;
-    collection.freed_manifests()?;
+    collection.orphaned_manifests()?;
     collection.unneeded_blobs()?;
     collection.check()?;
     collection.unused_content()?;
@@ -70,41 +70,41 @@ impl Collection<'_> {
     fn has_unread_manifests(&self, repository: &Repository) -> Result<bool> {
         let snapshot = self.inner.shared.index.snapshot()?;
         for name in adopt::links(&self.inner.layout().revisions(repository))? {
-            if snapshot.manifest(repository, name.told())?.is_none() {
+            if snapshot.manifest(repository, name.requested())?.is_none() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn freed_manifests(&mut self) -> Result<()> {
+    fn orphaned_manifests(&mut self) -> Result<()> {
         let mut after: Option<OrphanedManifest> = None;
         let mut compared: Option<Repository> = None;
         let before = nanos(self.before);
         loop {
             let snapshot = self.inner.shared.index.snapshot()?;
-            let page = snapshot.freed(after.as_ref(), BATCH)?;
+            let page = snapshot.orphans(after.as_ref(), BATCH)?;
             let Some(last) = page.last() else {
                 return Ok(());
             };
             after = Some(last.clone());
-            for freed in page.into_iter().filter(|freed| freed.at < before) {
-                if compared.as_ref() != Some(&freed.repository) {
-                    self.inner.committer.refresh(&freed.repository)?;
-                    compared = Some(freed.repository.clone());
+            for orphan in page.into_iter().filter(|orphan| orphan.at < before) {
+                if compared.as_ref() != Some(&orphan.repository) {
+                    self.inner.committer.refresh(&orphan.repository)?;
+                    compared = Some(orphan.repository.clone());
                 }
-                self.remove_manifest(freed)?;
+                self.remove_manifest(orphan)?;
             }
         }
     }
 
     /// Removes an orphaned manifest without a tag, an index or an existing subject, in the folder and in the index.
-    fn remove_manifest(&mut self, freed: OrphanedManifest) -> Result<()> {
+    fn remove_manifest(&mut self, orphan: OrphanedManifest) -> Result<()> {
         let OrphanedManifest {
             repository,
             canonical,
             ..
-        } = freed;
+        } = orphan;
         let index = &self.inner.shared.index;
         if index.snapshot()?.adopted_at(&repository)? >= nanos(self.before) {
             return Ok(());
@@ -181,10 +181,14 @@ impl Collection<'_> {
 
     /// Whether the last push, mount or check of a blob is older than the grace period.
     fn is_old(&self, repository: &Repository, name: &ContentName) -> Result<bool> {
-        if self.inner.wanted.contains(repository, name.told()) {
+        if self
+            .inner
+            .checked_blobs
+            .contains(repository, name.requested())
+        {
             return Ok(false);
         }
-        let link = self.inner.layout().layer_link(repository, name.told());
+        let link = self.inner.layout().layer_link(repository, name.requested());
         is_older(&link, self.before)
     }
 
@@ -196,7 +200,7 @@ impl Collection<'_> {
         let orders = blobs.iter().map(|name| JournalEntry {
             change: StoreChange::RemoveBlob {
                 repository: repository.clone(),
-                blob: ContentName::new(name.told().clone(), name.told()),
+                blob: ContentName::new(name.requested().clone(), name.requested()),
                 only_unused: true,
             },
             content: None,

@@ -65,8 +65,8 @@ impl Comparison<'_> {
                 return Ok(true);
             }
         }
-        let mut lost = known.iter().filter(|(_, is_lost)| **is_lost);
-        Ok(lost.any(|(name, _)| self.is_back(folder, name)))
+        let mut dangling = known.iter().filter(|(_, is_dangling)| **is_dangling);
+        Ok(dangling.any(|(name, _)| self.is_back(folder, name)))
     }
 
     fn is_back(&self, folder: &Path, name: &Digest) -> bool {

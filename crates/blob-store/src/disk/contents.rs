@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use super::adopt;
+use super::download::Pieces;
 use super::inner::DiskInner;
-use super::send::Pieces;
 use super::staged;
 use crate::{Content, Result, StoreError};
 use oci::{Algorithm, Digest};

@@ -72,7 +72,7 @@ pub(super) fn prepare(
             preparing.names(manifest, |name| layout.revision_link(repository, name))?;
             for tag in tags {
                 // By the client's digest, which `current` cannot hold.
-                let history = layout.tag_history(repository, tag, manifest.told());
+                let history = layout.tag_history(repository, tag, manifest.requested());
                 preparing.link(history, digest)?;
             }
             for tag in tags {
@@ -183,7 +183,10 @@ pub(super) fn is_too_young(layout: &FolderLayout, change: &StoreChange) -> io::R
             manifest,
             unless_since: Some(since),
             ..
-        } => (layout.revision_link(repository, manifest.told()), since),
+        } => (
+            layout.revision_link(repository, manifest.requested()),
+            since,
+        ),
         _ => return Ok(false),
     };
     Ok(nanos(fs::metadata(link)?.modified()?) > *since)

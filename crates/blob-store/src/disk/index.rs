@@ -16,7 +16,7 @@ use redb::{
 
 use super::change::ContentName;
 use super::index_file::IndexFile;
-use super::rows::{LOST, ManifestRow, digest, key};
+use super::rows::{DANGLING, ManifestRow, digest, key};
 use super::tables::{Tables, bounds};
 use crate::{Result, StoreError, Usage};
 use oci::Referrer;
@@ -59,7 +59,7 @@ const ADOPTED: TableDefinition<&str, u64> = TableDefinition::new("adopted");
 pub(super) const UNUSED: TableDefinition<&RowBytes, u64> = TableDefinition::new("unused");
 
 /// Repository, orphaned manifest: when its index or subject was deleted here. Units: nanoseconds since 1970.
-pub(super) const FREED: TableDefinition<(&str, &RowBytes), u64> = TableDefinition::new("freed");
+pub(super) const ORPHANS: TableDefinition<(&str, &RowBytes), u64> = TableDefinition::new("freed");
 
 /// The index of a folder.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl ContentIndex {
         transaction.delete_table(USES).map_err(failed)?;
         transaction.delete_table(ADOPTED).map_err(failed)?;
         transaction.delete_table(UNUSED).map_err(failed)?;
-        transaction.delete_table(FREED).map_err(failed)?;
+        transaction.delete_table(ORPHANS).map_err(failed)?;
         drop(update.tables()?);
         transaction.open_table(META).map(drop).map_err(failed)?;
         update.commit()
@@ -300,14 +300,14 @@ impl IndexSnapshot {
             let row = ManifestRow::decode(value.value())?;
             if *place.value().1 == *key(&row.canonical) {
                 usage.manifests += 1;
-                usage.bytes += if row.size == LOST { 0 } else { row.size };
+                usage.bytes += if row.size == DANGLING { 0 } else { row.size };
             }
         }
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
             let (_, value) = row.map_err(failed)?;
             let (size, of_other_name) = value.value();
-            if of_other_name.is_empty() && size != LOST {
+            if of_other_name.is_empty() && size != DANGLING {
                 usage.bytes += size;
             }
         }
@@ -455,7 +455,7 @@ impl Update {
             uses: self.0.open_table(USES).map_err(failed)?,
             adopted: self.0.open_table(ADOPTED).map_err(failed)?,
             unused: self.0.open_table(UNUSED).map_err(failed)?,
-            freed: self.0.open_table(FREED).map_err(failed)?,
+            orphans: self.0.open_table(ORPHANS).map_err(failed)?,
         })
     }
 
@@ -486,7 +486,7 @@ pub(super) fn manifest_in(
     digest: &Digest,
 ) -> Result<Option<ManifestRow>> {
     let linked = linked_manifest(manifests, repository, digest)?;
-    Ok(linked.filter(|row| row.size != LOST))
+    Ok(linked.filter(|row| row.size != DANGLING))
 }
 
 /// A manifest, also with a dangling link.
@@ -518,7 +518,7 @@ pub(super) fn blob_in(
     asked: &Digest,
 ) -> Result<Option<IndexedBlob>> {
     let linked = linked_blob(blobs, repository, asked)?;
-    Ok(linked.filter(|blob| blob.size != LOST))
+    Ok(linked.filter(|blob| blob.size != DANGLING))
 }
 
 /// A blob, also with a dangling link.

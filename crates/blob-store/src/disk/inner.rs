@@ -15,14 +15,14 @@ use super::adopt;
 use super::adoption::Adoption;
 use super::change::{BlobSource, ContentName, JournalEntry, StoreChange};
 use super::committer::{self, Committer, SharedState};
+use super::download::Pieces;
 use super::index::{ContentIndex, IndexedBlob};
 use super::layout::FolderLayout;
 use super::reserve::Reserve;
-use super::send::Pieces;
 use super::staged::{self, Staged};
-use super::suspects::VerifyQueue;
+use super::verify_queue::VerifyQueue;
 use super::writable::{self, Writable, WriteSide};
-use crate::remembered::CheckedBlobs;
+use crate::caches::CheckedBlobs;
 use crate::sessions::Sessions;
 use crate::verified::Verified;
 use crate::{Result, StoreError};
@@ -58,9 +58,9 @@ pub(super) struct DiskInner {
     pub(super) sessions: Sessions<DiskSession>,
     pub(super) shared: Arc<SharedState>,
     pub(super) committer: Committer,
-    pub(super) wanted: CheckedBlobs,
+    pub(super) checked_blobs: CheckedBlobs,
     /// Queue of content to verify.
-    pub(super) suspects: VerifyQueue,
+    pub(super) verify_queue: VerifyQueue,
     /// Shared lock of a read-only folder, held while the store is open.
     _shared_lock: Option<File>,
 }
@@ -97,8 +97,8 @@ impl DiskInner {
             sessions: Sessions::default(),
             shared,
             committer,
-            wanted: CheckedBlobs::default(),
-            suspects: VerifyQueue::default(),
+            checked_blobs: CheckedBlobs::default(),
+            verify_queue: VerifyQueue::default(),
             _shared_lock: shared_lock,
         })
     }

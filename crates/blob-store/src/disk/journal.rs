@@ -38,7 +38,7 @@ impl ChangeJournal {
         durable::create_folder(folder)?;
         let marker = folder.join(ENDED);
         let ended = fs::read_to_string(&marker).ok();
-        let may_miss = ended.is_none() || ended != boot();
+        let needs_replay = ended.is_none() || ended != boot();
         // Removed before the first append, so that a crash after it is recognised.
         staged::remove_file(&marker)?;
         let mut numbers = Vec::new();
@@ -49,7 +49,7 @@ impl ChangeJournal {
         numbers.sort_unstable();
         let old = numbers.iter().map(|number| path(folder, *number)).collect();
         let number = numbers.last().map_or(0, |last| last + 1);
-        Ok((Self::create(folder, number)?, old, may_miss))
+        Ok((Self::create(folder, number)?, old, needs_replay))
     }
 
     /// Marks that all journalled changes are in the folder, as far as this boot goes. Other programs may then change
@@ -89,7 +89,7 @@ impl ChangeJournal {
         for order in orders {
             encode(order, &mut buffer)?;
         }
-        self.mend()?;
+        self.truncate_torn()?;
         let appended = self
             .file
             .write_all(&buffer)
@@ -102,7 +102,7 @@ impl ChangeJournal {
             Err(error) => {
                 self.is_torn = true;
                 // If the truncation fails now, the next append retries it first.
-                self.mend().ok();
+                self.truncate_torn().ok();
                 Err(error)
             }
         }
@@ -110,7 +110,7 @@ impl ChangeJournal {
 
     /// Truncates a failed append: a torn entry would hide later ones, and a replay would apply a whole one although its
     /// caller got an error.
-    pub(super) fn mend(&mut self) -> io::Result<()> {
+    pub(super) fn truncate_torn(&mut self) -> io::Result<()> {
         if self.is_torn {
             self.file.set_len(self.length)?;
             self.file.seek(SeekFrom::Start(self.length))?;
@@ -276,15 +276,15 @@ mod tests {
         let first = journal.rotate().unwrap();
         journal.append(orders[1..].iter()).unwrap();
         drop(journal);
-        let (journal, old, may_miss) = ChangeJournal::open(dir.path()).unwrap();
-        assert!(may_miss);
+        let (journal, old, needs_replay) = ChangeJournal::open(dir.path()).unwrap();
+        assert!(needs_replay);
         assert_eq!(journal.length(), 0);
         let found: Vec<_> = old.iter().flat_map(|file| all(file)).collect();
         assert_eq!(found, orders);
         remove(&first).unwrap();
         journal.end().unwrap();
-        let (_, old, may_miss) = ChangeJournal::open(dir.path()).unwrap();
-        assert_eq!((old.len(), may_miss), (2, false));
+        let (_, old, needs_replay) = ChangeJournal::open(dir.path()).unwrap();
+        assert_eq!((old.len(), needs_replay), (2, false));
         assert!(ChangeJournal::open(dir.path()).unwrap().2);
     }
 

@@ -117,7 +117,7 @@ pub(super) fn take(shared: &SharedState, condemned: &DamagedContent) -> Result<b
     let repositories = shared.index.snapshot()?.holders(canonical)?;
     // Files before index: after a crash in between, recovery finds the note and marks the links as dangling.
     let update = shared.index.update()?;
-    let had = update.tables()?.lose(canonical)?;
+    let had = update.tables()?.mark_dangling(canonical)?;
     if !had && stamp.is_none() {
         return Ok(false);
     }
@@ -150,11 +150,11 @@ fn set_aside(layout: &FolderLayout, note: &Note<'_>, has_bytes: bool) -> io::Res
 
 /// Marks the content of all notes as dangling, which a crash may have prevented. Adoption finds content that was
 /// restored since.
-pub(super) fn recall(shared: &SharedState) -> Result<()> {
+pub(super) fn apply_notes(shared: &SharedState) -> Result<()> {
     for canonical in noted(&shared.layout).map_err(StoreError::io("reading the quarantine"))? {
         if !shared.layout.data(&canonical).exists() {
             let update = shared.index.update()?;
-            update.tables()?.lose(&canonical)?;
+            update.tables()?.mark_dangling(&canonical)?;
             update.commit()?;
         }
     }

@@ -9,7 +9,7 @@ use super::index::damaged;
 pub(super) type DigestKey = Vec<u8>;
 
 /// Size of a dangling link: its content is missing or damaged. Units: bytes.
-pub(super) const LOST: u64 = u64::MAX;
+pub(super) const DANGLING: u64 = u64::MAX;
 
 /// Media types of manifests; entries are never removed or moved, since rows store their position.
 const TYPES: [&str; 6] = [
@@ -27,7 +27,7 @@ pub(super) struct ManifestRow {
     /// Its SHA-256.
     pub(super) canonical: Digest,
     pub(super) media_type: &'static str,
-    /// Units: bytes. See [`LOST`].
+    /// Units: bytes. See [`DANGLING`].
     pub(super) size: u64,
     /// The manifest that it refers to.
     pub(super) subject: Option<Digest>,
@@ -47,11 +47,11 @@ impl ManifestRow {
     }
 
     /// A dangling link, of which only the digest is known.
-    pub(super) fn lost(canonical: &Digest) -> Self {
+    pub(super) fn dangling(canonical: &Digest) -> Self {
         Self {
             canonical: canonical.clone(),
             media_type: media_type::OCI_MANIFEST,
-            size: LOST,
+            size: DANGLING,
             subject: None,
         }
     }

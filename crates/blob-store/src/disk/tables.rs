@@ -30,7 +30,7 @@ pub(super) struct Tables<'u> {
     pub(super) uses: Table<'u, (&'static RowBytes, &'static str, u8), ()>,
     pub(super) adopted: Table<'u, &'static str, u64>,
     pub(super) unused: Table<'u, &'static RowBytes, u64>,
-    pub(super) freed: Table<'u, (&'static str, &'static RowBytes), u64>,
+    pub(super) orphans: Table<'u, (&'static str, &'static RowBytes), u64>,
 }
 
 impl Tables<'_> {
@@ -182,7 +182,7 @@ impl Tables<'_> {
                     let place = (repository.as_str(), &*key(digest));
                     self.blobs.remove(place).map_err(failed)?;
                 }
-                self.let_go(repository, &blob.canonical, BLOB)
+                self.remove_holder(repository, &blob.canonical, BLOB)
             }
             StoreChange::AddManifest {
                 repository,
@@ -192,10 +192,10 @@ impl Tables<'_> {
             } => {
                 let manifest = parsed(order.content.as_ref())?;
                 // A manifest that is pushed again is no orphan any more.
-                self.keep(repository, &name.canonical)?;
+                self.forget_orphan(repository, &name.canonical)?;
                 self.add_manifest(repository, name, &manifest)?;
                 tags.iter()
-                    .try_for_each(|tag| self.point(repository, tag, name.told()))
+                    .try_for_each(|tag| self.set_tag(repository, tag, name.requested()))
             }
             StoreChange::RemoveManifest {
                 repository,
@@ -207,9 +207,9 @@ impl Tables<'_> {
                 tags.iter()
                     .try_for_each(|tag| self.remove_tag(repository, tag))?;
                 if *frees {
-                    self.free(repository, &manifest.canonical, now())?;
+                    self.record_orphans(repository, &manifest.canonical, now())?;
                 }
-                self.keep(repository, &manifest.canonical)?;
+                self.forget_orphan(repository, &manifest.canonical)?;
                 self.remove_manifest(repository, manifest)
             }
             StoreChange::RemoveTag {
@@ -225,7 +225,7 @@ impl Tables<'_> {
         blob: &ContentName,
         size: u64,
     ) -> Result<()> {
-        self.heal_blob(&blob.canonical, size)?;
+        self.restore_blob(&blob.canonical, size)?;
         self.insert_blob(repository, blob, size)
     }
 
@@ -252,7 +252,7 @@ impl Tables<'_> {
                 .insert(&*key(alias), &*canonical)
                 .map_err(failed)?;
         }
-        self.hold(repository, &blob.canonical, BLOB)
+        self.add_holder(repository, &blob.canonical, BLOB)
     }
 
     /// A manifest under both of its digests, with its needs and its subject.
@@ -262,10 +262,10 @@ impl Tables<'_> {
         name: &ContentName,
         manifest: &Manifest,
     ) -> Result<()> {
-        self.heal_manifest(manifest)?;
+        self.restore_manifest(manifest)?;
         self.insert_manifest(repository, name, &ManifestRow::of(manifest))?;
         self.add_needs(repository, manifest)?;
-        self.add_referrer(repository, manifest, name.told())
+        self.add_referrer(repository, manifest, name.requested())
     }
 
     pub(super) fn insert_manifest(
@@ -282,7 +282,7 @@ impl Tables<'_> {
                 .insert(place, row.as_slice())
                 .map_err(failed)?;
         }
-        self.hold(repository, &name.canonical, MANIFEST)
+        self.add_holder(repository, &name.canonical, MANIFEST)
     }
 
     /// A repository, which may be empty.
@@ -294,7 +294,12 @@ impl Tables<'_> {
     }
 
     /// Points a tag at a manifest.
-    pub(super) fn point(&mut self, repository: &Repository, tag: &Tag, at: &Digest) -> Result<()> {
+    pub(super) fn set_tag(
+        &mut self,
+        repository: &Repository,
+        tag: &Tag,
+        at: &Digest,
+    ) -> Result<()> {
         self.tags
             .insert((repository.as_str(), tag.as_str()), &*key(at))
             .map(drop)
@@ -326,17 +331,22 @@ impl Tables<'_> {
                 place.2 != &*canonical
             })
             .map_err(failed)?;
-        self.let_go(repository, &name.canonical, MANIFEST)
+        self.remove_holder(repository, &name.canonical, MANIFEST)
     }
 
-    fn hold(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
+    fn add_holder(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
         let canonical = &*key(canonical);
         self.unused.remove(canonical).map_err(failed)?;
         let place = (canonical, repository.as_str(), kind);
         self.uses.insert(place, ()).map(drop).map_err(failed)
     }
 
-    fn let_go(&mut self, repository: &Repository, canonical: &Digest, kind: u8) -> Result<()> {
+    fn remove_holder(
+        &mut self,
+        repository: &Repository,
+        canonical: &Digest,
+        kind: u8,
+    ) -> Result<()> {
         let canonical = &*key(canonical);
         let place = (canonical, repository.as_str(), kind);
         self.uses.remove(place).map_err(failed)?;

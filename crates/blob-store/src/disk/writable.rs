@@ -16,7 +16,7 @@ pub(super) struct Writable {
     /// Journal files of earlier processes, oldest first.
     pub(super) old: Vec<PathBuf>,
     /// Changes in these files may be missing in the folder.
-    pub(super) may_miss: bool,
+    pub(super) needs_replay: bool,
     /// The locked file.
     exclusive: File,
 }
@@ -35,19 +35,19 @@ impl Writable {
         }
         // After the lock: temporary files of a running process must not be removed.
         clear(&layout.temporary_dir()).map_err(StoreError::io("clearing unfinished writes"))?;
-        let (journal, old, may_miss) = ChangeJournal::open(&layout.journal())
+        let (journal, old, needs_replay) = ChangeJournal::open(&layout.journal())
             .map_err(StoreError::io("opening the journal"))?;
         Ok(Self {
             journal,
             old,
-            may_miss,
+            needs_replay,
             exclusive,
         })
     }
 
     /// Separates the journal from the lock file, whose lock lasts until it is closed.
     pub(super) fn into_parts(self) -> (ChangeJournal, Vec<PathBuf>, bool, File) {
-        (self.journal, self.old, self.may_miss, self.exclusive)
+        (self.journal, self.old, self.needs_replay, self.exclusive)
     }
 }
 

@@ -11,9 +11,9 @@ use object_store::path::Path;
 
 use super::BucketInner;
 use super::bucket::{ObjectInfo, each, unavailable};
+use super::collection_marks::CollectionMark;
 use super::contents::LinkedContent;
 use super::layout::linked;
-use super::settle::CollectionMark;
 use crate::{Collected, Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
@@ -55,8 +55,8 @@ pub(super) async fn adopt(inner: &BucketInner) -> Result<()> {
     while let Some(found) = walk.next().await? {
         if found.has("_manifests") {
             let mut needs = ManifestNeeds::default();
-            needs.learn(inner, &found.repository).await?;
-            needs.enter(inner, &found.repository).await?;
+            needs.read_manifests(inner, &found.repository).await?;
+            needs.add_referrers(inner, &found.repository).await?;
         }
     }
     inner.bucket.put(&adopted, "").await
@@ -98,7 +98,7 @@ struct RepositoryBlobs {
 impl ManifestNeeds {
     /// Reads manifests that are not read yet. One without bytes is skipped: its push is in progress and checks its
     /// content before the answer, or it is not served at all.
-    async fn learn(&mut self, inner: &BucketInner, repository: &Repository) -> Result<()> {
+    async fn read_manifests(&mut self, inner: &BucketInner, repository: &Repository) -> Result<()> {
         let listed = inner.bucket.list(inner.layout.revisions(repository));
         let names = listed.try_filter_map(async |entry| Ok(linked(&entry.below)));
         let names: Vec<Digest> = names.try_collect().await?;
@@ -134,7 +134,7 @@ impl ManifestNeeds {
         Ok(())
     }
 
-    async fn enter(&self, inner: &BucketInner, repository: &Repository) -> Result<()> {
+    async fn add_referrers(&self, inner: &BucketInner, repository: &Repository) -> Result<()> {
         if self.subjects.is_empty() {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl ManifestNeeds {
             if known.contains(&link) {
                 return Ok(());
             }
-            inner.refer(repository, subject, digest).await
+            inner.add_referrer(repository, subject, digest).await
         })
         .await
         .map(drop)
@@ -183,11 +183,11 @@ impl Collection {
     }
 
     async fn repository(&self, repository: &Repository, found: &mut Collected) -> Result<()> {
-        self.freed_manifests(repository, found).await?;
+        self.collect_orphans(repository, found).await?;
         let mut needs = ManifestNeeds::default();
-        needs.learn(&self.inner, repository).await?;
+        needs.read_manifests(&self.inner, repository).await?;
         if !self.is_dry {
-            needs.enter(&self.inner, repository).await?;
+            needs.add_referrers(&self.inner, repository).await?;
         }
         let layers = self.layers(repository, &needs).await?;
         let is_empty = needs.manifests == 0 && layers.all == 0;
@@ -213,7 +213,7 @@ impl Collection {
         mut needs: ManifestNeeds,
         found: &mut Collected,
     ) -> Result<()> {
-        needs.learn(&self.inner, repository).await?;
+        needs.read_manifests(&self.inner, repository).await?;
         let RepositoryBlobs { all, unneeded } = self.layers(repository, &needs).await?;
         if needs.is_unsure {
             return Ok(());
@@ -240,7 +240,7 @@ impl Collection {
         for prefix in [
             layout.manifests(repository),
             layout.all_referrers(repository),
-            layout.all_freed(repository),
+            layout.orphans(repository),
         ] {
             let entries: Vec<_> = self.inner.bucket.list(prefix.clone()).try_collect().await?;
             if !entries.iter().all(|entry| self.is_old(&entry.meta)) {
@@ -275,7 +275,7 @@ impl Collection {
                 .as_ref()
                 .is_none_or(|canonical| !needed.contains(canonical))
                 && self.is_old(meta)
-                && !self.inner.wanted.contains(repository, digest)
+                && !self.inner.checked_blobs.contains(repository, digest)
         };
         Ok(RepositoryBlobs {
             all: names.len(),

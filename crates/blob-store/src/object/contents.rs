@@ -73,7 +73,7 @@ impl BucketInner {
         for shard in after.map_or(0, first_byte)..=u8::MAX {
             let mut sizes = BTreeMap::new();
             // Content that a collection found to be missing.
-            for digest in self.lost(shard).await? {
+            for digest in self.noted_missing(shard).await? {
                 sizes.insert(digest, None);
             }
             let mut listed = Box::pin(self.bucket.list(self.layout.shard(shard)));
@@ -96,7 +96,7 @@ impl BucketInner {
     }
 
     pub(super) async fn usage(&self, repository: &Repository) -> Result<Usage> {
-        let tags = super::names::tags(&self.bucket, &self.layout, repository, "", usize::MAX);
+        let tags = super::walk::tags(&self.bucket, &self.layout, repository, "", usize::MAX);
         let manifests = self.contents_of(self.layout.revisions(repository), None, usize::MAX);
         let layers = self.contents_of(self.layout.layers(repository), None, usize::MAX);
         let (tags, manifests, layers) = tokio::try_join!(tags, manifests, layers)?;

@@ -83,11 +83,11 @@ impl BucketLayout {
     }
 
     /// Prefix of notes about missing or damaged content that repositories link to.
-    pub(super) fn lost_shard(&self, first: u8) -> String {
+    pub(super) fn missing_notes(&self, first: u8) -> String {
         format!("{}lost/{first:02x}/", self.own)
     }
 
-    pub(super) fn lost(&self, canonical: &Digest) -> Path {
+    pub(super) fn noted_missing(&self, canonical: &Digest) -> Path {
         let hex = canonical.hex();
         self.own(&format!("lost/{}/{hex}", &hex[..2]))
     }
@@ -194,13 +194,13 @@ impl BucketLayout {
         ))
     }
 
-    pub(super) fn all_freed(&self, repository: &Repository) -> String {
+    pub(super) fn orphans(&self, repository: &Repository) -> String {
         format!("{}_freed/", self.repository(repository))
     }
 
     /// Records since when a manifest is an orphan.
-    pub(super) fn freed(&self, repository: &Repository, digest: &Digest) -> Path {
-        Path::from(format!("{}{}", self.all_freed(repository), link(digest)))
+    pub(super) fn orphan(&self, repository: &Repository, digest: &Digest) -> Path {
+        Path::from(format!("{}{}", self.orphans(repository), link(digest)))
     }
 
     pub(super) fn uploads(&self, repository: &Repository) -> String {

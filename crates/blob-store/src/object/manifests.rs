@@ -10,7 +10,7 @@ use object_store::path::Path;
 use super::bucket::each;
 use super::collect::BATCH;
 use super::layout::linked;
-use super::{BucketInner, names, settle};
+use super::{BucketInner, collection_marks, walk};
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::Referrer;
@@ -124,7 +124,7 @@ impl BucketInner {
         }
     }
 
-    /// Stores a manifest; see `settle` for the order of the steps.
+    /// Stores a manifest; see `collection_marks` for the order of the steps.
     pub(super) async fn put_manifest(
         &self,
         repository: &Repository,
@@ -135,7 +135,7 @@ impl BucketInner {
         if !is_sparse {
             self.check_content(repository, manifest).await?;
         }
-        for _ in 0..settle::ATTEMPTS {
+        for _ in 0..collection_marks::ATTEMPTS {
             // Bytes, referrer, links: content is never listed before it can be read.
             let data = self.layout.data(&name.canonical);
             self.bucket.put(&data, manifest.digested().clone()).await?;
@@ -144,27 +144,28 @@ impl BucketInner {
                 self.bucket.put(&signed, manifest.bytes.clone()).await?;
             }
             if let Some(subject) = &manifest.subject {
-                self.refer(repository, &subject.digest, name.told()).await?;
+                self.add_referrer(repository, &subject.digest, name.requested())
+                    .await?;
             }
             for digest in name.digests() {
                 let key = self.layout.revision_link(repository, digest);
                 self.bucket.put(&key, name.canonical.to_string()).await?;
             }
             self.touch(&name.canonical).await?;
-            self.let_collections_pass().await?;
+            self.wait_for_collections().await?;
             if !is_sparse {
                 self.check_content(repository, manifest).await?;
             }
-            if self.is_manifest_there(repository, name.told()).await? {
+            if self.is_manifest_there(repository, name.requested()).await? {
                 self.manifests.insert(Arc::new(manifest.clone()));
                 return Ok(());
             }
         }
-        Err(settle::restless())
+        Err(collection_marks::contended())
     }
 
     /// Adds a manifest to the referrers of `subject`.
-    pub(super) async fn refer(
+    pub(super) async fn add_referrer(
         &self,
         repository: &Repository,
         subject: &Digest,
@@ -175,22 +176,22 @@ impl BucketInner {
     }
 
     /// Points tags at a manifest; retries when a concurrent expiry removed one of them.
-    pub(super) async fn point(
+    pub(super) async fn set_tags(
         &self,
         repository: &Repository,
         tags: &[Tag],
         digest: &Digest,
     ) -> Result<()> {
         let mut missing = tags.to_vec();
-        for _ in 0..settle::ATTEMPTS {
+        for _ in 0..collection_marks::ATTEMPTS {
             if missing.is_empty() {
                 return Ok(());
             }
             each(&missing, async |tag| {
-                self.point_one(repository, tag, digest).await
+                self.set_tag(repository, tag, digest).await
             })
             .await?;
-            self.let_collections_pass().await?;
+            self.wait_for_collections().await?;
             let looked = each(&missing, async |tag| {
                 let current = self
                     .bucket
@@ -200,11 +201,11 @@ impl BucketInner {
             });
             missing = looked.await?.into_iter().flatten().collect();
         }
-        Err(settle::restless())
+        Err(collection_marks::contended())
     }
 
     /// History before tag: the deletion of a manifest finds its tags by their history.
-    async fn point_one(&self, repository: &Repository, tag: &Tag, digest: &Digest) -> Result<()> {
+    async fn set_tag(&self, repository: &Repository, tag: &Tag, digest: &Digest) -> Result<()> {
         let text = Bytes::from(digest.to_string());
         let history = self.layout.tag_history(repository, tag, digest);
         self.bucket.put(&history, text.clone()).await?;
@@ -298,7 +299,7 @@ impl BucketInner {
         after: &str,
         limit: usize,
     ) -> Result<Vec<Tag>> {
-        let found = names::tags(&self.bucket, &self.layout, repository, after, limit).await?;
+        let found = walk::tags(&self.bucket, &self.layout, repository, after, limit).await?;
         if found.is_empty()
             && !self
                 .bucket

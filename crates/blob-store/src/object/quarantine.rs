@@ -24,8 +24,8 @@ struct Note<'a> {
 
 impl BucketInner {
     /// Content of a shard with a note.
-    pub(super) async fn lost(&self, shard: u8) -> Result<Vec<Digest>> {
-        let listed = self.bucket.list(self.layout.lost_shard(shard));
+    pub(super) async fn noted_missing(&self, shard: u8) -> Result<Vec<Digest>> {
+        let listed = self.bucket.list(self.layout.missing_notes(shard));
         let digests = listed.try_filter_map(async |entry| {
             Ok(format!("sha256:{}", entry.below).parse::<Digest>().ok())
         });
@@ -68,7 +68,7 @@ impl BucketInner {
 
     /// Writes a note about missing content. Returns whether a repository links to it and there was no note.
     pub(super) async fn note(&self, digest: &Digest, why: &str) -> Result<bool> {
-        let key = self.layout.lost(digest);
+        let key = self.layout.noted_missing(digest);
         let repositories = self.holders(digest).await?;
         if repositories.is_empty() || self.bucket.head(&key).await?.is_some() {
             return Ok(false);

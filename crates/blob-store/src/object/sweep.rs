@@ -9,8 +9,8 @@ use object_store::path::Path;
 
 use super::bucket::ObjectEntry;
 use super::collect::{BATCH, Collection};
+use super::collection_marks::CollectionMark;
 use super::layout::linked;
-use super::settle::CollectionMark;
 use crate::{Collected, Result};
 use oci::{Algorithm, Digest};
 
@@ -125,11 +125,11 @@ impl Collection {
             return Ok(());
         }
         self.forget_touches(shard).await?;
-        self.note_lost(shard, used).await
+        self.update_notes(shard, used).await
     }
 
     /// Updates the notes about linked content without bytes: adds new ones, and removes those of restored content.
-    async fn note_lost(&self, shard: u8, used: &LinkedDigests) -> Result<()> {
+    async fn update_notes(&self, shard: u8, used: &LinkedDigests) -> Result<()> {
         let mut missing = used.of(shard);
         let mut listed = Box::pin(self.inner.bucket.list(self.inner.layout.shard(shard)));
         while let Some(entry) = listed.try_next().await? {
@@ -137,11 +137,11 @@ impl Collection {
                 missing.remove(&digest);
             }
         }
-        for digest in self.inner.lost(shard).await? {
+        for digest in self.inner.noted_missing(shard).await? {
             if !missing.remove(&digest) {
                 self.inner
                     .bucket
-                    .delete(vec![self.inner.layout.lost(&digest)])
+                    .delete(vec![self.inner.layout.noted_missing(&digest)])
                     .await?;
             }
         }

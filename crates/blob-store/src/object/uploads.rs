@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::bucket::{ObjectInfo, unavailable};
 use super::quarantine::COPY_LIMIT;
 use super::write::{self, BatchEnd, ByteSource, WriteTarget};
-use super::{BucketInner, settle};
+use super::{BucketInner, collection_marks};
 use crate::content_name::ContentName;
 use crate::{Result, StoreError};
 use oci::{Algorithm, Digest, Hasher, Repository};
@@ -201,7 +201,7 @@ impl BucketInner {
                 actual,
             });
         }
-        for _ in 0..settle::ATTEMPTS {
+        for _ in 0..collection_marks::ATTEMPTS {
             let stored = self.bucket.head(&self.layout.data(&canonical)).await?;
             let is_there = stored.is_some_and(|stored| stored.size == size(&segments));
             // Existing bytes that are not verified may be damaged: they are replaced.
@@ -220,7 +220,7 @@ impl BucketInner {
                 return Ok(());
             }
         }
-        Err(settle::restless())
+        Err(collection_marks::contended())
     }
 
     /// Copies the segments to the content's key.

@@ -9,5 +9,5 @@ mod adoption;
 mod bucket;
 mod campaign;
 mod disk;
-mod freed;
 mod index;
+mod orphans;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-use super::conf::PORT;
+use super::resolv_conf::PORT;
 
 /// An error of a lookup, with the host as the caller wrote it, in lower case.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -30,20 +30,20 @@ pub enum Error {
         hosts: String,
     },
     /// The servers report that the host does not exist.
-    #[error("the host {host} is not known: {}", Spoken(.said))]
+    #[error("the host {host} is not known: {}", Spoken(.statements))]
     Unknown {
         /// The host.
         host: String,
         /// The replies of the servers.
-        said: Vec<Statement>,
+        statements: Vec<Statement>,
     },
     /// No server answered usably.
-    #[error("the host {host} cannot be looked up now: {}", Spoken(.said))]
+    #[error("the host {host} cannot be looked up now: {}", Spoken(.statements))]
     NoAnswer {
         /// The host.
         host: String,
         /// The replies of the servers.
-        said: Vec<Statement>,
+        statements: Vec<Statement>,
     },
 }
 

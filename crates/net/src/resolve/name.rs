@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use hickory_resolver::proto::rr::Name;
 
-use super::conf::ResolvConf;
 use super::error::Error;
+use super::resolv_conf::ResolvConf;
 
 /// Units: bytes. Longest host name.
 const MAX_LENGTH: usize = 253;

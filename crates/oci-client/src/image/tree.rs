@@ -230,14 +230,14 @@ impl LayerMerge {
 
     fn scan(&mut self, archive: &mut dyn Read) -> Result<LayerEntries, Error> {
         let mut own = LayerEntries::default();
-        layer::each_entry(archive, |says, entry| {
+        layer::each_entry(archive, |effect, entry| {
             let (EntryEffect::Exists(path) | EntryEffect::Hides(path) | EntryEffect::Closes(path)) =
-                &says;
+                &effect;
             if path.len() > PATH_LIMIT_BYTES {
                 return Ok(());
             }
             self.count_known(path.len())?;
-            match says {
+            match effect {
                 EntryEffect::Closes(path) => {
                     own.closed.insert(path);
                 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use super::errors::{DOING, again, ended, full};
+use super::commit_loop::CommitLoop;
+use super::errors::{DOING, copy_of, ended, full};
 use super::shared::SharedState;
-use super::work::CommitLoop;
 use crate::disk::change::{JournalEntry, StoreChange};
 use crate::disk::files::{self, PreparedFiles};
 use crate::disk::tables::Tables;
@@ -37,7 +37,7 @@ impl CommitLoop {
             // The caller may have disconnected: its change is committed all the same.
             done.send(match &made {
                 Ok(()) => Ok(()),
-                Err(error) => Err(again(error)),
+                Err(error) => Err(copy_of(error)),
             })
             .ok();
         }
@@ -71,7 +71,7 @@ impl CommitLoop {
         // The commit point, one fsync for the batch: from here on a replay completes the changes. Before the renames,
         // since a crash between two of them would leave half a change.
         self.append(accepted)?;
-        self.is_behind = true;
+        self.needs_replay = true;
         let placed = accepted
             .iter_mut()
             .map(|accepted| std::mem::take(&mut accepted.prepared))
@@ -79,8 +79,8 @@ impl CommitLoop {
             .map_err(StoreError::io(DOING));
         // Index last, so that no reader sees a row before its files. Without this commit the index is unchanged; two
         // write transactions at a time would deadlock.
-        let shown = placed.and_then(|()| update.commit());
-        if let Err(error) = shown {
+        let committed = placed.and_then(|()| update.commit());
+        if let Err(error) = committed {
             tracing::warn!(
                 error = model::error::chain(&error),
                 "changes are replayed from the journal"
@@ -90,7 +90,7 @@ impl CommitLoop {
                 .replay()
                 .or_else(|error| self.with_reserve(error, Self::replay));
         }
-        self.is_behind = false;
+        self.needs_replay = false;
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl CommitLoop {
             match &order.change {
                 // Found a moment ago, and collected since.
                 StoreChange::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
-                    StoreError::UnknownBlob(blob.told().clone())
+                    StoreError::UnknownBlob(blob.requested().clone())
                 }
                 _ => StoreError::io(DOING)(error),
             }
@@ -140,6 +140,6 @@ impl CommitLoop {
 
 fn refuse(orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>, why: &StoreError) {
     for (_, done) in orders {
-        done.send(Err(again(why))).ok();
+        done.send(Err(copy_of(why))).ok();
     }
 }

@@ -17,7 +17,7 @@ pub(in crate::disk) fn full() -> StoreError {
 }
 
 /// A copy of an error, one for each change of a failed batch.
-pub(super) fn again(error: &StoreError) -> StoreError {
+pub(super) fn copy_of(error: &StoreError) -> StoreError {
     match error {
         StoreError::Io { doing, source } => StoreError::Io {
             doing,

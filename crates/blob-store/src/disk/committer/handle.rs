@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
+use super::commit_loop::{CommitLoop, RETRY};
 use super::errors::{DOING, ended};
 use super::shared::{Job, SharedState};
-use super::work::{CommitLoop, RETRY};
 use crate::disk::adoption;
 use crate::disk::change::JournalEntry;
 use crate::disk::quarantine::DamagedContent;
@@ -40,13 +40,13 @@ impl Committer {
             journal: None,
             exclusive: None,
             old: Vec::new(),
-            catching_up: None,
-            is_behind: false,
-            is_doubtful: false,
-            must_recall: false,
+            checkpoint_sync: None,
+            needs_replay: false,
+            must_rewrite: false,
+            must_apply_notes: false,
             retry: RETRY.0,
-            last_complaint: String::new(),
-            tended: Instant::now(),
+            last_checkpoint_error: String::new(),
+            reserve_tried_at: Instant::now(),
         };
         if work.shared.read_only.is_none() {
             let started = writable
@@ -134,8 +134,8 @@ impl Committer {
     }
 
     /// Adopts a repository, unless it is adopted already. Returns whether it differed. Blocks.
-    pub(in crate::disk) fn settle(&self, repository: &Repository) -> Result<bool> {
-        adoption::settle(&self.shared, self.jobs()?, repository)
+    pub(in crate::disk) fn ensure_adopted(&self, repository: &Repository) -> Result<bool> {
+        adoption::ensure_adopted(&self.shared, self.jobs()?, repository)
     }
 
     /// Compares a repository with the folder in any case. Returns whether it differed. Blocks.

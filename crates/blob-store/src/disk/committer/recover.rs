@@ -2,9 +2,9 @@
 
 use std::io;
 
+use super::commit_loop::CommitLoop;
 use super::errors::DOING;
 use super::shared::SharedState;
-use super::work::CommitLoop;
 use crate::disk::change::JournalEntry;
 use crate::disk::index::ContentIndex;
 use crate::disk::journal::{self, ChangeJournal};
@@ -26,33 +26,33 @@ impl CommitLoop {
         if self.shared.index.has_failed() {
             let SharedState { layout, index, .. } = &*self.shared;
             index.rebuild(|fresh| fill(layout, fresh))?;
-            self.is_behind = true;
-            self.must_recall = true;
+            self.needs_replay = true;
+            self.must_apply_notes = true;
         }
         // Journal before replay: a torn record must not be read as a change.
         if let Some(journal) = &mut self.journal {
-            journal.mend().map_err(StoreError::io(DOING))?;
+            journal.truncate_torn().map_err(StoreError::io(DOING))?;
         }
-        if self.is_behind {
+        if self.needs_replay {
             self.replay()
                 .or_else(|error| self.with_reserve(error, Self::replay))?;
         }
         // Quarantine after replay: a replay may restore content that a note names.
-        if self.must_recall {
-            quarantine::recall(&self.shared)?;
-            self.must_recall = false;
+        if self.must_apply_notes {
+            quarantine::apply_notes(&self.shared)?;
+            self.must_apply_notes = false;
         }
         Ok(())
     }
 
-    /// Runs `again` with the space reserve released, if `error` is a full disk.
+    /// Runs `operation` with the space reserve released, if `error` is a full disk.
     pub(super) fn with_reserve(
         &mut self,
         error: StoreError,
-        again: impl FnOnce(&mut Self) -> Result<()>,
+        operation: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         if error.is_full() && self.shared.reserve.release() {
-            again(self)
+            operation(self)
         } else {
             Err(error)
         }
@@ -60,7 +60,7 @@ impl CommitLoop {
 
     /// Takes over the journal files of the previous process.
     pub(super) fn take_over(&mut self, writable: Writable) {
-        let (journal, old, may_miss, exclusive) = writable.into_parts();
+        let (journal, old, needs_replay, exclusive) = writable.into_parts();
         self.exclusive = Some(exclusive);
         self.old = old;
         self.journal = Some(journal);
@@ -69,8 +69,8 @@ impl CommitLoop {
                 "the disk is nearly full: there is no room for the space reserve, so pushes are refused"
             );
         }
-        self.is_behind = may_miss;
-        self.must_recall = true;
+        self.needs_replay = needs_replay;
+        self.must_apply_notes = true;
     }
 
     /// Replays the journal; idempotent.
@@ -79,7 +79,7 @@ impl CommitLoop {
         let own = self.journal.iter().filter(|journal| journal.length() > 0);
         let own: Vec<_> = own.map(ChangeJournal::path).collect();
         // After a failed sync no file is trusted: the replay rewrites content that the journal has.
-        let verified = if self.is_doubtful {
+        let verified = if self.must_rewrite {
             &Verified::default()
         } else {
             &self.shared.verified
@@ -90,17 +90,17 @@ impl CommitLoop {
             {
                 let mut tables = update.tables()?;
                 for order in journal::read(&file).map_err(failed())? {
-                    self.remake(&mut tables, verified, &order.map_err(failed())?)?;
+                    self.replay_entry(&mut tables, verified, &order.map_err(failed())?)?;
                 }
             }
             update.commit()?;
         }
-        self.is_behind = false;
-        self.is_doubtful = false;
+        self.needs_replay = false;
+        self.must_rewrite = false;
         Ok(())
     }
 
-    fn remake(
+    fn replay_entry(
         &self,
         tables: &mut Tables<'_>,
         verified: &Verified,

@@ -1,7 +1,7 @@
 //! Removal of content and empty repositories, quarantine, and adoption of a repository.
 
+use super::commit_loop::CommitLoop;
 use super::shared::SharedState;
-use super::work::CommitLoop;
 use crate::disk::quarantine::{self, DamagedContent};
 use crate::disk::{adopt, compare, files};
 use crate::{Result, StoreError};
@@ -17,7 +17,7 @@ impl CommitLoop {
     /// Adopts a repository. In this thread no commit is half-way, so every difference comes from another program.
     pub(super) fn adopt(&mut self, repository: &Repository) -> Result<bool> {
         // A read-only folder cannot be replayed, and is adopted all the same.
-        if self.is_behind && self.journal.is_some() {
+        if self.needs_replay && self.journal.is_some() {
             self.recover()?;
         }
         let SharedState {
@@ -36,7 +36,7 @@ impl CommitLoop {
 
     /// Not journalled: the next collection finds content again that a crash spared.
     pub(super) fn remove_content(&self, digest: &Digest) -> Result<bool> {
-        if self.is_behind || self.shared.index.snapshot()?.is_used(digest)? {
+        if self.needs_replay || self.shared.index.snapshot()?.is_used(digest)? {
             return Ok(false);
         }
         let data = self.shared.layout.data(digest);
@@ -60,7 +60,7 @@ impl CommitLoop {
             let mut tables = update.tables()?;
             // Links of unreadable content, and links that other programs added, are in the folder only.
             let has_links = adopt::has_links(layout, repository)?;
-            if self.is_behind || has_links || !tables.is_empty(repository)? {
+            if self.needs_replay || has_links || !tables.is_empty(repository)? {
                 return Ok(false);
             }
             tables.forget(repository)?;

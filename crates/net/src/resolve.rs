@@ -4,14 +4,14 @@
 //! the first server knows the neighbours, so that a neighbour would be unknown at random. The one invariant: a later
 //! server is queried only when no earlier one gave a usable answer.
 
-mod ask;
-mod conf;
+mod cache;
 mod error;
-mod hosts;
-mod http;
-mod kept;
+mod hosts_file;
 mod name;
-mod search;
+mod query;
+mod resolv_conf;
+mod round_robin;
+mod servers;
 mod sockets;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,12 +23,12 @@ use concurrency::WatchedFile;
 
 pub use error::{Error, Statement};
 
-use conf::ResolvConf;
-use hosts::HostsFile;
-use http::RoundRobin;
-use kept::AnswerCache;
+use cache::AnswerCache;
+use hosts_file::HostsFile;
 use name::HostName;
-use search::ServerQueries;
+use resolv_conf::ResolvConf;
+use round_robin::RoundRobin;
+use servers::ServerQueries;
 
 /// Files, timeouts and cache times of a resolver.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct Options {
     pub timeout: Duration,
     /// Attempts while no server gives a usable answer.
     pub attempts: u32,
-    /// Backoff before the second attempt; it doubles with each further one.
+    /// Backoff before the second attempt; it grows linearly.
     pub pause: Duration,
 }
 
@@ -73,9 +73,9 @@ struct ResolverInner {
     options: Options,
     conf: WatchedFile<ResolvConf>,
     hosts: WatchedFile<HostsFile>,
-    kept: AnswerCache,
-    search: ServerQueries,
-    turns: RoundRobin,
+    cache: AnswerCache,
+    servers: ServerQueries,
+    round_robin: RoundRobin,
 }
 
 static SYSTEM: LazyLock<Resolver> = LazyLock::new(|| Resolver::new(Options::default()));
@@ -99,9 +99,9 @@ impl Resolver {
                 |text| Ok(HostsFile::parse(&String::from_utf8_lossy(text))),
                 HostsFile::parse(""),
             ),
-            kept: AnswerCache::default(),
-            search: ServerQueries::default(),
-            turns: RoundRobin::default(),
+            cache: AnswerCache::default(),
+            servers: ServerQueries::default(),
+            round_robin: RoundRobin::default(),
             options,
         }))
     }
@@ -119,9 +119,9 @@ impl Resolver {
             return Ok(addresses);
         }
         self.0
-            .kept
+            .cache
             .answer(name.key(), || async {
-                let found = self.ask(&name).await;
+                let found = self.query(&name).await;
                 let age = match &found {
                     Ok(_) => self.0.options.max_age,
                     Err(error) if error.is_unknown() => self.0.options.absent_age,
@@ -142,7 +142,7 @@ impl Resolver {
         })
     }
 
-    async fn ask(&self, name: &HostName) -> Result<Vec<IpAddr>, Error> {
+    async fn query(&self, name: &HostName) -> Result<Vec<IpAddr>, Error> {
         let conf = self.0.conf.get().await;
         if conf.servers.is_empty() {
             return Err(Error::NoServers {
@@ -151,6 +151,6 @@ impl Resolver {
                 hosts: self.0.options.hosts.display().to_string(),
             });
         }
-        self.0.search.run(name, &conf, &self.0.options).await
+        self.0.servers.run(name, &conf, &self.0.options).await
     }
 }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use super::download::{DigestCheck, Pieces};
 use super::index::IndexedBlob;
 use super::inner::DiskInner;
 use super::quarantine::{self, DamagedContent};
-use super::send::{DigestCheck, Pieces};
 use super::{adopt, staged};
 use crate::{Result, StoreError};
 use oci::{Digest, Manifest, Repository};
@@ -64,7 +64,7 @@ impl DiskInner {
         if !is_damage {
             return StoreError::io("reading a blob")(error);
         }
-        tell(canonical, self.quarantine(canonical));
+        log_failure(canonical, self.quarantine(canonical));
         StoreError::UnknownBlob(canonical.clone())
     }
 
@@ -84,18 +84,19 @@ impl DiskInner {
 
     /// Verifies content in the background after a range of it was read.
     fn examine_soon(self: &Arc<Self>, canonical: &Digest) {
-        if !self.suspects.add(canonical) {
+        if !self.verify_queue.add(canonical) {
             return;
         }
         let (store, shared) = (Arc::downgrade(self), Arc::clone(&self.shared));
         tokio::task::spawn_blocking(move || {
             // Closing the store does not wait for the hash of a large blob.
             let is_open = || store.strong_count() > 0;
-            while let Some(canonical) = store.upgrade().and_then(|inner| inner.suspects.next()) {
+            while let Some(canonical) = store.upgrade().and_then(|inner| inner.verify_queue.next())
+            {
                 let found = quarantine::examine(&shared.layout, &canonical, is_open);
                 let Some(inner) = store.upgrade() else { return };
                 let taken = found.and_then(|found| inner.judge(&canonical, found));
-                tell(&canonical, taken);
+                log_failure(&canonical, taken);
             }
         });
     }
@@ -112,7 +113,7 @@ impl DiskInner {
                 Ok(Some(manifest))
             }
             Ok(None) | Err(StoreError::Damaged { .. }) => {
-                tell(canonical, self.quarantine(canonical));
+                log_failure(canonical, self.quarantine(canonical));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -120,7 +121,7 @@ impl DiskInner {
     }
 }
 
-fn tell(canonical: &Digest, taken: Result<bool>) {
+fn log_failure(canonical: &Digest, taken: Result<bool>) {
     if let Err(error) = taken {
         let error = model::error::chain(&error);
         tracing::error!(digest = %canonical, error, "damaged content is not quarantined");

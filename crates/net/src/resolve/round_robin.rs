@@ -18,26 +18,26 @@ pub(super) struct RoundRobin(Mutex<HashMap<String, usize>>);
 impl RoundRobin {
     /// Rotates `addresses`, which are sorted, to the next first one; IPv4 stays before IPv6.
     fn rotate(&self, name: &str, addresses: &mut [IpAddr]) {
-        let turn = self.next(name);
+        let offset = self.next(name);
         let v4 = addresses.partition_point(IpAddr::is_ipv4);
         let (v4, v6) = addresses.split_at_mut(v4);
         for family in [v4, v6] {
             if !family.is_empty() {
-                family.rotate_left(turn % family.len());
+                family.rotate_left(offset % family.len());
             }
         }
     }
 
     fn next(&self, name: &str) -> usize {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(turn) = turns.get_mut(name) {
-            *turn = turn.wrapping_add(1);
-            return *turn;
+        let mut counters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(offset) = counters.get_mut(name) {
+            *offset = offset.wrapping_add(1);
+            return *offset;
         }
-        if turns.len() >= MAX_NAMES {
-            turns.clear();
+        if counters.len() >= MAX_NAMES {
+            counters.clear();
         }
-        turns.insert(name.to_owned(), 0);
+        counters.insert(name.to_owned(), 0);
         0
     }
 }
@@ -48,7 +48,7 @@ impl Resolve for Resolver {
         let resolver = self.clone();
         Box::pin(async move {
             let mut addresses = resolver.lookup(name.as_str()).await?;
-            resolver.0.turns.rotate(name.as_str(), &mut addresses);
+            resolver.0.counters.rotate(name.as_str(), &mut addresses);
             // Port 0 selects the port of the URL.
             let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)
@@ -64,15 +64,15 @@ mod tests {
     fn addresses_rotate_and_ipv4_comes_first() {
         let sorted: [IpAddr; 5] = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1", "fd00::2"]
             .map(|ip| ip.parse().unwrap());
-        let turns = RoundRobin::default();
+        let counters = RoundRobin::default();
         let mut firsts = Vec::new();
         for _ in 0..6 {
             let mut addresses = sorted;
-            turns.rotate("api", &mut addresses);
+            counters.rotate("api", &mut addresses);
             assert!(addresses[..3].iter().all(IpAddr::is_ipv4), "{addresses:?}");
             firsts.push((addresses[0], addresses[3]));
             let mut other = sorted;
-            turns.rotate("images", &mut other);
+            counters.rotate("images", &mut other);
             assert_eq!(other, addresses, "each host has its own counter");
         }
         let expected = [(0, 3), (1, 4), (2, 3), (0, 4), (1, 3), (2, 4)];

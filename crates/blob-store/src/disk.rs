@@ -12,24 +12,24 @@ mod collect;
 mod committer;
 mod compare;
 mod contents;
+mod dangling;
+mod download;
 mod files;
-mod freed;
+mod holders;
 mod index;
 mod index_file;
 mod inner;
 mod journal;
 mod layout;
-mod lost;
+mod orphans;
 mod quarantine;
-mod read;
-mod receive;
 mod reserve;
 mod rows;
-mod send;
 mod staged;
-mod suspects;
 mod tables;
-mod uses;
+mod upload;
+mod verified_read;
+mod verify_queue;
 mod writable;
 
 use std::fs::File;
@@ -41,16 +41,16 @@ use futures_util::Stream;
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::remembered::{BlobCache, ManifestCache};
+use super::caches::{BlobCache, ManifestCache};
 use super::{ContentStore, Result, StoreError};
 pub use adoption::AdoptionProgress;
 pub use audit::{Audited, Fault, FaultKind};
 use change::{BlobSource, ContentName, JournalEntry, StoreChange};
 use committer::nanos;
+pub use download::Pieces;
 use inner::{DiskInner, Opening};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 pub use reserve::Room;
-pub use send::Pieces;
 
 use super::{Collected, Content, Usage};
 
@@ -156,17 +156,17 @@ impl DiskStore {
     }
 
     /// Waits until a repository is adopted.
-    async fn settle(&self, repository: &Repository) -> Result<()> {
-        if self.inner.shared.adoption.is_settled(repository) {
+    async fn ensure_adopted(&self, repository: &Repository) -> Result<()> {
+        if self.inner.shared.adoption.is_adopted(repository) {
             return Ok(());
         }
         let repository = repository.clone();
-        self.run(move |inner| inner.committer.settle(&repository).map(drop))
+        self.run(move |inner| inner.committer.ensure_adopted(&repository).map(drop))
             .await
     }
 
     async fn commit(&self, change: StoreChange, content: Option<Bytes>) -> Result<()> {
-        self.settle(change.repository()).await?;
+        self.ensure_adopted(change.repository()).await?;
         self.inner
             .committer
             .commit(JournalEntry { change, content })
@@ -194,10 +194,10 @@ impl ContentStore for DiskStore {
     }
 
     async fn blob_size(&self, repository: &Repository, digest: &Digest) -> Result<u64> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let size = self.inner.blob(repository, digest)?.size;
         // The client may skip the upload because of this answer: collection spares the blob for a while.
-        self.inner.wanted.insert(repository, digest);
+        self.inner.checked_blobs.insert(repository, digest);
         Ok(size)
     }
 
@@ -208,7 +208,7 @@ impl ContentStore for DiskStore {
         first: u64,
         length: u64,
     ) -> Result<Pieces> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let blob = self.inner.blob(repository, digest)?;
         let is_small = length == blob.size && length <= BlobCache::LIMIT;
         if is_small && let Some(bytes) = self.blobs.get(&blob.canonical) {
@@ -225,7 +225,7 @@ impl ContentStore for DiskStore {
     }
 
     async fn blob_file(&self, repository: &Repository, digest: &Digest) -> Result<Option<File>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let blob = self.inner.blob(repository, digest)?;
         self.run(move |inner| inner.verified_file(&blob)).await
     }
@@ -245,9 +245,9 @@ impl ContentStore for DiskStore {
         from: Option<&Repository>,
         digest: &Digest,
     ) -> Result<bool> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let found = if let Some(from) = from {
-            self.settle(from).await?;
+            self.ensure_adopted(from).await?;
             self.inner.shared.index.snapshot()?.blob(from, digest)?
         } else {
             let digest = digest.clone();
@@ -305,7 +305,7 @@ impl ContentStore for DiskStore {
         let (inner, repository) = (Arc::clone(&self.inner), repository.clone());
         // A separate task: received bytes are written even if the client disconnects.
         let task = tokio::spawn(async move {
-            receive::append(&inner, &repository, upload, session, offset, bytes).await
+            upload::append(&inner, &repository, upload, session, offset, bytes).await
         });
         join(task.await)
     }
@@ -316,7 +316,7 @@ impl ContentStore for DiskStore {
         upload: Uuid,
         digest: &Digest,
     ) -> Result<()> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let session = self.inner.sessions.get(upload).lock_owned().await;
         let (repository, digest) = (repository.clone(), digest.clone());
         let order = self.run(move |inner| inner.finished(&repository, upload, &session, &digest));
@@ -351,13 +351,13 @@ impl ContentStore for DiskStore {
     }
 
     async fn resolve_tag(&self, repository: &Repository, tag: &Tag) -> Result<Digest> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let found = self.inner.shared.index.snapshot()?.tag(repository, tag)?;
         found.ok_or_else(|| StoreError::UnknownManifest(tag.to_string()))
     }
 
     async fn manifest(&self, repository: &Repository, digest: &Digest) -> Result<Arc<Manifest>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let unknown = || StoreError::UnknownManifest(digest.to_string());
         let row = self.inner.shared.index.snapshot()?;
         let row = row.manifest(repository, digest)?.ok_or_else(unknown)?;
@@ -421,7 +421,7 @@ impl ContentStore for DiskStore {
         after: &str,
         limit: usize,
     ) -> Result<Vec<(Tag, Digest)>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot
             .tags(repository, after, limit)?
@@ -429,7 +429,7 @@ impl ContentStore for DiskStore {
     }
 
     async fn usage(&self, repository: &Repository) -> Result<Usage> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let repository = repository.clone();
         self.run(move |inner| inner.shared.index.snapshot()?.usage(&repository))
             .await
@@ -450,7 +450,7 @@ impl ContentStore for DiskStore {
     }
 
     async fn referrers(&self, repository: &Repository, subject: &Digest) -> Result<Vec<Referrer>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.referrers(repository, subject)
     }
@@ -485,7 +485,7 @@ impl ContentStore for DiskStore {
     }
 
     async fn needed_by(&self, repository: &Repository, digest: &Digest) -> Result<Vec<Digest>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.needed_by(repository, digest)
     }
@@ -496,7 +496,7 @@ impl ContentStore for DiskStore {
         after: Option<&Digest>,
         limit: usize,
     ) -> Result<Vec<Content>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.blobs_after(repository, after, limit)
     }
@@ -507,7 +507,7 @@ impl ContentStore for DiskStore {
         after: Option<&Digest>,
         limit: usize,
     ) -> Result<Vec<Content>> {
-        self.settle(repository).await?;
+        self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.manifests(repository, after, limit)
     }

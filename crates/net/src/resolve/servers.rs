@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use hickory_resolver::proto::rr::Name;
 
 use super::Options;
-use super::ask::{ServerReply, ask};
-use super::conf::ResolvConf;
 use super::error::{Error, Statement};
 use super::name::HostName;
+use super::query::{self, ServerReply};
+use super::resolv_conf::ResolvConf;
 
 /// Timeout of a lookup, a little shorter than the connect timeout of its callers.
 const LIMIT: Duration = Duration::from_secs(8);
@@ -43,13 +43,16 @@ impl ServerQueries {
         options: &Options,
     ) -> Result<Vec<IpAddr>, Error> {
         let names = host.candidates(conf);
-        let mut said = Vec::new();
+        let mut statements = Vec::new();
         let attempts = async {
             for attempt in 0..options.attempts {
                 if attempt > 0 {
                     tokio::time::sleep(options.pause * attempt).await;
                 }
-                match self.round(&names, conf, options, attempt, &mut said).await {
+                match self
+                    .round(&names, conf, options, attempt, &mut statements)
+                    .await
+                {
                     QueryResult::Failed => {}
                     round => return round,
                 }
@@ -60,8 +63,8 @@ impl ServerQueries {
         let host = host.key().to_owned();
         match round.unwrap_or(QueryResult::Failed) {
             QueryResult::Found(addresses) => Ok(addresses),
-            QueryResult::Absent => Err(Error::Unknown { host, said }),
-            QueryResult::Failed => Err(Error::NoAnswer { host, said }),
+            QueryResult::Absent => Err(Error::Unknown { host, statements }),
+            QueryResult::Failed => Err(Error::NoAnswer { host, statements }),
         }
     }
 
@@ -73,11 +76,11 @@ impl ServerQueries {
         conf: &ResolvConf,
         options: &Options,
         attempt: u32,
-        said: &mut Vec<Statement>,
+        statements: &mut Vec<Statement>,
     ) -> QueryResult {
         let mut round = QueryResult::Absent;
         for name in names {
-            match self.one(name, conf, options, attempt, said).await {
+            match self.one(name, conf, options, attempt, statements).await {
                 QueryResult::Absent => {}
                 QueryResult::Failed if attempt + 1 == options.attempts => {
                     round = QueryResult::Failed
@@ -94,18 +97,18 @@ impl ServerQueries {
         conf: &ResolvConf,
         options: &Options,
         attempt: u32,
-        said: &mut Vec<Statement>,
+        statements: &mut Vec<Statement>,
     ) -> QueryResult {
         for (nth, &server) in conf.servers.iter().enumerate() {
-            let wait = self.patience(server, options.timeout, attempt);
-            let reply = ask(server, name, wait).await;
+            let wait = self.timeout_for(server, options.timeout, attempt);
+            let reply = query::query(server, name, wait).await;
             self.remember(server, matches!(reply, ServerReply::Silent(_)));
             let (text, is_denied) = match reply {
                 ServerReply::Addresses(addresses) => return QueryResult::Found(addresses),
                 ServerReply::Denied(text) => (text, true),
                 ServerReply::Failed(text) | ServerReply::Silent(text) => (text, false),
             };
-            note(said, server, name, text);
+            note(statements, server, name, text);
             // Only the first server may deny a name: a later one may not know the hosts of one that failed just now.
             if is_denied && nth == 0 {
                 return QueryResult::Absent;
@@ -114,7 +117,7 @@ impl ServerQueries {
         QueryResult::Failed
     }
 
-    fn patience(&self, server: SocketAddr, timeout: Duration, attempt: u32) -> Duration {
+    fn timeout_for(&self, server: SocketAddr, timeout: Duration, attempt: u32) -> Duration {
         let silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         match silent.get(&server) {
             Some(since) if attempt == 0 && since.elapsed() < DEAD_FOR => timeout.min(DEAD_TIMEOUT),
@@ -138,13 +141,13 @@ impl ServerQueries {
 }
 
 /// Replaces the reply of `server` about `name`.
-fn note(said: &mut Vec<Statement>, server: SocketAddr, name: &Name, text: String) {
+fn note(statements: &mut Vec<Statement>, server: SocketAddr, name: &Name, text: String) {
     let name = name.to_string();
-    let known = said
+    let known = statements
         .iter_mut()
         .find(|statement| statement.server == server && statement.name == name);
     match known {
         Some(statement) => statement.text = text,
-        None => said.push(Statement { server, name, text }),
+        None => statements.push(Statement { server, name, text }),
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use redb::ReadableTable as _;
 
-use super::index::{FREED, IndexSnapshot, RowBytes, damaged, failed};
+use super::index::{IndexSnapshot, ORPHANS, RowBytes, damaged, failed};
 use super::rows::{ManifestRow, digest, key};
 use super::tables::{Tables, bounds};
 use crate::Result;
@@ -22,27 +22,35 @@ pub(super) struct OrphanedManifest {
 
 impl Tables<'_> {
     /// Records the manifests of an index, and the referrers of a manifest, as orphans before its removal.
-    pub(super) fn free(
+    pub(super) fn record_orphans(
         &mut self,
         repository: &Repository,
         canonical: &Digest,
         at: u64,
     ) -> Result<()> {
         let name = repository.as_str();
-        for freed in self.named_by(repository, canonical)? {
-            self.freed.insert((name, &*freed), at).map_err(failed)?;
+        for orphan in self.children_and_referrers(repository, canonical)? {
+            self.orphans.insert((name, &*orphan), at).map_err(failed)?;
         }
         Ok(())
     }
 
     /// Removes a manifest from the orphans.
-    pub(super) fn keep(&mut self, repository: &Repository, canonical: &Digest) -> Result<()> {
+    pub(super) fn forget_orphan(
+        &mut self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<()> {
         let place = (repository.as_str(), &*key(canonical));
-        self.freed.remove(place).map(drop).map_err(failed)
+        self.orphans.remove(place).map(drop).map_err(failed)
     }
 
     /// The canonical digests of the manifests in an index, and of the referrers of a manifest.
-    fn named_by(&self, repository: &Repository, canonical: &Digest) -> Result<Vec<Vec<u8>>> {
+    fn children_and_referrers(
+        &self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<Vec<Vec<u8>>> {
         let (name, next) = bounds(repository);
         let (own, first): (_, &RowBytes) = (key(canonical), &[]);
         let mut found = Vec::new();
@@ -76,12 +84,12 @@ impl Tables<'_> {
 
 impl IndexSnapshot {
     /// Up to `limit` orphaned manifests after `after`.
-    pub(super) fn freed(
+    pub(super) fn orphans(
         &self,
         after: Option<&OrphanedManifest>,
         limit: usize,
     ) -> Result<Vec<OrphanedManifest>> {
-        let freed = self.0.open_table(FREED).map_err(failed)?;
+        let orphans = self.0.open_table(ORPHANS).map_err(failed)?;
         let place = after.map(|after| (after.repository.as_str(), key(&after.canonical)));
         let first = place
             .as_ref()
@@ -89,7 +97,7 @@ impl IndexSnapshot {
                 Bound::Excluded((*name, canonical.as_slice()))
             });
         let mut found = Vec::new();
-        for row in freed
+        for row in orphans
             .range::<(&str, &RowBytes)>((first, Bound::Unbounded))
             .map_err(failed)?
             .take(limit)

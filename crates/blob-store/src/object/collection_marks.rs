@@ -38,9 +38,9 @@ pub(super) const ATTEMPTS: usize = 5;
 /// Validity of a mark: its collection removes nothing later.
 const MARK_VALID: Duration = Duration::from_secs(30);
 /// Age at which a mark belongs to a dead collection: twice its validity plus the timeout of its last request.
-const MARK_DEAD: Duration = Duration::from_mins(2);
+const MARK_DEAD_AFTER: Duration = Duration::from_mins(2);
 /// Poll interval of marks.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The clock of a bucket may have a resolution of a second.
 const TICK_LIMIT: Duration = Duration::from_secs(5);
 
@@ -64,16 +64,16 @@ impl BucketInner {
     }
 
     /// Waits until the marks that exist now are removed; removes them itself when they are dead.
-    pub(super) async fn let_collections_pass(&self) -> Result<()> {
+    pub(super) async fn wait_for_collections(&self) -> Result<()> {
         let began = Instant::now();
         let mut seen = self.marks().await?;
         while !seen.is_empty() {
-            if began.elapsed() > MARK_DEAD {
+            if began.elapsed() > MARK_DEAD_AFTER {
                 tracing::warn!("a garbage collection crashed; its mark is removed");
                 let keys = seen.iter().map(|id| self.layout.collection(id)).collect();
                 return self.bucket.delete(keys).await;
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let marks = self.marks().await?;
             seen.retain(|id| marks.contains(id));
         }
@@ -104,7 +104,7 @@ impl BucketInner {
             if began.elapsed() > TICK_LIMIT {
                 return Err(unavailable("the clock of the bucket does not advance"));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         };
         self.bucket.delete(vec![key]).await?;
         Ok(now)
@@ -131,6 +131,6 @@ impl CollectionMark {
     }
 }
 
-pub(super) fn restless() -> StoreError {
+pub(super) fn contended() -> StoreError {
     unavailable("garbage collections interfered repeatedly")
 }

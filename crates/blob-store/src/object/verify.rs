@@ -20,7 +20,7 @@ struct DigestCheck {
 }
 
 /// A whole blob as a stream, whose last chunk is sent only if the digest matches.
-pub(super) fn checked(
+pub(super) fn verified(
     inner: &Arc<BucketInner>,
     canonical: Digest,
     bytes: BoxStream<'static, io::Result<Bytes>>,

@@ -42,7 +42,7 @@ enum MissingRecords {
 }
 
 /// Sends A and AAAA queries at once, with a fallback to TCP for truncated replies.
-pub(super) async fn ask(server: SocketAddr, name: &Name, wait: Duration) -> ServerReply {
+pub(super) async fn query(server: SocketAddr, name: &Name, wait: Duration) -> ServerReply {
     // One client per query: it is cheap, and its sockets belong to the runtime of the caller.
     let client = match client(server, wait) {
         Ok(client) => client,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 
-use super::work::CommitLoop;
+use super::commit_loop::CommitLoop;
 use crate::disk::journal;
 use crate::{Result, StoreError};
 
@@ -12,17 +12,17 @@ const JOURNAL_LIMIT_BYTES: u64 = 16 << 20;
 
 impl CommitLoop {
     /// Starts a checkpoint when one is due, and removes the journal files of a finished one.
-    pub(super) fn catch_up(&mut self, is_idle: bool) -> Result<()> {
-        match &self.catching_up {
-            None => self.begin_to_catch_up(is_idle),
-            Some(syncing) if syncing.is_finished() => self.finish_to_catch_up(),
+    pub(super) fn checkpoint(&mut self, is_idle: bool) -> Result<()> {
+        match &self.checkpoint_sync {
+            None => self.start_checkpoint(is_idle),
+            Some(syncing) if syncing.is_finished() => self.finish_checkpoint(),
             Some(_) => Ok(()),
         }
     }
 
-    fn finish_to_catch_up(&mut self) -> Result<()> {
+    fn finish_checkpoint(&mut self) -> Result<()> {
         let failed = || StoreError::io("syncing the storage folder");
-        let Some(syncing) = self.catching_up.take() else {
+        let Some(syncing) = self.checkpoint_sync.take() else {
             return Ok(());
         };
         let synced = syncing
@@ -31,8 +31,8 @@ impl CommitLoop {
         if let Err(error) = synced {
             // The kernel reports a lost page once, and the next sync succeeds without it: the replay has to write
             // everything again before a checkpoint may remove journal files.
-            self.is_doubtful = true;
-            self.is_behind = true;
+            self.must_rewrite = true;
+            self.needs_replay = true;
             return Err(failed()(error));
         }
         // Index before journal: without journal files, a replay cannot repair an index that lost its last rows.
@@ -46,9 +46,9 @@ impl CommitLoop {
         Ok(())
     }
 
-    fn begin_to_catch_up(&mut self, is_idle: bool) -> Result<()> {
+    fn start_checkpoint(&mut self, is_idle: bool) -> Result<()> {
         let failed = || StoreError::io("syncing the storage folder");
-        if is_idle && self.is_behind && self.journal.is_some() {
+        if is_idle && self.needs_replay && self.journal.is_some() {
             self.recover()?;
         }
         let Some(journal) = &mut self.journal else {
@@ -57,7 +57,7 @@ impl CommitLoop {
         let length = journal.length();
         let has_work = length > 0 || !self.old.is_empty() || self.shared.index.is_frozen();
         let is_time = length >= JOURNAL_LIMIT_BYTES || is_idle && has_work;
-        if !is_time || self.is_behind {
+        if !is_time || self.needs_replay {
             return Ok(());
         }
         // Rotation before the sync: changes during the sync go to a file that this checkpoint does not remove.
@@ -69,7 +69,7 @@ impl CommitLoop {
             .name("store-sync".to_owned())
             .spawn(move || Ok(rustix::fs::syncfs(folder)?))
             .map_err(failed())?;
-        self.catching_up = Some(syncing);
+        self.checkpoint_sync = Some(syncing);
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ const BATCH_LIMIT: usize = 128;
 /// Idle time before a checkpoint.
 const IDLE: Duration = Duration::from_secs(2);
 /// Poll interval during a checkpoint.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECKPOINT_POLL: Duration = Duration::from_millis(20);
 /// Delay between attempts to recover: the first, and the longest.
 pub(super) const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(4));
 
@@ -30,27 +30,27 @@ pub(super) struct CommitLoop {
     /// Older files of the journal, which the next checkpoint removes.
     pub(super) old: Vec<PathBuf>,
     /// The checkpoint's sync in progress.
-    pub(super) catching_up: Option<JoinHandle<io::Result<()>>>,
+    pub(super) checkpoint_sync: Option<JoinHandle<io::Result<()>>>,
     /// The journal has changes that the folder or the index may lack.
-    pub(super) is_behind: bool,
+    pub(super) needs_replay: bool,
     /// A sync failed, so no file is trusted: the replay writes everything again.
-    pub(super) is_doubtful: bool,
+    pub(super) must_rewrite: bool,
     /// The index may lack entries of the quarantine.
-    pub(super) must_recall: bool,
+    pub(super) must_apply_notes: bool,
     /// Delay until the next attempt to recover.
     pub(super) retry: Duration,
     /// The last logged error of a checkpoint.
-    pub(super) last_complaint: String,
+    pub(super) last_checkpoint_error: String,
     /// Last attempt to allocate the space reserve.
-    pub(super) tended: Instant,
+    pub(super) reserve_tried_at: Instant,
 }
 
 impl CommitLoop {
     pub(super) fn run(&mut self, queue: &Receiver<Job>) {
         loop {
             let is_broken = self.shared.write_side.broken().is_some();
-            let wait = if self.catching_up.is_some() {
-                LOOK
+            let wait = if self.checkpoint_sync.is_some() {
+                CHECKPOINT_POLL
             } else if is_broken {
                 self.retry
             } else {
@@ -73,9 +73,9 @@ impl CommitLoop {
                 let recovered = self.recover();
                 self.note(&recovered);
             }
-            self.tend();
-            let caught_up = self.catch_up(is_idle);
-            self.complain(caught_up);
+            self.renew_reserve();
+            let checkpointed = self.checkpoint(is_idle);
+            self.log_checkpoint_error(checkpointed);
         }
         let Some(journal) = self.journal.take() else {
             return;
@@ -89,8 +89,8 @@ impl CommitLoop {
                 "the index is not synced; the next start compares it with the folder"
             );
         }
-        if !self.is_behind
-            && !self.is_doubtful
+        if !self.needs_replay
+            && !self.must_rewrite
             && let Err(error) = journal.end()
         {
             tracing::warn!(%error, "the journal is not marked as complete; the next start replays it");
@@ -105,9 +105,9 @@ impl CommitLoop {
     }
 
     /// Allocates the space reserve again once there is room.
-    fn tend(&mut self) {
-        if self.shared.reserve.is_released() && self.tended.elapsed() >= IDLE / 2 {
-            self.tended = Instant::now();
+    fn renew_reserve(&mut self) {
+        if self.shared.reserve.is_released() && self.reserve_tried_at.elapsed() >= IDLE / 2 {
+            self.reserve_tried_at = Instant::now();
             if self.journal.is_some() && self.shared.reserve.take().is_ok() {
                 tracing::info!("the disk has room again: pushes are accepted");
             }
@@ -115,14 +115,14 @@ impl CommitLoop {
     }
 
     /// Logs the error of a checkpoint, once for each text.
-    fn complain(&mut self, caught_up: Result<()>) {
-        let error = caught_up
+    fn log_checkpoint_error(&mut self, checkpointed: Result<()>) {
+        let error = checkpointed
             .err()
             .map_or(String::new(), |error| model::error::chain(&error));
-        if !error.is_empty() && error != self.last_complaint {
+        if !error.is_empty() && error != self.last_checkpoint_error {
             tracing::error!(error, "checkpoint failed; retrying");
         }
-        self.last_complaint = error;
+        self.last_checkpoint_error = error;
     }
 
     fn make(&mut self, jobs: Vec<Job>) {
@@ -137,8 +137,8 @@ impl CommitLoop {
                     done.send(Vec::new()).ok();
                 }
                 Job::RemoveContent(mut digests, done) => {
-                    digests.retain(|digest| is_told(self.remove_content(digest)));
-                    is_told(self.forget_unused(&digests));
+                    digests.retain(|digest| succeeded(self.remove_content(digest)));
+                    succeeded(self.forget_unused(&digests));
                     done.send(digests).ok();
                 }
                 Job::RemoveIfEmpty { done, .. } if self.shared.read_only.is_some() => {
@@ -149,7 +149,7 @@ impl CommitLoop {
                     is_dry,
                     done,
                 } => {
-                    done.send(is_told(self.remove_if_empty(&repository, is_dry)))
+                    done.send(succeeded(self.remove_if_empty(&repository, is_dry)))
                         .ok();
                 }
                 Job::Quarantine(condemned, done) => {
@@ -172,7 +172,7 @@ impl CommitLoop {
 }
 
 /// Whether the removal succeeded; its error is logged.
-fn is_told(result: Result<bool>) -> bool {
+fn succeeded(result: Result<bool>) -> bool {
     result.unwrap_or_else(|error| {
         let error = model::error::chain(&error);
         tracing::error!(error, "garbage stays");

@@ -8,7 +8,7 @@ use super::index::{
     BLOBS, IndexSnapshot, MANIFESTS, NEEDS, RowBytes, UNUSED, USES, damaged, failed, linked_blob,
     linked_manifest,
 };
-use super::rows::{LOST, ManifestRow, digest, key};
+use super::rows::{DANGLING, ManifestRow, digest, key};
 use super::tables::bounds;
 use crate::{Content, Result};
 use oci::{Algorithm, Digest, Repository};
@@ -78,7 +78,7 @@ impl IndexSnapshot {
         let mut known = IndexedLinks::new();
         for row in blobs.range((name, first)..(next, first)).map_err(failed)? {
             let (place, value) = row.map_err(failed)?;
-            known.insert(digest(place.value().1)?, value.value().0 == LOST);
+            known.insert(digest(place.value().1)?, value.value().0 == DANGLING);
         }
         Ok(known)
     }
@@ -95,7 +95,7 @@ impl IndexSnapshot {
         {
             let (place, value) = row.map_err(failed)?;
             let row = ManifestRow::decode(value.value())?;
-            known.insert(digest(place.value().1)?, row.size == LOST);
+            known.insert(digest(place.value().1)?, row.size == DANGLING);
         }
         Ok(known)
     }
@@ -169,7 +169,7 @@ impl IndexSnapshot {
             if found.len() >= limit || digest.algorithm() != Algorithm::Sha256 {
                 break;
             }
-            let size = Some(row.size).filter(|size| *size != LOST);
+            let size = Some(row.size).filter(|size| *size != DANGLING);
             found.push(Content { digest, size });
         }
         Ok(found)
@@ -193,7 +193,7 @@ impl IndexSnapshot {
             if found.len() >= limit || digest.algorithm() != Algorithm::Sha256 {
                 break;
             }
-            let size = Some(value.value().0).filter(|size| *size != LOST);
+            let size = Some(value.value().0).filter(|size| *size != DANGLING);
             found.push(Content { digest, size });
         }
         Ok(found)

@@ -2,23 +2,23 @@
 //!
 //! The bucket is the truth, without an index, so that any number of replicas may serve it. Bytes are stored once, under
 //! their SHA-256; links make them part of repositories. A request changes several objects, in this order: bytes, the
-//! entry among the referrers, the manifest's link, its tags; reads check that the target of a link exists. `settle`
+//! entry among the referrers, the manifest's link, its tags; reads check that the target of a link exists. `collection_marks`
 //! describes how garbage is collected during pushes.
 
 mod bucket;
-mod check;
 mod collect;
+mod collection_marks;
 mod connect;
 mod contents;
 mod expire;
-mod freed;
 mod layout;
 mod manifests;
-mod names;
+mod orphans;
 mod quarantine;
-mod settle;
 mod sweep;
 mod uploads;
+mod verify;
+mod walk;
 mod write;
 
 use std::sync::Arc;
@@ -31,16 +31,16 @@ use object_store::path::Path;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use super::caches::{CheckedBlobs, ManifestCache};
 use super::content_name::ContentName;
-use super::remembered::{CheckedBlobs, ManifestCache};
 use super::sessions::Sessions;
 use super::verified::Verified;
 use super::{Collected, Content, ContentStore, Result, StoreError, Usage};
 use bucket::Bucket;
 use layout::BucketLayout;
-use names::RepositoryWalk;
 use oci::{Algorithm, Digest, Manifest, Repository, Tag, Target};
 use uploads::BucketSession;
+use walk::RepositoryWalk;
 
 pub use bucket::Objects;
 pub use connect::{PART_BYTES_MIN, S3Options, s3};
@@ -62,7 +62,7 @@ struct BucketInner {
     layout: BucketLayout,
     sessions: Sessions<BucketSession>,
     manifests: ManifestCache,
-    wanted: CheckedBlobs,
+    checked_blobs: CheckedBlobs,
     verified: Verified,
     /// Units: bytes.
     part_bytes: u64,
@@ -88,7 +88,7 @@ impl BucketStore {
             layout: BucketLayout::new(root)?,
             sessions: Sessions::default(),
             manifests: ManifestCache::default(),
-            wanted: CheckedBlobs::default(),
+            checked_blobs: CheckedBlobs::default(),
             verified: Verified::default(),
             part_bytes,
             large_writes: Semaphore::new(LARGE_WRITES),
@@ -177,13 +177,13 @@ impl BucketInner {
             let key = self.layout.layer_link(repository, digest);
             self.bucket.put(&key, name.canonical.to_string()).await?;
         }
-        if name.canonical != *name.told() {
-            let alias = self.layout.alias(name.told());
+        if name.canonical != *name.requested() {
+            let alias = self.layout.alias(name.requested());
             self.bucket.put(&alias, name.canonical.to_string()).await?;
         }
         self.touch(&name.canonical).await?;
-        self.let_collections_pass().await?;
-        Ok(self.blob(repository, name.told()).await?.is_some())
+        self.wait_for_collections().await?;
+        Ok(self.blob(repository, name.requested()).await?.is_some())
     }
 
     async fn delete_blob(&self, repository: &Repository, digest: &Digest) -> Result<()> {
@@ -238,7 +238,7 @@ impl ContentStore for BucketStore {
         let blob = self.0.blob(repository, digest).await?;
         let blob = blob.ok_or_else(|| StoreError::UnknownBlob(digest.clone()))?;
         // The client may skip the upload because of this answer: collection spares the blob for a while.
-        self.0.wanted.insert(repository, digest);
+        self.0.checked_blobs.insert(repository, digest);
         Ok(blob.size)
     }
 
@@ -262,7 +262,7 @@ impl ContentStore for BucketStore {
         let found = self.0.bucket.read(&data, first..first + length).await?;
         let (size, bytes) = found.ok_or_else(unknown)?;
         if length == size && !self.0.verified.contains(&canonical) {
-            return Ok(check::checked(&self.0, canonical, bytes));
+            return Ok(verify::verified(&self.0, canonical, bytes));
         }
         Ok(bytes)
     }
@@ -375,12 +375,12 @@ impl ContentStore for BucketStore {
         let name = ContentName::new(manifest.digest.clone(), digest);
         let put = self.0.put_manifest(repository, manifest, &name, is_sparse);
         put.await?;
-        self.0.point(repository, tags, digest).await
+        self.0.set_tags(repository, tags, digest).await
     }
 
     async fn delete_manifest(&self, repository: &Repository, digest: &Digest) -> Result<()> {
-        let named = self.0.named_by(repository, digest).await?;
-        self.0.free(repository, &named).await?;
+        let named = self.0.children_and_referrers(repository, digest).await?;
+        self.0.record_orphans(repository, &named).await?;
         self.0.delete_manifest(repository, digest).await
     }
 

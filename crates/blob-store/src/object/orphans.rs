@@ -17,7 +17,7 @@ use oci::{Digest, Repository, Target};
 
 impl BucketInner {
     /// The manifests of an index, and the referrers of a manifest.
-    pub(super) async fn named_by(
+    pub(super) async fn children_and_referrers(
         &self,
         repository: &Repository,
         digest: &Digest,
@@ -41,7 +41,7 @@ impl BucketInner {
     }
 
     /// Records manifests as orphans before their index or subject is deleted.
-    pub(super) async fn free(
+    pub(super) async fn record_orphans(
         &self,
         repository: &Repository,
         named: &BTreeSet<Digest>,
@@ -51,7 +51,7 @@ impl BucketInner {
             let Some(canonical) = self.revision(repository, digest).await? else {
                 return Ok(());
             };
-            let key = self.layout.freed(repository, &canonical);
+            let key = self.layout.orphan(repository, &canonical);
             self.bucket.put(&key, "").await
         })
         .await
@@ -61,22 +61,22 @@ impl BucketInner {
 
 impl Collection {
     /// Removes orphans older than the grace period, unless a tag, an index or an existing subject needs them.
-    pub(super) async fn freed_manifests(
+    pub(super) async fn collect_orphans(
         &self,
         repository: &Repository,
         found: &mut Collected,
     ) -> Result<()> {
         let layout = &self.inner.layout;
-        let prefix = layout.all_freed(repository);
+        let prefix = layout.orphans(repository);
         let entries: Vec<ObjectEntry> = self.inner.bucket.list(prefix).try_collect().await?;
         let mut done: Vec<Path> = Vec::new();
         for entry in entries.iter().filter(|entry| self.is_old(&entry.meta)) {
             if let Some(digest) = linked(&entry.below)
                 && self
-                    .freed_manifest(repository, &digest, entry, found)
+                    .collect_orphan(repository, &digest, entry, found)
                     .await?
             {
-                done.push(layout.freed(repository, &digest));
+                done.push(layout.orphan(repository, &digest));
             }
         }
         if self.is_dry {
@@ -89,7 +89,7 @@ impl Collection {
     }
 
     /// Removes an orphan. Returns whether its record can go: it is removed, or was pushed again.
-    async fn freed_manifest(
+    async fn collect_orphan(
         &self,
         repository: &Repository,
         digest: &Digest,
@@ -106,10 +106,13 @@ impl Collection {
         let is_gone = if self.is_dry {
             self.inner.is_expired(repository, &target, before).await?
         } else {
-            let named = self.inner.named_by(repository, digest).await?;
+            let named = self
+                .inner
+                .children_and_referrers(repository, digest)
+                .await?;
             let is_gone = self.inner.expire(repository, &target, before).await?;
             if is_gone {
-                self.inner.free(repository, &named).await?;
+                self.inner.record_orphans(repository, &named).await?;
             }
             is_gone
         };

@@ -3,7 +3,7 @@
 use redb::ReadableTable as _;
 
 use super::index::{damaged, failed};
-use super::rows::{LOST, ManifestRow, key};
+use super::rows::{DANGLING, ManifestRow, key};
 use super::tables::{BLOB, MANIFEST, Tables};
 use crate::Result;
 use oci::Referrer;
@@ -11,29 +11,33 @@ use oci::{Digest, Manifest, Repository};
 
 impl Tables<'_> {
     /// Marks all links to content as dangling. Returns whether any was intact.
-    pub(super) fn lose(&mut self, canonical: &Digest) -> Result<bool> {
+    pub(super) fn mark_dangling(&mut self, canonical: &Digest) -> Result<bool> {
         let mut had = false;
         for repository in self.holders(canonical, BLOB)? {
-            had |= self.lose_blob(&repository, canonical)?;
+            had |= self.mark_blob_dangling(&repository, canonical)?;
         }
         for repository in self.holders(canonical, MANIFEST)? {
-            had |= self.lose_manifest(&repository, canonical)?;
+            had |= self.mark_manifest_dangling(&repository, canonical)?;
         }
         Ok(had)
     }
 
-    fn lose_blob(&mut self, repository: &Repository, canonical: &Digest) -> Result<bool> {
+    fn mark_blob_dangling(&mut self, repository: &Repository, canonical: &Digest) -> Result<bool> {
         let had = self.has_blob(repository, canonical)?;
         if had == Some(true) {
             let place = (repository.as_str(), &*key(canonical));
             self.blobs
-                .insert(place, (LOST, [].as_slice()))
+                .insert(place, (DANGLING, [].as_slice()))
                 .map_err(failed)?;
         }
         Ok(had == Some(true))
     }
 
-    fn lose_manifest(&mut self, repository: &Repository, canonical: &Digest) -> Result<bool> {
+    fn mark_manifest_dangling(
+        &mut self,
+        repository: &Repository,
+        canonical: &Digest,
+    ) -> Result<bool> {
         let place = (repository.as_str(), &*key(canonical));
         let row = self.manifests.get(place).map_err(failed)?;
         let Some(mut row) = row
@@ -46,7 +50,7 @@ impl Tables<'_> {
             let place = (repository.as_str(), &*key(subject), &*key(canonical));
             self.referrers.remove(place).map_err(failed)?;
         }
-        let had = std::mem::replace(&mut row.size, LOST) != LOST;
+        let had = std::mem::replace(&mut row.size, DANGLING) != DANGLING;
         self.manifests
             .insert(place, row.encode().as_slice())
             .map_err(failed)?;
@@ -57,7 +61,7 @@ impl Tables<'_> {
     fn has_blob(&self, repository: &Repository, canonical: &Digest) -> Result<Option<bool>> {
         let place = (repository.as_str(), &*key(canonical));
         let row = self.blobs.get(place).map_err(failed)?;
-        Ok(row.map(|row| row.value().0 != LOST))
+        Ok(row.map(|row| row.value().0 != DANGLING))
     }
 
     fn has_manifest(&self, repository: &Repository, canonical: &Digest) -> Result<Option<bool>> {
@@ -66,11 +70,11 @@ impl Tables<'_> {
         let row = row
             .map(|row| ManifestRow::decode(row.value()))
             .transpose()?;
-        Ok(row.map(|row| row.size != LOST))
+        Ok(row.map(|row| row.size != DANGLING))
     }
 
     /// Repositories with dangling links to content. Either all of its links dangle or none: the first one decides.
-    pub(super) fn losers(&self, canonical: &Digest) -> Result<Vec<(Repository, u8)>> {
+    pub(super) fn dangling_links(&self, canonical: &Digest) -> Result<Vec<(Repository, u8)>> {
         let content = key(canonical);
         let mut found = Vec::new();
         for row in self.uses.range((&*content, "", 0)..).map_err(failed)? {
@@ -93,8 +97,8 @@ impl Tables<'_> {
     }
 
     /// Restores a blob in all repositories with a dangling link to it.
-    pub(super) fn heal_blob(&mut self, canonical: &Digest, size: u64) -> Result<()> {
-        for (repository, kind) in self.losers(canonical)? {
+    pub(super) fn restore_blob(&mut self, canonical: &Digest, size: u64) -> Result<()> {
+        for (repository, kind) in self.dangling_links(canonical)? {
             if kind == BLOB {
                 let place = (repository.as_str(), &*key(canonical));
                 self.blobs
@@ -106,9 +110,9 @@ impl Tables<'_> {
     }
 
     /// Restores a manifest in all repositories with a dangling link to it.
-    pub(super) fn heal_manifest(&mut self, manifest: &Manifest) -> Result<()> {
+    pub(super) fn restore_manifest(&mut self, manifest: &Manifest) -> Result<()> {
         let (canonical, row) = (&manifest.digest, ManifestRow::of(manifest));
-        for (repository, kind) in self.losers(canonical)? {
+        for (repository, kind) in self.dangling_links(canonical)? {
             let place = (repository.as_str(), &*key(canonical));
             if kind == BLOB {
                 self.blobs
@@ -126,16 +130,16 @@ impl Tables<'_> {
     }
 
     /// Adds a link to missing content.
-    pub(super) fn add_lost(
+    pub(super) fn add_dangling(
         &mut self,
         repository: &Repository,
         name: &super::change::ContentName,
         kind: u8,
     ) -> Result<()> {
         if kind == BLOB {
-            return self.insert_blob(repository, name, LOST);
+            return self.insert_blob(repository, name, DANGLING);
         }
-        let row = ManifestRow::lost(&name.canonical);
+        let row = ManifestRow::dangling(&name.canonical);
         self.insert_manifest(repository, name, &row)
     }
 
@@ -161,7 +165,7 @@ impl Tables<'_> {
         &mut self,
         repository: &Repository,
         manifest: &Manifest,
-        told: &Digest,
+        name: &Digest,
     ) -> Result<()> {
         let Some(subject) = &manifest.subject else {
             return Ok(());
@@ -171,7 +175,7 @@ impl Tables<'_> {
             &*key(&subject.digest),
             &*key(&manifest.digest),
         );
-        let text = serde_json::to_vec(&Referrer::of(manifest, told)).map_err(damaged)?;
+        let text = serde_json::to_vec(&Referrer::of(manifest, name)).map_err(damaged)?;
         self.referrers
             .insert(place, text.as_slice())
             .map(drop)

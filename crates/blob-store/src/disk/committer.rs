@@ -3,15 +3,15 @@
 //! Waiting changes are committed as a group: temporary files, one fsync of the journal, renames, one transaction of
 //! the index, acknowledgements. Checkpoints sync the file system and truncate the journal.
 
-mod catch_up;
+mod checkpoint;
 mod clock;
 mod commit;
+mod commit_loop;
 mod errors;
 mod handle;
 mod recover;
 mod removal;
 mod shared;
-mod work;
 
 pub(super) use clock::{nanos, now};
 pub(super) use errors::{ended, full};

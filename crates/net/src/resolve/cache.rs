@@ -25,8 +25,8 @@ struct CachedAnswer {
 }
 
 impl AnswerCache {
-    /// The answer for `name`: cached, of a lookup in progress, or of `ask`, which returns its time to live, too.
-    pub(super) async fn answer<F>(&self, name: &str, ask: impl FnOnce() -> F) -> LookupResult
+    /// The answer for `name`: cached, of a lookup in progress, or of `lookup`, which returns its time to live, too.
+    pub(super) async fn answer<F>(&self, name: &str, lookup: impl FnOnce() -> F) -> LookupResult
     where
         F: Future<Output = (LookupResult, Duration)>,
     {
@@ -38,7 +38,7 @@ impl AnswerCache {
         {
             return answer.found.clone();
         }
-        let (found, age) = ask().await;
+        let (found, age) = lookup().await;
         *slot = Some(CachedAnswer {
             found: found.clone(),
             at: Instant::now(),
