@@ -167,7 +167,7 @@ impl RegistryEntry {
         for location in self.mirror.iter().map(|it| &it.location).chain(own) {
             if format!("{location}/a").parse::<Reference>().is_err() {
                 return Err(format!(
-                    "{prefix}: {location:?} is no place: expected HOST[:PORT][/PATH]"
+                    "{prefix}: {location:?} is not a location: expected HOST[:PORT][/PATH]"
                 ));
             }
         }
@@ -300,11 +300,11 @@ mod tests {
             ),
             (
                 "[[registry]]\nlocation = \"nowhere\"",
-                "\"nowhere\" is no place",
+                "\"nowhere\" is not a location",
             ),
             (
                 "[[registry]]\nprefix = \"a.b\"\n[[registry.mirror]]\nlocation = \"\"",
-                "\"\" is no place",
+                "\"\" is not a location",
             ),
             (
                 "[[registry]]\nprefix = \"a.b\"\n[[registry.mirror]]\nlocation = \"c.d\"\npull-from-mirror = \"some\"",

@@ -110,7 +110,7 @@ impl Key {
                 bytes: der::rsa_public_key(&decode(&jwk.n)?, &decode(&jwk.e)?),
             }),
             (kty, crv) => Err(wrong(format!(
-                "keys of kind {:?} are not known here",
+                "keys of kind {:?} are not supported",
                 format!("{kty} {crv}").trim()
             ))),
         }
@@ -125,7 +125,7 @@ impl Key {
         let kind = SPKI_ALGORITHMS
             .iter()
             .find(|(known, _)| *known == algorithm)
-            .ok_or_else(|| wrong("certificates with such keys are not known here"))?
+            .ok_or_else(|| wrong("certificates with such keys are not supported"))?
             .1;
         let (bits, _) = der::take(der::BIT_STRING, bits)?;
         let bytes = bits.strip_prefix(&[0]).unwrap_or(bits).to_vec();

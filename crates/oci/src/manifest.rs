@@ -264,11 +264,7 @@ impl ManifestBody {
         let media_type = known
             .into_iter()
             .find(|known| *known == named)
-            .ok_or_else(|| {
-                wrong(format!(
-                    "{named:?} is not a manifest type that is known here"
-                ))
-            })?;
+            .ok_or_else(|| wrong(format!("{named:?} is not a supported manifest type")))?;
         // Stores keep only the bytes: without the member, a Docker manifest would be served as an OCI one.
         let is_docker =
             [media_type::DOCKER_MANIFEST, media_type::DOCKER_LIST].contains(&media_type);

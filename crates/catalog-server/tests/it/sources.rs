@@ -61,7 +61,10 @@ async fn why_there_is_no_catalog_is_told_until_there_is_one() {
     let registry = Registry::start().await;
     registry.push(&[configs(&package("a", "1.0.0"))]);
     for (mood, reason) in [
-        (Mood::Refuses(StatusCode::UNAUTHORIZED), "demands a login"),
+        (
+            Mood::Refuses(StatusCode::UNAUTHORIZED),
+            "requires authentication",
+        ),
         (Mood::Refuses(StatusCode::NOT_FOUND), "was not found"),
         (Mood::Lies, "another digest"),
     ] {
@@ -107,7 +110,7 @@ async fn a_login_that_comes_later_is_taken() {
     registry.feel(Mood::Demands("Basic dTpw"));
     let world = World::start(&registry.image()).await;
     world
-        .until("/readyz", |text| text.contains("demands a login"))
+        .until("/readyz", |text| text.contains("requires authentication"))
         .await;
     let logins = json!({ "auths": { registry.address.to_string(): { "auth": "dTpw" } } });
     fs::write(world.path("auth.json"), logins.to_string()).unwrap();

@@ -72,12 +72,12 @@ async fn always(ips: &'static [&'static str]) -> NameServer {
     NameServer::start(|question| addresses(question, ips)).await
 }
 
-async fn says(reaction: Reaction) -> NameServer {
+async fn scripted(reaction: Reaction) -> NameServer {
     NameServer::start(move |_| reaction.clone()).await
 }
 
 /// A closed port, as a line of a resolv.conf.
-async fn nobody() -> String {
+async fn closed_port() -> String {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = gone.local_addr().unwrap();
     format!("nameserver [{}]:{}\n", address.ip(), address.port())
@@ -95,7 +95,7 @@ async fn a_faster_second_server_is_not_queried() {
         }
     })
     .await;
-    let wrong = says(UNKNOWN).await;
+    let wrong = scripted(UNKNOWN).await;
     let files = Files::of(&[&slow, &wrong]);
     assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
     assert_eq!(wrong.asked(RecordType::A), [""; 0]);
@@ -103,7 +103,7 @@ async fn a_faster_second_server_is_not_queried() {
 
 #[tokio::test]
 async fn nxdomain_of_the_first_server_is_final() {
-    let owner = says(UNKNOWN).await;
+    let owner = scripted(UNKNOWN).await;
     let liar = always(&["10.9.9.9"]).await;
     let error = Files::of(&[&owner, &liar])
         .resolver()
@@ -126,9 +126,9 @@ async fn nxdomain_of_the_first_server_is_final() {
 #[tokio::test]
 async fn the_next_server_is_queried_after_a_dead_one() {
     let live = always(&["10.0.0.1"]).await;
-    let closed = Files::new(&format!("{}{}", nobody().await, live.line()));
+    let closed = Files::new(&format!("{}{}", closed_port().await, live.line()));
     assert_eq!(look_up(&closed.resolver(), "db").await, ["10.0.0.1"]);
-    let silent = says(Reaction::Silence).await;
+    let silent = scripted(Reaction::Silence).await;
     let files = Files::of(&[&silent, &live]);
     let resolver = Resolver::new(Options {
         timeout: Duration::from_millis(50),
@@ -180,7 +180,7 @@ async fn a_transient_failure_does_not_make_a_neighbour_unknown() {
         }
     })
     .await;
-    let stranger = says(UNKNOWN).await;
+    let stranger = scripted(UNKNOWN).await;
     let files = Files::of(&[&owner, &stranger]);
     assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
     assert_eq!(stranger.asked(RecordType::A).len(), 1);
@@ -212,7 +212,7 @@ async fn a_transient_failure_does_not_lead_to_the_next_search_domain() {
 
 #[tokio::test]
 async fn a_third_server_is_queried_after_a_failure_of_the_first() {
-    let (broken, stranger) = (says(BROKEN).await, says(UNKNOWN).await);
+    let (broken, stranger) = (scripted(BROKEN).await, scripted(UNKNOWN).await);
     let live = always(&["10.0.0.1"]).await;
     let files = Files::of(&[&broken, &stranger, &live]);
     assert_eq!(look_up(&files.resolver(), "db").await, ["10.0.0.1"]);
@@ -220,17 +220,21 @@ async fn a_third_server_is_queried_after_a_failure_of_the_first() {
 
 #[tokio::test]
 async fn an_error_has_the_reply_of_each_server() {
-    let (broken, stranger) = (says(BROKEN).await, says(UNKNOWN).await);
-    let nobody = nobody().await;
-    let files = Files::new(&format!("{nobody}{}{}", broken.line(), stranger.line()));
+    let (broken, stranger) = (scripted(BROKEN).await, scripted(UNKNOWN).await);
+    let closed_port = closed_port().await;
+    let files = Files::new(&format!(
+        "{closed_port}{}{}",
+        broken.line(),
+        stranger.line()
+    ));
     let error = files.resolver().lookup("DB.example").await.unwrap_err();
     assert!(!error.is_unknown());
     let text = error.to_string();
-    let nobody = nobody.trim_start_matches("nameserver ").trim();
-    let nobody = nobody.replace(['[', ']'], "");
+    let closed_port = closed_port.trim_start_matches("nameserver ").trim();
+    let closed_port = closed_port.replace(['[', ']'], "");
     for part in [
         "the host db.example cannot be looked up now: ".to_owned(),
-        format!("{nobody} cannot be reached (db.example.); "),
+        format!("{closed_port} cannot be reached (db.example.); "),
         format!(
             "; {} answered Server Failure (db.example.); ",
             broken.address
@@ -341,7 +345,7 @@ async fn addresses_come_sorted_and_ipv4_first() {
 
 #[tokio::test]
 async fn a_name_without_an_address_is_unknown() {
-    let server = says(Reaction::Addresses(Vec::new())).await;
+    let server = scripted(Reaction::Addresses(Vec::new())).await;
     let error = Files::of(&[&server]).resolver().lookup("db").await;
     let text = error.unwrap_err().to_string();
     assert!(text.contains("has no address of it"), "{text}");
@@ -580,7 +584,7 @@ async fn connections_are_balanced_over_replicas() {
 
 #[tokio::test]
 async fn a_client_reports_the_reason_of_a_failed_lookup() {
-    let server = says(UNKNOWN).await;
+    let server = scripted(UNKNOWN).await;
     let files = Files::of(&[&server]);
     let client = client(&files);
     let error = client.get("http://nowhere/").send().await.unwrap_err();

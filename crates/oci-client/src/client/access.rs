@@ -86,7 +86,7 @@ impl Client {
         let challenge = challenge::parse(headers.iter().filter_map(|value| value.to_str().ok()))
             .ok_or_else(|| {
                 let place = scope.place();
-                let reason = format!("{place} demands a login of a kind that is not known here");
+                let reason = format!("{place} requires an unsupported authentication scheme");
                 Error::Unauthenticated { reason }
             })?;
         let login = self.login(scope).await?;
@@ -94,7 +94,7 @@ impl Client {
             (Challenge::Basic, Some(login)) => basic(login),
             (Challenge::Basic, None) => {
                 let reason = format!(
-                    "{} demands a login, and the pull secret has none for it",
+                    "{} requires authentication, and the pull secret has none for it",
                     scope.place()
                 );
                 return Err(Error::Unauthenticated { reason });
@@ -118,8 +118,9 @@ impl Client {
                 )
             }
         };
-        let mut access = HeaderValue::from_str(&text)
-            .map_err(|_| error::strange(&scope.place(), "its token cannot stand in a header"))?;
+        let mut access = HeaderValue::from_str(&text).map_err(|_| {
+            error::protocol_error(&scope.place(), "its token is no valid header value")
+        })?;
         access.set_sensitive(true);
         let mut known = self.0.access.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ACCESS_LIMIT {
@@ -173,7 +174,9 @@ impl Client {
         // Without the parser's message, which could quote parts of a secret.
         let granted = serde_json::from_slice::<TokenResponse>(&bytes).ok();
         let token = granted.and_then(TokenResponse::token);
-        token.ok_or_else(|| error::strange(&place, "its token server answers without a token"))
+        token.ok_or_else(|| {
+            error::protocol_error(&place, "its token server answers without a token")
+        })
     }
 }
 
@@ -196,7 +199,7 @@ pub(super) fn elsewhere(scope: &Scope, response: &Response) -> Error {
     let origin = response.url().origin().ascii_serialization();
     Error::Unauthenticated {
         reason: format!(
-            "{place} redirects to {origin}, which demands a login; logins are sent to the registry that they are for only"
+            "{place} redirects to {origin}, which requires authentication; logins are sent only to their own registry"
         ),
     }
 }

@@ -164,7 +164,7 @@ impl BlobDownload {
     async fn resume(&mut self, failure: Option<Error>) -> Result<(), Error> {
         let mut failure = failure.unwrap_or_else(|| {
             let (digest, received) = (&self.blob.digest, self.received);
-            error::strange(
+            error::protocol_error(
                 &self.reference.scope("pull").place(),
                 format!("blob {digest} ended after {received} bytes"),
             )
@@ -193,6 +193,6 @@ impl BlobDownload {
 
     fn wrong(&self, how: &str) -> Error {
         let id = self.reference.blob_id(&self.blob.digest);
-        Error::invalid("blob", format!("{id}: what was sent {how}"))
+        Error::invalid("blob", format!("{id}: the received content {how}"))
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn plain_http(place: &str, remedy: Option<&str>) -> Error {
     let remedy = remedy.map_or_else(String::new, |remedy| {
         format!("; {remedy} allows that, without protection of content and logins")
     });
-    strange(
+    protocol_error(
         place,
         format!("it answers in plain HTTP instead of TLS{remedy}"),
     )
@@ -60,7 +60,7 @@ pub(super) fn is_plain_http(failure: &(dyn std::error::Error + 'static)) -> bool
 }
 
 /// The registry violates the protocol; `place` as for [`unavailable`].
-pub(super) fn strange(place: &str, what: impl std::fmt::Display) -> Error {
+pub(super) fn protocol_error(place: &str, what: impl std::fmt::Display) -> Error {
     Error::unavailable(REGISTRY, format!("{place}: {what}"))
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn refused(
     id: &str,
 ) -> Error {
     let status = response.status();
-    let said = said(response).await;
+    let error_text = error_text(response).await;
     let text = format!("{registry} answered {status} to {kind} {id}{said}");
     match status {
         StatusCode::NOT_FOUND => Error::not_found(kind, id),
@@ -85,7 +85,7 @@ pub(super) async fn refused(
     }
 }
 
-async fn said(mut response: Response) -> String {
+async fn error_text(mut response: Response) -> String {
     let mut bytes = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         bytes.extend_from_slice(&chunk);

@@ -58,7 +58,7 @@ impl Client {
     /// Errors: NotFound – no such repository; others as [`Self::pull_manifest`].
     pub async fn tags(&self, registry: &str, repository: &Repository) -> Result<Vec<Tag>, Error> {
         let tags = self.tags_within(registry, repository, PAGES_LIMIT).await?;
-        tags.ok_or_else(|| error::strange(registry, "its list does not end"))
+        tags.ok_or_else(|| error::protocol_error(registry, "its list does not end"))
     }
 
     /// Every tag of a repository, or `None` when the registry needs more than `pages` pages.
@@ -107,7 +107,7 @@ impl Client {
         let names = self
             .pages::<RepositoryList>(&scope, path, "catalog", registry, PAGES_LIMIT)
             .await?;
-        names.ok_or_else(|| error::strange(registry, "its list does not end"))
+        names.ok_or_else(|| error::protocol_error(registry, "its list does not end"))
     }
 
     /// Deletes a tag, or with a digest a manifest and its tags.
@@ -184,7 +184,10 @@ impl Client {
             let listed = self.pages::<Referrers>(&scope, path, "subject", &id, PAGES_LIMIT);
             let passed = match listed.await {
                 Ok(Some(listed)) => return Ok(Some(listed)),
-                Ok(None) => places.pass(error::strange(&scope.place(), "its list does not end")),
+                Ok(None) => places.pass(error::protocol_error(
+                    &scope.place(),
+                    "its list does not end",
+                )),
                 Err(error) => places.pass(error),
             };
             match passed {
@@ -242,7 +245,7 @@ pub fn referrers_tag(subject: &Digest) -> Result<Tag, Error> {
 }
 
 fn unreadable(place: &str, error: &serde_json::Error) -> Error {
-    error::strange(place, format!("its list cannot be read: {error}"))
+    error::protocol_error(place, format!("its list cannot be read: {error}"))
 }
 
 /// The target of a `Link` header with `rel="next"`, as a path or URL of the same server.

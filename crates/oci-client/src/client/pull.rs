@@ -79,7 +79,7 @@ impl Client {
         {
             return Err(Error::invalid(
                 "image",
-                format!("{id}: the manifest that was sent has another digest"),
+                format!("{id}: the received manifest has another digest"),
             ));
         }
         // Some registries send manifests as text/plain: the body then has the type.
@@ -89,8 +89,8 @@ impl Client {
         // Of schema 1, the digest covers the signed payload only.
         if sent.is_some_and(|sent| Some(&sent) != own && !sent.matches(&bytes)) {
             let place = reference.scope("pull").place();
-            let text = format!("what came of {target} has another digest than it says");
-            return Err(error::strange(&place, text));
+            let text = format!("the manifest of {target} does not match its Docker-Content-Digest");
+            return Err(error::protocol_error(&place, text));
         }
         parsed.map_err(|e| Error::invalid("image", format!("{id}: {e}")))
     }
@@ -174,8 +174,8 @@ impl Client {
             .get(CONTENT_LENGTH)
             .and_then(|value| value.to_str().ok()?.parse().ok())
             .ok_or_else(|| {
-                let text = format!("it does not say how large blob {digest} is");
-                error::strange(&reference.scope("pull").place(), text)
+                let text = format!("its response has no size of blob {digest}");
+                error::protocol_error(&reference.scope("pull").place(), text)
             })?;
         Ok(Some(size))
     }

@@ -373,15 +373,15 @@ impl<'a> BlobUpload<'a> {
                 let received = received(&response)
                     .filter(|received| (sent..=self.size).contains(received))
                     .ok_or_else(|| {
-                        error::strange(
+                        error::protocol_error(
                             &self.scope.place(),
-                            "it does not say how much of an upload it has",
+                            "its response about an upload has no Range header",
                         )
                     })?;
                 if received == sent {
-                    return Err(error::strange(
+                    return Err(error::protocol_error(
                         &self.scope.place(),
-                        "it takes no further part of an upload",
+                        "it accepts no further bytes of an upload",
                     ));
                 }
                 Ok((
@@ -423,7 +423,7 @@ impl<'a> BlobUpload<'a> {
         let place = self.scope.place();
         let response = tokio::select! {
             response = prepare(request).send() => response.map_err(|e| self.client.unreachable(&place, e)),
-            () = stalled(&self.sent) => Err(error::strange(&place, "it took no further part of an upload for five minutes")),
+            () = stalled(&self.sent) => Err(error::protocol_error(&place, "it accepted no further bytes of an upload for five minutes")),
         };
         match taken.failure() {
             Some(failure) => Err(failure),
@@ -461,8 +461,12 @@ fn location(scope: &Scope, response: &Response) -> Result<String, Error> {
         .headers()
         .get(LOCATION)
         .and_then(|value| value.to_str().ok());
-    let named = header
-        .ok_or_else(|| error::strange(&scope.place(), "it does not say where to upload to"))?;
+    let named = header.ok_or_else(|| {
+        error::protocol_error(
+            &scope.place(),
+            "its response about an upload has no Location header",
+        )
+    })?;
     let url = origin::same_server(response.url(), named).ok_or_else(|| leaves(scope))?;
     Ok(url.into())
 }

@@ -121,7 +121,8 @@ impl Client {
     /// The URL of `path` at `registry`; a `path` that is a URL is not changed.
     async fn url(&self, registry: &str, path: &str) -> Result<Url, Error> {
         let parsed = |text: &str| {
-            Url::parse(text).map_err(|e| error::strange(registry, format!("its address: {e}")))
+            Url::parse(text)
+                .map_err(|e| error::protocol_error(registry, format!("its address: {e}")))
         };
         if path.starts_with("http://") || path.starts_with("https://") {
             return parsed(path);
@@ -176,7 +177,7 @@ impl Client {
             }
         }
         Err(first.map_or_else(
-            || error::strange(registry, "no scheme was tried"),
+            || error::protocol_error(registry, "no scheme was tried"),
             |failure| self.unreachable(registry, failure),
         ))
     }

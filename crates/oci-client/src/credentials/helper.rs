@@ -69,10 +69,10 @@ pub(super) async fn ask(name: &str, registry: &str) -> Result<Option<Login>, Err
     }
     // serde's own message may quote the offending value.
     let answer: HelperOutput = serde_json::from_slice(&answer)
-        .map_err(|_| wrong("its answer is no JSON with Username and Secret".to_owned()))?;
+        .map_err(|_| wrong("its output is no JSON with Username and Secret".to_owned()))?;
     if answer.username == TOKEN_USER {
         return Err(wrong(
-            "it has an identity token, which is not known here: log in with a password".to_owned(),
+            "it has an identity token, which is not supported: log in with a password".to_owned(),
         ));
     }
     Ok(Some(Login {

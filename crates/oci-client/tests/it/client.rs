@@ -247,7 +247,10 @@ async fn manifests_match_their_digest_header() {
     let damaged = client().pull_manifest(&reference(&other, ":t")).await;
     let text = damaged.unwrap_err().chain();
     let place = reference(&other, "").without_version();
-    assert!(text.contains(&format!("{place}: what came of t")), "{text}");
+    assert!(
+        text.contains(&format!("{place}: the manifest of t")),
+        "{text}"
+    );
 }
 
 #[tokio::test]

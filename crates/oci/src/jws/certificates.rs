@@ -103,7 +103,7 @@ fn split<'a>(
 ) -> Result<(&'a CertificateDer<'static>, &'a [CertificateDer<'static>]), Error> {
     chain
         .split_first()
-        .ok_or_else(|| wrong("it names no certificate"))
+        .ok_or_else(|| wrong("it has no certificate"))
 }
 
 fn spki(certificate: &CertificateDer<'_>) -> Result<Vec<u8>, Error> {
