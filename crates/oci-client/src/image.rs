@@ -14,14 +14,14 @@ use crate::layer::{self, LayerMatch};
 use oci::{Descriptor, Kind, Manifest, Platform, Reference};
 
 mod folder;
-mod place;
+mod location;
 #[cfg(test)]
-mod place_tests;
+mod location_tests;
 mod tree;
 
 pub use crate::layout::Layout;
 pub use folder::FolderLimits;
-pub use place::{Image, Place};
+pub use location::{Image, Place};
 pub use tree::{Selection, Tree, fetch_tree};
 
 /// Limit of links on the way to one file, against loops.

@@ -41,7 +41,7 @@ impl Image {
             limit_bytes: limits.bytes,
         };
         let tree = self.fetch_tree(&selection, scratch).await?;
-        let (id, dest) = (self.place.to_string(), dest.to_owned());
+        let (id, dest) = (self.location.to_string(), dest.to_owned());
         let work = move || lay_out(&id, &tree, &folder, &dest);
         tokio::task::spawn_blocking(work)
             .await

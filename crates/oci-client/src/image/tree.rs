@@ -79,23 +79,23 @@ pub async fn fetch_tree(
 ) -> Result<Tree, Error> {
     let manifest = resolve(client, reference, platform).await?;
     let (_, layers) = parts(&manifest)?;
-    let place = Place::Registry {
+    let location = Place::Registry {
         client: client.clone(),
         reference: reference.clone(),
     };
-    overlay(&place, layers, selection, dest).await
+    overlay(&location, layers, selection, dest).await
 }
 
 /// Merges the layers, topmost first.
 pub(super) async fn overlay(
-    place: &Place,
+    location: &Place,
     layers: &[Descriptor],
     selection: &Selection,
     dest: &Path,
 ) -> Result<Tree, Error> {
     let mut overlay = LayerMerge::new(selection.clone(), dest.to_owned());
     for layer in layers.iter().rev() {
-        overlay = place
+        overlay = location
             .with_layer(layer, move |bytes| {
                 overlay.add(bytes)?;
                 Ok(overlay)

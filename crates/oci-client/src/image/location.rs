@@ -37,7 +37,7 @@ pub enum Place {
 /// One image by digest, which a moved tag does not change.
 #[derive(Debug, Clone)]
 pub struct Image {
-    pub(super) place: Place,
+    pub(super) location: Place,
     manifest: Manifest,
 }
 
@@ -87,7 +87,7 @@ impl Place {
         }
         parts(&manifest)?;
         Ok(Image {
-            place: self.clone(),
+            location: self.clone(),
             manifest,
         })
     }
@@ -144,9 +144,9 @@ impl Image {
     /// Errors: as [`Place::image`]; Invalid – the configuration is no JSON.
     pub async fn labels(&self) -> Result<BTreeMap<String, String>, Error> {
         let (config, _) = parts(&self.manifest)?;
-        let bytes = self.place.blob(config, CONFIG_LIMIT_BYTES).await?;
+        let bytes = self.location.blob(config, CONFIG_LIMIT_BYTES).await?;
         let config: ImageConfig = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::invalid("image config", format!("{}: {e}", self.place)))?;
+            .map_err(|e| Error::invalid("image config", format!("{}: {e}", self.location)))?;
         Ok(config
             .config
             .and_then(|config| config.labels)
@@ -163,7 +163,7 @@ impl Image {
     /// Errors: as [`super::fetch_tree`].
     pub async fn fetch_tree(&self, selection: &Selection, dest: &Path) -> Result<Tree, Error> {
         let (_, layers) = parts(&self.manifest)?;
-        tree::overlay(&self.place, layers, selection, dest).await
+        tree::overlay(&self.location, layers, selection, dest).await
     }
 }
 

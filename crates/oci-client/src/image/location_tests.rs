@@ -64,7 +64,7 @@ impl Folder {
         fs::write(self.0.path().join("index.json"), index.to_string()).unwrap();
     }
 
-    fn place(&self, tag: Option<&str>) -> Place {
+    fn location(&self, tag: Option<&str>) -> Place {
         Place::Layout(Layout {
             folder: self.0.path().to_owned(),
             name: tag.map(str::to_owned),
@@ -80,8 +80,8 @@ fn everything() -> Selection {
     }
 }
 
-async fn tree(place: &Place, dest: &Path) -> Result<Tree, Error> {
-    let image = place.image(&place.digest().await?).await?;
+async fn tree(location: &Place, dest: &Path) -> Result<Tree, Error> {
+    let image = location.image(&location.digest().await?).await?;
     image.fetch_tree(&everything(), dest).await
 }
 
@@ -97,11 +97,17 @@ async fn an_image_is_read_from_a_folder() {
         .link("configs/out", "/etc/passwd");
     let image = folder.image(&[lower.tar(), upper.tar()]);
     folder.index(&[(&image, None)]);
-    let (place, dest) = (folder.place(None), tempfile::tempdir().unwrap());
-    let digest = place.digest().await.unwrap();
-    let labels = place.image(&digest).await.unwrap().labels().await.unwrap();
+    let (location, dest) = (folder.location(None), tempfile::tempdir().unwrap());
+    let digest = location.digest().await.unwrap();
+    let labels = location
+        .image(&digest)
+        .await
+        .unwrap()
+        .labels()
+        .await
+        .unwrap();
     assert_eq!(labels["a"], "b");
-    let tree = tree(&place, dest.path()).await.unwrap();
+    let tree = tree(&location, dest.path()).await.unwrap();
     let found: Vec<_> = tree
         .below("/configs/")
         .map(|(path, file)| (path, file.map(|file| fs::read_to_string(file).unwrap())))
@@ -121,11 +127,16 @@ async fn a_tag_selects_one_of_several_images() {
         (&one, Some("v1")),
         (&two, Some("registry.example.org:5000/a/b:v2")),
     ]);
-    assert_eq!(folder.place(Some("v1")).digest().await.unwrap(), one.0);
-    assert_eq!(folder.place(Some("v2")).digest().await.unwrap(), two.0);
-    let refused = folder.place(Some("v3")).digest().await.unwrap_err();
+    assert_eq!(folder.location(Some("v1")).digest().await.unwrap(), one.0);
+    assert_eq!(folder.location(Some("v2")).digest().await.unwrap(), two.0);
+    let refused = folder.location(Some("v3")).digest().await.unwrap_err();
     assert!(matches!(refused, Error::NotFound { .. }), "{refused}");
-    let refused = folder.place(None).digest().await.unwrap_err().to_string();
+    let refused = folder
+        .location(None)
+        .digest()
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("several images"), "{refused}");
 }
 
@@ -149,9 +160,9 @@ async fn an_index_resolves_to_this_platform_or_to_the_first_image() {
     let architecture = Platform::linux(std::env::consts::ARCH).architecture;
     let found = async |entries: &[Value]| {
         folder.index(&[(&index(entries), None)]);
-        let place = folder.place(None);
-        place
-            .image(&place.digest().await.unwrap())
+        let location = folder.location(None);
+        location
+            .image(&location.digest().await.unwrap())
             .await
             .map(|image| image.layers())
     };
@@ -172,10 +183,10 @@ async fn damage_is_detected_in_every_part() {
     let layer = Tar::new().file("x", "content").tar();
     let image = folder.image(std::slice::from_ref(&layer));
     folder.index(&[(&image, None)]);
-    let place = folder.place(None);
+    let location = folder.location(None);
     let refused = async || {
         let dest = tempfile::tempdir().unwrap();
-        tree(&place, dest.path()).await.unwrap_err().to_string()
+        tree(&location, dest.path()).await.unwrap_err().to_string()
     };
     let (layer_path, manifest_path) = (folder.path(&Digest::sha256(&layer)), folder.path(&image.0));
     let mut damaged = layer.clone();
