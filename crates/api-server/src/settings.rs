@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::hardware::VersionedHostRequirements;
 use model::versions::{OpenshiftVersion, OsImage, ReleaseImage};
-use oci_client::signature::Store;
+use oci_client::signature::SignatureStore;
 use rules::Policy;
 use service::limits::Limit;
 use service::program::ServerSettings;
@@ -64,13 +64,13 @@ checked_list!(
 
 /// Where signatures of release images are; those of the public platform where none is named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SignatureStores(Vec<Store>);
+pub struct SignatureStores(Vec<SignatureStore>);
 
 impl SignatureStores {
     /// In the order in which they are asked.
-    pub(crate) fn stores(&self) -> Vec<Store> {
+    pub(crate) fn stores(&self) -> Vec<SignatureStore> {
         if self.0.is_empty() {
-            return Store::public();
+            return SignatureStore::public();
         }
         self.0.clone()
     }
@@ -82,7 +82,7 @@ impl Setting for SignatureStores {
 
     fn parse(text: &str) -> Result<Self, String> {
         let stores = CommaList::parse(text)?;
-        let stores = stores.iter().map(|store| Store::parse(store));
+        let stores = stores.iter().map(|store| SignatureStore::parse(store));
         let stores: Result<_, _> = stores.collect();
         stores.map(Self).map_err(|error| error.to_string())
     }
@@ -722,7 +722,7 @@ mod tests {
     #[test]
     fn signatures_are_at_the_public_stores_or_where_it_is_said() {
         let stores = |text: &str| SignatureStores::parse(text).map(|it| it.stores());
-        assert_eq!(stores(""), Ok(Store::public()));
+        assert_eq!(stores(""), Ok(SignatureStore::public()));
         let own = stores("/srv/signatures, https://a.example/s").unwrap();
         let own: Vec<String> = own.iter().map(ToString::to_string).collect();
         assert_eq!(own, ["/srv/signatures", "https://a.example/s"]);

@@ -10,7 +10,7 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    BucketStore, Collected, Content, ContentStore, DiskStore, Result, Usage,
+    BucketStore, CollectedGarbage, ContentStore, DiskStore, Referrer, Result, StoredContent, Usage,
     disk::{AdoptionProgress, Pieces},
 };
 use oci::{Digest, Manifest, Referrer, Repository, Tag, Target};
@@ -140,7 +140,7 @@ impl ContentStore for AnyStore {
         either!(self, store => store.purge_uploads(before))
     }
 
-    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<Collected> {
+    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<CollectedGarbage> {
         either!(self, store => store.collect(before, is_dry))
     }
 
@@ -200,7 +200,7 @@ impl ContentStore for AnyStore {
         either!(self, store => store.probe(may_write))
     }
 
-    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredContent>> {
         either!(self, store => store.contents(after, limit))
     }
 
@@ -247,7 +247,7 @@ impl ContentStore for AnyStore {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         either!(self, store => store.blobs(repository, after, limit))
     }
 
@@ -256,7 +256,7 @@ impl ContentStore for AnyStore {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         either!(self, store => store.manifests(repository, after, limit))
     }
 

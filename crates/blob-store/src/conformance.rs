@@ -13,8 +13,8 @@ use futures_util::{TryStreamExt as _, stream};
 use model::time::Timestamp;
 use uuid::Uuid;
 
-use super::{Collected, ContentStore, StoreError, Usage};
-use oci::{Algorithm, Digest, Manifest, Referrer, Repository, Tag};
+use super::{CollectedGarbage, ContentStore, Referrer, StoreError, Usage};
+use oci::{Algorithm, Digest, Manifest, Repository, Tag};
 
 pub use content::damaged_content_is_lost_until_it_is_pushed;
 
@@ -435,7 +435,7 @@ pub async fn garbage_is_collected_and_nothing_else<S: ContentStore>(store: &S) {
     let unneeded = push(store, &repository, b"nobody needs this").await;
     let elsewhere = push(store, &other, b"nor this").await;
     let young = store.collect(Timestamp::UNIX_EPOCH, false).await;
-    assert_eq!(young.expect("collect"), Collected::default());
+    assert_eq!(young.expect("collect"), CollectedGarbage::default());
     let counted = store.collect(late, true).await.expect("collect");
     assert!(counted.links >= 2, "{counted:?}");
     let collected = store.collect(late, false).await.expect("collect");
@@ -457,7 +457,7 @@ pub async fn garbage_is_collected_and_nothing_else<S: ContentStore>(store: &S) {
     let kept = store.manifest(&repository, &needed.digest).await;
     assert_eq!(*kept.expect("manifest"), needed);
     let again = store.collect(late, false).await.expect("collect");
-    assert_eq!(again, Collected::default());
+    assert_eq!(again, CollectedGarbage::default());
     // Collected content can be pushed again.
     assert_eq!(
         push(store, &repository, b"nobody needs this").await,

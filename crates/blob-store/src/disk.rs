@@ -52,7 +52,7 @@ use inner::{DiskInner, Opening};
 use oci::{Digest, Manifest, Repository, Tag, Target};
 pub use reserve::Room;
 
-use super::{Collected, Content, Usage};
+use super::{CollectedGarbage, Referrer, StoredContent, Usage};
 
 /// Options of a store in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -344,7 +344,7 @@ impl ContentStore for DiskStore {
         self.run(move |inner| inner.purge_uploads(before)).await
     }
 
-    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<Collected> {
+    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<CollectedGarbage> {
         self.adopted().await;
         self.run(move |inner| collect::collect(inner, before.into(), is_dry))
             .await
@@ -455,7 +455,7 @@ impl ContentStore for DiskStore {
         snapshot.referrers(repository, subject)
     }
 
-    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredContent>> {
         self.adopted().await;
         let after = after.cloned();
         self.run(move |inner| contents::list(inner, after.as_ref(), limit))
@@ -495,7 +495,7 @@ impl ContentStore for DiskStore {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.blobs_after(repository, after, limit)
@@ -506,7 +506,7 @@ impl ContentStore for DiskStore {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         self.ensure_adopted(repository).await?;
         let snapshot = self.inner.shared.index.snapshot()?;
         snapshot.manifests(repository, after, limit)

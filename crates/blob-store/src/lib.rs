@@ -33,7 +33,7 @@ pub type Result<T> = std::result::Result<T, StoreError>;
 
 /// Counts of one garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
-pub struct Collected {
+pub struct CollectedGarbage {
     /// Manifests that only a deleted index named, or whose subject was deleted.
     #[serde(default)]
     pub manifests: u64,
@@ -60,7 +60,7 @@ pub struct Usage {
 
 /// Stored content, without regard to repositories.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
+pub struct StoredContent {
     /// Its SHA-256.
     pub digest: Digest,
     /// Units: bytes. `None`: the bytes are missing or damaged, and repositories still link to them.
@@ -183,7 +183,7 @@ pub trait ContentStore: Send + Sync + 'static {
         &self,
         before: Timestamp,
         is_dry: bool,
-    ) -> impl Future<Output = Result<Collected>> + Send;
+    ) -> impl Future<Output = Result<CollectedGarbage>> + Send;
 
     /// The digest that `tag` points at. Errors: UnknownManifest.
     fn resolve_tag(
@@ -265,7 +265,7 @@ pub trait ContentStore: Send + Sync + 'static {
         &self,
         after: Option<&Digest>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Content>>> + Send;
+    ) -> impl Future<Output = Result<Vec<StoredContent>>> + Send;
 
     /// The unverified bytes of content, without regard to repositories. Errors: UnknownBlob.
     fn open_content(&self, digest: &Digest) -> impl Future<Output = Result<Self::Bytes>> + Send;
@@ -290,7 +290,7 @@ pub trait ContentStore: Send + Sync + 'static {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Content>>> + Send;
+    ) -> impl Future<Output = Result<Vec<StoredContent>>> + Send;
 
     /// Up to `limit` manifests of `repository` after `after`, tagged or not, sorted by their SHA-256.
     fn manifests(
@@ -298,7 +298,7 @@ pub trait ContentStore: Send + Sync + 'static {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Content>>> + Send;
+    ) -> impl Future<Output = Result<Vec<StoredContent>>> + Send;
 
     /// When a tag or a manifest was pushed last. Errors: UnknownManifest.
     fn pushed_at(

@@ -35,7 +35,7 @@ use super::caches::{CheckedBlobs, ManifestCache};
 use super::content_name::ContentName;
 use super::sessions::Sessions;
 use super::verified::Verified;
-use super::{Collected, Content, ContentStore, Result, StoreError, Usage};
+use super::{CollectedGarbage, ContentStore, Referrer, Result, StoreError, StoredContent, Usage};
 use bucket::Bucket;
 use layout::BucketLayout;
 use oci::{Algorithm, Digest, Manifest, Repository, Tag, Target};
@@ -349,7 +349,7 @@ impl ContentStore for BucketStore {
         self.0.purge_uploads(before).await
     }
 
-    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<Collected> {
+    async fn collect(&self, before: Timestamp, is_dry: bool) -> Result<CollectedGarbage> {
         collect::collect(&self.0, before, is_dry).await
     }
 
@@ -422,7 +422,7 @@ impl ContentStore for BucketStore {
         self.0.referrers(repository, subject).await
     }
 
-    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<Content>> {
+    async fn contents(&self, after: Option<&Digest>, limit: usize) -> Result<Vec<StoredContent>> {
         self.0.contents(after, limit).await
     }
 
@@ -447,7 +447,7 @@ impl ContentStore for BucketStore {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         let layers = self.0.layout.layers(repository);
         self.0.contents_of(layers, after, limit).await
     }
@@ -457,7 +457,7 @@ impl ContentStore for BucketStore {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         let revisions = self.0.layout.revisions(repository);
         self.0.contents_of(revisions, after, limit).await
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use oci::{Descriptor, Digest, Reference, Tag};
 use oci_client::Client;
-use oci_client::client::{BlobSource, Remote};
+use oci_client::client::{BlobSource, RemoteBlob};
 
 use crate::content::{Blob, Origin};
 
@@ -25,7 +25,7 @@ impl Blobs for Registries<'_> {
     fn source(&self, digest: &Digest) -> Option<BlobSource> {
         let blob = self.blobs.get(digest)?;
         let origin = blob.sources.first()?;
-        Some(BlobSource::Remote(Box::new(Remote {
+        Some(BlobSource::Remote(Box::new(RemoteBlob {
             client: self.client.clone(),
             reference: origin.reference(digest),
             blob: blob.descriptor(digest),

@@ -10,7 +10,7 @@ use model::image_set::{self, Mirror, Operator};
 use model::mirror_metadata::{CatalogStart, PastMirror};
 use oci::{Reference, Repository, Tag};
 use oci_client::Client;
-use oci_client::image::Place;
+use oci_client::image::ImageLocation;
 use serde_json::Value;
 
 use crate::config::{Source, expression};
@@ -126,7 +126,7 @@ impl Gathered {
         options: Options<'_>,
     ) -> Result<(), Error> {
         let place = place(client, &operator.catalog)?;
-        let is_folder = matches!(place, Place::Layout(_));
+        let is_folder = matches!(place, ImageLocation::Layout(_));
         let template = operator.target_catalog_source_template.as_ref();
         let template = template.map(|file| template::read(file, &operator.catalog));
         let template = template.transpose()?;
@@ -272,10 +272,10 @@ fn chosen(
     Ok((choice, wanted, unusable))
 }
 
-fn place(client: &Client, catalog: &str) -> Result<Place, Error> {
+fn place(client: &Client, catalog: &str) -> Result<ImageLocation, Error> {
     Ok(match catalog.parse()? {
-        Source::Layout(layout) => Place::Layout(layout),
-        Source::Registry(reference) => Place::Registry {
+        Source::Layout(layout) => ImageLocation::Layout(layout),
+        Source::Registry(reference) => ImageLocation::Registry {
             client: client.clone(),
             reference,
         },

@@ -10,7 +10,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use model::Error;
 use oci::{Digest, Manifest, Reference, Repository, Tag};
 use oci_client::Client;
-use oci_client::client::{BlobSource, Provided, Remote};
+use oci_client::client::{BlobSource, Provided, RemoteBlob};
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::archive::Place;
@@ -342,7 +342,7 @@ impl Sender<'_> {
             if let Some(size) = client.blob_size(&reference, digest).await? {
                 let sources = BTreeSet::new();
                 let blob = Blob { size, sources };
-                let source = BlobSource::Remote(Box::new(Remote {
+                let source = BlobSource::Remote(Box::new(RemoteBlob {
                     client: client.clone(),
                     reference,
                     blob: blob.descriptor(digest),

@@ -32,7 +32,7 @@ use servers::ServerQueries;
 
 /// Files, timeouts and cache times of a resolver.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ResolverOptions {
     /// The file of the name servers.
     pub resolv_conf: PathBuf,
     /// The file of known hosts, for which no server is queried.
@@ -50,7 +50,7 @@ pub struct Options {
     pub pause: Duration,
 }
 
-impl Default for Options {
+impl Default for ResolverOptions {
     fn default() -> Self {
         Self {
             resolv_conf: "/etc/resolv.conf".into(),
@@ -70,7 +70,7 @@ pub struct Resolver(Arc<ResolverInner>);
 
 #[derive(Debug)]
 struct ResolverInner {
-    options: Options,
+    options: ResolverOptions,
     conf: WatchedFile<ResolvConf>,
     hosts: WatchedFile<HostsFile>,
     cache: AnswerCache,
@@ -78,7 +78,7 @@ struct ResolverInner {
     round_robin: RoundRobin,
 }
 
-static SYSTEM: LazyLock<Resolver> = LazyLock::new(|| Resolver::new(Options::default()));
+static SYSTEM: LazyLock<Resolver> = LazyLock::new(|| Resolver::new(ResolverOptions::default()));
 
 impl Resolver {
     /// The resolver of the process. Errors in the system's files show at lookups.
@@ -87,7 +87,7 @@ impl Resolver {
     }
 
     /// A resolver with its own files and timeouts.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: ResolverOptions) -> Self {
         Self(Arc::new(ResolverInner {
             conf: WatchedFile::awaiting(
                 &options.resolv_conf,

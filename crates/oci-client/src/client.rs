@@ -31,7 +31,7 @@ use net::trust::{self, Unchecked};
 
 pub use list::referrers_tag;
 pub use push::Provided;
-pub use source::{BlobSource, Remote};
+pub use source::{BlobSource, RemoteBlob};
 
 /// Timeout of a connection: long enough for a busy registry.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -21,8 +21,8 @@ mod tree;
 
 pub use crate::layout::Layout;
 pub use folder::FolderLimits;
-pub use location::{Image, Place};
-pub use tree::{Selection, Tree, fetch_tree};
+pub use location::{ImageLocation, ResolvedImage};
+pub use tree::{FileSelection, FileTree, fetch_tree};
 
 /// Limit of links on the way to one file, against loops.
 const LINK_LIMIT: usize = 16;
@@ -31,7 +31,7 @@ const CONFIG_LIMIT_BYTES: u64 = 4 << 20;
 
 /// A file to extract from an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ImageFile {
     /// Path inside the image.
     pub path: String,
     /// Path on disk.
@@ -98,7 +98,7 @@ pub async fn fetch_file(
     path: &str,
     destination: &Path,
 ) -> Result<(), Error> {
-    let wanted = Wanted {
+    let wanted = ImageFile {
         path: path.to_owned(),
         destination: destination.to_owned(),
     };
@@ -112,7 +112,7 @@ pub async fn fetch_files(
     client: &Client,
     reference: &Reference,
     platform: &Platform,
-    wanted: &[Wanted],
+    wanted: &[ImageFile],
 ) -> Result<(), Error> {
     let manifest = resolve(client, reference, platform).await?;
     let (_, layers) = parts(&manifest)?;
@@ -247,7 +247,7 @@ async fn link_or_copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(|e| Error::internal(format!("writing {}", to.display()), e))
 }
 
-async fn place(wanted: &[Wanted], searches: Vec<PendingFile>) -> Result<(), Error> {
+async fn place(wanted: &[ImageFile], searches: Vec<PendingFile>) -> Result<(), Error> {
     for (wish, search) in wanted.iter().zip(&searches) {
         let Some(staged) = &search.staged else {
             continue;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 pub use keyring::Keyring;
-pub use store::Store;
+pub use store::SignatureStore;
 
 use model::Error;
 use net::web::Web;
@@ -69,7 +69,7 @@ struct Identity {
 pub async fn find(
     digest: &Digest,
     keyring: &Keyring,
-    stores: &[Store],
+    stores: &[SignatureStore],
     web: &Web,
 ) -> Result<Signatures, Error> {
     let (mut reasons, mut is_one_away) = (Vec::new(), false);

@@ -41,7 +41,7 @@ pub struct Jwk {
 
 /// A public key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
+pub struct PublicKey {
     kind: KeyKind,
     /// A point, or RSA's `RSAPublicKey`.
     bytes: Vec<u8>,
@@ -85,7 +85,7 @@ static SPKI_ALGORITHMS: &[(&[u8], KeyKind)] = &[
     ),
 ];
 
-impl Key {
+impl PublicKey {
     /// The key that a JWK describes.
     ///
     /// Errors: Invalid – unsupported kind, or damaged.
@@ -201,8 +201,8 @@ mod tests {
 
     use super::*;
 
-    fn key(jwk: serde_json::Value) -> Result<Key, Error> {
-        Key::parse(&serde_json::from_value(jwk).unwrap())
+    fn key(jwk: serde_json::Value) -> Result<PublicKey, Error> {
+        PublicKey::parse(&serde_json::from_value(jwk).unwrap())
     }
 
     /// Source: RFC 7515, A.3.

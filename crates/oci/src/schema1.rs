@@ -8,7 +8,7 @@ use model::Error;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::jws::{self, Jwk, Key, wrong};
+use crate::jws::{self, Jwk, PublicKey, wrong};
 use crate::{Descriptor, Digest, Repository};
 
 /// The signed payload and its layers.
@@ -115,8 +115,8 @@ pub(crate) fn verify(bytes: &Bytes) -> Result<(), Error> {
         }
         let header = &signature.header;
         let key = match &header.jwk {
-            Some(jwk) => Key::parse(jwk)?,
-            None => Key::from_x5c(&header.x5c)?,
+            Some(jwk) => PublicKey::parse(jwk)?,
+            None => PublicKey::from_x5c(&header.x5c)?,
         };
         let message = format!("{}.{text}", signature.protected);
         key.verify(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blob_store::{Collected, ContentStore as _, StoreError};
+use blob_store::{CollectedGarbage, ContentStore as _, StoreError};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
@@ -19,7 +19,7 @@ pub(crate) struct Cleaned {
     /// Tags and manifests that no rule of the policy retains; None without a policy.
     retention: Option<Expired>,
     #[serde(flatten)]
-    collected: Collected,
+    collected: CollectedGarbage,
 }
 
 /// Applies the retention policy and collects garbage, one collection at a time.
@@ -93,7 +93,7 @@ impl Collector {
             observe::collected(removed.map(|removed| (removed.blobs, removed.bytes)));
         }
         let collected = collected?;
-        let Collected {
+        let CollectedGarbage {
             manifests,
             links,
             blobs,

@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use blob_store::{Content, ContentStore as _, StoreError};
+use blob_store::{ContentStore as _, StoreError, StoredContent};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
@@ -268,12 +268,12 @@ async fn end(scrub: &Scrub, store: &Store) {
 async fn examine(
     scrub: &Scrub,
     store: &Store,
-    content: &Content,
+    content: &StoredContent,
     pace: &mut Pace,
 ) -> Result<(), StoreError> {
-    let Content { digest, size } = content;
-    let (kind, bytes) = match size {
-        None => (Some(FindingKind::Missing), 0),
+    let StoredContent { digest, size } = content;
+    let (what, bytes) = match size {
+        None => (Some(What::Missing), 0),
         Some(_) => match hashed(store, digest, pace).await {
             Ok((actual, bytes)) => ((actual != *digest).then_some(FindingKind::Damaged), bytes),
             // Collected meanwhile.

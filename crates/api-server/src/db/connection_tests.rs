@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use net::resolve::Options;
+use net::resolve::ResolverOptions;
 use service::CancellationToken;
 use sqlx::postgres::PgSslMode;
 use tempfile::TempDir;
@@ -42,10 +42,10 @@ impl Hosts {
             db_name: database.name.clone(),
             ..Settings::default()
         };
-        let resolver = Resolver::new(Options {
+        let resolver = Resolver::new(ResolverOptions {
             hosts: self.path(),
             resolv_conf: "/nowhere/resolv.conf".into(),
-            ..Options::default()
+            ..ResolverOptions::default()
         });
         Database::new(&settings, resolver)
     }
@@ -214,10 +214,10 @@ async fn a_refusal_is_told_without_the_password() {
 async fn without_a_name_nothing_is_looked_up() {
     let base = PgConnectOptions::new_without_pgpass();
     let resolver = || {
-        Resolver::new(Options {
+        Resolver::new(ResolverOptions {
             hosts: "/nowhere/hosts".into(),
             resolv_conf: "/nowhere/resolv.conf".into(),
-            ..Options::default()
+            ..ResolverOptions::default()
         })
     };
     for options in [

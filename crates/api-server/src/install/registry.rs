@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::Error;
 use oci::{Platform, Reference};
-use oci_client::image::{self, Selection, Tree};
+use oci_client::image::{self, FileSelection, FileTree};
 use oci_client::{Client, ClientOptions, Credentials};
 use secrecy::{ExposeSecret, SecretString};
 use uuid::Uuid;
@@ -144,9 +144,9 @@ impl Images {
     pub(super) async fn tree(
         &self,
         image: &Reference,
-        selection: &Selection,
+        selection: &FileSelection,
         into: &Path,
-    ) -> Result<Tree, Error> {
+    ) -> Result<FileTree, Error> {
         image::fetch_tree(&self.client, image, &self.platform, selection, into).await
     }
 }

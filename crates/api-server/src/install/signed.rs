@@ -5,7 +5,7 @@ use std::path::Path;
 use model::Error;
 use net::web::Web;
 use oci::Reference;
-use oci_client::signature::{self, Keyring, Store};
+use oci_client::signature::{self, Keyring, SignatureStore};
 
 use super::context::Context;
 
@@ -13,7 +13,7 @@ use super::context::Context;
 #[derive(Debug, Clone)]
 pub struct Signers {
     keyring: Keyring,
-    stores: Vec<Store>,
+    stores: Vec<SignatureStore>,
     web: Web,
 }
 
@@ -21,7 +21,11 @@ impl Signers {
     /// Reads the keys of the file `keyring`; `ca_pem` is trusted besides the system's certificates.
     ///
     /// Errors: Invalid – the file has no keys, or `ca_pem` no certificate.
-    pub fn load(keyring: &Path, stores: Vec<Store>, ca_pem: Option<&str>) -> Result<Self, Error> {
+    pub fn load(
+        keyring: &Path,
+        stores: Vec<SignatureStore>,
+        ca_pem: Option<&str>,
+    ) -> Result<Self, Error> {
         Ok(Self {
             keyring: self::keyring(keyring)?,
             stores,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use oci::Reference;
-use oci_client::image::{Selection, Tree};
+use oci_client::image::{FileSelection, FileTree};
 use sandbox::Outcome;
 
 use super::cache;
@@ -98,7 +98,7 @@ fn folders(interpreter: &str) -> Vec<String> {
         .collect()
 }
 
-fn selection(folders: Vec<String>) -> Selection {
+fn selection(folders: Vec<String>) -> FileSelection {
     let is_wanted = move |path: &str| {
         let Some((folder, name)) = path.rsplit_once('/') else {
             return false;
@@ -110,7 +110,7 @@ fn selection(folders: Vec<String>) -> Selection {
             || providers.is_some_and(|above| is_in(above.trim_end_matches('/')))
                 && is_provider(name)
     };
-    Selection {
+    FileSelection {
         is_wanted: Arc::new(is_wanted),
         limit_files: LIMIT_FILES,
         limit_bytes: LIMIT_BYTES,
@@ -135,7 +135,12 @@ fn ends_in(name: &str, extension: &str) -> bool {
 }
 
 /// Puts loader and libraries into `libraries`, each under every name it has; whether the loader is among them.
-fn place(tree: &Tree, interpreter: &str, folders: &[String], libraries: &Path) -> io::Result<bool> {
+fn place(
+    tree: &FileTree,
+    interpreter: &str,
+    folders: &[String],
+    libraries: &Path,
+) -> io::Result<bool> {
     let Some(loader) = tree.file(interpreter) else {
         return Ok(false);
     };
@@ -161,7 +166,7 @@ fn place(tree: &Tree, interpreter: &str, folders: &[String], libraries: &Path) -
 }
 
 fn put_all(
-    tree: &Tree,
+    tree: &FileTree,
     folder: &str,
     is_wanted: impl Fn(&str) -> bool,
     into: &Path,

@@ -7,7 +7,7 @@ use ::mirror::platform::{Sources, public_graph_data, usual_graph_base};
 use clap::Args;
 use net::web::Web;
 use oci::Reference;
-use oci_client::signature::{Keyring, Store};
+use oci_client::signature::{Keyring, SignatureStore};
 use url::Url;
 
 /// Where releases are asked for, and which ones are trusted.
@@ -56,7 +56,7 @@ impl Updates {
             web: Web::new(ca_pem)?,
             updates: url("UPDATE_URL_OVERRIDE", self.update_url.as_deref())?,
             version_filter: filter.map_err(|e| model::Error::invalid("VERSION_FILTER", e))?,
-            signature_stores: Store::public(),
+            signature_stores: SignatureStore::public(),
             keyring: None,
             ignores_signatures: false,
             graph_data: public_graph_data(),
@@ -73,7 +73,7 @@ impl Arguments {
         let mut sources = self.updates.sources(ca_pem)?;
         let own = self.signature_url.as_deref().filter(|it| !it.is_empty());
         if let Some(own) = own {
-            sources.signature_stores = vec![Store::parse(own)?];
+            sources.signature_stores = vec![SignatureStore::parse(own)?];
         }
         if let Some(own) = url("GRAPH_DATA_URL", self.graph_data_url.as_deref())? {
             sources.graph_data = own;

@@ -7,7 +7,7 @@ use futures_util::TryStreamExt as _;
 use model::time::Timestamp;
 
 use super::{index, manifest, push, put, read, repository, tag};
-use crate::{Content, ContentStore, StoreError};
+use crate::{ContentStore, StoreError, StoredContent};
 use oci::{Digest, Manifest, Repository, Target};
 
 /// Content is listed once, with its holders and the manifests that need it; undamaged content stays.
@@ -26,7 +26,9 @@ pub(super) async fn content_is_listed_with_who_has_it<S: ContentStore>(store: &S
     put(store, &second, &index, &[]).await.expect("put");
     let mut all = Vec::new();
     loop {
-        let after = all.last().map(|content: &Content| content.digest.clone());
+        let after = all
+            .last()
+            .map(|content: &StoredContent| content.digest.clone());
         let page = store.contents(after.as_ref(), 3).await.expect("contents");
         assert!(page.len() <= 3);
         if page.is_empty() {
@@ -40,7 +42,7 @@ pub(super) async fn content_is_listed_with_who_has_it<S: ContentStore>(store: &S
     );
     for digest in &digests {
         let size = Some(8);
-        let content = Content {
+        let content = StoredContent {
             digest: digest.clone(),
             size,
         };

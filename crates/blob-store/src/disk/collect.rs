@@ -22,7 +22,7 @@ use super::committer::{nanos, now};
 use super::inner::DiskInner;
 use super::orphans::OrphanedManifest;
 use super::{adopt, staged};
-use crate::{Collected, Result, StoreError};
+use crate::{CollectedGarbage, Result, StoreError};
 use oci::{Digest, Repository};
 
 /// Removals per batch; larger batches would delay pushes.
@@ -33,12 +33,16 @@ const DOING: &str = "looking for garbage";
 
 /// Collects garbage; with `is_dry`, only counts it. To be called after adoption, before which all content looks like
 /// garbage.
-pub(super) fn collect(inner: &DiskInner, before: SystemTime, is_dry: bool) -> Result<Collected> {
+pub(super) fn collect(
+    inner: &DiskInner,
+    before: SystemTime,
+    is_dry: bool,
+) -> Result<CollectedGarbage> {
     let mut collection = Collection {
         inner,
         before,
         is_dry,
-        found: Collected::default(),
+        found: CollectedGarbage::default(),
     };
     collection.check()?;
     collection.orphaned_manifests()?;
@@ -53,7 +57,7 @@ struct Collection<'a> {
     inner: &'a DiskInner,
     before: SystemTime,
     is_dry: bool,
-    found: Collected,
+    found: CollectedGarbage,
 }
 
 impl Collection<'_> {

@@ -8,7 +8,7 @@ use super::adopt;
 use super::download::Pieces;
 use super::inner::DiskInner;
 use super::staged;
-use crate::{Content, Result, StoreError};
+use crate::{Result, StoreError, StoredContent};
 use oci::{Algorithm, Digest};
 
 const DOING: &str = "listing content";
@@ -18,7 +18,7 @@ pub(super) fn list(
     inner: &DiskInner,
     after: Option<&Digest>,
     limit: usize,
-) -> Result<Vec<Content>> {
+) -> Result<Vec<StoredContent>> {
     let failed = || StoreError::io(DOING);
     let folder = inner.layout().blobs().join(Algorithm::Sha256.as_str());
     let first = after.map_or(0, first_byte);
@@ -38,14 +38,14 @@ pub(super) fn list(
                 continue;
             }
             match fs::metadata(inner.layout().data(&digest)) {
-                Ok(data) => found.push(Content {
+                Ok(data) => found.push(StoredContent {
                     digest,
                     size: Some(data.len()),
                 }),
                 Err(error) if staged::is_absent(&error) => {
                     // An empty folder that nothing links to is no content.
                     if inner.shared.index.snapshot()?.is_used(&digest)? {
-                        found.push(Content { digest, size: None });
+                        found.push(StoredContent { digest, size: None });
                     }
                 }
                 Err(error) => return Err(failed()(error)),

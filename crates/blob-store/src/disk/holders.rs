@@ -10,7 +10,7 @@ use super::index::{
 };
 use super::rows::{DANGLING, ManifestRow, digest, key};
 use super::tables::bounds;
-use crate::{Content, Result};
+use crate::{Result, StoredContent};
 use oci::{Algorithm, Digest, Repository};
 
 impl IndexSnapshot {
@@ -153,7 +153,7 @@ impl IndexSnapshot {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         let manifests = self.0.open_table(MANIFESTS).map_err(failed)?;
         let (name, next) = bounds(repository);
         let (after, next) = (after.map(key).unwrap_or_default(), (&*next, [].as_slice()));
@@ -170,7 +170,7 @@ impl IndexSnapshot {
                 break;
             }
             let size = Some(row.size).filter(|size| *size != DANGLING);
-            found.push(Content { digest, size });
+            found.push(StoredContent { digest, size });
         }
         Ok(found)
     }
@@ -181,7 +181,7 @@ impl IndexSnapshot {
         repository: &Repository,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         let blobs = self.0.open_table(BLOBS).map_err(failed)?;
         let (name, next) = bounds(repository);
         let (after, next) = (after.map(key).unwrap_or_default(), (&*next, [].as_slice()));
@@ -194,7 +194,7 @@ impl IndexSnapshot {
                 break;
             }
             let size = Some(value.value().0).filter(|size| *size != DANGLING);
-            found.push(Content { digest, size });
+            found.push(StoredContent { digest, size });
         }
         Ok(found)
     }

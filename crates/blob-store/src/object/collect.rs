@@ -14,7 +14,7 @@ use super::bucket::{ObjectInfo, each, unavailable};
 use super::collection_marks::CollectionMark;
 use super::contents::LinkedContent;
 use super::layout::linked;
-use crate::{Collected, Result, StoreError};
+use crate::{CollectedGarbage, Result, StoreError};
 use oci::{Algorithm, Digest, Repository};
 
 /// Keys per delete request. Source: S3, DeleteObjects.
@@ -27,7 +27,7 @@ pub(super) async fn collect(
     inner: &Arc<BucketInner>,
     before: Timestamp,
     is_dry: bool,
-) -> Result<Collected> {
+) -> Result<CollectedGarbage> {
     let clock = inner.clock().await?;
     let run = Collection {
         inner: Arc::clone(inner),
@@ -171,8 +171,8 @@ impl Collection {
         meta.modified < self.before
     }
 
-    async fn repositories(&self) -> Result<Collected> {
-        let mut found = Collected::default();
+    async fn repositories(&self) -> Result<CollectedGarbage> {
+        let mut found = CollectedGarbage::default();
         let mut walk = self.inner.walk("");
         while let Some(name) = walk.next().await? {
             if name.has("_layers") || name.has("_manifests") {
@@ -182,7 +182,11 @@ impl Collection {
         Ok(found)
     }
 
-    async fn repository(&self, repository: &Repository, found: &mut Collected) -> Result<()> {
+    async fn repository(
+        &self,
+        repository: &Repository,
+        found: &mut CollectedGarbage,
+    ) -> Result<()> {
         self.collect_orphans(repository, found).await?;
         let mut needs = ManifestNeeds::default();
         needs.read_manifests(&self.inner, repository).await?;
@@ -211,7 +215,7 @@ impl Collection {
         mark: &CollectionMark,
         repository: &Repository,
         mut needs: ManifestNeeds,
-        found: &mut Collected,
+        found: &mut CollectedGarbage,
     ) -> Result<()> {
         needs.read_manifests(&self.inner, repository).await?;
         let RepositoryBlobs { all, unneeded } = self.layers(repository, &needs).await?;

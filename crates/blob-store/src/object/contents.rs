@@ -10,7 +10,7 @@ use super::BucketInner;
 use super::bucket::{ObjectInfo, Position, each};
 use super::layout::{first_byte, linked};
 use super::sweep::stored;
-use crate::{Content, Result, StoreError, Usage};
+use crate::{Result, StoreError, StoredContent, Usage};
 use oci::{Algorithm, Digest, Repository, Target};
 
 /// Repositories queried at a time.
@@ -47,7 +47,7 @@ impl BucketInner {
         prefix: String,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         let folder = format!("{prefix}{}/", Algorithm::Sha256.as_str());
         let from = after.map(|after| Position::After(format!("{}/link", after.hex())));
         let listed = self.bucket.list_from(folder, from);
@@ -59,7 +59,7 @@ impl BucketInner {
         each(digests, async |digest| {
             let data = self.bucket.head(&self.layout.data(&digest)).await?;
             let size = data.map(|data| data.size);
-            Ok(Content { digest, size })
+            Ok(StoredContent { digest, size })
         })
         .await
     }
@@ -68,7 +68,7 @@ impl BucketInner {
         &self,
         after: Option<&Digest>,
         limit: usize,
-    ) -> Result<Vec<Content>> {
+    ) -> Result<Vec<StoredContent>> {
         let mut found = Vec::new();
         for shard in after.map_or(0, first_byte)..=u8::MAX {
             let mut sizes = BTreeMap::new();
@@ -84,7 +84,7 @@ impl BucketInner {
             }
             for (digest, size) in sizes {
                 if after.is_none_or(|after| digest > *after) {
-                    found.push(Content { digest, size });
+                    found.push(StoredContent { digest, size });
                 }
             }
             if found.len() >= limit {

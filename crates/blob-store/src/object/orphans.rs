@@ -12,7 +12,7 @@ use super::bucket::{ObjectEntry, each};
 use super::collect::{BATCH, Collection};
 use super::layout::linked;
 use crate::content_name::ContentName;
-use crate::{Collected, Result, StoreError};
+use crate::{CollectedGarbage, Result, StoreError};
 use oci::{Digest, Repository, Target};
 
 impl BucketInner {
@@ -64,7 +64,7 @@ impl Collection {
     pub(super) async fn collect_orphans(
         &self,
         repository: &Repository,
-        found: &mut Collected,
+        found: &mut CollectedGarbage,
     ) -> Result<()> {
         let layout = &self.inner.layout;
         let prefix = layout.orphans(repository);
@@ -94,7 +94,7 @@ impl Collection {
         repository: &Repository,
         digest: &Digest,
         entry: &ObjectEntry,
-        found: &mut Collected,
+        found: &mut CollectedGarbage,
     ) -> Result<bool> {
         let target = Target::Digest(digest.clone());
         // The clock of a bucket may have a resolution of a second: a push in the same second counts as later.

@@ -11,7 +11,7 @@ use super::bucket::ObjectEntry;
 use super::collect::{BATCH, Collection};
 use super::collection_marks::CollectionMark;
 use super::layout::linked;
-use crate::{Collected, Result};
+use crate::{CollectedGarbage, Result};
 use oci::{Algorithm, Digest};
 
 /// Digests in memory, 32 bytes each; a larger bucket is swept range by range.
@@ -69,7 +69,7 @@ pub(super) fn stored(below: &str) -> Option<Digest> {
 type Unused = Vec<(Digest, u64)>;
 
 impl Collection {
-    pub(super) async fn sweep(&self, found: &mut Collected) -> Result<()> {
+    pub(super) async fn sweep(&self, found: &mut CollectedGarbage) -> Result<()> {
         let mut first = 0;
         while first < SHARDS {
             let used = self.used(first..SHARDS).await?;
@@ -110,7 +110,7 @@ impl Collection {
         &self,
         shard: u8,
         used: &LinkedDigests,
-        found: &mut Collected,
+        found: &mut CollectedGarbage,
     ) -> Result<()> {
         let mut unused = self.unused(shard, used).await?;
         if !unused.is_empty() && !self.is_dry {

@@ -5,7 +5,7 @@ use std::path::Path;
 use catalog::image;
 use model::Error;
 use oci::Digest;
-use oci_client::image::{FolderLimits, Place};
+use oci_client::image::{FolderLimits, ImageLocation};
 
 use super::Staging;
 
@@ -17,7 +17,7 @@ const UNNAMED: &str = "unnamed";
 ///
 /// Errors: as [`super::Source::content`].
 pub(super) async fn extract(
-    place: &Place,
+    place: &ImageLocation,
     digest: &Digest,
     scratch: &Path,
 ) -> Result<Staging, Error> {

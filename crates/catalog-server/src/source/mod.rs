@@ -15,7 +15,7 @@ use std::str::FromStr;
 use catalog::cache::Look;
 use model::Error;
 use oci::{Digest, Reference};
-use oci_client::image::{Layout, Place};
+use oci_client::image::{ImageLocation, Layout};
 use oci_client::{Client, ClientOptions};
 
 use crate::Settings;
@@ -104,11 +104,11 @@ impl Source {
         matches!(self, Self::Registry(reference) if reference.digest.is_some())
     }
 
-    fn place(&self, client: &Client) -> Option<Place> {
+    fn place(&self, client: &Client) -> Option<ImageLocation> {
         match self {
             Self::Folder(_) => None,
-            Self::Layout(layout) => Some(Place::Layout(layout.clone())),
-            Self::Registry(reference) => Some(Place::Registry {
+            Self::Layout(layout) => Some(ImageLocation::Layout(layout.clone())),
+            Self::Registry(reference) => Some(ImageLocation::Registry {
                 client: client.clone(),
                 reference: reference.clone(),
             }),

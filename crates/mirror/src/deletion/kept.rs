@@ -6,7 +6,7 @@ use model::Error;
 use model::image_set::{Helm, Operator};
 use model::mirror_metadata::Metadata;
 use oci::{Digest, Reference, Repository};
-use oci_client::image::Place;
+use oci_client::image::ImageLocation;
 
 use super::other_reason;
 use crate::config::LAYOUT_PREFIX;
@@ -99,7 +99,7 @@ impl Kept {
         options: Options<'_>,
     ) -> Result<(), Error> {
         let name = reference.to_string();
-        let place = Place::Registry {
+        let place = ImageLocation::Registry {
             client: target.client.clone(),
             reference,
         };

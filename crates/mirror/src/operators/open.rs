@@ -7,13 +7,13 @@ use catalog::cache::{Cache, Judged, build_leniently};
 use catalog::image::{BYTES_LIMIT, FILES_LIMIT, FOLDER_LABEL, folder};
 use model::Error;
 use oci::Digest;
-use oci_client::image::{FolderLimits, Place};
+use oci_client::image::{FolderLimits, ImageLocation};
 
 /// A catalog that was read. What it lies in is removed with it.
 #[derive(Debug)]
 pub struct Opened {
     /// Where it came from.
-    pub place: Place,
+    pub place: ImageLocation,
     /// What was there: an index, or one image.
     pub digest: Digest,
     /// Its packages, without those that break a rule.
@@ -27,7 +27,7 @@ impl Opened {
     /// Takes the catalog's files out of its image, below `scratch`, and judges each package by itself.
     ///
     /// Errors: NotFound; Invalid – no catalog; others as the client's.
-    pub async fn open(place: Place, scratch: &Path) -> Result<Self, Error> {
+    pub async fn open(place: ImageLocation, scratch: &Path) -> Result<Self, Error> {
         let digest = place.digest().await?;
         let image = place.image(&digest).await?;
         let labels = image.labels().await?;

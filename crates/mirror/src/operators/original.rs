@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use model::Error;
 use oci::{Descriptor, Digest, Kind, MANIFEST_LIMIT_BYTES, Manifest, Platform};
-use oci_client::client::{BlobSource, Remote};
-use oci_client::image::Place;
+use oci_client::client::{BlobSource, RemoteBlob};
+use oci_client::image::ImageLocation;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Original {
     /// Asks where it is for its manifests.
     ///
     /// Errors: NotFound; Invalid – indexes that lie in each other without end; others as the client's.
-    pub async fn fetch(place: &Place, root: &Digest) -> Result<Self, Error> {
+    pub async fn fetch(place: &ImageLocation, root: &Digest) -> Result<Self, Error> {
         let mut original = Self::new(root);
         let mut next = vec![root.clone()];
         for _ in 0..INDEX_DEPTH {
@@ -245,13 +245,13 @@ fn blob_path(layout: &str, digest: &Digest) -> String {
     )
 }
 
-fn source(place: &Place, blob: &Descriptor) -> BlobSource {
+fn source(place: &ImageLocation, blob: &Descriptor) -> BlobSource {
     match place {
-        Place::Registry { client, reference } => BlobSource::Remote(Box::new(Remote {
+        ImageLocation::Registry { client, reference } => BlobSource::Remote(Box::new(RemoteBlob {
             client: client.clone(),
             reference: reference.with_digest(blob.digest.clone()),
             blob: blob.clone(),
         })),
-        Place::Layout(layout) => BlobSource::File(layout.path(&blob.digest)),
+        ImageLocation::Layout(layout) => BlobSource::File(layout.path(&blob.digest)),
     }
 }

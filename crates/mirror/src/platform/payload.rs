@@ -7,7 +7,7 @@ use model::Error;
 use model::image_set::Platform as Wish;
 use oci::{Digest, Kind, Platform, Reference};
 use oci_client::Client;
-use oci_client::image::{Wanted, fetch_files};
+use oci_client::image::{ImageFile, fetch_files};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -162,7 +162,7 @@ impl<'a> Opened<'a> {
 
     /// Takes files out of it.
     async fn files<const N: usize>(&self, paths: [&str; N]) -> Result<[Vec<u8>; N], Error> {
-        let wanted = paths.map(|path| Wanted {
+        let wanted = paths.map(|path| ImageFile {
             path: path.to_owned(),
             destination: self.folder.join(path.replace('/', "-")),
         });

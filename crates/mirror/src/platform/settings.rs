@@ -3,7 +3,7 @@
 use model::image_set::ReleaseKind;
 use net::web::Web;
 use oci::Reference;
-use oci_client::signature::{Keyring, Store};
+use oci_client::signature::{Keyring, SignatureStore};
 use regex::Regex;
 use url::Url;
 
@@ -20,7 +20,7 @@ pub struct Sources {
     /// Which versions may be the ends of a channel.
     pub version_filter: Option<Regex>,
     /// Where signatures of releases are, in the order in which they are asked.
-    pub signature_stores: Vec<Store>,
+    pub signature_stores: Vec<SignatureStore>,
     /// Whose signatures count.
     pub keyring: Option<Keyring>,
     /// Whether releases are carried that nobody has signed.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use model::Error;
 use model::mirror_metadata::ImageType;
 use oci::Reference;
-use oci_client::image::Place;
+use oci_client::image::ImageLocation;
 
 use super::{Outcome, Setup, derived};
 use crate::content::{Wanted, Why};
@@ -26,7 +26,7 @@ pub(super) async fn put(
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     let base = base(&data.base, target)?;
-    let place = Place::Registry {
+    let place = ImageLocation::Registry {
         client: target.client.clone(),
         reference: base.clone(),
     };

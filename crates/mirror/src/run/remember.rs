@@ -56,7 +56,9 @@ fn starts(catalogs: &[PreparedCatalog]) -> Result<Vec<CatalogStart>, Error> {
     let start = |it: &PreparedCatalog| {
         let catalog = &it.catalog;
         let reference = match &catalog.opened.place {
-            oci_client::image::Place::Registry { reference, .. } if reference.digest.is_none() => {
+            oci_client::image::ImageLocation::Registry { reference, .. }
+                if reference.digest.is_none() =>
+            {
                 reference
                     .with_digest(catalog.opened.digest.clone())
                     .to_string()

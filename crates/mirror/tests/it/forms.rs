@@ -9,7 +9,7 @@ use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run::{self, CatalogForm, Direct, Planned, Setup};
 use oci::{Descriptor, Digest, Manifest, Platform, media_type};
-use oci_client::image::Place;
+use oci_client::image::ImageLocation;
 use serde_json::json;
 
 use crate::runs::{bundles_of, image_set, push_catalog, reference, setup, unpack};
@@ -17,7 +17,7 @@ use crate::server::Server;
 
 /// What the bundles of a catalog run, as the catalog names it.
 async fn related(server: &Server, name: &str) -> BTreeSet<String> {
-    let place = Place::Registry {
+    let place = ImageLocation::Registry {
         client: server.client.clone(),
         reference: reference(server, name),
     };

@@ -13,7 +13,7 @@ use mirror::run::{self, Direct, Outcome, Planned, PlannedCopy};
 use model::Error;
 use model::image_set::{self, ImageSet, Storage};
 use oci::Reference;
-use oci_client::image::{Layout, Place};
+use oci_client::image::{ImageLocation, Layout};
 use serde_json::json;
 
 use crate::runs::{additional, copy, image_set, push, push_catalog, reference, setup, unpack};
@@ -109,7 +109,7 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
     let outcome = site.copy(&set, &target).await.unwrap();
     assert!(outcome.sent.items > 0);
     for image in &outcome.results.images {
-        let place = Place::Layout(layout(
+        let place = ImageLocation::Layout(layout(
             &out,
             image.destination.to_string().rsplit_once("out:").unwrap().1,
         ));
@@ -129,7 +129,7 @@ async fn a_set_goes_into_a_folder_and_from_there_on() {
     let files = results::files(&outcome.results, forms).unwrap();
     let files: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(files, ["mapping.txt"]);
-    let catalog = Place::Layout(layout(&out, "acme/index:v1"));
+    let catalog = ImageLocation::Layout(layout(&out, "acme/index:v1"));
     let opened = Opened::open(catalog, site.folder.path()).await.unwrap();
     let bundles = opened
         .cache

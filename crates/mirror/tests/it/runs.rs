@@ -13,7 +13,7 @@ use mirror::publish::{Limits, Target};
 use mirror::run::{self, CatalogForm, Direct, Outcome, Planned, Setup, Unpacked};
 use mirror::updates;
 use model::image_set::{self, ImageSet};
-use oci_client::image::Place;
+use oci_client::image::ImageLocation;
 
 pub(crate) use crate::content::{push, push_catalog, push_catalog_of, reference};
 use crate::server::Server;
@@ -125,7 +125,7 @@ async fn bundles(target: &Server, scratch: &Path) -> BTreeSet<String> {
 
 /// The bundles of a catalog.
 pub(crate) async fn bundles_of(server: &Server, name: &str, scratch: &Path) -> BTreeSet<String> {
-    let place = Place::Registry {
+    let place = ImageLocation::Registry {
         client: server.client.clone(),
         reference: reference(server, name),
     };

@@ -6,7 +6,7 @@ use mirror::progress::Progress;
 use mirror::results::{self, Forms};
 use mirror::run;
 use oci::Digest;
-use oci_client::signature::{Keyring, Store};
+use oci_client::signature::{Keyring, SignatureStore};
 use pgp::composed::MessageBuilder;
 use pgp::types::Password;
 use rand08::rngs::OsRng;
@@ -29,7 +29,7 @@ fn place(digest: &Digest, number: usize) -> String {
 async fn platform(signer: &Signer) -> Platform {
     let mut platform = Platform::start().await;
     let sources = &mut platform.sources;
-    let store = |path: &str| Store::Web(platform.site.url(path));
+    let store = |path: &str| SignatureStore::Web(platform.site.url(path));
     sources.signature_stores = vec![store("/gone"), store("/store/")];
     sources.keyring = Some(keyring(signer));
     sources.ignores_signatures = false;
@@ -106,7 +106,7 @@ async fn what_nobody_trusted_has_signed_is_not_carried() {
     let (signer, other) = (Signer::new().unwrap(), Signer::new().unwrap());
     let mut platform = platform(&signer).await;
     for store in &mut platform.sources.signature_stores {
-        let Store::Web(url) = store else {
+        let SignatureStore::Web(url) = store else {
             panic!("{store}");
         };
         url.set_password(Some("hunter2")).unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use hickory_resolver::proto::rr::Name;
 
-use super::Options;
+use super::ResolverOptions;
 use super::error::{Error, Statement};
 use super::name::HostName;
 use super::query::{self, ServerReply};
@@ -40,7 +40,7 @@ impl ServerQueries {
         &self,
         host: &HostName,
         conf: &ResolvConf,
-        options: &Options,
+        options: &ResolverOptions,
     ) -> Result<Vec<IpAddr>, Error> {
         let names = host.candidates(conf);
         let mut statements = Vec::new();
@@ -74,7 +74,7 @@ impl ServerQueries {
         &self,
         names: &[Name],
         conf: &ResolvConf,
-        options: &Options,
+        options: &ResolverOptions,
         attempt: u32,
         statements: &mut Vec<Statement>,
     ) -> QueryResult {
@@ -95,7 +95,7 @@ impl ServerQueries {
         &self,
         name: &Name,
         conf: &ResolvConf,
-        options: &Options,
+        options: &ResolverOptions,
         attempt: u32,
         statements: &mut Vec<Statement>,
     ) -> QueryResult {

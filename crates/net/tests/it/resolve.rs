@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::RecordType;
-use net::resolve::{Error, Options, Resolver};
+use net::resolve::{Error, Resolver, ResolverOptions};
 use tempfile::TempDir;
 use testkit::wire;
 use tokio::io::AsyncWriteExt as _;
@@ -47,14 +47,14 @@ impl Files {
     }
 
     /// Without caching, and with long timeouts.
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> ResolverOptions {
+        ResolverOptions {
             resolv_conf: self.path().join("resolv.conf"),
             hosts: self.path().join("hosts"),
             max_age: Duration::ZERO,
             absent_age: Duration::ZERO,
             pause: Duration::from_millis(10),
-            ..Options::default()
+            ..ResolverOptions::default()
         }
     }
 
@@ -130,7 +130,7 @@ async fn the_next_server_is_queried_after_a_dead_one() {
     assert_eq!(look_up(&closed.resolver(), "db").await, ["10.0.0.1"]);
     let silent = scripted(Reaction::Silence).await;
     let files = Files::of(&[&silent, &live]);
-    let resolver = Resolver::new(Options {
+    let resolver = Resolver::new(ResolverOptions {
         timeout: Duration::from_millis(50),
         ..files.options()
     });
@@ -160,7 +160,7 @@ async fn failed_queries_are_retried() {
         })
         .await;
         let files = Files::of(&[&moody]);
-        let resolver = Resolver::new(Options {
+        let resolver = Resolver::new(ResolverOptions {
             timeout: Duration::from_millis(300),
             ..files.options()
         });
@@ -258,7 +258,7 @@ async fn the_ttl_of_a_day_is_ignored() {
         NameServer::start(move |question| addresses(question, &[*served.lock().unwrap()])).await;
     let files = Files::of(&[&server]);
     let fresh = files.resolver();
-    let keeping = Resolver::new(Options {
+    let keeping = Resolver::new(ResolverOptions {
         max_age: FOREVER,
         ..files.options()
     });
@@ -272,8 +272,8 @@ async fn the_ttl_of_a_day_is_ignored() {
         ["10.0.0.1"],
         "cached for max_age"
     );
-    assert!(Options::default().max_age <= Duration::from_secs(5));
-    assert!(Options::default().absent_age <= Duration::from_secs(1));
+    assert!(ResolverOptions::default().max_age <= Duration::from_secs(5));
+    assert!(ResolverOptions::default().absent_age <= Duration::from_secs(1));
 }
 
 #[tokio::test]
@@ -289,11 +289,11 @@ async fn an_unknown_name_has_its_own_cache_time() {
     })
     .await;
     let files = Files::of(&[&server]);
-    let forgetful = Resolver::new(Options {
+    let forgetful = Resolver::new(ResolverOptions {
         max_age: FOREVER,
         ..files.options()
     });
-    let keeping = Resolver::new(Options {
+    let keeping = Resolver::new(ResolverOptions {
         absent_age: FOREVER,
         ..files.options()
     });
@@ -321,7 +321,7 @@ async fn ipv6_is_not_needed() {
         .await;
         let files = Files::of(&[&server]);
         // Waiting for the AAAA reply would take too long.
-        let resolver = Resolver::new(Options {
+        let resolver = Resolver::new(ResolverOptions {
             timeout: FOREVER,
             ..files.options()
         });
@@ -378,7 +378,7 @@ async fn search_domains_are_tried_in_order() {
 async fn the_hosts_file_is_reloaded() {
     let server = always(&["10.0.0.1"]).await;
     let files = Files::of(&[&server]);
-    let resolver = Resolver::new(Options {
+    let resolver = Resolver::new(ResolverOptions {
         max_age: FOREVER,
         ..files.options()
     });
@@ -426,10 +426,10 @@ async fn without_servers_addresses_and_listed_hosts_are_found() {
             "{text}"
         );
     }
-    let nothing = Resolver::new(Options {
+    let nothing = Resolver::new(ResolverOptions {
         resolv_conf: "/nowhere/resolv.conf".into(),
         hosts: "/nowhere/hosts".into(),
-        ..Options::default()
+        ..ResolverOptions::default()
     });
     assert_eq!(look_up(&nothing, "localhost").await, ["127.0.0.1", "::1"]);
     assert_eq!(look_up(&nothing, "10.0.0.1").await, ["10.0.0.1"]);

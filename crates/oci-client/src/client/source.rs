@@ -35,12 +35,12 @@ pub enum BlobSource {
         size: u64,
     },
     /// From another registry, verified while streaming, in one piece.
-    Remote(Box<Remote>),
+    Remote(Box<RemoteBlob>),
 }
 
 /// A blob of another registry.
 #[derive(Debug, Clone)]
-pub struct Remote {
+pub struct RemoteBlob {
     /// Client of the other registry.
     pub client: Client,
     /// Its repository.
@@ -112,7 +112,7 @@ impl BlobSource {
             Self::File(path) => read(path, 0, size).await?,
             Self::Part { path, offset, .. } => read(path, *offset, size).await?,
             Self::Remote(remote) => {
-                let Remote {
+                let RemoteBlob {
                     client,
                     reference,
                     blob,
@@ -151,7 +151,7 @@ impl BlobSource {
                 file_chunks(path, offset + at, size.saturating_sub(at)).await
             }
             Self::Remote(remote) => {
-                let Remote {
+                let RemoteBlob {
                     client,
                     reference,
                     blob,
@@ -184,7 +184,7 @@ impl BlobSource {
             Self::File(path) => part(path, at, length, taken).await,
             Self::Part { path, offset, .. } => part(path, offset + at, length, taken).await,
             Self::Remote(remote) => {
-                let Remote {
+                let RemoteBlob {
                     client,
                     reference,
                     blob,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use model::Error;
 
-use super::{Image, Selection, Tree};
+use super::{FileSelection, FileTree, ResolvedImage};
 
 /// Limits of an extracted folder.
 #[derive(Debug, Clone, Copy)]
@@ -18,11 +18,11 @@ pub struct FolderLimits {
     pub bytes: u64,
 }
 
-impl Image {
+impl ResolvedImage {
     /// Extracts `folder` (a path inside the image) to the folder `dest`, by way of `scratch`; both are empty, and on
     /// one file system. Returns the number of files.
     ///
-    /// Errors: as [`Image::fetch_tree`]; Invalid – a dangling link, or a name that the file system refuses.
+    /// Errors: as [`ResolvedImage::fetch_tree`]; Invalid – a dangling link, or a name that the file system refuses.
     pub async fn fetch_folder(
         &self,
         folder: &str,
@@ -35,7 +35,7 @@ impl Image {
             "" => String::new(),
             folder => format!("{folder}/"),
         };
-        let selection = Selection {
+        let selection = FileSelection {
             is_wanted: Arc::new(move |path| path.starts_with(&prefix)),
             limit_files: limits.files,
             limit_bytes: limits.bytes,
@@ -51,7 +51,7 @@ impl Image {
 
 /// Links the files below `folder` to their names below `dest`. The names are relative and without `..`, and only plain
 /// files and folders are created, so that no name leaves `dest`.
-fn lay_out(image: &str, tree: &Tree, folder: &str, dest: &Path) -> Result<usize, Error> {
+fn lay_out(image: &str, tree: &FileTree, folder: &str, dest: &Path) -> Result<usize, Error> {
     let wrong = |path: &str, what: &str| {
         Error::invalid("image", format!("{image}: /{folder}/{path} {what}"))
     };

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use model::Error;
 use serde::Deserialize;
 
-use super::tree::{self, Selection, Tree};
+use super::tree::{self, FileSelection, FileTree};
 use super::{CONFIG_LIMIT_BYTES, parts, with_layer};
 use crate::Client;
 use crate::layout::Layout;
@@ -22,7 +22,7 @@ const UNKNOWN: &str = "unknown";
 
 /// Location of an image.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum ImageLocation {
     /// In a registry, under a tag or digest.
     Registry {
         /// Client of the registry.
@@ -36,8 +36,8 @@ pub enum Place {
 
 /// One image by digest, which a moved tag does not change.
 #[derive(Debug, Clone)]
-pub struct Image {
-    pub(super) location: Place,
+pub struct ResolvedImage {
+    pub(super) location: ImageLocation,
     manifest: Manifest,
 }
 
@@ -53,7 +53,7 @@ struct ConfigLabels {
     labels: Option<BTreeMap<String, String>>,
 }
 
-impl Place {
+impl ImageLocation {
     /// The current digest.
     ///
     /// Errors: NotFound – no such image; others as the client's.
@@ -74,7 +74,7 @@ impl Place {
     /// that does not depend on the platform.
     ///
     /// Errors: NotFound; Invalid – not an image; others as the client's.
-    pub async fn image(&self, digest: &Digest) -> Result<Image, Error> {
+    pub async fn image(&self, digest: &Digest) -> Result<ResolvedImage, Error> {
         let mut manifest = self.manifest(digest).await?;
         for _ in 0..INDEX_DEPTH {
             let entry = match &manifest.kind {
@@ -86,7 +86,7 @@ impl Place {
             manifest = self.manifest(&entry.digest).await?;
         }
         parts(&manifest)?;
-        Ok(Image {
+        Ok(ResolvedImage {
             location: self.clone(),
             manifest,
         })
@@ -138,10 +138,10 @@ impl Place {
     }
 }
 
-impl Image {
+impl ResolvedImage {
     /// The labels of the image's configuration.
     ///
-    /// Errors: as [`Place::image`]; Invalid – the configuration is no JSON.
+    /// Errors: as [`ImageLocation::image`]; Invalid – the configuration is no JSON.
     pub async fn labels(&self) -> Result<BTreeMap<String, String>, Error> {
         let (config, _) = parts(&self.manifest)?;
         let bytes = self.location.blob(config, CONFIG_LIMIT_BYTES).await?;
@@ -161,13 +161,17 @@ impl Image {
     /// Extracts the files of `selection` to `dest`, an empty folder; reads every layer once.
     ///
     /// Errors: as [`super::fetch_tree`].
-    pub async fn fetch_tree(&self, selection: &Selection, dest: &Path) -> Result<Tree, Error> {
+    pub async fn fetch_tree(
+        &self,
+        selection: &FileSelection,
+        dest: &Path,
+    ) -> Result<FileTree, Error> {
         let (_, layers) = parts(&self.manifest)?;
         tree::overlay(&self.location, layers, selection, dest).await
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ImageLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Registry { reference, .. } => reference.fmt(f),

@@ -64,23 +64,23 @@ impl Folder {
         fs::write(self.0.path().join("index.json"), index.to_string()).unwrap();
     }
 
-    fn location(&self, tag: Option<&str>) -> Place {
-        Place::Layout(Layout {
+    fn location(&self, tag: Option<&str>) -> ImageLocation {
+        ImageLocation::Layout(Layout {
             folder: self.0.path().to_owned(),
             name: tag.map(str::to_owned),
         })
     }
 }
 
-fn everything() -> Selection {
-    Selection {
+fn everything() -> FileSelection {
+    FileSelection {
         is_wanted: Arc::new(|_| true),
         limit_files: 10,
         limit_bytes: 1000,
     }
 }
 
-async fn tree(location: &Place, dest: &Path) -> Result<Tree, Error> {
+async fn tree(location: &ImageLocation, dest: &Path) -> Result<FileTree, Error> {
     let image = location.image(&location.digest().await?).await?;
     image.fetch_tree(&everything(), dest).await
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use model::Error;
 use tar::EntryType;
 
-use super::{Place, parts, resolve};
+use super::{ImageLocation, parts, resolve};
 use crate::Client;
 use crate::layer::{self, EntryEffect, LayerEntry, too_large, unreadable};
 use oci::{Descriptor, Platform, Reference};
@@ -29,7 +29,7 @@ const PATH_LIMIT_BYTES: usize = 4096;
 
 /// Files to extract from an image, and their limits.
 #[derive(Clone)]
-pub struct Selection {
+pub struct FileSelection {
     /// Whether to extract the file at a path (without a leading slash, as in its layer).
     pub is_wanted: Arc<dyn Fn(&str) -> bool + Send + Sync>,
     /// Number of files.
@@ -38,7 +38,7 @@ pub struct Selection {
     pub limit_bytes: u64,
 }
 
-impl fmt::Debug for Selection {
+impl fmt::Debug for FileSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Selection")
             .field("limit_files", &self.limit_files)
@@ -49,7 +49,7 @@ impl fmt::Debug for Selection {
 
 /// The paths of an image, and the locations of extracted files.
 #[derive(Debug, Default)]
-pub struct Tree {
+pub struct FileTree {
     nodes: BTreeMap<String, TreeNode>,
 }
 
@@ -74,12 +74,12 @@ pub async fn fetch_tree(
     client: &Client,
     reference: &Reference,
     platform: &Platform,
-    selection: &Selection,
+    selection: &FileSelection,
     dest: &Path,
-) -> Result<Tree, Error> {
+) -> Result<FileTree, Error> {
     let manifest = resolve(client, reference, platform).await?;
     let (_, layers) = parts(&manifest)?;
-    let location = Place::Registry {
+    let location = ImageLocation::Registry {
         client: client.clone(),
         reference: reference.clone(),
     };
@@ -88,11 +88,11 @@ pub async fn fetch_tree(
 
 /// Merges the layers, topmost first.
 pub(super) async fn overlay(
-    location: &Place,
+    location: &ImageLocation,
     layers: &[Descriptor],
-    selection: &Selection,
+    selection: &FileSelection,
     dest: &Path,
-) -> Result<Tree, Error> {
+) -> Result<FileTree, Error> {
     let mut overlay = LayerMerge::new(selection.clone(), dest.to_owned());
     for layer in layers.iter().rev() {
         overlay = location
@@ -105,7 +105,7 @@ pub(super) async fn overlay(
     Ok(overlay.tree)
 }
 
-impl Tree {
+impl FileTree {
     /// The location of the file at `path`, links followed; `None` when it is absent or was not extracted.
     pub fn file(&self, path: &str) -> Option<&Path> {
         match self.nodes.get(&self.resolved(path)?)? {
@@ -183,9 +183,9 @@ impl Tree {
 
 /// The layers read so far, topmost first.
 struct LayerMerge {
-    selection: Selection,
+    selection: FileSelection,
     dest: PathBuf,
-    tree: Tree,
+    tree: FileTree,
     /// Paths hidden from lower layers.
     hidden: BTreeSet<String>,
     /// Opaque folders, closed to lower layers.
@@ -204,11 +204,11 @@ struct LayerEntries {
 }
 
 impl LayerMerge {
-    fn new(selection: Selection, dest: PathBuf) -> Self {
+    fn new(selection: FileSelection, dest: PathBuf) -> Self {
         Self {
             selection,
             dest,
-            tree: Tree::default(),
+            tree: FileTree::default(),
             hidden: BTreeSet::new(),
             closed: BTreeSet::new(),
             files: 0,

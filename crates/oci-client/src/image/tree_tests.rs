@@ -3,8 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::layer_tests::TestLayer;
 
-fn everything() -> Selection {
-    Selection {
+fn everything() -> FileSelection {
+    FileSelection {
         is_wanted: Arc::new(|_| true),
         limit_files: 100,
         limit_bytes: 1000,
@@ -12,7 +12,10 @@ fn everything() -> Selection {
 }
 
 /// Reads `layers`, topmost first.
-fn read(selection: Selection, layers: &[Vec<u8>]) -> Result<(tempfile::TempDir, Tree), Error> {
+fn read(
+    selection: FileSelection,
+    layers: &[Vec<u8>],
+) -> Result<(tempfile::TempDir, FileTree), Error> {
     let folder = tempfile::tempdir().unwrap();
     let mut overlay = LayerMerge::new(selection, folder.path().to_owned());
     for layer in layers {
@@ -21,12 +24,12 @@ fn read(selection: Selection, layers: &[Vec<u8>]) -> Result<(tempfile::TempDir, 
     Ok((folder, overlay.tree))
 }
 
-fn text(tree: &Tree, path: &str) -> Option<String> {
+fn text(tree: &FileTree, path: &str) -> Option<String> {
     tree.file(path)
         .map(|file| fs::read_to_string(file).unwrap())
 }
 
-fn names<'a>(tree: &'a Tree, path: &str) -> Vec<&'a str> {
+fn names<'a>(tree: &'a FileTree, path: &str) -> Vec<&'a str> {
     tree.names_in(path).collect()
 }
 
@@ -92,7 +95,7 @@ fn upper_layers_hide_lower_ones() {
 
 #[test]
 fn only_selected_files_are_written() {
-    let selection = Selection {
+    let selection = FileSelection {
         is_wanted: Arc::new(|path| path == "a"),
         ..everything()
     };
@@ -150,11 +153,11 @@ fn hostile_entries_are_ignored() {
 #[test]
 fn limits_are_enforced() {
     let layer = || TestLayer::new().file("a", "12345").file("b", "12345").tar();
-    let small = Selection {
+    let small = FileSelection {
         limit_bytes: 9,
         ..everything()
     };
-    let few = Selection {
+    let few = FileSelection {
         limit_files: 1,
         ..everything()
     };
@@ -179,7 +182,7 @@ proptest! {
         path in "[a-c](/[a-c]){0,3}",
     ) {
         let nodes = links.into_iter().map(|(path, target)| (path, TreeNode::Link(target)));
-        let tree = Tree { nodes: nodes.collect() };
+        let tree = FileTree { nodes: nodes.collect() };
         prop_assert_eq!(tree.file(&path), None);
     }
 }

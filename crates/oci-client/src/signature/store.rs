@@ -26,14 +26,14 @@ pub(super) const ROLE: &str = "a store of release signatures";
 
 /// A store with a file `sha256=HEX/signature-NUMBER` for each signature of the image with that digest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Store {
+pub enum SignatureStore {
     /// A folder on a web server.
     Web(Url),
     /// A local folder. It may have `ConfigMap`s instead, in the files that mirroring tools write.
     Folder(PathBuf),
 }
 
-impl Store {
+impl SignatureStore {
     /// The stores of the public platform.
     pub fn public() -> Vec<Self> {
         let address = |text: &str| text.parse().expect("public stores have addresses");
@@ -87,7 +87,7 @@ impl Store {
 }
 
 /// Without credentials, for messages.
-impl fmt::Display for Store {
+impl fmt::Display for SignatureStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Web(url) => f.write_str(&shown(url)),
@@ -167,10 +167,13 @@ mod tests {
 
     #[test]
     fn stores_are_folders_here_or_on_web_servers() {
-        let folder = || Store::Folder("/srv/signatures".into());
-        assert_eq!(Store::parse("/srv/signatures").unwrap(), folder());
-        assert_eq!(Store::parse("file:///srv/signatures").unwrap(), folder());
-        let web = Store::parse("https://me:secret@a.example/s").unwrap();
+        let folder = || SignatureStore::Folder("/srv/signatures".into());
+        assert_eq!(SignatureStore::parse("/srv/signatures").unwrap(), folder());
+        assert_eq!(
+            SignatureStore::parse("file:///srv/signatures").unwrap(),
+            folder()
+        );
+        let web = SignatureStore::parse("https://me:secret@a.example/s").unwrap();
         assert_eq!(web.to_string(), "https://a.example/s");
         for wrong in [
             "",
@@ -179,9 +182,9 @@ mod tests {
             "file://a.example/s",
             "https://",
         ] {
-            let refused = Store::parse(wrong).unwrap_err().to_string();
+            let refused = SignatureStore::parse(wrong).unwrap_err().to_string();
             assert!(refused.contains("absolute path"), "{wrong}: {refused}");
         }
-        assert_eq!(Store::public().len(), 2);
+        assert_eq!(SignatureStore::public().len(), 2);
     }
 }

@@ -13,7 +13,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 
-use super::{Key, wrong};
+use super::{PublicKey, wrong};
 use crate::Digest;
 
 /// Units: bytes. Length of the truncated hash in a libtrust key id. Source: docker/libtrust.
@@ -52,12 +52,12 @@ impl Certificates {
     /// libtrust id.
     ///
     /// Errors: Invalid – an unsupported kind of key.
-    pub fn keys(&self) -> Result<Vec<(Key, [String; 2])>, Error> {
+    pub fn keys(&self) -> Result<Vec<(PublicKey, [String; 2])>, Error> {
         self.trusted
             .iter()
             .map(|certificate| {
                 let spki = spki(certificate)?;
-                let key = Key::from_spki(&spki)?;
+                let key = PublicKey::from_spki(&spki)?;
                 let ids = [key.thumbprint(), libtrust_id(&spki)];
                 Ok((key, ids))
             })
@@ -68,7 +68,7 @@ impl Certificates {
     /// seconds since 1970.
     ///
     /// Errors: Invalid – untrusted or unreadable.
-    pub fn vouched(&self, x5c: &[String], now: u64) -> Result<Key, Error> {
+    pub fn vouched(&self, x5c: &[String], now: u64) -> Result<PublicKey, Error> {
         let chain = chain(x5c)?;
         let (leaf, between) = split(&chain)?;
         if !self.trusted.contains(leaf) {
@@ -77,11 +77,11 @@ impl Certificates {
                 .verify_client_cert(leaf, between, now)
                 .map_err(|e| wrong(format!("its certificate is not trusted: {e}")))?;
         }
-        Key::from_spki(&spki(leaf)?)
+        PublicKey::from_spki(&spki(leaf)?)
     }
 }
 
-impl Key {
+impl PublicKey {
     /// The key of the first certificate of a JOSE `x5c`, without a check of its chain.
     ///
     /// Errors: Invalid – unreadable, or an unsupported kind of key.
@@ -148,7 +148,10 @@ mod tests {
         let leaf = leaf.signed_by(&leaf_key, &issuer).unwrap();
         let trusted = Certificates::parse(&ca.pem()).unwrap();
         let vouched = trusted.vouched(&[text(leaf.der())], NOW).unwrap();
-        assert_eq!(vouched, Key::from_spki(&spki(leaf.der()).unwrap()).unwrap());
+        assert_eq!(
+            vouched,
+            PublicKey::from_spki(&spki(leaf.der()).unwrap()).unwrap()
+        );
         let own = trusted.vouched(&[text(ca.der())], NOW).unwrap();
         assert_eq!(own, trusted.keys().unwrap()[0].0);
         let stranger = CertificateParams::new(vec!["signer".to_owned()]).unwrap();
@@ -165,10 +168,10 @@ mod tests {
         let manifest: serde_json::Value =
             serde_json::from_str(include_str!("../../fixtures/schema1.json")).unwrap();
         let jwk = &manifest["signatures"][0]["header"]["jwk"];
-        let key = Key::parse(&serde_json::from_value(jwk.clone()).unwrap()).unwrap();
+        let key = PublicKey::parse(&serde_json::from_value(jwk.clone()).unwrap()).unwrap();
         let head = b"\x30\x59\x30\x13\x06\x07\x2a\x86\x48\xce\x3d\x02\x01\x06\x08\x2a\x86\x48\xce\x3d\x03\x01\x07\x03\x42\x00";
         let spki = [head, key.bytes.as_slice()].concat();
         assert_eq!(libtrust_id(&spki), jwk["kid"].as_str().unwrap());
-        assert_eq!(Key::from_spki(&spki).unwrap(), key);
+        assert_eq!(PublicKey::from_spki(&spki).unwrap(), key);
     }
 }

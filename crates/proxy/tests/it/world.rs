@@ -12,7 +12,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::StatusCode;
-use net::resolve::{Options, Resolver};
+use net::resolve::{Resolver, ResolverOptions};
 use proxy::{Entry, Forwards, Settings};
 use serde_json::{Value, json};
 use service::CancellationToken;
@@ -44,11 +44,11 @@ impl Names {
     }
 
     fn resolver(&self) -> Resolver {
-        Resolver::new(Options {
+        Resolver::new(ResolverOptions {
             resolv_conf: self.folder.path().join("resolv.conf"),
             hosts: self.folder.path().join("hosts"),
             attempts: 1,
-            ..Options::default()
+            ..ResolverOptions::default()
         })
     }
 

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use oci::{Descriptor, Digest, Error, Kind, Manifest, Platform, Reference, media_type};
 use oci_client::Client;
-use oci_client::client::{BlobSource, Provided, Remote};
-use oci_client::image::{self, Wanted};
+use oci_client::client::{BlobSource, Provided, RemoteBlob};
+use oci_client::image::{self, ImageFile};
 
 use crate::server::Server;
 
@@ -104,7 +104,7 @@ async fn images_go_in_and_files_come_out() {
     let config = image::config(&client, &tagged, &amd64).await.unwrap();
     assert_eq!(config["config"]["Labels"]["a"], "b");
     let dir = tempfile::tempdir().unwrap();
-    let wanted = |path: &str, name: &str| Wanted {
+    let wanted = |path: &str, name: &str| ImageFile {
         path: path.to_owned(),
         destination: dir.path().join(name),
     };
@@ -302,7 +302,7 @@ async fn blobs_are_sent_once_and_found_elsewhere() {
         .await
         .unwrap();
     let remote_source = |blob: &Descriptor| {
-        BlobSource::Remote(Box::new(Remote {
+        BlobSource::Remote(Box::new(RemoteBlob {
             client: elsewhere.clone(),
             reference: there.clone(),
             blob: blob.clone(),

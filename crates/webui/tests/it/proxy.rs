@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use http::{StatusCode, header};
-use net::resolve::{Options, Resolver};
+use net::resolve::{Resolver, ResolverOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -158,9 +158,9 @@ async fn all_replicas_of_the_api_are_used() {
     let hosts = folder.path().join("hosts");
     let line = |ip| format!("{ip} api-server\n");
     std::fs::write(&hosts, ips.iter().map(line).collect::<String>()).unwrap();
-    let names = Resolver::new(Options {
+    let names = Resolver::new(ResolverOptions {
         hosts,
-        ..Options::default()
+        ..ResolverOptions::default()
     });
     let webui = server::webui_by_name(&format!("api-server:{port}"), names).await;
     let round = async || {

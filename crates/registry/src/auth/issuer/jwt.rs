@@ -1,7 +1,7 @@
 //! One token. Source: RFC 7515, RFC 7519.
 
 use model::Error;
-use oci::jws::{self, Jwk, Key};
+use oci::jws::{self, Jwk, PublicKey};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -83,7 +83,7 @@ impl<'a> Jwt<'a> {
     }
 
     /// Whether one of `keys` signed it. Errors: Invalid – none did, or not in a way that is wanted.
-    pub(super) fn verify(&self, expected: &Expected, keys: &[Key]) -> Result<(), Error> {
+    pub(super) fn verify(&self, expected: &Expected, keys: &[PublicKey]) -> Result<(), Error> {
         let algorithm = &self.header.alg;
         if !expected.algorithms.is_empty() && !expected.algorithms.contains(algorithm) {
             return Err(wrong(format!("{algorithm:?} is not wanted")));

@@ -1,6 +1,6 @@
 //! The keys by which tokens are signed.
 
-use oci::jws::{Certificates, Jwk, Key};
+use oci::jws::{Certificates, Jwk, PublicKey};
 use serde::Deserialize;
 
 use super::jwt::Header;
@@ -9,7 +9,7 @@ use concurrency::BoxError;
 /// Keys with the names by which tokens call them.
 #[derive(Debug)]
 pub(super) struct Keys {
-    keys: Vec<(Key, Vec<String>)>,
+    keys: Vec<(PublicKey, Vec<String>)>,
     certificates: Option<Certificates>,
 }
 
@@ -38,7 +38,7 @@ impl Keys {
         let jwks: Jwks = serde_json::from_str(text)?;
         let mut keys = Vec::new();
         for jwk in jwks.keys {
-            match Key::parse(&jwk) {
+            match PublicKey::parse(&jwk) {
                 Ok(key) => {
                     let ids = vec![key.thumbprint(), jwk.kid];
                     keys.push((key, ids));
@@ -58,15 +58,19 @@ impl Keys {
     /// Those that may have signed a token, at a time in seconds since 1970: its own certificates or key if they are
     /// trusted, else the key that it names, else any.
     ///
-    /// Errors: its certificates are not trusted.
-    pub(super) fn candidates(&self, header: &Header, now: u64) -> Result<Vec<Key>, model::Error> {
+    /// Errors: nobody vouches.
+    pub(super) fn candidates(
+        &self,
+        header: &Header,
+        now: u64,
+    ) -> Result<Vec<PublicKey>, model::Error> {
         if !header.x5c.is_empty()
             && let Some(certificates) = &self.certificates
         {
             return Ok(vec![certificates.vouched(&header.x5c, now)?]);
         }
-        let brought = header.jwk.as_ref().map(Key::parse).transpose()?;
-        let fits = |(key, ids): &&(Key, Vec<String>)| match (&brought, &header.kid) {
+        let brought = header.jwk.as_ref().map(PublicKey::parse).transpose()?;
+        let fits = |(key, ids): &&(PublicKey, Vec<String>)| match (&brought, &header.kid) {
             (Some(brought), _) => key == brought,
             (None, Some(kid)) => ids.contains(kid),
             (None, None) => true,
