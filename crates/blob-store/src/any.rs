@@ -10,7 +10,7 @@ use model::time::Timestamp;
 use uuid::Uuid;
 
 use super::{
-    BucketStore, CollectedGarbage, ContentStore, DiskStore, Referrer, Result, StoredContent, Usage,
+    BucketStore, CollectedGarbage, ContentStore, DiskStore, Result, StoredContent, Usage,
     disk::{AdoptionProgress, Pieces},
 };
 use oci::{Digest, Manifest, Referrer, Repository, Tag, Target};

@@ -212,7 +212,7 @@ impl ContentStore for DiskStore {
         let blob = self.inner.blob(repository, digest)?;
         let is_small = length == blob.size && length <= BlobCache::LIMIT;
         if is_small && let Some(bytes) = self.blobs.get(&blob.canonical) {
-            return Ok(Pieces::held(bytes));
+            return Ok(Pieces::in_memory(bytes));
         }
         let canonical = blob.canonical.clone();
         let pieces = self
@@ -319,8 +319,8 @@ impl ContentStore for DiskStore {
         self.ensure_adopted(repository).await?;
         let session = self.inner.sessions.get(upload).lock_owned().await;
         let (repository, digest) = (repository.clone(), digest.clone());
-        let order = self.run(move |inner| inner.finished(&repository, upload, &session, &digest));
-        let result = match order.await {
+        let entry = self.run(move |inner| inner.finished(&repository, upload, &session, &digest));
+        let result = match entry.await {
             Ok(JournalEntry { change, content }) => self.commit(change, content).await,
             Err(error) => Err(error),
         };
@@ -445,7 +445,7 @@ impl ContentStore for DiskStore {
                 .repositories(after, limit);
         };
         let after = after.to_owned();
-        self.run(move |inner| adoption::listed(&inner.shared, &names, after, limit))
+        self.run(move |inner| adoption::list_repositories(&inner.shared, &names, after, limit))
             .await
     }
 

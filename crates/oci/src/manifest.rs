@@ -165,7 +165,7 @@ impl Manifest {
                 "its schemaVersion is 1, but it was sent as {sent:?}"
             )));
         }
-        let schema1::Content { payload, layers } = schema1::parse(&bytes)?;
+        let schema1::SignedContent { payload, layers } = schema1::parse(&bytes)?;
         Ok(Self {
             digest: Digest::sha256(payload.as_ref().unwrap_or(&bytes)),
             media_type: match payload {

@@ -272,8 +272,8 @@ async fn examine(
     pace: &mut Pace,
 ) -> Result<(), StoreError> {
     let StoredContent { digest, size } = content;
-    let (what, bytes) = match size {
-        None => (Some(What::Missing), 0),
+    let (kind, bytes) = match size {
+        None => (Some(FindingKind::Missing), 0),
         Some(_) => match hashed(store, digest, pace).await {
             Ok((actual, bytes)) => ((actual != *digest).then_some(FindingKind::Damaged), bytes),
             // Collected meanwhile.

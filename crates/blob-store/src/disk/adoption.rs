@@ -188,7 +188,7 @@ pub(super) fn refresh(
 }
 
 /// Calls `visit` for each repository of the index that the folder does not have.
-pub(super) fn vanished(
+pub(super) fn deleted_repositories(
     shared: &SharedState,
     names: &[Repository],
     mut visit: impl FnMut(&Repository) -> Result<()>,
@@ -206,7 +206,7 @@ pub(super) fn vanished(
 
 /// Up to `limit` repositories after `after` that have or had a manifest, sorted: those of the folder, and those added
 /// since the walk.
-pub(super) fn listed(
+pub(super) fn list_repositories(
     shared: &SharedState,
     names: &[Repository],
     mut after: String,
@@ -251,9 +251,9 @@ fn all(shared: &SharedState, one: impl Fn(&Repository) -> Result<bool> + Sync) {
     }
     let failed = adoption.progress().failed;
     if let Err(error) = result {
-        unsure(shared, &error);
+        disable_collection(shared, &error);
     } else if failed == 0 {
-        shared.is_unsure.store(false, Ordering::Release);
+        shared.is_incomplete.store(false, Ordering::Release);
     }
     adoption.finish();
 }
@@ -277,7 +277,7 @@ fn try_all(shared: &SharedState, one: impl Fn(&Repository) -> Result<bool> + Syn
             scope.spawn(work);
         }
     });
-    vanished(shared, &names, |name| {
+    deleted_repositories(shared, &names, |name| {
         if is_open() {
             note(shared, name, one(name));
         }
@@ -301,7 +301,7 @@ fn note(shared: &SharedState, repository: &Repository, adopted: Result<bool>) {
     let adopted = adopted.unwrap_or_else(|error| {
         if !adoption.is_stopped() {
             tracing::error!(repo.name = %repository, "a repository cannot be compared with the index");
-            unsure(shared, &error);
+            disable_collection(shared, &error);
         }
         false
     });
@@ -340,8 +340,8 @@ fn note(shared: &SharedState, repository: &Repository, adopted: Result<bool>) {
 }
 
 /// Disables garbage collection until the next complete comparison.
-fn unsure(shared: &SharedState, error: &StoreError) {
-    shared.is_unsure.store(true, Ordering::Release);
+fn disable_collection(shared: &SharedState, error: &StoreError) {
+    shared.is_incomplete.store(true, Ordering::Release);
     let error = model::error::chain(error);
     tracing::error!(
         error,

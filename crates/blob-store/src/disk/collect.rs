@@ -63,7 +63,7 @@ struct Collection<'a> {
 impl Collection<'_> {
     /// Errors: Io – a part of the folder could not be read.
     fn check(&self) -> Result<()> {
-        if self.inner.shared.is_unsure.load(Ordering::Acquire) {
+        if self.inner.shared.is_incomplete.load(Ordering::Acquire) {
             let why = "a part of the storage folder could not be read, so no garbage is collected; see the log of the start";
             return Err(StoreError::io(DOING)(io::Error::other(why)));
         }
@@ -113,7 +113,7 @@ impl Collection<'_> {
         if index.snapshot()?.adopted_at(&repository)? >= nanos(self.before) {
             return Ok(());
         }
-        let mut order = JournalEntry {
+        let mut entry = JournalEntry {
             change: StoreChange::RemoveManifest {
                 repository,
                 manifest: ContentName::new(canonical.clone(), &canonical),
@@ -124,9 +124,9 @@ impl Collection<'_> {
             content: None,
         };
         let removed = if self.is_dry {
-            index.update()?.tables()?.check(&mut order)
+            index.update()?.tables()?.check(&mut entry)
         } else {
-            let mut removed = self.inner.committer.commit_all(std::iter::once(order))?;
+            let mut removed = self.inner.committer.commit_all(std::iter::once(entry))?;
             removed.pop().unwrap_or(Ok(()))
         };
         match removed {
@@ -201,7 +201,7 @@ impl Collection<'_> {
             self.found.links += blobs.len() as u64;
             return Ok(());
         }
-        let orders = blobs.iter().map(|name| JournalEntry {
+        let entries = blobs.iter().map(|name| JournalEntry {
             change: StoreChange::RemoveBlob {
                 repository: repository.clone(),
                 blob: ContentName::new(name.requested().clone(), name.requested()),
@@ -209,7 +209,7 @@ impl Collection<'_> {
             },
             content: None,
         });
-        for removed in self.inner.committer.commit_all(orders)? {
+        for removed in self.inner.committer.commit_all(entries)? {
             match removed {
                 Ok(()) => self.found.links += 1,
                 // It is needed now, or is already removed.
@@ -275,7 +275,7 @@ impl Collection<'_> {
         let names = adopt::repositories(&shared.layout, is_open)?;
         let mut refresh = |name: &Repository| committer.refresh(name).map(drop);
         names.iter().try_for_each(&mut refresh)?;
-        adoption::vanished(shared, &names, refresh)
+        adoption::deleted_repositories(shared, &names, refresh)
     }
 
     /// Starts the grace period of content that other programs left without a link.

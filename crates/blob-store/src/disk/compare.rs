@@ -66,10 +66,10 @@ impl Comparison<'_> {
             }
         }
         let mut dangling = known.iter().filter(|(_, is_dangling)| **is_dangling);
-        Ok(dangling.any(|(name, _)| self.is_back(folder, name)))
+        Ok(dangling.any(|(name, _)| self.is_restored(folder, name)))
     }
 
-    fn is_back(&self, folder: &Path, name: &Digest) -> bool {
+    fn is_restored(&self, folder: &Path, name: &Digest) -> bool {
         if name.algorithm() != Algorithm::Sha256 || !self.layout().data(name).exists() {
             return false;
         }

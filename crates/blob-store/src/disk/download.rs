@@ -33,8 +33,8 @@ pub struct Pieces {
 
 #[derive(Debug)]
 enum Next {
-    Here(Bytes),
-    Coming(JoinHandle<io::Result<(Bytes, Option<DigestCheck>)>>),
+    Ready(Bytes),
+    Reading(JoinHandle<io::Result<(Bytes, Option<DigestCheck>)>>),
     End,
 }
 
@@ -85,35 +85,35 @@ impl Pieces {
             left: length - now,
             file: Some(Arc::new(file)),
             check,
-            next: Next::Here(piece),
+            next: Next::Ready(piece),
         })
     }
 
     /// Bytes in memory.
-    pub(super) fn held(bytes: Bytes) -> Self {
+    pub(super) fn in_memory(bytes: Bytes) -> Self {
         Self {
             file: None,
             left: 0,
             check: None,
-            next: Next::Here(bytes),
+            next: Next::Ready(bytes),
         }
     }
 
     /// All bytes, if they fit in one chunk that is not taken yet.
     pub(super) fn whole(&self) -> Option<&Bytes> {
         match &self.next {
-            Next::Here(bytes) if self.left == 0 => Some(bytes),
+            Next::Ready(bytes) if self.left == 0 => Some(bytes),
             _ => None,
         }
     }
 
-    fn ask(&mut self) -> Next {
+    fn read_ahead(&mut self) -> Next {
         let (Some(file), length @ 1..) = (self.file.clone(), self.left.min(PIECE_BYTES)) else {
             return Next::End;
         };
         self.left -= length;
         let (check, is_last) = (self.check.take(), self.left == 0);
-        Next::Coming(spawn_blocking(move || {
+        Next::Reading(spawn_blocking(move || {
             let seen = check
                 .as_ref()
                 .map(|check| (Arc::clone(&check.inner), check.canonical.clone()));
@@ -132,8 +132,8 @@ impl Stream for Pieces {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let piece = match &mut self.next {
-            Next::Here(piece) => Ok(std::mem::take(piece)),
-            Next::Coming(reading) => {
+            Next::Ready(piece) => Ok(std::mem::take(piece)),
+            Next::Reading(reading) => {
                 let read = ready!(Pin::new(reading).poll(cx));
                 read.unwrap_or_else(|error| Err(error.into()))
                     .map(|(piece, check)| {
@@ -143,7 +143,11 @@ impl Stream for Pieces {
             }
             Next::End => return Poll::Ready(None),
         };
-        self.next = if piece.is_ok() { self.ask() } else { Next::End };
+        self.next = if piece.is_ok() {
+            self.read_ahead()
+        } else {
+            Next::End
+        };
         match piece {
             Ok(piece) if piece.is_empty() => Poll::Ready(None),
             piece => Poll::Ready(Some(piece)),

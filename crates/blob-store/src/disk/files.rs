@@ -34,15 +34,15 @@ pub(super) struct PreparedFiles {
 pub(super) fn prepare(
     layout: &FolderLayout,
     verified: &Verified,
-    order: &JournalEntry,
+    entry: &JournalEntry,
 ) -> io::Result<PreparedFiles> {
     let mut preparing = Preparing {
         layout,
         verified,
-        content: order.content.clone(),
+        content: entry.content.clone(),
         prepared: PreparedFiles::default(),
     };
-    match &order.change {
+    match &entry.change {
         StoreChange::AddBlob {
             repository,
             blob,

@@ -87,7 +87,7 @@ impl DiskInner {
             index,
             verified: Verified::default(),
             adoption: Adoption::new(!adopts),
-            is_unsure: AtomicBool::new(!adopts),
+            is_incomplete: AtomicBool::new(!adopts),
             write_side: WriteSide::default(),
             reserve,
             read_only,

@@ -83,11 +83,11 @@ impl ChangeJournal {
     /// Appends all entries or none, with one fsync; durable on return.
     pub(super) fn append<'a>(
         &mut self,
-        orders: impl Iterator<Item = &'a JournalEntry>,
+        entries: impl Iterator<Item = &'a JournalEntry>,
     ) -> io::Result<()> {
         let mut buffer = Vec::new();
-        for order in orders {
-            encode(order, &mut buffer)?;
+        for entry in entries {
+            encode(entry, &mut buffer)?;
         }
         self.truncate_torn()?;
         let appended = self
@@ -159,7 +159,7 @@ impl Iterator for JournalReader {
 
     fn next(&mut self) -> Option<Self::Item> {
         match decode(&mut self.0) {
-            Ok(order) => order.map(Ok),
+            Ok(entry) => entry.map(Ok),
             Err(error) => Some(Err(error)),
         }
     }
@@ -174,11 +174,11 @@ fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(number.to_string())
 }
 
-fn encode(order: &JournalEntry, buffer: &mut Vec<u8>) -> io::Result<()> {
-    let text = serde_json::to_vec(&order.change)?;
-    let content = order.content.as_deref().unwrap_or_default();
+fn encode(entry: &JournalEntry, buffer: &mut Vec<u8>) -> io::Result<()> {
+    let text = serde_json::to_vec(&entry.change)?;
+    let content = entry.content.as_deref().unwrap_or_default();
     // Zero encodes no content, and n + 1 a content of n bytes.
-    let content_length = order.content.as_ref().map_or(0, |bytes| bytes.len() + 1);
+    let content_length = entry.content.as_ref().map_or(0, |bytes| bytes.len() + 1);
     let length = |length: usize| {
         u32::try_from(length)
             .ok()
@@ -245,7 +245,7 @@ mod tests {
     use super::super::change::StoreChange;
     use super::*;
 
-    fn order(tag: &str, content: Option<Vec<u8>>) -> JournalEntry {
+    fn entry(tag: &str, content: Option<Vec<u8>>) -> JournalEntry {
         let repository = "team/app".parse().unwrap();
         let tag = tag.parse().unwrap();
         JournalEntry {
@@ -267,20 +267,20 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (mut journal, old, _) = ChangeJournal::open(dir.path()).unwrap();
         assert_eq!(old, Vec::<PathBuf>::new());
-        let orders = [
-            order("a", None),
-            order("b", Some(Vec::new())),
-            order("c", Some(vec![7; 100_000])),
+        let entries = [
+            entry("a", None),
+            entry("b", Some(Vec::new())),
+            entry("c", Some(vec![7; 100_000])),
         ];
-        journal.append(orders[..1].iter()).unwrap();
+        journal.append(entries[..1].iter()).unwrap();
         let first = journal.rotate().unwrap();
-        journal.append(orders[1..].iter()).unwrap();
+        journal.append(entries[1..].iter()).unwrap();
         drop(journal);
         let (journal, old, needs_replay) = ChangeJournal::open(dir.path()).unwrap();
         assert!(needs_replay);
         assert_eq!(journal.length(), 0);
         let found: Vec<_> = old.iter().flat_map(|file| all(file)).collect();
-        assert_eq!(found, orders);
+        assert_eq!(found, entries);
         remove(&first).unwrap();
         journal.end().unwrap();
         let (_, old, needs_replay) = ChangeJournal::open(dir.path()).unwrap();
@@ -295,10 +295,10 @@ mod tests {
         ) {
             let dir = tempfile::tempdir().unwrap();
             let (mut journal, ..) = ChangeJournal::open(dir.path()).unwrap();
-            let orders: Vec<_> = tags.iter().map(|tag| order(tag, Some(tag.clone().into_bytes()))).collect();
+            let entries: Vec<_> = tags.iter().map(|tag| entry(tag, Some(tag.clone().into_bytes()))).collect();
             let mut ends = Vec::new();
-            for order in &orders {
-                journal.append(std::iter::once(order)).unwrap();
+            for entry in &entries {
+                journal.append(std::iter::once(entry)).unwrap();
                 ends.push(journal.length());
             }
             let file = path(dir.path(), 0);
@@ -311,7 +311,7 @@ mod tests {
             }
             fs::write(&file, bytes).unwrap();
             let whole = ends.iter().filter(|end| **end <= at as u64).count();
-            prop_assert_eq!(all(&file), orders[..whole].to_vec());
+            prop_assert_eq!(all(&file), entries[..whole].to_vec());
         }
     }
 }

@@ -37,8 +37,8 @@ impl Tables<'_> {
     /// Checks a change against the index, and completes it by the digests and tags that it affects.
     ///
     /// Errors: UnknownBlob, UnknownManifest, InUse, MissingContent.
-    pub(super) fn check(&self, order: &mut JournalEntry) -> Result<()> {
-        match &mut order.change {
+    pub(super) fn check(&self, entry: &mut JournalEntry) -> Result<()> {
+        match &mut entry.change {
             StoreChange::AddBlob { .. }
             | StoreChange::AddManifest {
                 is_sparse: true, ..
@@ -58,7 +58,7 @@ impl Tables<'_> {
                 Ok(())
             }
             StoreChange::AddManifest { repository, .. } => {
-                let manifest = parsed(order.content.as_ref())?;
+                let manifest = parsed(entry.content.as_ref())?;
                 self.check_content(repository, &manifest)
             }
             StoreChange::RemoveManifest {
@@ -167,8 +167,8 @@ impl Tables<'_> {
     }
 
     /// Applies a change. Idempotent.
-    pub(super) fn apply(&mut self, order: &JournalEntry) -> Result<()> {
-        match &order.change {
+    pub(super) fn apply(&mut self, entry: &JournalEntry) -> Result<()> {
+        match &entry.change {
             StoreChange::AddBlob {
                 repository,
                 blob,
@@ -190,7 +190,7 @@ impl Tables<'_> {
                 tags,
                 ..
             } => {
-                let manifest = parsed(order.content.as_ref())?;
+                let manifest = parsed(entry.content.as_ref())?;
                 // A manifest that is pushed again is no orphan any more.
                 self.forget_orphan(repository, &name.canonical)?;
                 self.add_manifest(repository, name, &manifest)?;

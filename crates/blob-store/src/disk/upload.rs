@@ -85,15 +85,15 @@ where
         Ok(UploadFile { file, size })
     });
     let mut end_of_batch = size;
-    let mut kept_back = Vec::new();
+    let mut tail_of_batch = Vec::new();
     loop {
-        let (mut batch, end) = gather(&mut bytes, &mut hasher, kept_back).await;
+        let (mut batch, end) = read_batch(&mut bytes, &mut hasher, tail_of_batch).await;
         end_of_batch += length(&batch);
-        kept_back = match end {
-            BatchEnd::No => keep_back(&mut batch, end_of_batch % ALIGNMENT),
+        tail_of_batch = match end {
+            BatchEnd::No => split_tail(&mut batch, end_of_batch % ALIGNMENT),
             BatchEnd::Whole | BatchEnd::Cut(_) => Vec::new(),
         };
-        end_of_batch -= length(&kept_back);
+        end_of_batch -= length(&tail_of_batch);
         // Pipeline: one batch is written while the next one arrives and is hashed, on two cores.
         let sink = written(writing).await?;
         // A released reserve is for deletions only.
@@ -117,7 +117,7 @@ where
 }
 
 /// Collects and hashes arriving bytes until `batch` is large enough for a write.
-async fn gather<S, E>(
+async fn read_batch<S, E>(
     bytes: &mut S,
     hasher: &mut Option<Hasher>,
     mut batch: Vec<Bytes>,
@@ -144,7 +144,7 @@ where
 }
 
 /// Takes the last `count` bytes off `batch`.
-fn keep_back(batch: &mut Vec<Bytes>, count: u64) -> Vec<Bytes> {
+fn split_tail(batch: &mut Vec<Bytes>, count: u64) -> Vec<Bytes> {
     let mut left = usize::try_from(count).unwrap_or(usize::MAX);
     let mut kept = Vec::new();
     while left > 0
@@ -200,7 +200,7 @@ mod tests {
         let chunks = || vec![Bytes::from("abc"), Bytes::new(), Bytes::from("defg")];
         for count in 0..=7 {
             let mut batch = chunks();
-            let kept = keep_back(&mut batch, count);
+            let kept = split_tail(&mut batch, count);
             assert_eq!((length(&batch), length(&kept)), (7 - count, count));
             assert_eq!([batch, kept].concat().concat(), b"abcdefg");
         }
@@ -214,13 +214,13 @@ mod tests {
         let mut hasher = Some(Hasher::new(oci::Algorithm::Sha256));
         let (mut found, mut kept) = (Vec::new(), Vec::new());
         loop {
-            let (mut batch, end) = gather(&mut bytes, &mut hasher, kept).await;
+            let (mut batch, end) = read_batch(&mut bytes, &mut hasher, kept).await;
             let is_end = matches!(end, BatchEnd::Whole);
             let offset = found.len() as u64 + length(&batch);
             kept = if is_end {
                 Vec::new()
             } else {
-                keep_back(&mut batch, offset % ALIGNMENT)
+                split_tail(&mut batch, offset % ALIGNMENT)
             };
             found.extend(batch.concat());
             if is_end {

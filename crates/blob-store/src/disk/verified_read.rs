@@ -29,7 +29,7 @@ impl DiskInner {
             Pieces::open(file, first, length, check)
         });
         if !is_whole && !is_verified {
-            self.examine_soon(canonical);
+            self.verify_in_background(canonical);
         }
         opened.map_err(|error| self.unreadable(canonical, error))
     }
@@ -71,10 +71,14 @@ impl DiskInner {
     /// Quarantines content whose digest differs. Returns whether it was damaged.
     pub(super) fn quarantine(&self, canonical: &Digest) -> Result<bool> {
         let found = quarantine::examine(self.layout(), canonical, || true)?;
-        self.judge(canonical, found)
+        self.quarantine_if_damaged(canonical, found)
     }
 
-    fn judge(&self, canonical: &Digest, found: Option<DamagedContent>) -> Result<bool> {
+    fn quarantine_if_damaged(
+        &self,
+        canonical: &Digest,
+        found: Option<DamagedContent>,
+    ) -> Result<bool> {
         if let Some(condemned) = found {
             return self.committer.quarantine(condemned);
         }
@@ -83,7 +87,7 @@ impl DiskInner {
     }
 
     /// Verifies content in the background after a range of it was read.
-    fn examine_soon(self: &Arc<Self>, canonical: &Digest) {
+    fn verify_in_background(self: &Arc<Self>, canonical: &Digest) {
         if !self.verify_queue.add(canonical) {
             return;
         }
@@ -95,7 +99,7 @@ impl DiskInner {
             {
                 let found = quarantine::examine(&shared.layout, &canonical, is_open);
                 let Some(inner) = store.upgrade() else { return };
-                let taken = found.and_then(|found| inner.judge(&canonical, found));
+                let taken = found.and_then(|found| inner.quarantine_if_damaged(&canonical, found));
                 log_failure(&canonical, taken);
             }
         });

@@ -136,7 +136,7 @@ impl Bucket {
 
     pub(super) async fn put(&self, key: &Path, content: impl Into<PutPayload>) -> Result<()> {
         let put = self.0.put_opts(key, content.into(), PutOptions::default());
-        made(timed(LARGE_LIMIT, put).await?).map(drop)
+        required(timed(LARGE_LIMIT, put).await?).map(drop)
     }
 
     /// Deletes objects, including missing ones.
@@ -152,7 +152,7 @@ impl Bucket {
             }
             Ok(())
         };
-        made(timed(SMALL_LIMIT, removal).await?)
+        required(timed(SMALL_LIMIT, removal).await?)
     }
 
     /// Copies an object. Returns false if `from` does not exist.
@@ -162,7 +162,7 @@ impl Bucket {
     }
 
     pub(super) async fn begin_parts(&self, key: &Path) -> Result<String> {
-        made(timed(SMALL_LIMIT, self.0.create_multipart(key)).await?)
+        required(timed(SMALL_LIMIT, self.0.create_multipart(key)).await?)
     }
 
     pub(super) async fn put_part(
@@ -173,7 +173,7 @@ impl Bucket {
         content: PutPayload,
     ) -> Result<PartId> {
         let put = self.0.put_part(key, id, index, content);
-        made(timed(LARGE_LIMIT, put).await?)
+        required(timed(LARGE_LIMIT, put).await?)
     }
 
     pub(super) async fn end_parts(
@@ -183,7 +183,7 @@ impl Bucket {
         parts: Vec<PartId>,
     ) -> Result<()> {
         let end = self.0.complete_multipart(key, id, parts);
-        made(timed(LARGE_LIMIT, end).await?).map(drop)
+        required(timed(LARGE_LIMIT, end).await?).map(drop)
     }
 
     /// Aborts a multipart upload, also one that does not exist any more.
@@ -315,7 +315,7 @@ async fn timed<T>(
 }
 
 /// The response to a request without a source object: a 404 then means that the bucket is missing.
-fn made<T>(answer: Option<T>) -> Result<T> {
+fn required<T>(answer: Option<T>) -> Result<T> {
     answer.ok_or_else(|| unavailable("the bucket does not exist"))
 }
 

@@ -85,7 +85,7 @@ struct ManifestNeeds {
     /// Number of manifests, including unreadable ones.
     manifests: usize,
     /// A manifest cannot be read, so that its needs are unknown.
-    is_unsure: bool,
+    is_incomplete: bool,
 }
 
 /// The blobs of a repository.
@@ -118,7 +118,7 @@ impl ManifestNeeds {
             });
             for manifest in manifests.await? {
                 let Some(manifest) = manifest else {
-                    self.is_unsure = true;
+                    self.is_incomplete = true;
                     continue;
                 };
                 let Some(manifest) = manifest else { continue };
@@ -195,7 +195,7 @@ impl Collection {
         }
         let layers = self.layers(repository, &needs).await?;
         let is_empty = needs.manifests == 0 && layers.all == 0;
-        if needs.is_unsure || !is_empty && layers.unneeded.is_empty() {
+        if needs.is_incomplete || !is_empty && layers.unneeded.is_empty() {
             return Ok(());
         }
         if self.is_dry {
@@ -219,7 +219,7 @@ impl Collection {
     ) -> Result<()> {
         needs.read_manifests(&self.inner, repository).await?;
         let RepositoryBlobs { all, unneeded } = self.layers(repository, &needs).await?;
-        if needs.is_unsure {
+        if needs.is_incomplete {
             return Ok(());
         }
         for batch in unneeded.chunks(BATCH) {

@@ -49,7 +49,7 @@ fn size(segments: &[Segment]) -> u64 {
 
 /// The contiguous segments from the first byte on. Of two segments that two replicas wrote at one offset, all replicas
 /// use the one whose name sorts first.
-fn chain(names: impl Iterator<Item = (String, u64)>) -> Vec<Segment> {
+fn contiguous(names: impl Iterator<Item = (String, u64)>) -> Vec<Segment> {
     let mut found: Vec<_> = names
         .filter_map(|(name, size)| {
             let first: u64 = name
@@ -101,7 +101,7 @@ impl BucketInner {
         if !entries.iter().any(|entry| entry.below == STARTED) {
             return Err(StoreError::UnknownUpload);
         }
-        Ok(chain(
+        Ok(contiguous(
             entries
                 .into_iter()
                 .map(|entry| (entry.below, entry.meta.size)),
@@ -381,19 +381,22 @@ impl BucketInner {
 mod tests {
     #[test]
     fn segments_follow_one_another() {
-        let chain = |names: &[(&str, u64)]| {
+        let contiguous = |names: &[(&str, u64)]| {
             let names = names.iter().map(|(name, size)| ((*name).to_owned(), *size));
-            let segments = super::chain(names).into_iter();
+            let segments = super::contiguous(names).into_iter();
             segments.map(|segment| segment.name).collect::<Vec<_>>()
         };
-        assert_eq!(chain(&[("startedat", 20), ("parts.data.0.a", 7)]), [""; 0]);
         assert_eq!(
-            chain(&[("data.5.b", 2), ("data.0.x", 5), ("data", 9)]),
+            contiguous(&[("startedat", 20), ("parts.data.0.a", 7)]),
+            [""; 0]
+        );
+        assert_eq!(
+            contiguous(&[("data.5.b", 2), ("data.0.x", 5), ("data", 9)]),
             ["data.0.x", "data.5.b"]
         );
         // Two replicas wrote at the same offset: the other segments do not continue the first one.
         assert_eq!(
-            chain(&[
+            contiguous(&[
                 ("data.0.a", 5),
                 ("data.0.b", 7),
                 ("data.7.c", 1),
@@ -401,6 +404,6 @@ mod tests {
             ]),
             ["data.0.a", "data.5.d"]
         );
-        assert_eq!(chain(&[("data.1.a", 5), ("data.0.e", 0)]), [""; 0]);
+        assert_eq!(contiguous(&[("data.1.a", 5), ("data.0.e", 0)]), [""; 0]);
     }
 }

@@ -106,7 +106,7 @@ where
     let (batch, mut end) = bytes.batch(part_bytes).await;
     let mut size = length(&batch);
     if !matches!(end, BatchEnd::No) {
-        hasher = pass(hasher, batch.clone()).await?;
+        hasher = update_hash(hasher, batch.clone()).await?;
         if size > 0 {
             inner.bucket.put(&target.key, payload(batch)).await?;
         }
@@ -119,12 +119,12 @@ where
     while let Some(full) = batch.take() {
         let sent = parts.send(full.clone()).await;
         let sent = match sent {
-            Ok(()) => pass(hasher.take(), full).await,
+            Ok(()) => update_hash(hasher.take(), full).await,
             Err(error) => Err(error),
         };
         match sent {
             Ok(passed) => hasher = passed,
-            Err(error) => return parts.abandon(error).await,
+            Err(error) => return parts.abort(error).await,
         }
         if matches!(end, BatchEnd::No) && size < target.limit {
             let (next, at_end) = bytes.batch(part_bytes).await;
@@ -163,7 +163,7 @@ impl<'a> MultipartWrite<'a> {
                 .put(record, format!("{}\n{}", target.key, parts.id))
                 .await
         {
-            return parts.abandon(error).await;
+            return parts.abort(error).await;
         }
         Ok(parts)
     }
@@ -192,7 +192,7 @@ impl<'a> MultipartWrite<'a> {
     async fn end(mut self) -> Result<()> {
         while !self.in_flight.is_empty() {
             if let Err(error) = self.wait_for_one().await {
-                return self.abandon(error).await;
+                return self.abort(error).await;
             }
         }
         let sent = std::mem::take(&mut self.sent);
@@ -201,14 +201,14 @@ impl<'a> MultipartWrite<'a> {
             .end_parts(&self.target.key, &self.id, sent)
             .await
         {
-            return self.abandon(error).await;
+            return self.abort(error).await;
         }
         // After the completion: until then the record is needed to abort the parts.
         self.forget().await;
         Ok(())
     }
 
-    async fn abandon<T>(mut self, error: StoreError) -> Result<T> {
+    async fn abort<T>(mut self, error: StoreError) -> Result<T> {
         for sending in self.in_flight.drain(..) {
             sending.abort();
         }
@@ -242,7 +242,7 @@ where
     let mut hasher = Hasher::new(algorithm);
     loop {
         let (batch, end) = bytes.batch(HASH_BYTES).await;
-        hasher = hashed(hasher, batch).await?;
+        hasher = hash_batch(hasher, batch).await?;
         match end {
             BatchEnd::No => {}
             BatchEnd::Whole => return Ok(hasher.finish()),
@@ -252,7 +252,7 @@ where
 }
 
 /// `hasher` after `batch`.
-async fn hashed(mut hasher: Hasher, batch: Vec<Bytes>) -> Result<Hasher> {
+async fn hash_batch(mut hasher: Hasher, batch: Vec<Bytes>) -> Result<Hasher> {
     let hashing = spawn_blocking(move || {
         for chunk in &batch {
             hasher.update(chunk);
@@ -262,9 +262,9 @@ async fn hashed(mut hasher: Hasher, batch: Vec<Bytes>) -> Result<Hasher> {
     Ok(hashing.await?)
 }
 
-async fn pass(hasher: Option<Hasher>, batch: Vec<Bytes>) -> Result<Option<Hasher>> {
+async fn update_hash(hasher: Option<Hasher>, batch: Vec<Bytes>) -> Result<Option<Hasher>> {
     match hasher {
-        Some(hasher) => hashed(hasher, batch).await.map(Some),
+        Some(hasher) => hash_batch(hasher, batch).await.map(Some),
         None => Ok(None),
     }
 }

@@ -48,7 +48,7 @@ impl Resolve for Resolver {
         let resolver = self.clone();
         Box::pin(async move {
             let mut addresses = resolver.lookup(name.as_str()).await?;
-            resolver.0.counters.rotate(name.as_str(), &mut addresses);
+            resolver.0.round_robin.rotate(name.as_str(), &mut addresses);
             // Port 0 selects the port of the URL.
             let addresses = addresses.into_iter().map(|ip| SocketAddr::new(ip, 0));
             Ok(Box::new(addresses) as Addrs)

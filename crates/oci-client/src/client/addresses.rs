@@ -4,6 +4,7 @@ use oci::{Digest, Reference};
 
 use super::access::Scope;
 
+/// Paths and scopes of the repository of a reference.
 pub(super) trait Addresses {
     /// The scope of a token for `actions` in the repository.
     fn scope(&self, actions: &'static str) -> Scope;

@@ -72,8 +72,8 @@ pub(super) async fn refused(
     id: &str,
 ) -> Error {
     let status = response.status();
-    let error_text = error_text(response).await;
-    let text = format!("{registry} answered {status} to {kind} {id}{said}");
+    let details = error_text(response).await;
+    let text = format!("{registry} answered {status} to {kind} {id}{details}");
     match status {
         StatusCode::NOT_FOUND => Error::not_found(kind, id),
         StatusCode::UNAUTHORIZED => Error::Unauthenticated { reason: text },

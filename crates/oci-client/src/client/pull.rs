@@ -7,32 +7,13 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Method, Response, StatusCode};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::access::Scope;
+use super::addresses::Addresses as _;
 use super::download::BlobDownload;
 use super::{Client, error};
 use crate::mirrors::RequestKind;
 use oci::{
     Descriptor, Digest, Hasher, MANIFEST_LIMIT_BYTES, Manifest, Reference, Target, media_type,
 };
-
-impl Reference {
-    pub(super) fn scope(&self, actions: &'static str) -> Scope {
-        Scope {
-            registry: self.registry.clone(),
-            repository: Some(self.repository.clone()),
-            actions,
-        }
-    }
-
-    /// The name of a blob for messages.
-    pub(super) fn blob_id(&self, digest: &Digest) -> String {
-        format!("{digest} of {}", self.without_version())
-    }
-
-    pub(super) fn path(&self, what: &str) -> String {
-        format!("/v2/{}/{what}", self.repository)
-    }
-}
 
 impl Client {
     /// The manifest or index of `reference`, verified against its digest.

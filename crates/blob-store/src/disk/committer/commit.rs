@@ -15,23 +15,23 @@ use crate::{Result, StoreError};
 
 /// A change that passed its check.
 struct CheckedChange {
-    order: JournalEntry,
+    entry: JournalEntry,
     prepared: PreparedFiles,
     done: oneshot::Sender<Result<()>>,
 }
 
 impl CommitLoop {
-    pub(super) fn commit(&mut self, orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>) {
+    pub(super) fn commit(&mut self, entries: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>) {
         if let Err(refused) = self.may_change() {
-            return refuse(orders, &refused);
+            return refuse(entries, &refused);
         }
         let recovered = self.recover();
         if let Err(error) = &recovered {
-            refuse(orders, error);
+            refuse(entries, error);
             return self.note(&recovered);
         }
         let mut accepted = Vec::new();
-        let made = self.try_commit(orders, &mut accepted);
+        let made = self.try_commit(entries, &mut accepted);
         self.note(&made);
         for CheckedChange { done, .. } in accepted {
             // The caller may have disconnected: its change is committed all the same.
@@ -45,7 +45,7 @@ impl CommitLoop {
 
     fn try_commit(
         &mut self,
-        orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>,
+        entries: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>,
         accepted: &mut Vec<CheckedChange>,
     ) -> Result<()> {
         let shared = Arc::clone(&self.shared);
@@ -54,10 +54,10 @@ impl CommitLoop {
         let update = shared.index.update()?;
         {
             let mut tables = update.tables()?;
-            for (mut order, done) in orders {
-                match self.accept(&mut tables, &mut order) {
+            for (mut entry, done) in entries {
+                match self.accept(&mut tables, &mut entry) {
                     Ok(prepared) => accepted.push(CheckedChange {
-                        order,
+                        entry,
                         prepared,
                         done,
                     }),
@@ -97,13 +97,13 @@ impl CommitLoop {
     /// Appends changes to the journal. Deletions may use the space reserve.
     fn append(&mut self, accepted: &[CheckedChange]) -> Result<()> {
         let append = |work: &mut Self| {
-            let orders = accepted.iter().map(|accepted| &accepted.order);
+            let entries = accepted.iter().map(|accepted| &accepted.entry);
             let journal = work.journal.as_mut().ok_or_else(ended)?;
-            journal.append(orders).map_err(StoreError::io(DOING))
+            journal.append(entries).map_err(StoreError::io(DOING))
         };
         let removes = accepted
             .iter()
-            .any(|accepted| !accepted.order.change.adds());
+            .any(|accepted| !accepted.entry.change.adds());
         append(self).or_else(|error| {
             if removes {
                 self.with_reserve(error, append)
@@ -113,19 +113,19 @@ impl CommitLoop {
         })
     }
 
-    fn accept(&self, tables: &mut Tables<'_>, order: &mut JournalEntry) -> Result<PreparedFiles> {
-        tables.check(order)?;
-        if order.change.adds() && self.shared.reserve.is_released() {
+    fn accept(&self, tables: &mut Tables<'_>, entry: &mut JournalEntry) -> Result<PreparedFiles> {
+        tables.check(entry)?;
+        if entry.change.adds() && self.shared.reserve.is_released() {
             return Err(full());
         }
         let SharedState {
             layout, verified, ..
         } = &*self.shared;
-        if files::is_too_young(layout, &order.change).map_err(StoreError::io(DOING))? {
+        if files::is_too_young(layout, &entry.change).map_err(StoreError::io(DOING))? {
             return Err(StoreError::Renewed);
         }
-        let prepared = files::prepare(layout, verified, order).map_err(|error| {
-            match &order.change {
+        let prepared = files::prepare(layout, verified, entry).map_err(|error| {
+            match &entry.change {
                 // Found a moment ago, and collected since.
                 StoreChange::AddBlob { blob, .. } if error.kind() == io::ErrorKind::NotFound => {
                     StoreError::UnknownBlob(blob.requested().clone())
@@ -133,13 +133,13 @@ impl CommitLoop {
                 _ => StoreError::io(DOING)(error),
             }
         })?;
-        tables.apply(order)?;
+        tables.apply(entry)?;
         Ok(prepared)
     }
 }
 
-fn refuse(orders: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>, why: &StoreError) {
-    for (_, done) in orders {
+fn refuse(entries: Vec<(JournalEntry, oneshot::Sender<Result<()>>)>, why: &StoreError) {
+    for (_, done) in entries {
         done.send(Err(copy_of(why))).ok();
     }
 }

@@ -126,10 +126,10 @@ impl CommitLoop {
     }
 
     fn make(&mut self, jobs: Vec<Job>) {
-        let mut orders = Vec::new();
+        let mut entries = Vec::new();
         for job in jobs {
             match job {
-                Job::Commit(order, done) => orders.push((order, done)),
+                Job::Commit(entry, done) => entries.push((entry, done)),
                 Job::Adopt(repository, done) => {
                     done.send(self.adopt(&repository)).ok();
                 }
@@ -157,8 +157,8 @@ impl CommitLoop {
                 }
             }
         }
-        if !orders.is_empty() {
-            self.commit(orders);
+        if !entries.is_empty() {
+            self.commit(entries);
         }
     }
 

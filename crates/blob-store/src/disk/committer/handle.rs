@@ -82,21 +82,21 @@ impl Committer {
     }
 
     /// Commits a change, which is visible and durable on return.
-    pub(in crate::disk) async fn commit(&self, order: JournalEntry) -> Result<()> {
+    pub(in crate::disk) async fn commit(&self, entry: JournalEntry) -> Result<()> {
         let (done, answer) = oneshot::channel();
-        self.send(Job::Commit(order, done))?;
+        self.send(Job::Commit(entry, done))?;
         answer.await.unwrap_or_else(|_| Err(ended()))
     }
 
     /// Commits changes in batches, each with its own result. Blocks.
     pub(in crate::disk) fn commit_all(
         &self,
-        orders: impl Iterator<Item = JournalEntry>,
+        entries: impl Iterator<Item = JournalEntry>,
     ) -> Result<Vec<Result<()>>> {
         let mut answers = Vec::new();
-        for order in orders {
+        for entry in entries {
             let (done, answer) = oneshot::channel();
-            self.send(Job::Commit(order, done))?;
+            self.send(Job::Commit(entry, done))?;
             answers.push(answer);
         }
         let answer =

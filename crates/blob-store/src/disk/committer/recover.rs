@@ -89,8 +89,8 @@ impl CommitLoop {
             let update = self.shared.index.update()?;
             {
                 let mut tables = update.tables()?;
-                for order in journal::read(&file).map_err(failed())? {
-                    self.replay_entry(&mut tables, verified, &order.map_err(failed())?)?;
+                for entry in journal::read(&file).map_err(failed())? {
+                    self.replay_entry(&mut tables, verified, &entry.map_err(failed())?)?;
                 }
             }
             update.commit()?;
@@ -104,10 +104,10 @@ impl CommitLoop {
         &self,
         tables: &mut Tables<'_>,
         verified: &Verified,
-        order: &JournalEntry,
+        entry: &JournalEntry,
     ) -> Result<()> {
         let layout = &self.shared.layout;
-        match files::prepare(layout, verified, order) {
+        match files::prepare(layout, verified, entry) {
             Ok(prepared) => prepared
                 .place(layout, &self.shared.verified)
                 .map_err(StoreError::io(DOING))?,
@@ -115,7 +115,7 @@ impl CommitLoop {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(StoreError::io(DOING)(error)),
         }
-        tables.apply(order)
+        tables.apply(entry)
     }
 }
 

@@ -24,7 +24,7 @@ pub(in crate::disk) struct SharedState {
     /// Progress of the comparison of the folder with the index.
     pub(in crate::disk) adoption: Adoption,
     /// A part of the folder could not be read: no garbage is collected.
-    pub(in crate::disk) is_unsure: AtomicBool,
+    pub(in crate::disk) is_incomplete: AtomicBool,
     pub(in crate::disk) write_side: WriteSide,
     pub(in crate::disk) reserve: Reserve,
     /// The reason, if the store is read-only.

@@ -58,7 +58,7 @@ impl Keys {
     /// Those that may have signed a token, at a time in seconds since 1970: its own certificates or key if they are
     /// trusted, else the key that it names, else any.
     ///
-    /// Errors: nobody vouches.
+    /// Errors: its certificates are not trusted.
     pub(super) fn candidates(
         &self,
         header: &Header,
