@@ -15,6 +15,7 @@ const SERVERS: &[&str] = &[
 /// Crates below the servers.
 const LOW: &[&str] = &[
     "model",
+    "concurrency",
     "rules",
     "ignition",
     "net",
@@ -101,6 +102,12 @@ static DENIED: &[Deny] = &[
         on: &["model", "oci", "catalog", "service", "tokio", "rustix"],
         but: &[],
         why: "durable is below every crate that keeps files: the standard library alone",
+    },
+    Deny {
+        from: &["concurrency"],
+        on: &["model", "net", "oci", "durable", "reqwest"],
+        but: &[],
+        why: "concurrency does not know what is locked, called or read",
     },
     Deny {
         from: LOW,
