@@ -7,8 +7,6 @@ use blob_store::StoreError;
 use oci::{Digest, Tag};
 use serde_json::{Value, json};
 
-use crate::policy::Exceeded;
-
 /// Units: seconds. Retry-After of each 503 without a delay of its own.
 const RETRY_AFTER: u64 = 5;
 
@@ -55,13 +53,7 @@ impl RegistryError {
     }
 
     /// A quota is exhausted.
-    pub(super) fn quota(exceeded: &Exceeded) -> Self {
-        let Exceeded {
-            repositories,
-            limit,
-            used,
-            wanted,
-        } = exceeded;
+    pub(crate) fn quota(repositories: &str, used: u64, limit: u64, wanted: u64) -> Self {
         let message = format!(
             "the quota of {repositories} is exhausted: {used} of {limit} bytes are used, {wanted} more are wanted"
         );
@@ -439,12 +431,6 @@ mod tests {
     fn each_refusal_of_a_request_has_its_status_and_code() {
         let invalid = model::Error::invalid("a", "b");
         let (tag, digest) = ("t".parse().unwrap(), Digest::sha256(b""));
-        let exceeded = Exceeded {
-            repositories: "a".to_owned(),
-            limit: 1,
-            used: 1,
-            wanted: 1,
-        };
         let too_large = model::Error::TooLarge {
             what: "manifest",
             limit: 1,
@@ -481,7 +467,7 @@ mod tests {
             (RegistryError::manifest(&invalid), 400, "MANIFEST_INVALID"),
             (RegistryError::name(&invalid), 400, "NAME_INVALID"),
             (RegistryError::tag(&invalid), 400, "TAG_INVALID"),
-            (RegistryError::quota(&exceeded), 403, "DENIED"),
+            (RegistryError::quota("a", 1, 1, 1), 403, "DENIED"),
             (RegistryError::immutable(&tag, &digest), 409, "DENIED"),
             (RegistryError::too_many_tags(1), 414, "TAG_INVALID"),
             (RegistryError::no_route(), 404, "NAME_UNKNOWN"),

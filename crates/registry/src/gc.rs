@@ -7,10 +7,10 @@ use blob_store::{CollectedGarbage, ContentStore as _, StoreError};
 use serde::Serialize;
 use tokio::sync::Mutex;
 
-use crate::Settings;
 use crate::observe;
 use crate::policy::{self, Expired, Policies, Pulls};
 use crate::purge::AGE_LIMIT;
+use crate::settings::Settings;
 use crate::storage::Store;
 
 /// What a collection removed.

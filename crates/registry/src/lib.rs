@@ -40,10 +40,9 @@ use policy::{Policies, Pulls};
 use scrub::Scrub;
 use upstream::Upstreams;
 
-pub use notifications::Endpoints;
 pub use settings::{
-    Driver, FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns, PlatformChecks,
-    Platforms, Prefix, Settings, UpstreamConfig, UpstreamList,
+    Driver, Endpoints, FileChecks, Formatter, Headers, HttpAddr, Level, Net, Patterns,
+    PlatformChecks, Platforms, Prefix, Settings, UpstreamConfig, UpstreamList,
 };
 pub use size::Size;
 

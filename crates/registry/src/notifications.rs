@@ -4,7 +4,6 @@
 //! that when the endpoint has taken it: at least once, over restarts. Events beyond the queue's bound are counted and dropped.
 
 mod deliver;
-mod endpoint;
 mod event;
 mod journal;
 
@@ -22,11 +21,9 @@ use service::{CancellationToken, Error};
 use tokio::sync::mpsc::{Sender, channel};
 use uuid::Uuid;
 
-use crate::Settings;
 use crate::origin::Origins;
+use crate::settings::{Endpoint, Settings};
 use deliver::Delivery;
-use endpoint::Endpoint;
-pub use endpoint::Endpoints;
 use event::{Event, Source, Target};
 use journal::Journal;
 
@@ -144,7 +141,7 @@ pub(crate) fn open(
 impl Notifier {
     fn queue(&self, head: &Parts, action: Action, target: Target<'_>) {
         let media_type = target.media_type.unwrap_or_default();
-        let wants = |line: &&Line| line.endpoint.wants(action, media_type);
+        let wants = |line: &&Line| line.endpoint.wants(action.name(), media_type);
         let mut lines = self.endpoints.iter().filter(wants).peekable();
         if lines.peek().is_none() {
             return;

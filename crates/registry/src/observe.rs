@@ -29,7 +29,7 @@ use self::metrics::RequestMetrics;
 use access_log::{AccessLog, Line};
 use handler::Handler;
 
-use crate::Settings;
+use crate::settings::Settings;
 
 pub(crate) use self::metrics::{auth_failed, collected, count_logins, upload};
 pub(crate) use adoption::watch as watch_adoption;

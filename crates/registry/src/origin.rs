@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use oci::{Digest, Repository};
 use uuid::Uuid;
 
-use crate::Settings;
+use crate::settings::Settings;
 
 /// Where the registry is, as its clients see it; for every request.
 #[derive(Debug)]

@@ -16,10 +16,11 @@ use service::Error;
 use service::settings::Setting as _;
 
 use crate::glob::Glob;
-use crate::{Settings, Size};
+use crate::settings::Settings;
+use crate::size::Size;
 
 pub(crate) use pulls::{Pulls, run as record_pulls};
-pub(crate) use quota::{Exceeded, Quotas, Reservation};
+pub(crate) use quota::{Quotas, Reservation};
 pub(crate) use retain::{Expired, retain};
 
 /// Units: bytes. Bound of one compiled tag pattern.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use blob_store::ContentStore as _;
 
-use crate::Settings;
 use crate::observe;
+use crate::settings::Settings;
 use crate::storage::Store;
 
 /// Longer ages mean never: about a hundred years, so that no subtraction leaves the calendar.

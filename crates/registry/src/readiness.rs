@@ -5,8 +5,8 @@ use std::time::Duration;
 use blob_store::ContentStore as _;
 use service::health::Health;
 
-use crate::Settings;
 use crate::settings::FileCheck;
+use crate::settings::Settings;
 use crate::storage::Store;
 
 const STORAGE: &str = "storage";

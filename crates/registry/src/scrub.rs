@@ -14,8 +14,9 @@ use oci::{Algorithm, Digest, Hasher, Repository};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::settings::Settings;
+use crate::size::Size;
 use crate::storage::Store;
-use crate::{Settings, Size};
 
 /// Contents that are listed at once.
 const PAGE: usize = 256;

@@ -1,6 +1,7 @@
 //! Settings, under distribution's names.
 
 mod distribution;
+mod endpoints;
 mod kinds;
 mod manifests;
 mod problems;
@@ -16,8 +17,9 @@ use service::server::{HttpSettings, Listen};
 use service::settings::{CommaList, Problem, Problems, Secret, Values};
 use service::{logs, tls};
 
-use crate::Size;
-use crate::notifications::Endpoints;
+use crate::size::Size;
+pub(crate) use endpoints::Endpoint;
+pub use endpoints::Endpoints;
 pub(crate) use kinds::{FileCheck, items, nothing, without_index};
 pub use kinds::{FileChecks, Formatter, Headers, HttpAddr, Level, Net, Prefix};
 pub use manifests::{Patterns, PlatformChecks, Platforms};

@@ -20,7 +20,7 @@ use moka::sync::Cache;
 use oci::{Reference, Repository, Tag};
 use service::Error;
 
-use crate::Settings;
+use crate::settings::Settings;
 use crate::storage::Store;
 use ages::Ages;
 use fetch::Fetches;

@@ -4,7 +4,7 @@ use model::Error;
 use oci::{Digest, Kind, Manifest, Platform};
 use serde::Deserialize;
 
-use crate::Settings;
+use crate::settings::Settings;
 use crate::settings::{Patterns, PlatformChecks};
 
 /// The rules of one registry.

@@ -3,7 +3,7 @@
 use service::tls::Demand;
 
 use super::gate::Gate;
-use crate::Settings;
+use crate::settings::Settings;
 
 /// Whether anonymous clients may push or delete.
 pub(crate) async fn is_open_to_everybody(settings: &Settings, gate: Option<&Gate>) -> bool {

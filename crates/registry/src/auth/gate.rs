@@ -9,8 +9,8 @@ use super::access::Access;
 use super::credentials::Credentials;
 use super::issuer::Issuer;
 use super::users::Users;
-use crate::Settings;
 use crate::error::RegistryError;
+use crate::settings::Settings;
 
 /// Authenticates requests. Clones share their caches.
 #[derive(Debug, Clone)]

@@ -13,9 +13,9 @@ use concurrency::WatchedFile;
 
 use super::access::Access;
 use super::credentials::Credentials;
-use crate::Settings;
 use crate::error::RegistryError;
 use crate::observe;
+use crate::settings::Settings;
 use jwt::{Claims, Expected, Jwt};
 use keys::Keys;
 

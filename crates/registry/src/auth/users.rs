@@ -17,9 +17,9 @@ use super::checks::Checks;
 use super::credentials::{Credentials, Login};
 use super::passwords::{Passwords, TOKEN_LIFETIME, User};
 use super::policy::Policy;
-use crate::Settings;
 use crate::error::RegistryError;
 use crate::observe;
+use crate::settings::Settings;
 
 /// The token of anonymous clients.
 const ANONYMOUS: &str = "anonymous";

@@ -52,7 +52,7 @@ impl Enforcement {
             .quotas
             .reserve(&self.store, policy, name, content, bytes)
             .await?;
-        reserved.map_err(|exceeded| RegistryError::quota(&exceeded))
+        reserved.map_err(|it| RegistryError::quota(&it.repositories, it.used, it.limit, it.wanted))
     }
 
     /// Checks the quota for the announced length and the bytes of its upload so far. Errors: a quota is exhausted.

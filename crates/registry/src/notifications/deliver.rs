@@ -11,10 +11,10 @@ use service::CancellationToken;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::Receiver;
 
-use super::endpoint::Endpoint;
 use super::event::MEDIA_TYPE;
 use super::journal::Journal;
 use super::{EVENTS, PENDING, STATUSES};
+use crate::settings::Endpoint;
 
 /// Events that are written together.
 const BATCH: usize = 128;

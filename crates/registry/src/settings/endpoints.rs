@@ -7,8 +7,7 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use service::settings::{Setting, Shape};
 
-use super::Action;
-use crate::settings::{items, nothing, without_index};
+use super::{items, nothing, without_index};
 
 /// Every endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,23 +17,23 @@ pub struct Endpoints(pub(crate) Vec<Endpoint>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     /// For the log and the metrics.
-    pub(super) name: String,
-    pub(super) url: Address,
-    pub(super) headers: HeaderMap,
+    pub(crate) name: String,
+    pub(crate) url: Address,
+    pub(crate) headers: HeaderMap,
     /// An answer has to come within this time.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
     /// After so many failures in a row,
-    pub(super) threshold: u32,
+    pub(crate) threshold: u32,
     /// this long is waited before each further try.
-    pub(super) backoff: Duration,
-    pub(super) is_disabled: bool,
-    pub(super) ignored_types: Vec<String>,
-    pub(super) ignored_actions: Vec<String>,
+    pub(crate) backoff: Duration,
+    pub(crate) is_disabled: bool,
+    pub(crate) ignored_types: Vec<String>,
+    pub(crate) ignored_actions: Vec<String>,
 }
 
 /// A URL that may hold credentials: never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address(pub(super) String);
+pub(crate) struct Address(pub(crate) String);
 
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -58,8 +57,8 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn wants(&self, action: Action, media_type: &str) -> bool {
-        !self.ignored_actions.iter().any(|one| one == action.name())
+    pub(crate) fn wants(&self, action: &str, media_type: &str) -> bool {
+        !self.ignored_actions.iter().any(|one| one == action)
             && !self.ignored_types.iter().any(|one| one == media_type)
     }
 
@@ -169,8 +168,8 @@ mod tests {
             (first.threshold, first.backoff),
             (5, Duration::from_secs(1))
         );
-        assert!(first.wants(Action::Push, "x") && !first.wants(Action::Pull, "x"));
-        assert!(!first.wants(Action::Push, super::super::BLOB));
+        assert!(first.wants("push", "x") && !first.wants("pull", "x"));
+        assert!(!first.wants("push", "application/octet-stream"));
         assert!(second.is_disabled && second.name == "endpoint 1");
         assert!(!format!("{endpoints:?}").contains("secret"));
     }
