@@ -462,7 +462,7 @@ impl Settings {
     pub(crate) fn confinement(&self) -> crate::install::Confinement {
         crate::install::Confinement {
             launcher: sandbox::Launcher::own(),
-            limits: sandbox::Limits {
+            limits: sandbox::SandboxLimits {
                 memory_bytes: self.installer_memory_limit,
                 processes: self.installer_process_limit,
                 disk_bytes: self.installer_disk_limit,

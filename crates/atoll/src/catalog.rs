@@ -9,42 +9,42 @@ mod graph;
 mod list;
 mod prune;
 mod render;
+mod selection;
 mod source;
 mod summary;
 pub(crate) mod table;
 mod validate;
-mod wanted;
 
 use ::catalog::write::Format;
 use clap::{Subcommand, ValueEnum};
 use service::Error;
 
-pub(crate) use self::source::{Access, Opener};
+pub(crate) use self::source::{Opener, RegistryAccess};
 pub(crate) use self::summary::{each_package, with_package};
 pub(crate) use self::table::table;
 
 /// What can be done with catalogs.
 #[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum CatalogCommand {
     /// Check a catalog, and tell everything that is wrong with it, with file and line
-    Validate(validate::Arguments),
+    Validate(validate::ValidateArgs),
     /// Print the documents of catalogs in one form
-    Render(render::Arguments),
+    Render(render::RenderArgs),
     /// Show packages, channels and heads; of a package its channels, of a channel its versions
-    List(list::Arguments),
+    List(list::ListArgs),
     /// Tell what changed from one catalog to another
-    Diff(diff::Arguments),
+    Diff(diff::DiffArgs),
     /// Write a smaller catalog, with just these packages, channels and versions
-    Prune(prune::Arguments),
+    Prune(prune::PruneArgs),
     /// Print the upgrades in a channel as a drawing for Mermaid or Graphviz
-    Graph(graph::Arguments),
+    Graph(graph::GraphArgs),
     /// Make the file from which the server starts at once
-    Cache(cache::Arguments),
+    Cache(cache::CacheArgs),
 }
 
 /// How something is printed that people and programs read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum OutputFormat {
     /// For people.
     #[default]
     Text,
@@ -54,17 +54,17 @@ enum Output {
 
 /// How documents are written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum DocumentFormat {
     #[default]
     Json,
     Yaml,
 }
 
-impl From<Form> for Format {
-    fn from(form: Form) -> Self {
+impl From<DocumentFormat> for Format {
+    fn from(form: DocumentFormat) -> Self {
         match form {
-            Form::Json => Self::Json,
-            Form::Yaml => Self::Yaml,
+            DocumentFormat::Json => Self::Json,
+            DocumentFormat::Yaml => Self::Yaml,
         }
     }
 }
@@ -72,14 +72,14 @@ impl From<Form> for Format {
 /// Does what the command line says.
 ///
 /// Errors: a catalog that cannot be had, or that has problems; files that cannot be written.
-pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
-    match verb {
-        Verb::Validate(arguments) => validate::run(arguments),
-        Verb::Render(arguments) => render::run(arguments),
-        Verb::List(arguments) => list::run(arguments),
-        Verb::Diff(arguments) => diff::run(arguments),
-        Verb::Prune(arguments) => prune::run(arguments),
-        Verb::Graph(arguments) => graph::run(arguments),
-        Verb::Cache(arguments) => cache::run(arguments),
+pub(crate) fn run(command: &CatalogCommand) -> Result<(), Error> {
+    match command {
+        CatalogCommand::Validate(arguments) => validate::run(arguments),
+        CatalogCommand::Render(arguments) => render::run(arguments),
+        CatalogCommand::List(arguments) => list::run(arguments),
+        CatalogCommand::Diff(arguments) => diff::run(arguments),
+        CatalogCommand::Prune(arguments) => prune::run(arguments),
+        CatalogCommand::Graph(arguments) => graph::run(arguments),
+        CatalogCommand::Cache(arguments) => cache::run(arguments),
     }
 }

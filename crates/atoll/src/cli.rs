@@ -5,25 +5,25 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::up::{self, UpArguments};
+use crate::up::{self, UpArgs};
 use crate::{backup, catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
 
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
-struct Arguments {
+struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    command: Command,
 }
 
 #[derive(Debug, Subcommand)]
-enum Verb {
+enum Command {
     /// Run everything on this machine, with a private Postgres, until Ctrl-C
-    Up(UpArguments),
+    Up(UpArgs),
     /// Save an installation, which may run meanwhile, in one file with checksums
-    Backup(backup::BackupArguments),
+    Backup(backup::BackupArgs),
     /// Bring back an installation that `backup` saved, here or on another host
-    Restore(backup::RestoreArguments),
+    Restore(backup::RestoreArgs),
     /// Run one service; `settings`, `health` and `--check-config` as well
     Serve {
         #[command(subcommand)]
@@ -32,24 +32,24 @@ enum Verb {
     /// The containers of `podman-compose up` and `podman play kube`
     Pod {
         #[command(subcommand)]
-        verb: pod::Verb,
+        command: pod::PodCommand,
     },
     /// Users and certificates of a registry
     Registry {
         #[command(subcommand)]
-        verb: registry::Verb,
+        command: registry::RegistryCommand,
     },
     /// Look at operator catalogs, check them, make smaller ones
     Catalog {
         #[command(subcommand)]
-        verb: catalog::Verb,
+        command: catalog::CatalogCommand,
     },
     /// Carry releases, operators and images to where there is no internet
-    Mirror(Box<mirror::Arguments>),
+    Mirror(Box<mirror::MirrorArgs>),
     /// Which releases the installer offers: those that were mirrored, or those of the hosted installer
-    Versions(Box<versions::Arguments>),
+    Versions(Box<versions::VersionsArgs>),
     /// Show what this machine has and lacks to confine installers; exit code 1 where something essential is missing
-    Doctor(doctor::Arguments),
+    Doctor(doctor::DoctorArgs),
     /// Show whether an installation that `up` started runs, and where
     Status {
         /// Its data directory
@@ -64,21 +64,21 @@ pub fn main() -> ExitCode {
     if let Some(code) = sandbox::entry() {
         return code;
     }
-    if mirror::peer::is_meant(std::env::args_os().next().as_ref()) {
-        return mirror::peer::main(std::env::args_os());
+    if mirror::oc_mirror::is_meant(std::env::args_os().next().as_ref()) {
+        return mirror::oc_mirror::main(std::env::args_os());
     }
-    let result = match Arguments::parse().verb {
-        Verb::Serve { service } => return serve::run(service),
-        Verb::Up(arguments) => up::run(&arguments),
-        Verb::Backup(arguments) => backup::save(&arguments),
-        Verb::Restore(arguments) => backup::restore(&arguments),
-        Verb::Pod { verb } => pod::run(&verb),
-        Verb::Registry { verb } => registry::run(&verb),
-        Verb::Catalog { verb } => catalog::run(&verb),
-        Verb::Mirror(arguments) => mirror::run(&arguments),
-        Verb::Versions(arguments) => versions::run(&arguments),
-        Verb::Doctor(arguments) => return doctor::run(&arguments),
-        Verb::Status { data } => status::run(data),
+    let result = match Cli::parse().command {
+        Command::Serve { service } => return serve::run(service),
+        Command::Up(arguments) => up::run(&arguments),
+        Command::Backup(arguments) => backup::save(&arguments),
+        Command::Restore(arguments) => backup::restore(&arguments),
+        Command::Pod { command } => pod::run(&command),
+        Command::Registry { command } => registry::run(&command),
+        Command::Catalog { command } => catalog::run(&command),
+        Command::Mirror(arguments) => mirror::run(&arguments),
+        Command::Versions(arguments) => versions::run(&arguments),
+        Command::Doctor(arguments) => return doctor::run(&arguments),
+        Command::Status { data } => status::run(data),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,6 +97,6 @@ mod tests {
 
     #[test]
     fn no_verb_contradicts_itself() {
-        Arguments::command().debug_assert();
+        Cli::command().debug_assert();
     }
 }

@@ -4,21 +4,21 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use sandbox::{Launcher, Mechanism, Report};
+use sandbox::{ConfinementReport, Launcher, Mechanism};
 
 use crate::catalog::table::table;
 use crate::terminal::{problem, say};
 
 /// What `doctor` needs.
 #[derive(Debug, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DoctorArgs {
     /// Folder that can be written, to try the sandbox out; the temporary folder otherwise
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
 /// Prints a row for each mechanism of the sandbox; the exit code.
-pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
     let folder = arguments.folder.clone();
     let folder = folder.unwrap_or_else(std::env::temp_dir);
     let report = match Launcher::own().probe(&folder) {
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn rows(report: &Report) -> Vec<[String; 3]> {
+fn rows(report: &ConfinementReport) -> Vec<[String; 3]> {
     let row = |mechanism: Mechanism| {
         let missing = report.missing.iter().find(|one| one.mechanism == mechanism);
         let (state, remedy) = match missing {
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_has_a_remedy() {
-        let report = Report {
+        let report = ConfinementReport {
             active: vec![Mechanism::Seccomp],
             missing: vec![Missing {
                 mechanism: Mechanism::Landlock,

@@ -17,9 +17,9 @@ const SETTINGS: &str = ".env";
 
 /// What can be done for the pod.
 #[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Verb {
+pub(crate) enum PodCommand {
     /// Write compose.yaml, pod.yml, catalog.yml, .env and secrets into a folder; settings and secrets that are there stay
-    Init(init::Arguments),
+    Init(init::PodInitArgs),
     /// Print .env as the ConfigMap that `podman play kube pod.yml --configmap FILE` takes
     Configmap {
         /// Folder of the pod
@@ -31,10 +31,10 @@ pub(crate) enum Verb {
 /// Does what the command line says.
 ///
 /// Errors: files that cannot be read or written, a host that is none.
-pub(crate) fn run(verb: &Verb) -> Result<(), Error> {
-    match verb {
-        Verb::Init(arguments) => init::run(arguments),
-        Verb::Configmap { dir } => print_configmap(dir),
+pub(crate) fn run(command: &PodCommand) -> Result<(), Error> {
+    match command {
+        PodCommand::Init(arguments) => init::run(arguments),
+        PodCommand::Configmap { dir } => print_configmap(dir),
     }
 }
 

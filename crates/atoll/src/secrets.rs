@@ -16,7 +16,7 @@ const PUBLIC: u32 = 0o644;
 
 /// Files with secrets. Nothing holds their content longer than needed.
 #[derive(Debug, Clone)]
-pub(crate) struct Secrets {
+pub(crate) struct SecretFiles {
     /// Password of the database's owner.
     pub(crate) database_password: PathBuf,
     /// Password of the registry's user.
@@ -27,7 +27,7 @@ pub(crate) struct Secrets {
     pub(crate) tls: tls::Files,
 }
 
-impl Secrets {
+impl SecretFiles {
     /// Those in `folder`, with the certificate, which is none, at `certificate`.
     pub(crate) fn within(folder: &Path, certificate: PathBuf) -> Self {
         Self {

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use service::Error;
 
 use crate::terminal;
-use crate::up::layout::Layout;
-use crate::up::{State, ready};
+use crate::up::data_directory::DataDirectory;
+use crate::up::{UpState, ready};
 
 /// Prints what runs on the data directory.
 ///
 /// Errors: nothing runs there, or something that runs is not ready.
 pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
-    let layout = Layout::new(data)?;
-    let doing = format!("looking at {}", layout.root().display());
-    let text = std::fs::read(layout.state())
+    let directory = DataDirectory::new(data)?;
+    let doing = format!("looking at {}", directory.root().display());
+    let text = std::fs::read(directory.state())
         .map_err(|_| Error::new(doing.clone(), "nothing runs on it, or it is not ready yet"))?;
-    let state: State = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
+    let state: UpState = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -29,7 +29,7 @@ pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
     }
 }
 
-async fn show(state: &State) -> Result<Vec<&'static str>, Error> {
+async fn show(state: &UpState) -> Result<Vec<&'static str>, Error> {
     let client = service::http_client(None, true)?;
     let registry = format!("https://{}", state.registry);
     let mut bad = Vec::new();

@@ -11,7 +11,7 @@ use model::versions::OpenshiftVersion;
 use serde::Serialize;
 use service::Error;
 
-use crate::catalog::Access;
+use crate::catalog::RegistryAccess;
 use crate::{file, terminal};
 
 const DOING: &str = "looking for versions";
@@ -22,22 +22,22 @@ const FILE_MODE: u32 = 0o644;
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[group(skip)]
-pub(crate) struct Arguments {
+pub(crate) struct VersionsArgs {
     #[command(flatten)]
-    mirrored: Mirrored,
+    mirrored: MirroredArgs,
     #[command(subcommand)]
-    verb: Option<Verb>,
+    command: Option<VersionsCommand>,
 }
 
 #[derive(Debug, Clone, Subcommand)]
-enum Verb {
+enum VersionsCommand {
     /// Ask the hosted installer, and write what PLATFORM_VERSIONS takes
-    Fetch(hosted::Arguments),
+    Fetch(hosted::FetchArgs),
 }
 
 /// Releases in a registry.
 #[derive(Debug, Clone, Args)]
-struct Mirrored {
+struct MirroredArgs {
     /// Take the releases that were mirrored to this place, and write what PLATFORM_VERSIONS takes
     #[arg(long, value_name = "HOST[:PORT][/NAMESPACE]", required = true)]
     from_registry: Option<String>,
@@ -48,27 +48,27 @@ struct Mirrored {
     #[arg(long, value_name = "FILE")]
     release_images: Option<PathBuf>,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 /// Does what the command line says.
 ///
 /// Errors: a service or registry that does not answer, or answers what is no list; a file that cannot be written.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    match &arguments.verb {
-        Some(Verb::Fetch(arguments)) => fetch(arguments),
+pub(crate) fn run(arguments: &VersionsArgs) -> Result<(), Error> {
+    match &arguments.command {
+        Some(VersionsCommand::Fetch(arguments)) => fetch(arguments),
         None => mirrored(&arguments.mirrored),
     }
 }
 
-fn fetch(arguments: &hosted::Arguments) -> Result<(), Error> {
+fn fetch(arguments: &hosted::FetchArgs) -> Result<(), Error> {
     let text = blocking(hosted::fetch(arguments))?;
     let versions = rules::versions::load_platform_versions(&text);
     let versions = versions.map_err(|e| Error::new("reading what the service answered", e))?;
     write_versions(&arguments.output, &versions)
 }
 
-fn mirrored(arguments: &Mirrored) -> Result<(), Error> {
+fn mirrored(arguments: &MirroredArgs) -> Result<(), Error> {
     let Some(place) = &arguments.from_registry else {
         return Err(Error::new(
             DOING,

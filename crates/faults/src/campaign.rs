@@ -54,7 +54,7 @@ impl From<io::Error> for Findings {
     }
 }
 
-struct Run {
+struct DriverRun {
     dir: TempDir,
     log: String,
     output: String,
@@ -135,7 +135,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         faults
     }
 
-    fn drive(&self, shim: &Shim, fault: Option<&Fault>) -> io::Result<Run> {
+    fn drive(&self, shim: &Shim, fault: Option<&Fault>) -> io::Result<DriverRun> {
         // In memory where that is possible: to wait for a busy disk says nothing.
         let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new())?;
         let (folder, log) = (folder(&dir), dir.path().join("log"));
@@ -162,7 +162,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         } else {
             output.status.success()
         };
-        Ok(Run {
+        Ok(DriverRun {
             log: std::fs::read_to_string(&log).unwrap_or_default(),
             dir,
             output: format!("{}: {last}", output.status),
@@ -171,7 +171,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
     }
 
     /// What is wrong after a run.
-    fn judge(&self, run: &Run, expected: &str) -> Option<String> {
+    fn judge(&self, run: &DriverRun, expected: &str) -> Option<String> {
         let call = failed(&run.log).unwrap_or("no call");
         if !run.is_success {
             return Some(format!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::channel::{receive, send};
 use crate::entry::GUARD;
 use crate::mechanisms::Report;
-use crate::spec::{Ended, Limits, Outcome, Spec};
+use crate::spec::{ProgramExit, ProgramOutcome, SandboxLimits, SandboxSpec};
 
 /// For a guard that has ended, and so has said what it has to say.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ impl Launcher {
     ///
     /// The command must not be killed: its guard kills what it has started once [`Control`] is dropped, and ends.
     /// Errors: InvalidInput – the spec is too long; no socket can be made.
-    pub fn command(&self, spec: &Spec) -> io::Result<(Command, Control)> {
+    pub fn command(&self, spec: &SandboxSpec) -> io::Result<(Command, Control)> {
         let (control, guard) = UnixStream::pair()?;
         send(&control, spec)?;
         let mut command = Command::new(&self.0);
@@ -48,11 +48,11 @@ impl Launcher {
     /// Tries out which mechanisms this machine has.
     ///
     /// Errors: those of [`Launcher::command`], of starting it, and of making a temporary folder in `folder`.
-    pub fn probe(&self, folder: &Path) -> io::Result<Report> {
+    pub fn probe(&self, folder: &Path) -> io::Result<ConfinementReport> {
         let name = |part: &str| folder.join(format!(".sandbox-{}-{part}", std::process::id()));
         let (work, scratch) = (name("work"), name("scratch"));
         let made = [&work, &scratch].map(std::fs::create_dir);
-        let spec = Spec {
+        let spec = SandboxSpec {
             program: None,
             arguments: Vec::new(),
             environment: Vec::new(),
@@ -74,7 +74,7 @@ impl Launcher {
     }
 
     /// Runs `spec` to its end, without its output.
-    fn run(&self, spec: &Spec) -> io::Result<Ended> {
+    fn run(&self, spec: &SandboxSpec) -> io::Result<ProgramExit> {
         let (mut command, control) = self.command(spec)?;
         command
             .stdout(Stdio::null())
@@ -85,7 +85,7 @@ impl Launcher {
 }
 
 /// Enough for a program that does nothing.
-const PROBE_LIMITS: Limits = Limits {
+const PROBE_LIMITS: SandboxLimits = SandboxLimits {
     memory_bytes: 64 << 20,
     processes: 16,
     disk_bytes: 1 << 20,
@@ -98,14 +98,16 @@ pub struct Control(UnixStream);
 
 impl Control {
     /// How the program ended, once the command has.
-    pub fn ended(self) -> Ended {
+    pub fn ended(self) -> ProgramExit {
         let received = self
             .0
             .set_read_timeout(Some(REPORT_TIMEOUT))
             .and_then(|()| receive(&self.0));
-        received.unwrap_or_else(|error| Ended {
-            outcome: Outcome::NotStarted(format!("the sandbox's guard ended early: {error}")),
-            report: Report::default(),
+        received.unwrap_or_else(|error| ProgramExit {
+            outcome: ProgramOutcome::NotStarted(format!(
+                "the sandbox's guard ended early: {error}"
+            )),
+            report: ConfinementReport::default(),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Runs programs that are not trusted, confined by the kernel.
 //!
-//! A confined program sees the folders of its [`Spec`] and nothing else of the machine: no network, no other processes,
+//! A confined program sees the folders of its [`SandboxSpec`] and nothing else of the machine: no network, no other processes,
 //! no environment of the service. Its memory, processes, disk and time are bounded, and when it ends, when a bound is
 //! exceeded or when the service dies, all its descendants die with it. What does not live here: what is run, and why.
 //!
@@ -23,5 +23,5 @@ mod spec;
 
 pub use entry::entry;
 pub use launcher::{Control, Launcher};
-pub use mechanisms::{Mechanism, Missing, Report};
-pub use spec::{Ended, Limits, Outcome, Spec};
+pub use mechanisms::{ConfinementReport, Mechanism, Missing};
+pub use spec::{ProgramExit, ProgramOutcome, SandboxLimits, SandboxSpec};

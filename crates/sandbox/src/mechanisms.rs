@@ -19,7 +19,7 @@ pub enum Mechanism {
 }
 
 /// What is known of a mechanism.
-struct Row {
+struct MechanismRow {
     mechanism: Mechanism,
     name: &'static str,
     without: &'static str,
@@ -29,68 +29,68 @@ struct Row {
 const NAMESPACES: &str =
     "allow user namespaces (sysctl user.max_user_namespaces above 0), or grant CAP_SYS_ADMIN";
 
-static TABLE: &[Row] = &[
-    Row {
+static TABLE: &[MechanismRow] = &[
+    MechanismRow {
         mechanism: Mechanism::OwnRoot,
         name: "mount namespace",
         without: "only Landlock keeps files of the machine away; disk use is sampled instead of bounded by a tmpfs",
         remedy: NAMESPACES,
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::OwnProcesses,
         name: "PID namespace",
         without: "programs see other processes of their user; descendants are found one by one when they are killed",
         remedy: NAMESPACES,
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::OwnNetwork,
         name: "network namespace",
         without: "only seccomp keeps the network away",
         remedy: NAMESPACES,
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::OwnIpc,
         name: "IPC and UTS namespaces",
         without: "only seccomp keeps shared memory and message queues away",
         remedy: NAMESPACES,
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::OwnUser,
         name: "unprivileged user",
         without: "programs run as root without capabilities and own its files as far as they see them",
         remedy: "run the service as a user of its own, or grant CAP_SETUID, CAP_SETGID and CAP_CHOWN",
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::NoCapabilities,
         name: "no capabilities",
         without: "programs keep what the service may do",
         remedy: "run the service as a user of its own",
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::NoNewPrivileges,
         name: "no new privileges",
         without: "programs may start others that are setuid",
         remedy: "use Linux 3.5 or newer",
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::Landlock,
         name: "Landlock",
         without: "only the mount namespace keeps files of the machine away",
         remedy: "use Linux 5.13 or newer with landlock in the boot parameter lsm=",
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::LandlockScopes,
         name: "Landlock network rules and scopes",
         without: "only namespaces and seccomp keep TCP, abstract sockets and signals away",
         remedy: "use Linux 6.12 or newer",
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::Seccomp,
         name: "seccomp",
         without: "programs may use every system call: sockets, mounts, kernel keys",
         remedy: "use a kernel with CONFIG_SECCOMP_FILTER on x86_64 or aarch64",
     },
-    Row {
+    MechanismRow {
         mechanism: Mechanism::Limits,
         name: "resource limits",
         without: "memory and processes are bounded by sampling alone",
@@ -119,7 +119,7 @@ impl Mechanism {
         self.row().remedy
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static MechanismRow {
         // Each variant has a row, which a test makes sure of; the first stands in for what cannot happen.
         TABLE
             .iter()
@@ -139,14 +139,14 @@ pub struct Missing {
 
 /// What confines a program, and what could not be used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ConfinementReport {
     /// In use.
     pub active: Vec<Mechanism>,
     /// Not in use.
     pub missing: Vec<Missing>,
 }
 
-impl Report {
+impl ConfinementReport {
     /// Takes down whether `mechanism` could be used; whether it could.
     pub(crate) fn note<T, E: std::fmt::Display>(
         &mut self,
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn one_fence_around_files_is_essential() {
-        let mut report = Report {
+        let mut report = ConfinementReport {
             active: vec![
                 Mechanism::Seccomp,
                 Mechanism::NoNewPrivileges,

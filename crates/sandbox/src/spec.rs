@@ -9,7 +9,7 @@ use crate::mechanisms::Report;
 
 /// A program and all that it may see. Paths are absolute.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Spec {
+pub struct SandboxSpec {
     /// The program; without one, the mechanisms are only tried out.
     pub program: Option<PathBuf>,
     /// Its arguments.
@@ -23,14 +23,14 @@ pub struct Spec {
     /// Folders and files that it may read and execute.
     pub readable: Vec<PathBuf>,
     /// What it may use.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// Refuse to run it where a mechanism is missing.
     pub strict: bool,
 }
 
 /// What a program and its descendants may use together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct SandboxLimits {
     /// Memory. Units: bytes.
     pub memory_bytes: u64,
     /// Processes and threads.
@@ -43,16 +43,16 @@ pub struct Limits {
 
 /// The end of a program, with what confined it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct ProgramExit {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ProgramOutcome,
     /// What confined it.
-    pub report: Report,
+    pub report: ConfinementReport,
 }
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum ProgramOutcome {
     /// By itself, with this exit code.
     Exited(i32),
     /// By a signal of this number.
@@ -63,7 +63,7 @@ pub enum Outcome {
     NotStarted(String),
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ProgramOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exited(code) => write!(f, "exit status: {code}"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use sandbox::{Launcher, Limits, Outcome, Report, Spec};
+use sandbox::{ConfinementReport, Launcher, ProgramOutcome, SandboxLimits, SandboxSpec};
 use tokio::process::Command;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ pub struct Confinement {
     /// Starts them.
     pub launcher: Launcher,
     /// `INSTALLER_MEMORY_LIMIT`, `INSTALLER_PROCESS_LIMIT`, `INSTALLER_DISK_LIMIT`, `INSTALLER_TIME_LIMIT`.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
     /// `INSTALLER_SANDBOX`: whether a program is refused where this machine lacks a mechanism.
     pub strict: bool,
 }
@@ -49,14 +49,14 @@ pub(super) struct Run {
     /// The last lines of its standard error.
     pub(super) stderr: Vec<String>,
     /// How it ended.
-    pub(super) outcome: Outcome,
+    pub(super) outcome: ProgramOutcome,
 }
 
 impl Confinement {
     /// Which mechanisms this machine has, tried out in `folder`.
     ///
     /// Errors: the program cannot be started, or the folder cannot be written.
-    pub async fn probe(&self, folder: PathBuf) -> Result<Report, Failure> {
+    pub async fn probe(&self, folder: PathBuf) -> Result<ConfinementReport, Failure> {
         let launcher = self.launcher.clone();
         super::blocking(move || {
             launcher
@@ -107,9 +107,9 @@ impl Confinement {
         }))
     }
 
-    fn spec(&self, program: Program<'_>) -> Spec {
+    fn spec(&self, program: Program<'_>) -> SandboxSpec {
         let (path, arguments) = program.command;
-        Spec {
+        SandboxSpec {
             program: Some(path),
             arguments,
             environment: program.environment,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
-use sandbox::Outcome;
+use sandbox::ProgramOutcome;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::time::Instant;
 
@@ -93,17 +93,17 @@ impl Installer {
 }
 
 /// Whether the installer succeeded; else what it said last, or what ended it.
-fn judge(doing: &str, outcome: &Outcome, lines: &[String]) -> Result<(), Failure> {
+fn judge(doing: &str, outcome: &ProgramOutcome, lines: &[String]) -> Result<(), Failure> {
     Err(Failure::new(match outcome {
-        Outcome::Exited(0) => return Ok(()),
-        Outcome::Exited(_) | Outcome::Signalled(_) => format!(
+        ProgramOutcome::Exited(0) => return Ok(()),
+        ProgramOutcome::Exited(_) | ProgramOutcome::Signalled(_) => format!(
             "the installer failed to {doing}: {}",
             last_error(lines, outcome)
         ),
-        Outcome::Exceeded(bound) => {
+        ProgramOutcome::Exceeded(bound) => {
             format!("the installer was stopped while it had to {doing}: it used more than {bound}")
         }
-        Outcome::NotStarted(why) => format!("the installer cannot be started: {why}"),
+        ProgramOutcome::NotStarted(why) => format!("the installer cannot be started: {why}"),
     }))
 }
 
@@ -148,7 +148,7 @@ fn keep(lines: &mut VecDeque<String>, line: &mut Vec<u8>, limit: usize) {
 }
 
 /// What the program itself said last about its failure.
-fn last_error(lines: &[String], outcome: &Outcome) -> String {
+fn last_error(lines: &[String], outcome: &ProgramOutcome) -> String {
     let is_error = |line: &&String| {
         ["level=fatal", "level=error", "FATAL", "ERROR"]
             .iter()
@@ -179,7 +179,7 @@ fn message(line: &str) -> &str {
 mod tests {
     use std::time::Duration;
 
-    use sandbox::{Launcher, Limits};
+    use sandbox::{Launcher, SandboxLimits};
     use secrecy::SecretString;
 
     use super::*;
@@ -188,7 +188,7 @@ mod tests {
         Installer {
             confinement: Confinement {
                 launcher: Launcher::own(),
-                limits: Limits {
+                limits: SandboxLimits {
                     memory_bytes: 1,
                     processes: 1,
                     disk_bytes: 1,
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(variables[2].1, "/work/a.tmp");
     }
 
-    fn reason(outcome: &Outcome, lines: &[&str]) -> String {
+    fn reason(outcome: &ProgramOutcome, lines: &[&str]) -> String {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
         judge("create manifests", outcome, &lines)
             .unwrap_err()
@@ -232,16 +232,19 @@ mod tests {
             "level=info msg=bye",
         ];
         assert_eq!(
-            reason(&Outcome::Exited(3), &lines),
+            reason(&ProgramOutcome::Exited(3), &lines),
             "the installer failed to create manifests: bad baseDomain"
         );
-        let silent = reason(&Outcome::Exited(7), &[]);
+        let silent = reason(&ProgramOutcome::Exited(7), &[]);
         assert!(silent.contains("exit status: 7"), "{silent}");
-        let killed = reason(&Outcome::Exceeded("5 bytes of memory".to_owned()), &lines);
+        let killed = reason(
+            &ProgramOutcome::Exceeded("5 bytes of memory".to_owned()),
+            &lines,
+        );
         assert!(killed.contains("5 bytes of memory"), "{killed}");
-        let missing = reason(&Outcome::NotStarted("no such file".to_owned()), &[]);
+        let missing = reason(&ProgramOutcome::NotStarted("no such file".to_owned()), &[]);
         assert!(missing.contains("cannot be started"), "{missing}");
-        assert!(judge("create manifests", &Outcome::Exited(0), &[]).is_ok());
+        assert!(judge("create manifests", &ProgramOutcome::Exited(0), &[]).is_ok());
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use oci::Reference;
 use oci_client::image::{FileSelection, FileTree};
-use sandbox::Outcome;
+use sandbox::ProgramOutcome;
 
 use super::cache;
 use super::confined::{self, Confinement};
@@ -227,7 +227,7 @@ async fn check(
         let names = missing.join(", ");
         return Err(format!("the image does not hold what it needs: {names}"));
     }
-    if run.outcome == Outcome::Exited(0) {
+    if run.outcome == ProgramOutcome::Exited(0) {
         return Ok(());
     }
     let mut told = run.stderr.join("; ");

@@ -21,7 +21,7 @@ use std::path::Path;
 use service::Error;
 
 use super::walk;
-use super::writer::{Owner, Writer};
+use super::writer::{BackupWriter, Owner};
 
 /// Where distribution's layout has content.
 const BLOBS: &str = "docker/registry/v2/blobs";
@@ -39,7 +39,7 @@ const LINK_LIMIT: u64 = 256;
 /// Saves a folder as it is.
 ///
 /// Errors: what cannot be read or written.
-pub(super) fn folder(writer: &mut Writer, root: &Path, prefix: &str) -> Result<(), Error> {
+pub(super) fn folder(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Result<(), Error> {
     walk::files(root, &|_| true, &mut |path, file| {
         writer.add_file(&format!("{prefix}/{path}"), file)
     })
@@ -48,7 +48,7 @@ pub(super) fn folder(writer: &mut Writer, root: &Path, prefix: &str) -> Result<(
 /// Saves the files of clusters.
 ///
 /// Errors: what cannot be read or written.
-pub(super) fn clusters(writer: &mut Writer, root: &Path, prefix: &str) -> Result<(), Error> {
+pub(super) fn clusters(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Result<(), Error> {
     let keeps = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or_default();
         !REMADE.contains(&path) && !name.starts_with('.')
@@ -62,7 +62,7 @@ pub(super) fn clusters(writer: &mut Writer, root: &Path, prefix: &str) -> Result
 ///
 /// Errors: what cannot be read or written.
 pub(super) fn registry(
-    writer: &mut Writer,
+    writer: &mut BackupWriter,
     root: &Path,
     prefix: &str,
 ) -> Result<BTreeSet<String>, Error> {
@@ -92,7 +92,7 @@ pub(super) fn registry(
 }
 
 /// Saves a link; the digest in it.
-fn link(writer: &mut Writer, member: &str, file: &File) -> Result<String, Error> {
+fn link(writer: &mut BackupWriter, member: &str, file: &File) -> Result<String, Error> {
     let doing = || format!("saving {member}");
     let mut digest = String::new();
     file.take(LINK_LIMIT)

@@ -18,7 +18,7 @@ pub(super) const DATABASE: &str = "database.dump";
 /// How the installation runs that was backed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum InstallationKind {
     /// Under `atoll up`.
     Up,
     /// As containers.
@@ -33,13 +33,13 @@ pub(super) struct Heading {
     /// Version of the program that wrote it.
     pub(super) program: String,
     /// What was backed up.
-    pub(super) kind: Kind,
+    pub(super) kind: InstallationKind,
     /// When the backup began, RFC 3339.
     pub(super) created_at: String,
 }
 
 impl Heading {
-    pub(super) fn new(kind: Kind) -> Self {
+    pub(super) fn new(kind: InstallationKind) -> Self {
         Self {
             format: FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -51,7 +51,7 @@ impl Heading {
 
 /// A file of the backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Member {
+pub(super) struct BackupMember {
     /// Its path, with slashes, relative.
     pub(super) path: String,
     /// Units: bytes.
@@ -71,11 +71,11 @@ pub(super) struct Member {
 
 /// Every member between heading and index, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Index {
+pub(super) struct BackupIndex {
     /// The heading once more, so that its checksum is the index's.
     pub(super) heading: Heading,
     /// The members.
-    pub(super) members: Vec<Member>,
+    pub(super) members: Vec<BackupMember>,
 }
 
 /// Whether a member of this name stays below the folder into which it is extracted.

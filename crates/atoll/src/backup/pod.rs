@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use service::Error;
 use service::settings::{env_lines, not_a_line};
 
-use super::index::{DATABASE, Heading, Kind};
+use super::index::{DATABASE, Heading, InstallationKind};
 use super::reader::Verified;
-use super::swap::{Beside, is_vacant};
-use super::writer::{Owner, Writer, private, rewound, temporary};
+use super::swap::{StagedFolder, is_vacant};
+use super::writer::{BackupWriter, Owner, private, rewound, temporary};
 use super::{content, podman, walk};
 use crate::terminal;
 
@@ -47,8 +47,8 @@ const POLL: Duration = Duration::from_millis(200);
 ///
 /// Errors: the database does not run, podman's own.
 pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
-    let settings = Settings::read(folder)?;
-    let mut writer = Writer::create(file, Heading::new(Kind::Pod))?;
+    let settings = PodSettings::read(folder)?;
+    let mut writer = BackupWriter::create(file, Heading::new(InstallationKind::Pod))?;
     let volumes = Volumes::of(&settings.project);
     save_database(&mut writer, &settings, file)?;
     if let Some(root) = podman::mountpoint(&volumes.clusters)? {
@@ -66,7 +66,11 @@ pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
     Ok((writer.finish(&dangling)?, members))
 }
 
-fn save_database(writer: &mut Writer, settings: &Settings, file: &Path) -> Result<(), Error> {
+fn save_database(
+    writer: &mut BackupWriter,
+    settings: &PodSettings,
+    file: &Path,
+) -> Result<(), Error> {
     let doing = "saving the database of the pod";
     let containers = podman::users(&Volumes::of(&settings.project).database, false)?;
     let container = containers
@@ -92,7 +96,7 @@ fn save_database(writer: &mut Writer, settings: &Settings, file: &Path) -> Resul
 }
 
 /// What `.env` says about the database and the project.
-struct Settings {
+struct PodSettings {
     database: String,
     user: String,
     /// Another image than ours.
@@ -119,7 +123,7 @@ impl Volumes {
     }
 }
 
-impl Settings {
+impl PodSettings {
     fn read(folder: &Path) -> Result<Self, Error> {
         let path = folder.join(SETTINGS);
         let text = fs::read_to_string(&path)
@@ -164,7 +168,7 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
         .map_err(|e| Error::new(format!("restoring to {}", folder.display()), e))?;
     let member = format!("{FOLDER}/{SETTINGS}");
     let text = backup.member(&member)?;
-    let settings = Settings::parse(&String::from_utf8_lossy(&text), Path::new(&member))?;
+    let settings = PodSettings::parse(&String::from_utf8_lossy(&text), Path::new(&member))?;
     let names = Volumes::of(&settings.project);
     let volumes = [&*names.registry, &names.clusters, &names.database];
     refuse_running(&volumes)?;
@@ -187,10 +191,10 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
             ),
         ));
     }
-    let new_folder = Beside::new(&folder)?;
-    let new: Vec<Beside> = places
+    let new_folder = StagedFolder::new(&folder)?;
+    let new: Vec<StagedFolder> = places
         .iter()
-        .map(|(_, place)| Beside::new(place))
+        .map(|(_, place)| StagedFolder::new(place))
         .collect::<Result<_, _>>()?;
     for (beside, (_, place)) in new.iter().zip(&places) {
         keep_owner(place, beside.path())?;
@@ -262,7 +266,7 @@ impl Drop for Loader {
     }
 }
 
-fn load(settings: &Settings, folder: &Path, dump: &Path, volume: &Path) -> Result<(), Error> {
+fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Result<(), Error> {
     let doing = "loading the database";
     let own = concat!("localhost/", "atoll/db:", env!("CARGO_PKG_VERSION"));
     let image = settings.image.as_deref().unwrap_or(own);

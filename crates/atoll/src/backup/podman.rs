@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use service::Error;
 
-use crate::up::layout::is_root;
+use crate::up::data_directory::is_root;
 
 const PROGRAM: &str = "podman";
 

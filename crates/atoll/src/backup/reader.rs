@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use service::Error;
 use sha2::{Digest as _, Sha256};
 
-use super::index::{FORMAT, HEADING, Heading, INDEX, INDEX_SUM, Index, Member, is_safe};
-use super::writer::Hashed;
+use super::index::{
+    BackupIndex, BackupMember, FORMAT, HEADING, Heading, INDEX, INDEX_SUM, is_safe,
+};
+use super::writer::HashingReader;
 
 /// Units: bytes. An index has some 200 bytes a member, and members are at least 512 bytes.
 const INDEX_LIMIT: u64 = 1 << 30;
@@ -20,7 +22,7 @@ const BUFFER: usize = 1 << 20;
 pub(super) struct Verified {
     file: PathBuf,
     /// What is in it.
-    pub(super) index: Index,
+    pub(super) index: BackupIndex,
 }
 
 impl Verified {
@@ -63,7 +65,8 @@ impl Verified {
         if sum != own.as_bytes() {
             return Err(damaged("the index does not have its checksum".into()));
         }
-        let index: Index = serde_json::from_slice(&index).map_err(|e| Error::new(doing(), e))?;
+        let index: BackupIndex =
+            serde_json::from_slice(&index).map_err(|e| Error::new(doing(), e))?;
         if index.heading != heading {
             return Err(damaged("heading and index do not belong together".into()));
         }
@@ -130,7 +133,7 @@ impl Verified {
     }
 }
 
-fn compare(members: &[Member], found: &[(String, u64, String)]) -> Result<(), String> {
+fn compare(members: &[BackupMember], found: &[(String, u64, String)]) -> Result<(), String> {
     for (member, (path, size, sha256)) in members.iter().zip(found) {
         if member.path != *path || member.size != *size || member.sha256 != *sha256 {
             return Err(format!("{path} is damaged"));
@@ -185,8 +188,8 @@ fn hash(content: &mut dyn Read) -> io::Result<String> {
     Ok(hex::encode(hashed.sha256.finalize()))
 }
 
-fn hashing(content: &mut dyn Read) -> Hashed<&mut dyn Read> {
-    Hashed {
+fn hashing(content: &mut dyn Read) -> HashingReader<&mut dyn Read> {
+    HashingReader {
         inner: content,
         sha256: Sha256::new(),
         size: 0,
@@ -196,7 +199,7 @@ fn hashing(content: &mut dyn Read) -> Hashed<&mut dyn Read> {
 /// Writes a new file; the checksum of what was written.
 fn write(
     target: &Path,
-    member: &Member,
+    member: &BackupMember,
     is_owned: bool,
     content: &mut dyn Read,
 ) -> io::Result<String> {
@@ -218,7 +221,7 @@ fn write(
 }
 
 /// Folders that are missing, of the owner of what is first put into them.
-fn make_folders(folder: &Path, member: &Member, is_owned: bool) -> io::Result<()> {
+fn make_folders(folder: &Path, member: &BackupMember, is_owned: bool) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
@@ -237,8 +240,8 @@ fn make_folders(folder: &Path, member: &Member, is_owned: bool) -> io::Result<()
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::index::Kind;
-    use super::super::writer::{Owner, Writer};
+    use super::super::index::InstallationKind;
+    use super::super::writer::{BackupWriter, Owner};
     use super::*;
 
     const MEMBERS: [(&str, &str); 3] = [
@@ -250,7 +253,7 @@ mod tests {
     /// The bytes of a small backup.
     fn whole(folder: &Path) -> Vec<u8> {
         let file = folder.join("whole");
-        let mut writer = Writer::create(&file, Heading::new(Kind::Pod)).unwrap();
+        let mut writer = BackupWriter::create(&file, Heading::new(InstallationKind::Pod)).unwrap();
         for (path, content) in MEMBERS {
             let (size, content) = (content.len() as u64, content.as_bytes());
             writer.add(path, Owner::PRIVATE, size, content).unwrap();

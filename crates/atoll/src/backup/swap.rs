@@ -7,15 +7,15 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, syncfs};
 use rustix::io::Errno;
 use service::Error;
 
-/// A folder that is made beside its place; without [`Beside::take_place`] it goes.
+/// A folder that is made beside its place; without [`StagedFolder::take_place`] it goes.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct StagedFolder {
     place: PathBuf,
     path: PathBuf,
     is_placed: bool,
 }
 
-impl Drop for Beside {
+impl Drop for StagedFolder {
     fn drop(&mut self) {
         if !self.is_placed {
             fs::remove_dir_all(&self.path).ok();
@@ -23,7 +23,7 @@ impl Drop for Beside {
     }
 }
 
-impl Beside {
+impl StagedFolder {
     /// A new empty folder beside `place`, of mode 0700.
     ///
     /// Errors: the folder above is not there, or cannot be written.
@@ -126,7 +126,7 @@ mod tests {
             ("two", Some("data.old")),
             ("three", Some("data.old2")),
         ] {
-            let beside = Beside::new(&place).unwrap();
+            let beside = StagedFolder::new(&place).unwrap();
             fs::write(beside.path().join("file"), text).unwrap();
             let was = beside.take_place().unwrap();
             assert_eq!(was, kept.map(|name| dir.path().join(name)));
@@ -136,7 +136,7 @@ mod tests {
             fs::read_to_string(dir.path().join("data.old/file")).unwrap(),
             "one"
         );
-        drop(Beside::new(&place).unwrap());
+        drop(StagedFolder::new(&place).unwrap());
         assert!(!dir.path().join("data.restore").exists());
     }
 }

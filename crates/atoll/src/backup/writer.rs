@@ -10,25 +10,25 @@ use serde::Serialize;
 use service::Error;
 use sha2::{Digest as _, Sha256};
 
-use super::index::{HEADING, Heading, INDEX, INDEX_SUM, Index, Member};
+use super::index::{BackupIndex, BackupMember, HEADING, Heading, INDEX, INDEX_SUM};
 
 /// Secrets are in it.
 const MODE: u32 = 0o600;
 /// Units: bytes. Few large writes.
 const BUFFER: usize = 1 << 20;
 
-/// A backup that is being written. Without [`Writer::finish`] nothing of it stays.
-pub(super) struct Writer {
+/// A backup that is being written. Without [`BackupWriter::finish`] nothing of it stays.
+pub(super) struct BackupWriter {
     tar: tar::Builder<BufWriter<File>>,
-    part: Part,
+    part: PartialFile,
     target: PathBuf,
-    index: Index,
+    index: BackupIndex,
 }
 
 /// The file under its temporary name.
-struct Part(PathBuf);
+struct PartialFile(PathBuf);
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         fs::remove_file(&self.0).ok();
     }
@@ -61,7 +61,7 @@ impl From<&Metadata> for Owner {
     }
 }
 
-impl Writer {
+impl BackupWriter {
     /// Begins the file `target`.
     ///
     /// Errors: it is there already; its folder cannot be written.
@@ -77,9 +77,9 @@ impl Writer {
         let file = private(&part).map_err(|e| Error::new(doing(), e))?;
         let mut writer = Self {
             tar: tar::Builder::new(BufWriter::with_capacity(BUFFER, file)),
-            part: Part(part),
+            part: PartialFile(part),
             target: target.to_owned(),
-            index: Index {
+            index: BackupIndex {
                 heading,
                 members: Vec::new(),
             },
@@ -100,7 +100,7 @@ impl Writer {
         content: impl Read,
     ) -> Result<(), Error> {
         let doing = || format!("saving {path}");
-        let mut hashed = Hashed {
+        let mut hashed = HashingReader {
             inner: content.take(size),
             sha256: Sha256::new(),
             size: 0,
@@ -114,7 +114,7 @@ impl Writer {
                 "it became shorter while it was read: begin again",
             ));
         }
-        self.index.members.push(Member {
+        self.index.members.push(BackupMember {
             path: path.to_owned(),
             size,
             sha256: hex::encode(hashed.sha256.finalize()),
@@ -128,7 +128,7 @@ impl Writer {
 
     /// Adds an open file.
     ///
-    /// Errors: as [`Writer::add`].
+    /// Errors: as [`BackupWriter::add`].
     pub(super) fn add_file(&mut self, path: &str, file: &File) -> Result<(), Error> {
         let metadata = file
             .metadata()
@@ -218,13 +218,13 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
 }
 
 /// Hashes and counts what passes.
-pub(super) struct Hashed<R> {
+pub(super) struct HashingReader<R> {
     pub(super) inner: R,
     pub(super) sha256: Sha256,
     pub(super) size: u64,
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.sha256.update(&buffer[..count]);
@@ -233,9 +233,9 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-impl std::fmt::Debug for Writer {
+impl std::fmt::Debug for BackupWriter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer")
+        f.debug_struct("BackupWriter")
             .field("target", &self.target)
             .finish_non_exhaustive()
     }

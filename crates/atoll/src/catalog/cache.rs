@@ -6,12 +6,12 @@ use catalog_server::{CatalogConfig, CatalogList, Settings};
 use clap::Args;
 use service::{CancellationToken, Error};
 
-use super::source::{Access, Opener};
+use super::source::{Opener, RegistryAccess};
 use crate::terminal;
 
 /// What is made, and where.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CacheArgs {
     /// A folder or an image
     catalog: String,
     /// Folder for it: the server's CATALOG_CACHE_DIR
@@ -21,14 +21,14 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "catalog")]
     name: String,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 /// Makes it as the server would.
 ///
 /// Errors: a catalog that cannot be had or has problems, a folder that cannot be written.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments {
+pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
+    let CacheArgs {
         catalog,
         dir,
         name,

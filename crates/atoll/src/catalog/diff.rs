@@ -6,28 +6,28 @@ use ::catalog::diff::diff;
 use clap::Args;
 use service::Error;
 
-use super::Output;
-use super::source::Access;
+use super::OutputFormat;
+use super::source::RegistryAccess;
 use crate::terminal;
 
 /// What is compared.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DiffArgs {
     /// The older one: a folder, an image or an index.db
     from: String,
     /// The newer one
     to: String,
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 /// Compares package by package and prints what differs.
 ///
 /// Errors: a catalog that cannot be read.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &DiffArgs) -> Result<(), Error> {
     let opener = arguments.access.open()?;
     let (from, to) = (opener.cache(&arguments.from)?, opener.cache(&arguments.to)?);
     let (mut old, mut new) = (from.groups(), to.groups());
@@ -41,8 +41,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             diff(&old, &new).map_err(|e| Error::new(format!("comparing the package {name}"), e))?;
         for change in changes {
             terminal::say(&match arguments.output {
-                Output::Text => change.to_string(),
-                Output::Json => {
+                OutputFormat::Text => change.to_string(),
+                OutputFormat::Json => {
                     serde_json::to_string(&change).map_err(|e| Error::new("printing", e))?
                 }
             });

@@ -4,13 +4,13 @@ use ::catalog::graph;
 use clap::{Args, ValueEnum};
 use service::Error;
 
-use super::source::Access;
+use super::source::RegistryAccess;
 use super::summary::with_package;
 use crate::terminal;
 
 /// What is drawn.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GraphArgs {
     /// A folder, an image or an index.db
     catalog: String,
     /// The package
@@ -19,13 +19,13 @@ pub(crate) struct Arguments {
     channel: Option<String>,
     /// For which program
     #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    output: GraphFormat,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum GraphFormat {
     /// Mermaid, as pages of forges show it.
     #[default]
     Mermaid,
@@ -36,8 +36,8 @@ enum Form {
 /// Prints the drawing.
 ///
 /// Errors: no such catalog, package or channel.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments {
+pub(crate) fn run(arguments: &GraphArgs) -> Result<(), Error> {
+    let GraphArgs {
         catalog,
         package,
         channel,
@@ -54,8 +54,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             Error::new(doing(), reason)
         })?;
         Ok(match output {
-            Form::Mermaid => graph::mermaid(package, channel),
-            Form::Dot => graph::dot(package, channel),
+            GraphFormat::Mermaid => graph::mermaid(package, channel),
+            GraphFormat::Dot => graph::dot(package, channel),
         })
     })?;
     let drawn =

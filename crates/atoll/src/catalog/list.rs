@@ -4,15 +4,15 @@ use clap::Args;
 use serde::Serialize;
 use service::Error;
 
-use super::Output;
-use super::source::Access;
-use super::summary::{Channel, Summary, each_package, with_package};
+use super::OutputFormat;
+use super::source::RegistryAccess;
+use super::summary::{ChannelSummary, PackageSummary, each_package, with_package};
 use super::table::table;
 use crate::terminal;
 
 /// What is shown.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ListArgs {
     /// A folder, an image or an index.db
     catalog: String,
     /// Show the channels of this package
@@ -21,29 +21,31 @@ pub(crate) struct Arguments {
     channel: Option<String>,
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Output,
+    output: OutputFormat,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 /// Prints the list.
 ///
 /// Errors: no such catalog, package or channel.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments {
+pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
+    let ListArgs {
         catalog, output, ..
     } = arguments;
     let cache = arguments.access.open()?.cache(catalog)?;
     let Some(package) = &arguments.package else {
         let mut all = Vec::new();
         each_package(&cache, |package, _| {
-            all.push(Summary::of(package));
+            all.push(PackageSummary::of(package));
             Ok(())
         })?;
         return print(*output, &all, packages);
     };
     let doing = || format!("looking at {catalog}");
-    let found = with_package(&cache, package, |package, _| Ok(Summary::of(package)))?;
+    let found = with_package(&cache, package, |package, _| {
+        Ok(PackageSummary::of(package))
+    })?;
     let package = found.ok_or_else(|| {
         let reason =
             format!("there is no package {package:?}: `atoll catalog list {catalog}` shows all");
@@ -61,20 +63,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 fn print<T: Serialize>(
-    output: Output,
+    output: OutputFormat,
     what: &T,
     text: impl FnOnce(&T) -> String,
 ) -> Result<(), Error> {
     terminal::say(&match output {
-        Output::Text => text(what),
-        Output::Json => serde_json::to_string(what).map_err(|e| Error::new("printing", e))?,
+        OutputFormat::Text => text(what),
+        OutputFormat::Json => serde_json::to_string(what).map_err(|e| Error::new("printing", e))?,
     });
     Ok(())
 }
 
 #[expect(clippy::ptr_arg, reason = "one of several that are given the same way")]
-fn packages(all: &Vec<Summary>) -> String {
-    let row = |package: &Summary| {
+fn packages(all: &Vec<PackageSummary>) -> String {
+    let row = |package: &PackageSummary| {
         let head = package.channel(&package.default_channel);
         [
             package.name.clone(),
@@ -91,8 +93,8 @@ fn packages(all: &Vec<Summary>) -> String {
     )
 }
 
-fn channels(package: &Summary) -> String {
-    let row = |channel: &Channel| {
+fn channels(package: &PackageSummary) -> String {
+    let row = |channel: &ChannelSummary| {
         let is_default = channel.name == package.default_channel;
         [
             channel.name.clone(),
@@ -110,7 +112,7 @@ fn channels(package: &Summary) -> String {
     )
 }
 
-fn versions(channel: &Channel) -> String {
+fn versions(channel: &ChannelSummary) -> String {
     let rows: Vec<_> = channel
         .entries
         .iter()

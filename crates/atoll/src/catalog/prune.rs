@@ -8,43 +8,43 @@ use ::catalog::write::Writer;
 use clap::Args;
 use service::Error;
 
-use super::Form;
-use super::source::Access;
+use super::DocumentFormat;
+use super::selection::{self, DefaultChannelArg, KeepArg};
+use super::source::RegistryAccess;
 use super::summary::each_package;
-use super::wanted::{self, Wanted};
 use crate::terminal;
 
 /// What stays, and where it goes.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PruneArgs {
     /// A folder, an image or an index.db
     catalog: String,
     /// What stays: PACKAGE or PACKAGE:CHANNEL, either with versions behind it, as in etcd:stable@1.2.0..1.4.9
-    #[arg(required = true, value_name = "PACKAGE[:CHANNEL][@VERSIONS]", value_parser = wanted::parse)]
-    keep: Vec<Wanted>,
+    #[arg(required = true, value_name = "PACKAGE[:CHANNEL][@VERSIONS]", value_parser = selection::parse)]
+    keep: Vec<KeepArg>,
     /// Folder for the smaller catalog; it must not be there yet, or be empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// How the files are written
     #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    output: DocumentFormat,
     /// Of channels without versions, keep the head only
     #[arg(long)]
     heads: bool,
     /// The default channel of a package whose own does not stay
-    #[arg(long, value_name = "PACKAGE=CHANNEL", value_parser = wanted::parse_default)]
-    default_channel: Vec<wanted::Default>,
+    #[arg(long, value_name = "PACKAGE=CHANNEL", value_parser = selection::parse_default)]
+    default_channel: Vec<DefaultChannelArg>,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 /// Writes one folder for each package that stays.
 ///
 /// Errors: a catalog that cannot be read, something wanted that it does not have, a folder that is there already.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments { catalog, to, .. } = arguments;
+pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
+    let PruneArgs { catalog, to, .. } = arguments;
     let doing = || format!("cutting {catalog} down");
-    let selection = wanted::selection(
+    let selection = selection::selection(
         &arguments.keep,
         &arguments.default_channel,
         !arguments.heads,

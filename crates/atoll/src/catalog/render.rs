@@ -7,33 +7,33 @@ use ::catalog::{Document, cores, read};
 use clap::Args;
 use service::Error;
 
-use super::Form;
-use super::source::Access;
+use super::DocumentFormat;
+use super::source::RegistryAccess;
 
 /// What is printed.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct RenderArgs {
     /// Folders, images or index.dbs
     #[arg(required = true)]
     catalogs: Vec<String>,
     /// JSON, one document a line, or YAML
     #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    output: DocumentFormat,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 /// Prints the documents in the order of the files, keys sorted, numbers and texts in one spelling.
 ///
 /// Errors: a catalog that cannot be read; then the documents that can be were printed all the same.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &RenderArgs) -> Result<(), Error> {
     let opener = arguments.access.open()?;
     let mut out = BufWriter::new(io::stdout().lock());
     for catalog in &arguments.catalogs {
         let content = opener.content(catalog)?;
         let print = |document: Document| match arguments.output {
-            Form::Json => writeln!(out, "{}", document.json),
-            Form::Yaml => write::document(&document.json, Format::Yaml, &mut out),
+            DocumentFormat::Json => writeln!(out, "{}", document.json),
+            DocumentFormat::Yaml => write::document(&document.json, Format::Yaml, &mut out),
         };
         let problems = match read(content.folder(), cores(), print) {
             Ok(problems) => problems,

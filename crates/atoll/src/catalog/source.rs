@@ -19,7 +19,7 @@ use crate::up::settings::Settings;
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Access {
+pub(crate) struct RegistryAccess {
     /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
     #[arg(long, value_name = "FILE")]
     pub(crate) authfile: Option<PathBuf>,
@@ -39,13 +39,13 @@ pub(crate) struct Opener {
 }
 
 /// Why a catalog cannot be opened.
-pub(super) enum Failure {
+pub(super) enum OpenError {
     /// It is there, and something is wrong with it.
     Problems(Problems),
     Other(Error),
 }
 
-impl Access {
+impl RegistryAccess {
     /// A client of registries.
     ///
     /// Errors: files that cannot be used.
@@ -149,8 +149,8 @@ impl Opener {
     /// The catalog, checked.
     ///
     /// Errors: as [`Self::content`]; everything that is wrong with it.
-    pub(super) fn checked(&self, text: &str) -> Result<Arc<Cache>, Failure> {
-        let content = self.content(text).map_err(Failure::Other)?;
+    pub(super) fn checked(&self, text: &str) -> Result<Arc<Cache>, OpenError> {
+        let content = self.content(text).map_err(OpenError::Other)?;
         let path = self
             .scratch
             .path()
@@ -158,8 +158,11 @@ impl Opener {
         let now = service::clock::now().timestamp();
         match prepare(content.folder(), &path, cores(), now) {
             Ok(prepared) => Ok(prepared.cache),
-            Err(BuildError::Invalid(problems)) => Err(Failure::Problems(problems)),
-            Err(error) => Err(Failure::Other(Error::new(format!("reading {text}"), error))),
+            Err(BuildError::Invalid(problems)) => Err(OpenError::Problems(problems)),
+            Err(error) => Err(OpenError::Other(Error::new(
+                format!("reading {text}"),
+                error,
+            ))),
         }
     }
 
@@ -168,11 +171,11 @@ impl Opener {
     /// Errors: the same, as text.
     pub(crate) fn cache(&self, text: &str) -> Result<Arc<Cache>, Error> {
         self.checked(text).map_err(|failure| match failure {
-            Failure::Problems(problems) => {
+            OpenError::Problems(problems) => {
                 let reason = format!("the catalog has problems\n{problems}");
                 Error::new(format!("reading {text}"), reason)
             }
-            Failure::Other(error) => error,
+            OpenError::Other(error) => error,
         })
     }
 }

@@ -11,30 +11,30 @@ use service::Error;
 /// A package in a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+pub(super) struct PackageSummary {
     pub(super) name: String,
     pub(super) default_channel: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) deprecation: Option<String>,
-    pub(super) channels: Vec<Channel>,
+    pub(super) channels: Vec<ChannelSummary>,
 }
 
 /// A channel in a few words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Channel {
+pub(super) struct ChannelSummary {
     pub(super) name: String,
     pub(super) head: String,
     pub(super) head_version: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) deprecation: Option<String>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<EntrySummary>,
 }
 
 /// A bundle's place in a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Entry {
+pub(super) struct EntrySummary {
     pub(super) name: String,
     pub(super) version: String,
     pub(super) replaces: String,
@@ -75,13 +75,13 @@ fn unusable(package: &str, e: impl std::error::Error + Send + Sync + 'static) ->
     Error::new(format!("reading the package {package}"), e)
 }
 
-impl Summary {
+impl PackageSummary {
     pub(super) fn of(package: &Package<'_>) -> Self {
         let version = |name: &str| {
             let bundle = package.bundle(name);
             bundle.map_or_else(String::new, |bundle| bundle.version_text.to_string())
         };
-        let channels = package.channels.iter().map(|channel| Channel {
+        let channels = package.channels.iter().map(|channel| ChannelSummary {
             name: channel.name.to_owned(),
             head: channel.head().name.to_string(),
             head_version: version(&channel.head().name),
@@ -89,7 +89,7 @@ impl Summary {
             entries: channel
                 .entries
                 .iter()
-                .map(|entry| Entry {
+                .map(|entry| EntrySummary {
                     name: entry.name.to_string(),
                     version: version(&entry.name),
                     replaces: entry.replaces.to_string(),
@@ -107,7 +107,7 @@ impl Summary {
     }
 
     /// The channel of that name.
-    pub(super) fn channel(&self, name: &str) -> Option<&Channel> {
+    pub(super) fn channel(&self, name: &str) -> Option<&ChannelSummary> {
         self.channels.iter().find(|channel| channel.name == name)
     }
 }

@@ -8,23 +8,23 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use service::Error;
 
-use super::source::{Access, Failure};
+use super::source::{OpenError, RegistryAccess};
 use crate::terminal;
 
 /// What is checked, and how it is told.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ValidateArgs {
     /// A folder, an index.db, or an image as in registry.example.org/catalogs/community:v4.20
     catalog: String,
     /// How the verdict is printed
     #[arg(short, long, value_enum, default_value_t)]
-    output: Form,
+    output: VerdictFormat,
     #[command(flatten)]
-    access: Access,
+    access: RegistryAccess,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum VerdictFormat {
     /// Only what is wrong.
     #[default]
     Text,
@@ -37,24 +37,24 @@ enum Form {
 /// Checks and tells.
 ///
 /// Errors: there are problems, or no catalog.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments {
+pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
+    let ValidateArgs {
         catalog,
         output,
         access,
     } = arguments;
     let problems = match access.open()?.checked(catalog) {
         Ok(_) => Problems::default(),
-        Err(Failure::Problems(problems)) => problems,
-        Err(Failure::Other(error)) => return Err(error),
+        Err(OpenError::Problems(problems)) => problems,
+        Err(OpenError::Other(error)) => return Err(error),
     };
     match output {
-        Form::Text => problems
+        VerdictFormat::Text => problems
             .0
             .iter()
             .for_each(|it| terminal::say(&it.to_string())),
-        Form::Json => terminal::say(&verdict(&problems).to_string()),
-        Form::Yaml => write::document(
+        VerdictFormat::Json => terminal::say(&verdict(&problems).to_string()),
+        VerdictFormat::Yaml => write::document(
             &verdict(&problems).to_string(),
             Format::Yaml,
             &mut io::stdout(),

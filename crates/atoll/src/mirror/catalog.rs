@@ -13,8 +13,9 @@ use model::image_set::ImageSet;
 use oci::{Reference, Repository};
 use service::Error;
 
-use super::carry::{Destination, Failure, Form, not_carried, watched};
-use super::{registries, releases};
+use super::registry_args::RegistryArgs;
+use super::release_args::UpdateArgs;
+use super::run::{Destination, ProgressFormat, RunError, not_carried, watched};
 use crate::terminal;
 
 /// Below the folder that is named, which may be anybody's.
@@ -24,16 +25,16 @@ const PARALLEL: usize = 8;
 
 /// What is done with a whole catalog.
 #[derive(Debug, Clone, Subcommand)]
-pub(super) enum Verb {
+pub(super) enum MirrorCatalogCommand {
     /// Push a catalog with nothing but some packages in it
-    Prune(Prune),
+    Prune(CatalogPruneArgs),
     /// Copy a catalog with all its images into a folder, or from there or its registry into a registry
-    Copy(CopyArguments),
+    Copy(CatalogCopyArgs),
 }
 
 /// What stays, and where it goes.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Prune {
+pub(super) struct CatalogPruneArgs {
     /// The catalog: an image, or oci:// and a folder
     index: String,
     /// Packages that stay, with commas between them
@@ -43,12 +44,12 @@ pub(super) struct Prune {
     #[arg(short, long, value_name = "IMAGE")]
     tag: Reference,
     #[command(flatten)]
-    how: How,
+    common: CatalogArgs,
 }
 
 /// What goes where.
 #[derive(Debug, Clone, Args)]
-pub(super) struct CopyArguments {
+pub(super) struct CatalogCopyArgs {
     /// The catalog: an image, or file://PATH:TAG
     source: String,
     /// file://PATH, or docker://HOST[:PORT]/NAMESPACE
@@ -57,44 +58,48 @@ pub(super) struct CopyArguments {
     #[arg(long)]
     continue_on_error: bool,
     #[command(flatten)]
-    how: How,
+    common: CatalogArgs,
 }
 
 /// How it is done.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
-struct How {
+struct CatalogArgs {
     /// Where file:// begins, and where the manifests go
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
-    registries: registries::Arguments,
+    registries: RegistryArgs,
 }
 
 /// Prunes, or copies.
 ///
 /// Errors: a catalog or image that cannot be had or put.
-pub(super) fn run(verb: &Verb) -> Result<(), Error> {
-    match verb {
-        Verb::Prune(arguments) => watched("pruning a catalog", Form::Lines, |progress| {
-            arguments.run(progress)
-        }),
-        Verb::Copy(arguments) => watched("copying a catalog", Form::Lines, |progress| {
-            arguments.run(progress)
-        }),
+pub(super) fn run(command: &MirrorCatalogCommand) -> Result<(), Error> {
+    match command {
+        MirrorCatalogCommand::Prune(arguments) => {
+            watched("pruning a catalog", ProgressFormat::Lines, |progress| {
+                arguments.run(progress)
+            })
+        }
+        MirrorCatalogCommand::Copy(arguments) => {
+            watched("copying a catalog", ProgressFormat::Lines, |progress| {
+                arguments.run(progress)
+            })
+        }
     }
 }
 
-impl Prune {
-    async fn run(&self, progress: Progress) -> Result<(), Failure> {
+impl CatalogPruneArgs {
+    async fn run(&self, progress: Progress) -> Result<(), RunError> {
         let Self {
             index,
             packages,
             tag,
-            how,
+            common,
         } = self;
-        let target = how.registries.target(&tag.registry, "")?.client;
-        let pruned = how
+        let target = common.registries.target(&tag.registry, "")?.client;
+        let pruned = common
             .with_setup(&progress, false, async |setup| {
                 Ok(older::prune(setup, index, packages, tag, target).await?)
             })
@@ -104,29 +109,30 @@ impl Prune {
     }
 }
 
-impl CopyArguments {
-    async fn run(&self, progress: Progress) -> Result<(), Failure> {
+impl CatalogCopyArgs {
+    async fn run(&self, progress: Progress) -> Result<(), RunError> {
         let source: Copy = self.source.parse()?;
-        let (how, goes_on) = (&self.how, self.continue_on_error);
-        how.with_setup(&progress, goes_on, async |setup| {
-            let loaded = source.load(setup, &how.dir).await?;
-            loaded.notes.iter().for_each(|note| terminal::problem(note));
-            match &self.target {
-                Destination::Folder(folder) => self.to_folder(setup, &loaded, folder).await?,
-                Destination::Registry {
-                    registry,
-                    namespace,
-                } => {
-                    let target = how.registries.target(registry, namespace)?;
-                    let outcome = loaded.to_registry(setup, &target).await?;
-                    let files = results::files(&outcome.results, Forms::default())?;
-                    self.manifests(setup, &files)?;
-                    not_carried(&outcome.failed, &outcome.unread)?;
+        let (common, goes_on) = (&self.common, self.continue_on_error);
+        common
+            .with_setup(&progress, goes_on, async |setup| {
+                let loaded = source.load(setup, &common.dir).await?;
+                loaded.notes.iter().for_each(|note| terminal::problem(note));
+                match &self.target {
+                    Destination::Folder(folder) => self.to_folder(setup, &loaded, folder).await?,
+                    Destination::Registry {
+                        registry,
+                        namespace,
+                    } => {
+                        let target = common.registries.target(registry, namespace)?;
+                        let outcome = loaded.to_registry(setup, &target).await?;
+                        let files = results::files(&outcome.results, Forms::default())?;
+                        self.manifests(setup, &files)?;
+                        not_carried(&outcome.failed, &outcome.unread)?;
+                    }
                 }
-            }
-            not_carried(&loaded.failed, &[])
-        })
-        .await
+                not_carried(&loaded.failed, &[])
+            })
+            .await
     }
 
     async fn to_folder(
@@ -136,33 +142,33 @@ impl CopyArguments {
         folder: &Path,
     ) -> Result<(), model::Error> {
         let below: Repository = folder.to_string_lossy().parse()?;
-        let mapping = loaded.to_folder(setup, &self.how.dir, &below).await?;
+        let mapping = loaded.to_folder(setup, &self.common.dir, &below).await?;
         self.manifests(setup, &[File::new("mapping.txt", mapping)])
     }
 
     /// Writes what clusters and people need to know.
     fn manifests(&self, setup: Setup<'_>, files: &[File]) -> Result<(), model::Error> {
         let time = u64::try_from(setup.now).unwrap_or_default();
-        let folder = results::write_manifests(&self.how.dir, time, files)?;
+        let folder = results::write_manifests(&self.common.dir, time, files)?;
         terminal::say(&format!("what clusters need is in {}", folder.display()));
         Ok(())
     }
 }
 
-impl How {
+impl CatalogArgs {
     async fn with_setup<T>(
         &self,
         progress: &Progress,
         goes_on: bool,
-        work: impl AsyncFnOnce(Setup<'_>) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl AsyncFnOnce(Setup<'_>) -> Result<T, RunError>,
+    ) -> Result<T, RunError> {
         let workspace = self.dir.join(WORKSPACE);
         let _entered = Workspace::enter(&workspace)?;
         let ca_pem = self.registries.ca_pem()?;
         let setup = Setup {
             client: &self.registries.source()?,
             set: &ImageSet::default(),
-            platform: &releases::Updates::default().sources(ca_pem.as_deref())?,
+            platform: &UpdateArgs::default().sources(ca_pem.as_deref())?,
             limits: Limits {
                 parallel: PARALLEL,
                 goes_on,

@@ -12,7 +12,7 @@ use crate::terminal;
 
 /// What is checked.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CheckArgs {
     /// An ImageSetConfiguration or a DeleteImageSetConfiguration, in YAML or JSON
     config: PathBuf,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 /// Reads it and tells.
 ///
 /// Errors: it cannot be read, or something is wrong with it.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &CheckArgs) -> Result<(), Error> {
     let doing = || format!("checking {}", arguments.config.display());
     let reason = match config::load(&arguments.config) {
         Ok(configuration) => {

@@ -12,8 +12,9 @@ use clap::Args;
 use model::image_set::{ImageSet, Mirror};
 use service::Error;
 
-use super::carry::{Destination, Form, watched};
-use super::{registries, releases};
+use super::registry_args::RegistryArgs;
+use super::release_args::ReleaseArgs;
+use super::run::{Destination, ProgressFormat, watched};
 use crate::terminal;
 
 /// What the places of image layouts begin with.
@@ -23,7 +24,7 @@ const PARALLEL: usize = 8;
 
 /// What is deleted, and where.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DeleteArgs {
     /// docker://HOST[:PORT][/NAMESPACE]
     target: Destination,
     /// List what would be deleted, below the workspace; nothing is deleted
@@ -50,19 +51,21 @@ pub(crate) struct Arguments {
     #[arg(long)]
     delete_signatures: bool,
     #[command(flatten)]
-    registries: registries::Arguments,
+    registries: RegistryArgs,
     #[command(flatten)]
-    releases: releases::Arguments,
+    releases: ReleaseArgs,
 }
 
 /// Lists, or deletes.
 ///
 /// Errors: a file that is none of the kind, a target that is no registry; what could not be deleted.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    watched("deleting", Form::Lines, |progress| arguments.run(progress))
+pub(crate) fn run(arguments: &DeleteArgs) -> Result<(), Error> {
+    watched("deleting", ProgressFormat::Lines, |progress| {
+        arguments.run(progress)
+    })
 }
 
-impl Arguments {
+impl DeleteArgs {
     async fn run(&self, progress: Progress) -> Result<(), model::Error> {
         let (registry, namespace) = registry_of(&self.target)?;
         let target = self.registries.target(registry, namespace)?;

@@ -15,7 +15,7 @@ use crate::terminal;
 
 /// What is described, and for whom.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct DescribeArgs {
     /// A file of an archive set, or the folder that has it
     #[arg(value_name = "ARCHIVE_OR_DIR")]
     archive: PathBuf,
@@ -27,8 +27,8 @@ pub(crate) struct Arguments {
 /// Reads the metadata and prints it.
 ///
 /// Errors: there is no archive, or it cannot be read.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments { archive, summary } = arguments;
+pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
+    let DescribeArgs { archive, summary } = arguments;
     let failed = |reason: String| {
         Error::new(
             format!("retrieving metadata from {:?}", archive.display()),

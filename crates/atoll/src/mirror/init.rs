@@ -9,17 +9,17 @@ use crate::terminal;
 
 /// How it is printed, and what it says.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct InitArgs {
     /// How it is written; JSON has no comments
     #[arg(long, value_enum, default_value_t)]
-    output: Output,
+    output: ConfigFormat,
     /// Keep the metadata in this image rather than in a folder
     #[arg(long, value_name = "IMAGE")]
     registry: Option<Reference>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum ConfigFormat {
     #[default]
     Yaml,
     Json,
@@ -28,11 +28,11 @@ enum Output {
 /// Prints it.
 ///
 /// Errors: none that depend on what is asked.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &InitArgs) -> Result<(), Error> {
     let yaml = starting_file(arguments.registry.as_ref());
     let text = match arguments.output {
-        Output::Yaml => yaml,
-        Output::Json => json(&yaml).map_err(|e| Error::new("writing the file as JSON", e))?,
+        ConfigFormat::Yaml => yaml,
+        ConfigFormat::Json => json(&yaml).map_err(|e| Error::new("writing the file as JSON", e))?,
     };
     terminal::say(text.trim_end());
     Ok(())

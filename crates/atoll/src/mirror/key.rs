@@ -18,7 +18,7 @@ const PUBLIC_MODE: u32 = 0o644;
 
 /// Where the key goes.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct KeyArgs {
     /// File for the private key, which --sign takes; the public one gets the same name with .pub, for verify --key
     #[arg(value_name = "FILE")]
     key: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
 /// Makes a pair of keys.
 ///
 /// Errors: a file of that name is there, or cannot be made.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &KeyArgs) -> Result<(), Error> {
     let private = &arguments.key;
     let mut public = private.clone().into_os_string();
     public.push(".pub");

@@ -1,28 +1,30 @@
 //! `atoll mirror list`: what can be carried.
 
+mod operators;
+mod releases;
+mod updates;
+
 use clap::Subcommand;
 use service::Error;
 
-use super::{list_operators, list_releases, list_updates};
-
 /// What is shown.
 #[derive(Debug, Clone, Subcommand)]
-pub(super) enum Verb {
+pub(super) enum ListCommand {
     /// Show catalogs, the packages of one, the channels of a package, or the versions in a channel
-    Operators(list_operators::Arguments),
+    Operators(operators::ListOperatorsArgs),
     /// Show releases of the platform, the channels of a version, or the versions in a channel
-    Releases(list_releases::Arguments),
+    Releases(releases::ListReleasesArgs),
     /// Show what the next run of a set would bring
-    Updates(list_updates::Arguments),
+    Updates(updates::ListUpdatesArgs),
 }
 
 /// Prints the list.
 ///
-/// Errors: those of the verb.
-pub(super) fn run(verb: &Verb) -> Result<(), Error> {
-    match verb {
-        Verb::Operators(arguments) => list_operators::run(arguments),
-        Verb::Releases(arguments) => list_releases::run(arguments),
-        Verb::Updates(arguments) => list_updates::run(arguments),
+/// Errors: those of the command.
+pub(super) fn run(command: &ListCommand) -> Result<(), Error> {
+    match command {
+        ListCommand::Operators(arguments) => operators::run(arguments),
+        ListCommand::Releases(arguments) => releases::run(arguments),
+        ListCommand::Updates(arguments) => updates::run(arguments),
     }
 }

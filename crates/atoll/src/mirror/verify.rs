@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use clap::Args;
 use service::Error;
 
-use super::carry::Destination;
-use super::{registries, releases};
+use super::registry_args::RegistryArgs;
+use super::release_args::ReleaseArgs;
+use super::run::Destination;
 
 /// What is verified.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct MirrorVerifyArgs {
     /// The folder of an archive set, one of its files, docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
     #[arg(value_name = "WHAT")]
     what: String,
@@ -33,15 +34,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    registries: registries::Arguments,
+    registries: RegistryArgs,
     #[command(flatten)]
-    releases: releases::Arguments,
+    releases: ReleaseArgs,
 }
 
 /// Looks at all of it, and tells all faults.
 ///
 /// Errors: there is a fault, or nothing of the kind.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &MirrorVerifyArgs) -> Result<(), Error> {
     match arguments.what.parse() {
         Ok(Destination::Registry {
             registry,

@@ -8,17 +8,17 @@ use crate::terminal;
 
 /// How it is printed.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Arguments {
+pub(super) struct VersionArgs {
     /// How it is written; without it, in one line
     #[arg(long, value_enum)]
-    output: Option<Output>,
+    output: Option<VersionFormat>,
     /// Print the version alone, as is done without --output anyway
     #[arg(long, conflicts_with = "output")]
     short: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
+enum VersionFormat {
     Yaml,
     Json,
 }
@@ -26,14 +26,14 @@ enum Output {
 /// Prints it.
 ///
 /// Errors: none that depend on what is asked.
-pub(super) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(super) fn run(arguments: &VersionArgs) -> Result<(), Error> {
     terminal::say(&match arguments.output {
         None => format!("Client Version: v{}", env!("CARGO_PKG_VERSION")),
-        Some(Output::Json) => {
+        Some(VersionFormat::Json) => {
             let document = json!({ "clientVersion": members() });
             serde_json::to_string_pretty(&document).map_err(|e| Error::new("printing", e))?
         }
-        Some(Output::Yaml) => {
+        Some(VersionFormat::Yaml) => {
             let lines = members().into_iter();
             // Texts of JSON are texts of YAML.
             let lines = lines.map(|(name, value)| format!("  {name}: {value}"));

@@ -10,7 +10,7 @@ use service::Error;
 
 use super::SETTINGS;
 use crate::file::{folder, set_mode, write_whole};
-use crate::secrets::{REGISTRY_USER, Secrets, registry_names};
+use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
 /// Stands in the settings where the host's name belongs.
@@ -43,7 +43,7 @@ const OF_VERSION: [(&str, &str); 3] = [
 
 /// Arguments of `atoll pod init`.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Arguments {
+pub(crate) struct PodInitArgs {
     /// Name or address by which users and booting machines reach this host
     #[arg(long, value_name = "NAME", value_parser = parse_host)]
     host: String,
@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
 /// Writes what is missing or of another version, and says what to do next.
 ///
 /// Errors: files that cannot be written.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
     let dir = &arguments.dir;
     folder(dir, OPEN)?;
     let own = std::path::absolute(dir)
@@ -82,11 +82,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-fn secrets(dir: &Path, host: &str) -> Result<Secrets, Error> {
+fn secrets(dir: &Path, host: &str) -> Result<SecretFiles, Error> {
     let folder_of_secrets = dir.join("secrets");
     folder(&folder_of_secrets, ENGINE_ONLY)?;
     set_mode(&folder_of_secrets, ENGINE_ONLY)?;
-    let secrets = Secrets::within(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
+    let secrets = SecretFiles::within(&folder_of_secrets, folder_of_secrets.join("registry.crt"));
     let names = registry_names(&[host.to_owned(), REGISTRY.to_owned()]);
     secrets.ensure(&names, READABLE)?;
     write_logins(&folder_of_secrets.join(LOGINS), &secrets, &names)?;
@@ -94,7 +94,7 @@ fn secrets(dir: &Path, host: &str) -> Result<Secrets, Error> {
 }
 
 /// Logins for the registry by each of its `names`. The file stays as it is when it is there: others may stand in it, too.
-fn write_logins(path: &Path, secrets: &Secrets, names: &[String]) -> Result<(), Error> {
+fn write_logins(path: &Path, secrets: &SecretFiles, names: &[String]) -> Result<(), Error> {
     if path.exists() {
         return Ok(());
     }
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     fn init(dir: &Path, host: &str) {
-        let arguments = Arguments {
+        let arguments = PodInitArgs {
             host: host.to_owned(),
             dir: dir.to_owned(),
         };

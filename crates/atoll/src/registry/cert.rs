@@ -20,7 +20,7 @@ const MAX_DAYS: i64 = 36_500;
 
 /// What certificate is made, and where.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct CertArgs {
     /// Names and IP addresses by which clients reach the registry; the first also names the files
     #[arg(long = "host", value_name = "NAME", required = true, num_args = 1.., value_parser = host)]
     hosts: Vec<String>,
@@ -41,8 +41,8 @@ pub(crate) struct Arguments {
 /// Makes the certificate and prints the steps.
 ///
 /// Errors: files that are there, or cannot be written; no openssl where one is needed.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments { hosts, dir, .. } = arguments;
+pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
+    let CertArgs { hosts, dir, .. } = arguments;
     let files = files(dir, &hosts[0]);
     let there = [&files.cert, &files.key];
     if let Some(path) = there.into_iter().find(|path| path.exists())

@@ -5,17 +5,17 @@ use reqwest::Method;
 use serde::Deserialize;
 use service::Error;
 
-use super::remote::Access;
+use super::remote::RemoteAccess;
 use crate::terminal;
 
 /// Which registry, and who asks.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct GcArgs {
     /// The registry, as in https://registry.example.org:5000
     #[arg(value_name = "URL")]
     url: String,
     #[command(flatten)]
-    access: Access,
+    access: RemoteAccess,
     /// Only count
     #[arg(long)]
     dry_run: bool,
@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
 
 /// What the registry answers in the end.
 #[derive(Debug, Deserialize)]
-struct Collected {
-    retention: Option<Expired>,
+struct GarbageReport {
+    retention: Option<ExpiredContent>,
     #[serde(default)]
     manifests: u64,
     links: u64,
@@ -35,15 +35,15 @@ struct Collected {
 
 /// What no rule of the policy keeps.
 #[derive(Debug, Deserialize)]
-struct Expired {
+struct ExpiredContent {
     is_dry: bool,
     tags: u64,
     manifests: u64,
-    repositories: Vec<ExpiredThere>,
+    repositories: Vec<ExpiredInRepository>,
 }
 
 #[derive(Debug, Deserialize)]
-struct ExpiredThere {
+struct ExpiredInRepository {
     repository: String,
     tags: Vec<String>,
     manifests: Vec<String>,
@@ -52,10 +52,10 @@ struct ExpiredThere {
 /// Asks, waits for the end and prints what there was.
 ///
 /// Errors: the registry is not reached, refuses, or fails.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
     let what = format!("gc?dryrun={}", arguments.dry_run);
     let remote = arguments.access.open(&arguments.url)?;
-    let collected: Collected = remote.ask(Method::POST, &what)?;
+    let collected: GarbageReport = remote.ask(Method::POST, &what)?;
     let verb = |is_dry| if is_dry { "would go" } else { "are gone" };
     if let Some(expired) = &collected.retention {
         for there in &expired.repositories {
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             verb(expired.is_dry)
         ));
     }
-    let Collected {
+    let GarbageReport {
         manifests,
         links,
         blobs,

@@ -15,7 +15,7 @@ const OWNER_ONLY: u32 = 0o600;
 
 /// Whose line is written or deleted.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct HtpasswdArgs {
     /// The password file; made when it is not there
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -33,15 +33,15 @@ pub(crate) struct Arguments {
 ///
 /// Errors: a file that the registry would not read, or that cannot be written; a name or password that cannot stand
 /// there; nobody to delete.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
-    let Arguments { user, .. } = arguments;
+pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
+    let HtpasswdArgs { user, .. } = arguments;
     let path = target(&arguments.file);
     // Told before anybody types a password.
     let folder = folder(&path)?;
     read(&path)?;
     let password = match arguments {
-        Arguments { delete: true, .. } => None,
-        Arguments { generate: true, .. } => Some(secrets::password()),
+        HtpasswdArgs { delete: true, .. } => None,
+        HtpasswdArgs { generate: true, .. } => Some(secrets::password()),
         _ => Some(password::read(user)?),
     };
     let line = password

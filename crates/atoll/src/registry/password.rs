@@ -36,7 +36,7 @@ fn piped(input: StdinLock<'static>) -> io::Result<String> {
 }
 
 fn typed(input: StdinLock<'static>, user: &str) -> io::Result<String> {
-    let mut terminal = Unseen::new(input)?;
+    let mut terminal = NoEcho::new(input)?;
     let first = terminal.ask(&format!("Password of {user}: "))?;
     if terminal.ask("The same again: ")? != first {
         return Err(io::Error::other("the two are not the same"));
@@ -50,12 +50,12 @@ fn without_end(text: &str) -> &str {
 }
 
 /// A terminal that does not show what is typed, as long as this lives.
-struct Unseen {
+struct NoEcho {
     input: StdinLock<'static>,
     before: Termios,
 }
 
-impl Unseen {
+impl NoEcho {
     fn new(input: StdinLock<'static>) -> io::Result<Self> {
         let before = tcgetattr(&input)?;
         let mut unseen = before.clone();
@@ -83,7 +83,7 @@ impl Unseen {
     }
 }
 
-impl Drop for Unseen {
+impl Drop for NoEcho {
     fn drop(&mut self) {
         tcsetattr(&self.input, OptionalActions::Now, &self.before).ok();
     }

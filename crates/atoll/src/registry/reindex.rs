@@ -9,7 +9,7 @@ use clap::Args;
 use reqwest::Method;
 use service::Error;
 
-use super::remote::{self, Access};
+use super::remote::{self, RemoteAccess};
 use crate::terminal;
 
 /// How often the progress is looked at.
@@ -17,18 +17,18 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Which registry, and who asks.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct ReindexArgs {
     /// A running registry, as in https://registry.example.org:5000, or the folder of one that is stopped
     #[arg(value_name = "URL|DIRECTORY")]
     target: String,
     #[command(flatten)]
-    access: Access,
+    access: RemoteAccess,
 }
 
 /// Compares or rebuilds, and prints how much there was.
 ///
 /// Errors: the registry is not reached or refuses; a folder that cannot be read, or that a registry uses.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &ReindexArgs) -> Result<(), Error> {
     let target = &arguments.target;
     let progress = if remote::is_url(target) {
         ask(arguments)?
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// Has a running registry compare its folder with its index, and waits for the end.
-fn ask(arguments: &Arguments) -> Result<AdoptionProgress, Error> {
+fn ask(arguments: &ReindexArgs) -> Result<AdoptionProgress, Error> {
     let remote = arguments.access.open(&arguments.target)?;
     let mut progress: AdoptionProgress = remote.ask(Method::POST, "reindex")?;
     while !progress.is_finished {

@@ -14,7 +14,7 @@ use super::password;
 
 /// Who asks, and how the registry is trusted.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Access {
+pub(super) struct RemoteAccess {
     /// Who asks: a user that may delete everywhere. The password is read as `htpasswd` reads it
     #[arg(long)]
     user: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Access {
 }
 
 /// The registry.
-pub(super) struct Remote<'a> {
+pub(super) struct RemoteRegistry<'a> {
     url: &'a str,
     user: Option<&'a str>,
     password: Option<String>,
@@ -34,13 +34,13 @@ pub(super) struct Remote<'a> {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Answer<T> {
-    Refused { errors: Vec<Refusal> },
+enum RegistryResponse<T> {
+    Refused { errors: Vec<RegistryError> },
     Given(T),
 }
 
 #[derive(Deserialize)]
-struct Refusal {
+struct RegistryError {
     message: String,
 }
 
@@ -61,11 +61,11 @@ pub(super) fn folder<'a>(verb: &str, target: &'a str) -> Result<&'a Path, Error>
     Err(Error::new(format!("{verb} {target}"), reason))
 }
 
-impl Access {
+impl RemoteAccess {
     /// The registry at `url`.
     ///
     /// Errors: no password, no certificate.
-    pub(super) fn open<'a>(&'a self, url: &'a str) -> Result<Remote<'a>, Error> {
+    pub(super) fn open<'a>(&'a self, url: &'a str) -> Result<RemoteRegistry<'a>, Error> {
         let user = self.user.as_deref();
         let password = user.map(password::read).transpose()?;
         let read = |path: &PathBuf| {
@@ -76,7 +76,7 @@ impl Access {
             .enable_all()
             .build()
             .map_err(|e| Error::new("starting the runtime", e))?;
-        Ok(Remote {
+        Ok(RemoteRegistry {
             url,
             user,
             password,
@@ -86,7 +86,7 @@ impl Access {
     }
 }
 
-impl Remote<'_> {
+impl RemoteRegistry<'_> {
     /// What the registry answers at `/v2/_atoll/<what>`.
     ///
     /// Errors: it is not reached, refuses, or answers something else.
@@ -106,8 +106,8 @@ impl Remote<'_> {
             .block_on(answered)
             .map_err(|e: reqwest::Error| Error::new(doing(), cause(&e)))?;
         match serde_json::from_str(&text) {
-            Ok(Answer::Given(answer)) => Ok(answer),
-            Ok(Answer::Refused { errors }) => {
+            Ok(RegistryResponse::Given(answer)) => Ok(answer),
+            Ok(RegistryResponse::Refused { errors }) => {
                 let messages: Vec<_> = errors.into_iter().map(|error| error.message).collect();
                 Err(Error::new(doing(), messages.join(", ")))
             }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use service::Error;
 
-use super::remote::{self, Access};
+use super::remote::{self, RemoteAccess};
 use crate::terminal;
 
 /// How often a running registry is asked how far it is.
@@ -22,12 +22,12 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What is verified, and how it is told.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Arguments {
+pub(crate) struct VerifyArgs {
     /// A running registry, as in https://registry.example.org:5000, or the folder of one that is stopped
     #[arg(value_name = "URL|DIRECTORY")]
     target: String,
     #[command(flatten)]
-    access: Access,
+    access: RemoteAccess,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 
 /// What a running registry tells of its scrub.
 #[derive(Debug, Deserialize)]
-struct Report {
+struct ScrubReport {
     is_running: bool,
     percent: u8,
     contents: u64,
@@ -46,11 +46,11 @@ struct Report {
     damaged: u64,
     missing: u64,
     unread: u64,
-    findings: Vec<Finding>,
+    findings: Vec<ScrubFinding>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Finding {
+struct ScrubFinding {
     digest: String,
     what: String,
     repositories: Vec<String>,
@@ -59,7 +59,7 @@ struct Finding {
 /// Verifies and prints what is wrong.
 ///
 /// Errors: something is wrong, or cannot be looked at.
-pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+pub(crate) fn run(arguments: &VerifyArgs) -> Result<(), Error> {
     let target = &arguments.target;
     if remote::is_url(target) {
         return ask(arguments);
@@ -68,12 +68,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// Has a running registry scrub, and waits for the end.
-fn ask(arguments: &Arguments) -> Result<(), Error> {
+fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
     let remote = arguments.access.open(&arguments.target)?;
     let mut text: Value = remote.ask(Method::POST, "scrub")?;
     let mut told = None;
     let report = loop {
-        let report: Report = serde_json::from_value(text.clone())
+        let report: ScrubReport = serde_json::from_value(text.clone())
             .map_err(|e| Error::new("reading the report", e))?;
         if !report.is_running {
             break report;
@@ -88,7 +88,7 @@ fn ask(arguments: &Arguments) -> Result<(), Error> {
     if arguments.json {
         terminal::say(&text.to_string());
     } else {
-        for Finding {
+        for ScrubFinding {
             digest,
             what,
             repositories,
@@ -99,7 +99,7 @@ fn ask(arguments: &Arguments) -> Result<(), Error> {
         let (contents, size) = (report.contents, terminal::mib(report.bytes));
         terminal::say(&format!("{contents} contents verified ({size})."));
     }
-    let Report {
+    let ScrubReport {
         damaged,
         missing,
         unread,
@@ -119,7 +119,7 @@ fn ask(arguments: &Arguments) -> Result<(), Error> {
 }
 
 /// Looks at a folder that no registry uses now.
-fn look(arguments: &Arguments, folder: &Path) -> Result<(), Error> {
+fn look(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
     let doing = || format!("verifying {}", folder.display());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use service::Error;
 
-use crate::up::layout::is_root;
+use crate::up::data_directory::is_root;
 
 /// Users that may be taken, best first.
 const NAMES: [&str; 2] = ["postgres", "nobody"];

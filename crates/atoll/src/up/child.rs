@@ -8,8 +8,8 @@ use service::{CancellationToken, Error};
 use tokio::process::{Child, ChildStdin};
 use tokio::sync::watch;
 
-use super::board::Board;
-use super::lines::Sink;
+use super::child_output::OutputSink;
+use super::state_file::StateFile;
 use crate::terminal;
 
 /// The wait before the first new start.
@@ -21,7 +21,7 @@ const HEALTHY_AFTER: Duration = Duration::from_secs(20);
 
 /// What is wanted of a child. Any change of `generation` starts it anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct DesiredState {
     /// Whether it runs.
     pub(crate) run: bool,
     /// Counts the changes of its settings.
@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
 }
 
 /// How a child is started and ended.
-pub(crate) struct Program {
+pub(crate) struct ChildProgram {
     /// Its name.
     pub(crate) name: &'static str,
     /// Makes the command of each start.
@@ -41,12 +41,12 @@ pub(crate) struct Program {
     /// How long it may take to end: a little more than it gives open requests.
     pub(crate) grace: Duration,
     /// Where its lines go.
-    pub(crate) sink: Sink,
+    pub(crate) sink: OutputSink,
 }
 
 /// When children have to end.
 #[derive(Debug, Clone)]
-pub(crate) struct Ending {
+pub(crate) struct StopTokens {
     /// In order.
     pub(crate) asked: CancellationToken,
     /// At once.
@@ -55,10 +55,10 @@ pub(crate) struct Ending {
 
 /// Keeps `program` as `wanted` until `ending`.
 pub(crate) async fn keep(
-    program: Program,
-    mut wanted: watch::Receiver<Wanted>,
-    ending: Ending,
-    board: Board,
+    program: ChildProgram,
+    mut wanted: watch::Receiver<DesiredState>,
+    ending: StopTokens,
+    state_file: StateFile,
 ) {
     let mut backoff = FIRST_WAIT;
     loop {
@@ -73,9 +73,9 @@ pub(crate) async fn keep(
         let started = Instant::now();
         match start(&program) {
             Ok(child) => {
-                board.started(program.name, child.0.id());
+                state_file.started(program.name, child.0.id());
                 let is_over = watch_over(&program, child, &mut wanted, current, &ending).await;
-                board.ended(program.name);
+                state_file.ended(program.name);
                 if is_over {
                     continue;
                 }
@@ -97,11 +97,11 @@ pub(crate) async fn keep(
 
 /// Until the child has ended; whether that was wanted.
 async fn watch_over(
-    program: &Program,
+    program: &ChildProgram,
     (mut child, held): (Child, Option<ChildStdin>),
-    wanted: &mut watch::Receiver<Wanted>,
-    current: Wanted,
-    ending: &Ending,
+    wanted: &mut watch::Receiver<DesiredState>,
+    current: DesiredState,
+    ending: &StopTokens,
 ) -> bool {
     tokio::select! {
         status = child.wait() => {
@@ -121,7 +121,7 @@ async fn watch_over(
 }
 
 /// The pipe is held apart: waiting for a child closes what it still has of it, and it would end.
-fn start(program: &Program) -> Result<(Child, Option<ChildStdin>), Error> {
+fn start(program: &ChildProgram) -> Result<(Child, Option<ChildStdin>), Error> {
     let mut command = (program.command)()?;
     command
         .stdin(Stdio::piped())
@@ -140,7 +140,12 @@ fn start(program: &Program) -> Result<(Child, Option<ChildStdin>), Error> {
     Ok((child, held))
 }
 
-async fn stop(program: &Program, mut child: Child, held: Option<ChildStdin>, ending: &Ending) {
+async fn stop(
+    program: &ChildProgram,
+    mut child: Child,
+    held: Option<ChildStdin>,
+    ending: &StopTokens,
+) {
     signal(&child, program.end);
     drop(held);
     tokio::select! {

@@ -7,9 +7,9 @@ use service::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::child::Wanted;
+use super::child::DesiredState;
 use super::environment::{Environment, changed_at};
-use super::service::Name;
+use super::service::ServiceName;
 use crate::terminal;
 
 /// How often files are looked at; polling works on every kind of mount.
@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// What is wanted of each service.
 pub(crate) struct Control {
     environment: Environment,
-    wanted: BTreeMap<Name, watch::Sender<Wanted>>,
+    wanted: BTreeMap<ServiceName, watch::Sender<DesiredState>>,
 }
 
 impl Control {
@@ -27,8 +27,8 @@ impl Control {
         let wanted = environment
             .services()
             .map(|name| {
-                let run = !environment.layout.stop_file(name).exists();
-                (name, watch::channel(Wanted { run, generation: 0 }).0)
+                let run = !environment.directory.stop_file(name).exists();
+                (name, watch::channel(DesiredState { run, generation: 0 }).0)
             })
             .collect();
         Self {
@@ -38,12 +38,12 @@ impl Control {
     }
 
     /// What is wanted of `name`, now and later.
-    pub(crate) fn of(&self, name: Name) -> watch::Receiver<Wanted> {
+    pub(crate) fn of(&self, name: ServiceName) -> watch::Receiver<DesiredState> {
         self.wanted[&name].subscribe()
     }
 
     /// The services that are wanted now.
-    pub(crate) fn running(&self) -> impl Iterator<Item = Name> {
+    pub(crate) fn running(&self) -> impl Iterator<Item = ServiceName> {
         self.wanted
             .iter()
             .filter(|(_, wanted)| wanted.borrow().run)
@@ -84,11 +84,11 @@ impl Control {
 
     fn follow_stop_files(&self) {
         for (name, wanted) in &self.wanted {
-            let run = !self.environment.layout.stop_file(*name).exists();
+            let run = !self.environment.directory.stop_file(*name).exists();
             wanted.send_if_modified(|wanted| {
                 let is_changed = wanted.run != run;
                 if is_changed {
-                    let path = self.environment.layout.stop_file(*name);
+                    let path = self.environment.directory.stop_file(*name);
                     let how = if run { "Starting" } else { "Stopping" };
                     let state = if run { "is gone" } else { "is there" };
                     terminal::say(&format!("{how} {name}: {} {state}.", path.display()));

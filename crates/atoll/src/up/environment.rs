@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use service::Error;
 
-use super::layout::Layout;
-use super::ports::Ports;
-use super::service::Name;
-use super::users::Users;
+use super::data_directory::DataDirectory;
+use super::ports::ServicePorts;
+use super::service::ServiceName;
+use super::service_users::ServiceUsers;
 use crate::file::write_whole;
-use crate::secrets::Secrets;
+use crate::secrets::SecretFiles;
 
 /// Owner and name of the database.
 pub(crate) const DB_USER: &str = "atoll";
@@ -25,19 +25,19 @@ pub(crate) const DB_NAME: &str = "installer";
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
     /// The data directory.
-    pub(crate) layout: Layout,
+    pub(crate) directory: DataDirectory,
     /// Where everything listens.
-    pub(crate) ports: Ports,
+    pub(crate) ports: ServicePorts,
     /// Address that the services listen on.
     pub(crate) listen: IpAddr,
     /// Files with secrets.
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: SecretFiles,
     /// Variables of the user.
     pub(crate) env_file: Option<PathBuf>,
     /// What the catalog server serves; empty when it does not run.
     pub(crate) catalogs: String,
     /// Which user each service is.
-    pub(crate) users: Users,
+    pub(crate) users: ServiceUsers,
 }
 
 impl Environment {
@@ -67,32 +67,32 @@ impl Environment {
     }
 
     /// The services that run, in the order in which they are started.
-    pub(crate) fn services(&self) -> impl Iterator<Item = Name> + use<> {
+    pub(crate) fn services(&self) -> impl Iterator<Item = ServiceName> + use<> {
         let has_catalogs = !self.catalogs.is_empty();
-        let runs = move |name: &Name| has_catalogs || *name != Name::CatalogServer;
-        Name::ALL.into_iter().filter(runs)
+        let runs = move |name: &ServiceName| has_catalogs || *name != ServiceName::CatalogServer;
+        ServiceName::ALL.into_iter().filter(runs)
     }
 
     /// Where a service says whether it is ready.
-    pub(crate) fn ready_url(&self, service: Name) -> String {
+    pub(crate) fn ready_url(&self, service: ServiceName) -> String {
         let local = |port| SocketAddr::new(loopback(self.listen), port);
         match service {
-            Name::Registry => format!("https://{}/ready", local(self.ports.registry)),
-            Name::ApiServer => format!("http://{}/ready", local(self.ports.api)),
-            Name::ImageService => format!("http://{}/ready", local(self.ports.image)),
-            Name::Webui => format!("http://{}/ready", local(self.ports.webui)),
-            Name::CatalogServer => format!("http://{}/health", local(self.ports.catalog)),
+            ServiceName::Registry => format!("https://{}/ready", local(self.ports.registry)),
+            ServiceName::ApiServer => format!("http://{}/ready", local(self.ports.api)),
+            ServiceName::ImageService => format!("http://{}/ready", local(self.ports.image)),
+            ServiceName::Webui => format!("http://{}/ready", local(self.ports.webui)),
+            ServiceName::CatalogServer => format!("http://{}/health", local(self.ports.catalog)),
         }
     }
 
     /// The variables that the supervisor decides; they win over everything.
-    pub(crate) fn decided(&self, service: Name) -> BTreeMap<&'static str, OsString> {
+    pub(crate) fn decided(&self, service: ServiceName) -> BTreeMap<&'static str, OsString> {
         let listen = self.listen.to_string();
         let text = |text: &str| OsString::from(text);
         let port = |port: u16| OsString::from(port.to_string());
-        let folder = self.layout.of(service).into_os_string();
+        let folder = self.directory.of(service).into_os_string();
         let pairs: Vec<(&'static str, OsString)> = match service {
-            Name::Registry => vec![
+            ServiceName::Registry => vec![
                 (
                     "REGISTRY_HTTP_ADDR",
                     text(&SocketAddr::new(self.listen, self.ports.registry).to_string()),
@@ -108,7 +108,7 @@ impl Environment {
                 ),
                 ("REGISTRY_STORAGE_FILESYSTEM_ROOTDIRECTORY", folder),
             ],
-            Name::ApiServer => vec![
+            ServiceName::ApiServer => vec![
                 ("API_LISTEN_ADDRESS", text(&listen)),
                 ("API_LISTEN_PORT", port(self.ports.api)),
                 ("DB_HOST", text(&Ipv4Addr::LOCALHOST.to_string())),
@@ -125,12 +125,12 @@ impl Environment {
                 ),
                 ("WORK_DIR", folder),
             ],
-            Name::ImageService => vec![
+            ServiceName::ImageService => vec![
                 ("LISTEN_ADDRESS", text(&listen)),
                 ("LISTEN_PORT", port(self.ports.image)),
                 ("DATA_DIR", folder),
             ],
-            Name::Webui => vec![
+            ServiceName::Webui => vec![
                 ("LISTEN_ADDRESS", text(&listen)),
                 ("WEBUI_PORT", port(self.ports.webui)),
                 ("WEBUI_STATIC_PORT", port(self.ports.webui_static)),
@@ -142,7 +142,7 @@ impl Environment {
                     )),
                 ),
             ],
-            Name::CatalogServer => vec![
+            ServiceName::CatalogServer => vec![
                 ("CATALOGS", text(&self.catalogs)),
                 ("CATALOG_CACHE_DIR", folder),
                 ("CATALOG_CA_FILE", self.secrets.tls.cert.clone().into()),
@@ -157,7 +157,7 @@ impl Environment {
     /// installation, then the user's lines.
     ///
     /// Errors: the user's file cannot be read.
-    pub(crate) fn write_variables(&self, service: Name) -> Result<PathBuf, Error> {
+    pub(crate) fn write_variables(&self, service: ServiceName) -> Result<PathBuf, Error> {
         let mut text = String::from("# Written by `atoll up` at each start of the service.\n");
         for (name, value) in self.defaults(service) {
             writeln!(text, "{name}={value}").ok();
@@ -167,15 +167,15 @@ impl Environment {
                 .map_err(|e| Error::new(format!("reading --env-file {}", path.display()), e))?;
             writeln!(text, "# {}", path.display()).ok();
             text.push_str(&lines);
-            write_whole(&self.layout.user_variables(), lines.as_bytes(), 0o600)?;
+            write_whole(&self.directory.user_variables(), lines.as_bytes(), 0o600)?;
         }
-        let target = self.layout.variables(service);
+        let target = self.directory.variables(service);
         write_whole(&target, text.as_bytes(), 0o600)?;
         self.users.share(service, &target)?;
         Ok(target)
     }
 
-    fn defaults(&self, service: Name) -> Vec<(&'static str, String)> {
+    fn defaults(&self, service: ServiceName) -> Vec<(&'static str, String)> {
         if !service.follows_env_file() {
             return Vec::new();
         }
@@ -186,7 +186,7 @@ impl Environment {
             ("SERVICE_BASE_URL", self.api_url()),
             ("IMAGE_SERVICE_BASE_URL", self.image_service_url()),
         ];
-        if service == Name::ApiServer {
+        if service == ServiceName::ApiServer {
             pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
             // The page's server asks from this machine and reports its clients.
             pairs.push(("TRUSTED_PROXIES", loopback(self.listen).to_string()));
@@ -238,11 +238,11 @@ mod tests {
     use super::*;
 
     fn environment(dir: &Path, env_file: Option<PathBuf>) -> Environment {
-        let layout = Layout::new(Some(dir.join("data"))).unwrap();
-        layout.create().unwrap();
+        let directory = DataDirectory::new(Some(dir.join("data"))).unwrap();
+        directory.create().unwrap();
         let listen = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let secrets = Secrets::within(&layout.secrets(), layout.registry_certificate());
-        let ports = Ports {
+        let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
+        let ports = ServicePorts {
             postgres: 1,
             registry: 2,
             api: 3,
@@ -252,13 +252,13 @@ mod tests {
             catalog: 7,
         };
         Environment {
-            layout,
+            directory,
             ports,
             listen,
             secrets,
             env_file,
             catalogs: String::new(),
-            users: Users::default(),
+            users: ServiceUsers::default(),
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let file = dir.path().join("my.env");
         fs::write(&file, "SERVICE_BASE_URL=http://api.example\n").unwrap();
         let environment = environment(dir.path(), Some(file));
-        let path = environment.write_variables(Name::ApiServer).unwrap();
+        let path = environment.write_variables(ServiceName::ApiServer).unwrap();
         let text = fs::read_to_string(path).unwrap();
         let ours = text.find("SERVICE_BASE_URL=http://127.0.0.1:3").unwrap();
         let theirs = text.find("SERVICE_BASE_URL=http://api.example").unwrap();
@@ -279,7 +279,7 @@ mod tests {
     fn passwords_are_given_by_file() {
         let dir = tempfile::tempdir().unwrap();
         let environment = environment(dir.path(), None);
-        let decided = environment.decided(Name::ApiServer);
+        let decided = environment.decided(ServiceName::ApiServer);
         assert_eq!(decided["DB_PASS"], "");
         assert!(Path::new(&decided["DB_PASS_FILE"]).ends_with("secrets/database-password"));
     }
@@ -291,16 +291,16 @@ mod tests {
         assert!(
             environment
                 .services()
-                .all(|name| name != Name::CatalogServer)
+                .all(|name| name != ServiceName::CatalogServer)
         );
         environment.catalogs = "/configs".to_owned();
         assert!(
             environment
                 .services()
-                .any(|name| name == Name::CatalogServer)
+                .any(|name| name == ServiceName::CatalogServer)
         );
         assert_eq!(
-            environment.decided(Name::CatalogServer)["CATALOGS"],
+            environment.decided(ServiceName::CatalogServer)["CATALOGS"],
             "/configs"
         );
     }
@@ -309,7 +309,9 @@ mod tests {
     fn a_missing_env_file_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let environment = environment(dir.path(), Some(PathBuf::from("/none/x.env")));
-        let error = environment.write_variables(Name::ApiServer).unwrap_err();
+        let error = environment
+            .write_variables(ServiceName::ApiServer)
+            .unwrap_err();
         assert!(error.to_string().contains("/none/x.env"), "{error}");
     }
 }

@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_millis(100);
 
 /// The ports of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ports {
+pub(crate) struct ServicePorts {
     /// Database, on loopback only.
     pub(crate) postgres: u16,
     /// Container registry.
@@ -33,7 +33,7 @@ pub(crate) struct Ports {
     pub(crate) catalog: u16,
 }
 
-impl Ports {
+impl ServicePorts {
     /// The documented ports, or seven in a row; those of the services are waited for until `deadline`.
     ///
     /// Errors: a port that somebody else uses.
@@ -165,10 +165,10 @@ mod tests {
 
     #[test]
     fn seven_ports_in_a_row() {
-        let ports = Ports::in_row(7000).unwrap();
+        let ports = ServicePorts::in_row(7000).unwrap();
         assert_eq!((ports.postgres, ports.catalog), (7000, 7006));
-        assert!(Ports::in_row(0).is_err());
-        assert!(Ports::in_row(65_530).is_err());
-        assert!(Ports::in_row(65_529).is_ok());
+        assert!(ServicePorts::in_row(0).is_err());
+        assert!(ServicePorts::in_row(65_530).is_err());
+        assert!(ServicePorts::in_row(65_529).is_ok());
     }
 }

@@ -14,19 +14,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::board::{Board, State};
-use super::child::{self, Ending, Program, Wanted};
+use super::child::{self, ChildProgram, DesiredState, StopTokens};
+use super::child_output::{OutputKind, OutputSink};
 use super::control::Control;
+use super::data_directory::{DataDirectory, Lock};
 use super::environment::{Environment, reachable};
-use super::layout::{Layout, Lock};
-use super::lines::{Kind, Sink};
 use super::log_file::LogFile;
-use super::ports::Ports;
+use super::ports::ServicePorts;
 use super::postgres::Cluster;
 use super::ready;
-use super::service::Name;
-use super::users::Users;
-use crate::secrets::{REGISTRY_USER, Secrets, registry_names};
+use super::service::ServiceName;
+use super::service_users::ServiceUsers;
+use super::state_file::{StateFile, UpState};
+use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
 /// The running program, also when its file was replaced meanwhile.
@@ -43,7 +43,7 @@ const POSTGRES_GRACE: Duration = Duration::from_mins(1);
 
 /// Arguments of `atoll up`.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct UpArguments {
+pub(crate) struct UpArgs {
     /// Where everything is kept (default: /var/lib/atoll as root, else atoll in the user's data folder)
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
@@ -67,19 +67,19 @@ pub(crate) struct UpArguments {
 /// Runs everything until SIGINT or SIGTERM.
 ///
 /// Errors: what keeps it from starting, with the way out.
-pub(crate) fn run(arguments: &UpArguments) -> Result<(), Error> {
-    let layout = Layout::new(arguments.data.clone())?;
-    layout.create()?;
-    let lock = Lock::take(&layout)?;
-    let result = run_on(layout, arguments, lock.was_killed);
+pub(crate) fn run(arguments: &UpArgs) -> Result<(), Error> {
+    let directory = DataDirectory::new(arguments.data.clone())?;
+    directory.create()?;
+    let lock = Lock::take(&directory)?;
+    let result = run_on(directory, arguments, lock.was_killed);
     // Also after a failure: whoever holds a port at the next start is none of this run's children.
     lock.release();
     result
 }
 
-fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(), Error> {
-    std::fs::remove_file(layout.state()).ok();
-    if Cluster::end_stale(&layout)? {
+fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Result<(), Error> {
+    std::fs::remove_file(directory.state()).ok();
+    if Cluster::end_stale(&directory)? {
         terminal::say("Ended the database that an earlier run had left.");
     }
     let patience = if was_killed {
@@ -87,20 +87,20 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
     } else {
         Duration::ZERO
     };
-    let ports = Ports::choose(
+    let ports = ServicePorts::choose(
         arguments.listen,
         arguments.ports_from,
         !arguments.catalog.is_empty(),
         Instant::now() + patience,
     )?;
-    let users = Users::choose()?;
+    let users = ServiceUsers::choose()?;
     users.check_ports(&ports.of_services())?;
-    let secrets = Secrets::within(&layout.secrets(), layout.registry_certificate());
+    let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
     let own = reachable(arguments.listen).to_string();
     secrets.ensure(&registry_names(&[own]), PRIVATE)?;
-    users.hand_over(&layout, &secrets)?;
+    users.hand_over(&directory, &secrets)?;
     for catalog in arguments.catalog.iter().map(PathBuf::from) {
-        users.check_readable(Name::CatalogServer, &catalog)?;
+        users.check_readable(ServiceName::CatalogServer, &catalog)?;
     }
     let env_file = arguments
         .env_file
@@ -109,7 +109,7 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
         .transpose();
     let environment = Environment {
         env_file: env_file.map_err(|e| Error::new("reading --env-file", e))?,
-        layout,
+        directory,
         ports,
         listen: arguments.listen,
         secrets,
@@ -118,7 +118,7 @@ fn run_on(layout: Layout, arguments: &UpArguments, was_killed: bool) -> Result<(
     };
     check_settings(&environment)?;
     let (cluster, is_new) = Cluster::prepare(
-        &environment.layout,
+        &environment.directory,
         ports.postgres,
         &environment.secrets.database_password,
     )?;
@@ -137,13 +137,13 @@ fn announce(environment: &Environment, cluster: &Cluster, is_new: bool) {
         .map_or_else(String::new, |user| format!(" as user {user}"));
     terminal::say(&format!(
         "{what} data in {}; Postgres {}{user}.",
-        environment.layout.root().display(),
+        environment.directory.root().display(),
         cluster.major()
     ));
 }
 
 /// The command of a service, with its variables.
-fn command(environment: &Environment, name: Name) -> Result<Command, Error> {
+fn command(environment: &Environment, name: ServiceName) -> Result<Command, Error> {
     let variables = environment.write_variables(name)?;
     let mut command = Command::new(THIS_PROGRAM);
     command
@@ -155,7 +155,7 @@ fn command(environment: &Environment, name: Name) -> Result<Command, Error> {
         .process_group(0);
     environment
         .users
-        .apply(name, &environment.layout, &mut command);
+        .apply(name, &environment.directory, &mut command);
     Ok(command)
 }
 
@@ -185,7 +185,7 @@ async fn supervise(
     cluster: Cluster,
     is_supervised: bool,
 ) -> Result<(), Error> {
-    let board = Board::new(environment.layout.state(), state_of(&environment));
+    let state_file = StateFile::new(environment.directory.state(), state_of(&environment));
     let stop = on_signals()?;
     if is_supervised {
         service::shutdown::on_stdin_end(stop.asked.clone());
@@ -196,7 +196,7 @@ async fn supervise(
     let mut is_database_ready = start_database(
         &environment,
         cluster,
-        &board,
+        &state_file,
         database_ending.clone(),
         &mut database,
     )?;
@@ -217,7 +217,7 @@ async fn supervise(
                     program,
                     wanted,
                     services_ending.clone(),
-                    board.clone(),
+                    state_file.clone(),
                 ));
             }
             let urls: BTreeMap<_, _> = control
@@ -225,14 +225,14 @@ async fn supervise(
                 .map(|name| (name.as_str(), environment.ready_url(name)))
                 .collect();
             ready::wait(urls).await?;
-            board.publish();
+            state_file.publish();
             tell_ready(&environment, began.elapsed());
             control.watch().await
         })
         .await
         .unwrap_or(Ok(()));
     terminal::say("Stopping: open requests are finished first; Ctrl-C once more ends at once.");
-    board.withdraw();
+    state_file.withdraw();
     services_ending.asked.cancel();
     services.join_all().await;
     database_ending.asked.cancel();
@@ -242,8 +242,8 @@ async fn supervise(
 }
 
 /// Ends when its own token says so, or at once when the user insists.
-fn ending(stop: &Ending) -> Ending {
-    Ending {
+fn ending(stop: &StopTokens) -> StopTokens {
+    StopTokens {
         asked: CancellationToken::new(),
         at_once: stop.at_once.clone(),
     }
@@ -252,35 +252,35 @@ fn ending(stop: &Ending) -> Ending {
 fn start_database(
     environment: &Environment,
     cluster: Cluster,
-    board: &Board,
-    ending: Ending,
+    state_file: &StateFile,
+    ending: StopTokens,
     tasks: &mut JoinSet<()>,
 ) -> Result<watch::Receiver<bool>, Error> {
     let (ready, is_ready) = watch::channel(false);
-    let log = LogFile::open(environment.layout.log(POSTGRES))?;
-    let program = Program {
+    let log = LogFile::open(environment.directory.log(POSTGRES))?;
+    let program = ChildProgram {
         name: POSTGRES,
         command: Box::new(move || Ok(cluster.server())),
         end: Signal::INT,
         end_now: Signal::QUIT,
         grace: POSTGRES_GRACE,
-        sink: Sink::new(POSTGRES, Kind::Postgres(ready), log),
+        sink: OutputSink::new(POSTGRES, OutputKind::Postgres(ready), log),
     };
-    let board = board.clone();
+    let state_file = state_file.clone();
     tasks.spawn(async move {
-        let (_always, wanted) = watch::channel(Wanted {
+        let (_always, wanted) = watch::channel(DesiredState {
             run: true,
             generation: 0,
         });
-        child::keep(program, wanted, ending, board).await;
+        child::keep(program, wanted, ending, state_file).await;
     });
     Ok(is_ready)
 }
 
-fn service_program(environment: &Environment, name: Name) -> Result<Program, Error> {
-    let log = LogFile::open(environment.layout.log(name.as_str()))?;
+fn service_program(environment: &Environment, name: ServiceName) -> Result<ChildProgram, Error> {
+    let log = LogFile::open(environment.directory.log(name.as_str()))?;
     let environment = environment.clone();
-    Ok(Program {
+    Ok(ChildProgram {
         name: name.as_str(),
         command: Box::new(move || {
             let mut command = command(&environment, name)?;
@@ -290,12 +290,12 @@ fn service_program(environment: &Environment, name: Name) -> Result<Program, Err
         end: Signal::TERM,
         end_now: Signal::KILL,
         grace: SERVICE_GRACE,
-        sink: Sink::new(name.as_str(), Kind::Service, log),
+        sink: OutputSink::new(name.as_str(), OutputKind::Service, log),
     })
 }
 
-fn state_of(environment: &Environment) -> State {
-    State {
+fn state_of(environment: &Environment) -> UpState {
+    UpState {
         api_url: environment.api_url(),
         image_service_url: environment.image_service_url(),
         ui_url: environment.ui_url(),
@@ -303,14 +303,14 @@ fn state_of(environment: &Environment) -> State {
         registry_user: REGISTRY_USER.to_owned(),
         registry_password_file: environment.secrets.registry_password.clone(),
         registry_ca: environment.secrets.tls.cert.clone(),
-        control: environment.layout.root().join("control"),
+        control: environment.directory.root().join("control"),
         postgres_port: environment.ports.postgres,
         pids: BTreeMap::new(),
     }
 }
 
 fn tell_ready(environment: &Environment, after: Duration) {
-    let layout = &environment.layout;
+    let directory = &environment.directory;
     if !environment.catalogs.is_empty() {
         let address = environment.catalog_server();
         terminal::say(&format!("Operator catalogs are served on {address}."));
@@ -324,16 +324,16 @@ fn tell_ready(environment: &Environment, after: Duration) {
         environment.registry(),
         environment.secrets.registry_password.display(),
         environment.secrets.tls.cert.display(),
-        layout.root().join("logs").display(),
+        directory.root().join("logs").display(),
     ));
 }
 
 /// The first SIGINT or SIGTERM asks, the second insists.
-fn on_signals() -> Result<Ending, Error> {
+fn on_signals() -> Result<StopTokens, Error> {
     let install = |kind| signal(kind).map_err(|e| Error::new("installing signal handlers", e));
     let mut interrupt = install(SignalKind::interrupt())?;
     let mut terminate = install(SignalKind::terminate())?;
-    let ending = Ending {
+    let ending = StopTokens {
         asked: CancellationToken::new(),
         at_once: CancellationToken::new(),
     };

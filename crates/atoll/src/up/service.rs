@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A service of this binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Name {
+pub(crate) enum ServiceName {
     /// The container registry.
     Registry,
     /// The installer API.
@@ -17,7 +17,7 @@ pub(crate) enum Name {
     CatalogServer,
 }
 
-impl Name {
+impl ServiceName {
     /// All, in the order in which they are started.
     pub(crate) const ALL: [Self; 5] = [
         Self::Registry,
@@ -44,7 +44,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for ServiceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -32,7 +32,7 @@ const SERVICE: &str = "the hosted installer";
 
 /// Where the hosted installer is, and who asks it.
 #[derive(Debug, Clone, Args)]
-pub(super) struct Arguments {
+pub(super) struct FetchArgs {
     /// Address of the installer's API
     #[arg(long, value_name = "URL", env = "BASE_URL")]
     base_url: Url,
@@ -59,7 +59,7 @@ pub(super) struct Arguments {
 /// What the hosted installer can install, as it tells it.
 ///
 /// Errors: Unauthenticated – it does not take the token; Invalid – a file or an answer that cannot be used; Unavailable.
-pub(super) async fn fetch(arguments: &Arguments) -> Result<String, Error> {
+pub(super) async fn fetch(arguments: &FetchArgs) -> Result<String, Error> {
     let client = client(arguments)?;
     let token = access_token(&client, arguments).await?;
     let bearer = format!("Bearer {}", token.secret());
@@ -81,7 +81,7 @@ pub(super) async fn fetch(arguments: &Arguments) -> Result<String, Error> {
 }
 
 /// Exchanges the offline token.
-async fn access_token(client: &Client, arguments: &Arguments) -> Result<AccessToken, Error> {
+async fn access_token(client: &Client, arguments: &FetchArgs) -> Result<AccessToken, Error> {
     let realm = format!(
         "auth/realms/{}/protocol/openid-connect/token",
         arguments.realm
@@ -100,7 +100,7 @@ async fn access_token(client: &Client, arguments: &Arguments) -> Result<AccessTo
     Ok(exchanged.access_token().clone())
 }
 
-fn offline_token(arguments: &Arguments) -> Result<RefreshToken, Error> {
+fn offline_token(arguments: &FetchArgs) -> Result<RefreshToken, Error> {
     use std::io::Read as _;
     let path = &arguments.token_file;
     let wrong = |reason: String| Error::invalid(path.display().to_string(), reason);
@@ -138,7 +138,7 @@ async fn send(
     Ok(HttpResponse::new(body))
 }
 
-fn client(arguments: &Arguments) -> Result<Client, Error> {
+fn client(arguments: &FetchArgs) -> Result<Client, Error> {
     let ca_pem = arguments.ca.as_ref().map(std::fs::read).transpose();
     let ca_pem = ca_pem.map_err(|e| Error::invalid("ca", e.to_string()))?;
     let client = Client::builder()

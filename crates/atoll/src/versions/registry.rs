@@ -13,7 +13,7 @@ const RELEASES: &str = "openshift/release-images";
 
 /// A release in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mirrored {
+pub(super) struct MirroredRelease {
     version: Version,
     /// Whether its images are for several architectures.
     is_multi: bool,
@@ -24,7 +24,7 @@ pub(super) struct Mirrored {
 /// The releases that were mirrored to `place`, a host with or without a namespace; the lowest version first.
 ///
 /// Errors: Invalid – the place is none; NotFound – it has no releases; those of the registry.
-pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<Mirrored>, Error> {
+pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<MirroredRelease>, Error> {
     let place = place.strip_prefix("docker://").unwrap_or(place);
     let place = place.trim_end_matches('/');
     let repository: Reference = format!("{place}/{RELEASES}").parse()?;
@@ -44,7 +44,7 @@ pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<Mirrore
         } else {
             BTreeSet::from([architecture.to_string()])
         };
-        found.push(Mirrored {
+        found.push(MirroredRelease {
             version,
             is_multi,
             architectures,
@@ -56,9 +56,11 @@ pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<Mirrore
 }
 
 /// As `PLATFORM_VERSIONS` has them; the newest final one is the default.
-pub(super) fn versions(releases: &[Mirrored]) -> BTreeMap<String, OpenshiftVersion> {
+pub(super) fn versions(releases: &[MirroredRelease]) -> BTreeMap<String, OpenshiftVersion> {
     let finals = releases.iter().filter(|it| it.version.pre.is_empty());
-    let newest = finals.max_by_key(|it| &it.version).map(Mirrored::name);
+    let newest = finals
+        .max_by_key(|it| &it.version)
+        .map(MirroredRelease::name);
     let mut versions: BTreeMap<String, OpenshiftVersion> = BTreeMap::new();
     for release in releases {
         let name = release.name();
@@ -76,10 +78,10 @@ pub(super) fn versions(releases: &[Mirrored]) -> BTreeMap<String, OpenshiftVersi
 }
 
 /// As `RELEASE_IMAGES` has them.
-pub(super) fn release_images(releases: &[Mirrored]) -> Vec<ReleaseImage> {
+pub(super) fn release_images(releases: &[MirroredRelease]) -> Vec<ReleaseImage> {
     let finals = releases.iter().filter(|it| it.version.pre.is_empty());
     let newest = finals.max_by_key(|it| &it.version).map(|it| &it.image);
-    let image = |it: &Mirrored| {
+    let image = |it: &MirroredRelease| {
         let architectures: Vec<String> = it.architectures.iter().cloned().collect();
         let only = architectures.first().and_then(|it| it.parse().ok());
         ReleaseImage {
@@ -98,7 +100,7 @@ pub(super) fn release_images(releases: &[Mirrored]) -> Vec<ReleaseImage> {
     releases.iter().map(image).collect()
 }
 
-impl Mirrored {
+impl MirroredRelease {
     fn name(&self) -> String {
         let multi = if self.is_multi { "-multi" } else { "" };
         format!("{}{multi}", self.version)
@@ -142,9 +144,9 @@ async fn of_index(client: &Client, image: &Reference) -> Result<BTreeSet<String>
 mod tests {
     use super::*;
 
-    fn release(tag: &str, architectures: &[&str]) -> Mirrored {
+    fn release(tag: &str, architectures: &[&str]) -> MirroredRelease {
         let (version, architecture) = parts(tag).unwrap();
-        Mirrored {
+        MirroredRelease {
             version,
             is_multi: architecture == CpuArchitecture::Multi,
             architectures: architectures.iter().map(|it| (*it).to_owned()).collect(),
@@ -152,7 +154,7 @@ mod tests {
         }
     }
 
-    fn sample() -> Vec<Mirrored> {
+    fn sample() -> Vec<MirroredRelease> {
         vec![
             release("4.14.5-aarch64", &["arm64"]),
             release("4.14.5-x86_64", &["x86_64"]),

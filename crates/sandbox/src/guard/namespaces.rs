@@ -6,7 +6,7 @@ use std::io;
 use rustix::process::{getgid, getuid};
 use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 
-use crate::mechanisms::{Mechanism, Report};
+use crate::mechanisms::{ConfinementReport, Mechanism};
 
 /// What could be had of what the rest depends on.
 pub(super) struct Namespaces {
@@ -16,7 +16,7 @@ pub(super) struct Namespaces {
 
 impl Namespaces {
     /// Enters new namespaces; children are in the PID namespace.
-    pub(super) fn enter(report: &mut Report) -> Self {
+    pub(super) fn enter(report: &mut ConfinementReport) -> Self {
         // Root enters the others by itself, and can then choose a user. Root without capabilities must not map itself
         // into a user namespace: it has the other namespaces then, but no files could be made in new mounts.
         let user = if is_administrator() { Ok(()) } else { user() };

@@ -31,7 +31,7 @@ pub(super) struct Root {
 
 impl Root {
     /// Mounts it; to be called in a mount namespace.
-    pub(super) fn build(spec: &Spec) -> io::Result<Self> {
+    pub(super) fn build(spec: &SandboxSpec) -> io::Result<Self> {
         // Otherwise the mounts would appear in the service's namespace.
         mount_change(
             "/",
@@ -77,7 +77,7 @@ impl Root {
     }
 
     /// Puts what is in the program's working folder into the service's.
-    pub(super) fn keep(&self, spec: &Spec) -> io::Result<()> {
+    pub(super) fn keep(&self, spec: &SandboxSpec) -> io::Result<()> {
         folder::empty(&spec.work)?;
         let inside = self.inside(&spec.work);
         folder::copy(&inside, &spec.work, None, spec.limits.disk_bytes)

@@ -10,7 +10,7 @@ use super::root::Root;
 use super::{folder, processes};
 use crate::channel::receive;
 use crate::mechanisms::Report;
-use crate::spec::{Ended, Outcome, Spec};
+use crate::spec::{ProgramExit, ProgramOutcome, SandboxSpec};
 
 /// Between two looks. What a program can take meanwhile is what it may exceed a bound by.
 const TICK: Timespec = Timespec {
@@ -21,7 +21,7 @@ const TICK: Timespec = Timespec {
 const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub(super) struct Watch<'a> {
-    spec: &'a Spec,
+    spec: &'a SandboxSpec,
     /// Hangs up when the service is gone or wants no more.
     control: &'a UnixStream,
     /// To init.
@@ -32,7 +32,7 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub(super) fn new(
-        spec: &'a Spec,
+        spec: &'a SandboxSpec,
         control: &'a UnixStream,
         channel: &'a UnixStream,
         root: Option<&Root>,
@@ -47,25 +47,27 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits for the end of the program. Whatever is left of it then has to be killed.
-    pub(super) fn until_end(&self, mut init: Child) -> Ended {
+    pub(super) fn until_end(&self, mut init: Child) -> ProgramExit {
         let report = self.first();
-        let ended = |outcome, report| Ended { outcome, report };
+        let ended = |outcome, report| ProgramExit { outcome, report };
         let report = match report {
             Ok(report) => report,
             Err(ended) => return ended,
         };
         loop {
             if let Some(bound) = self.exceeded() {
-                return ended(Outcome::Exceeded(bound), report);
+                return ended(ProgramOutcome::Exceeded(bound), report);
             }
             match self.wait() {
-                Event::Tick => {}
-                Event::Gone => return ended(Outcome::NotStarted("stopped".to_owned()), report),
-                Event::Message => {
+                WatchEvent::Tick => {}
+                WatchEvent::Gone => {
+                    return ended(ProgramOutcome::NotStarted("stopped".to_owned()), report);
+                }
+                WatchEvent::Message => {
                     let outcome = receive(self.channel);
                     // Whichever way it ended, it is init's child no more.
                     let _ = init.kill();
-                    let lost = |_| Outcome::NotStarted("init was killed".to_owned());
+                    let lost = |_| ProgramOutcome::NotStarted("init was killed".to_owned());
                     return ended(outcome.unwrap_or_else(lost), report);
                 }
             }
@@ -73,37 +75,37 @@ impl<'a> Watch<'a> {
     }
 
     /// What confines the program, which init says before it starts it.
-    fn first(&self) -> Result<Report, Ended> {
+    fn first(&self) -> Result<ConfinementReport, ProgramExit> {
         loop {
             match self.wait() {
-                Event::Tick if Instant::now() < self.deadline => {}
-                Event::Message => {
+                WatchEvent::Tick if Instant::now() < self.deadline => {}
+                WatchEvent::Message => {
                     return receive(self.channel).map_err(|error| super::not_started(&error));
                 }
-                Event::Tick | Event::Gone => {
+                WatchEvent::Tick | WatchEvent::Gone => {
                     return Err(super::not_started(&std::io::ErrorKind::TimedOut.into()));
                 }
             }
         }
     }
 
-    fn wait(&self) -> Event {
+    fn wait(&self) -> WatchEvent {
         let mut fds = [
             PollFd::new(self.control, PollFlags::empty()),
             PollFd::new(self.channel, PollFlags::IN),
         ];
         if poll(&mut fds, Some(&TICK)).is_err() {
-            return Event::Tick;
+            return WatchEvent::Tick;
         }
         if !fds[0].revents().is_empty() {
-            return Event::Gone;
+            return WatchEvent::Gone;
         }
         if fds[1].revents().is_empty() {
-            return Event::Tick;
+            return WatchEvent::Tick;
         }
         // A silent end must not be waited for: nothing else would be looked at meanwhile.
         let _ = self.channel.set_read_timeout(Some(MESSAGE_TIMEOUT));
-        Event::Message
+        WatchEvent::Message
     }
 
     fn exceeded(&self) -> Option<String> {
@@ -128,7 +130,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-enum Event {
+enum WatchEvent {
     Tick,
     Gone,
     Message,

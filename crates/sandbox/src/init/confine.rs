@@ -15,8 +15,8 @@ use rustix::thread::{
 };
 
 use super::{files, limits, syscalls};
-use crate::guard::{Order, unshare};
-use crate::mechanisms::{Mechanism, Report};
+use crate::guard::{InitRequest, unshare};
+use crate::mechanisms::{ConfinementReport, Mechanism};
 
 /// Capabilities that any kernel may know.
 const CAPABILITIES: u32 = 64;
@@ -24,7 +24,7 @@ const CAPABILITIES: u32 = 64;
 /// Confines this process, and so all that it starts.
 ///
 /// Errors: a step failed without which the rest would be of no use.
-pub(super) fn confine(order: &Order) -> io::Result<Report> {
+pub(super) fn confine(order: &InitRequest) -> io::Result<ConfinementReport> {
     let mut report = order.report.clone();
     close_others()?;
     let has_proc = match &order.root {

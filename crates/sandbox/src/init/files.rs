@@ -7,7 +7,7 @@ use landlock::{
     RulesetCreatedAttr, RulesetError, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use crate::mechanisms::{Mechanism, Report};
+use crate::mechanisms::{ConfinementReport, Mechanism};
 use crate::spec::Spec;
 
 /// What rules are written for; older kernels do what they can.
@@ -23,7 +23,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Restricts this process to what `spec` names.
-pub(super) fn restrict(spec: &Spec, has_proc: bool, report: &mut Report) {
+pub(super) fn restrict(spec: &SandboxSpec, has_proc: bool, report: &mut ConfinementReport) {
     let status = match rules(spec, has_proc) {
         Ok(status) => status,
         Err(error) => {
@@ -44,7 +44,7 @@ pub(super) fn restrict(spec: &Spec, has_proc: bool, report: &mut Report) {
     report.note(Mechanism::LandlockScopes, scopes);
 }
 
-fn rules(spec: &Spec, has_proc: bool) -> Result<RulesetStatus, RulesetError> {
+fn rules(spec: &SandboxSpec, has_proc: bool) -> Result<RulesetStatus, RulesetError> {
     let read = AccessFs::from_read(WANTED);
     let look = read & !BitFlags::from(AccessFs::Execute);
     let denied = AccessFs::Execute

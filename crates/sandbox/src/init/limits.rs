@@ -14,7 +14,7 @@ const OPEN_FILES: u64 = 4096;
 /// Sets them. Address space is not among them: runtimes like Go's reserve much more of it than they use.
 ///
 /// Errors: a hard limit is lower than 0, which no kernel has; those of the kernel.
-pub(super) fn set(limits: &Limits, own_processes: bool) -> io::Result<()> {
+pub(super) fn set(limits: &SandboxLimits, own_processes: bool) -> io::Result<()> {
     // Processor time of one process with a thread on each of many processors.
     let seconds = limits.time.as_secs().saturating_mul(64).max(1);
     let mut table = vec![

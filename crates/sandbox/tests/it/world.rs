@@ -11,11 +11,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Failed, Trial};
-use sandbox::{Ended, Launcher, Limits, Mechanism, Outcome, Spec};
+use sandbox::{Launcher, Mechanism, ProgramExit, ProgramOutcome, SandboxLimits, SandboxSpec};
 
 use crate::evil::{Attempt, is_running};
 
-const LIMITS: Limits = Limits {
+const LIMITS: SandboxLimits = SandboxLimits {
     memory_bytes: 256 << 20,
     processes: 64,
     disk_bytes: 16 << 20,
@@ -55,7 +55,7 @@ impl World {
         self.folder.path().join(name)
     }
 
-    fn spec(&self, name: &str) -> Spec {
+    fn spec(&self, name: &str) -> SandboxSpec {
         let own = std::env::current_exe().unwrap();
         let text = |path: PathBuf| path.display().to_string();
         let environment = [
@@ -73,7 +73,7 @@ impl World {
         // The test binary is dynamically linked.
         let libraries = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].map(PathBuf::from);
         let readable = libraries.into_iter().filter(|path| path.exists());
-        Spec {
+        SandboxSpec {
             program: Some(own.clone()),
             arguments: vec!["evil".to_owned(), name.to_owned()],
             environment: environment
@@ -97,7 +97,7 @@ impl World {
     }
 }
 
-fn run(spec: &Spec) -> (Ended, String) {
+fn run(spec: &SandboxSpec) -> (ProgramExit, String) {
     let (mut command, control) = Launcher::own().command(spec).unwrap();
     command.env("PASSWORD", "SECRET=not-to-be-seen");
     let output = command.stderr(Stdio::inherit()).output().unwrap();
@@ -118,8 +118,8 @@ pub(crate) fn fails(attempt: &Attempt) -> Result<(), String> {
         active.join(", "),
         ended.report.missing
     );
-    let is_done = output.contains("done") && ended.outcome == Outcome::Exited(0);
-    let is_bounded = attempt.is_limited && matches!(ended.outcome, Outcome::Exceeded(_));
+    let is_done = output.contains("done") && ended.outcome == ProgramOutcome::Exited(0);
+    let is_bounded = attempt.is_limited && matches!(ended.outcome, ProgramOutcome::Exceeded(_));
     let checks = [
         ("it ran", is_done || is_bounded),
         (
@@ -188,7 +188,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 fn kept() {
     let world = World::new("kept");
     let (ended, output) = run(&world.spec("copy"));
-    assert_eq!(ended.outcome, Outcome::Exited(0), "{output}");
+    assert_eq!(ended.outcome, ProgramOutcome::Exited(0), "{output}");
     assert_eq!(fs::read(world.at("work/kept")).unwrap(), b"input");
     assert!(!output.contains("not-to-be-seen"), "{output}");
 }
@@ -217,7 +217,10 @@ fn deadline() {
     let mut spec = world.spec("sleep");
     spec.limits.time = Duration::from_millis(100);
     let (ended, _) = run(&spec);
-    assert!(matches!(ended.outcome, Outcome::Exceeded(_)), "{ended:?}");
+    assert!(
+        matches!(ended.outcome, ProgramOutcome::Exceeded(_)),
+        "{ended:?}"
+    );
 }
 
 fn unstartable() {
@@ -225,7 +228,10 @@ fn unstartable() {
     let mut spec = world.spec("copy");
     spec.program = Some("/nowhere/program".into());
     let (ended, _) = run(&spec);
-    assert!(matches!(ended.outcome, Outcome::NotStarted(_)), "{ended:?}");
+    assert!(
+        matches!(ended.outcome, ProgramOutcome::NotStarted(_)),
+        "{ended:?}"
+    );
 }
 
 fn probe() {
@@ -257,7 +263,7 @@ fn go() {
     let home = world.at("work").display().to_string();
     spec.environment.push(("HOME".to_owned(), home));
     let (ended, output) = run(&spec);
-    assert_eq!(ended.outcome, Outcome::Exited(0), "{output}");
+    assert_eq!(ended.outcome, ProgramOutcome::Exited(0), "{output}");
     let mut text = String::new();
     let mut file = fs::File::open(world.at("work/result")).unwrap();
     file.read_to_string(&mut text).unwrap();

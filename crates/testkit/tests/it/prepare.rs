@@ -17,7 +17,7 @@ use model::network::{
     ApiVip, ClusterNetwork, IngressVip, MachineNetwork, NetworkType, ServiceNetwork,
 };
 use rules::{HostState, Policy, Snapshot};
-use sandbox::{Launcher, Limits};
+use sandbox::{Launcher, SandboxLimits};
 use secrecy::SecretString;
 use serde_json::json;
 use testkit::redirecting::Redirecting;
@@ -105,7 +105,7 @@ pub(crate) fn options(store: Store, registry: &Registry) -> Options {
         },
         confinement: Confinement {
             launcher: Launcher::at(Path::new(env!("CARGO_BIN_EXE_sandbox-launcher"))),
-            limits: Limits {
+            limits: SandboxLimits {
                 memory_bytes: 1 << 30,
                 processes: 256,
                 disk_bytes: 64 << 20,

@@ -11,7 +11,7 @@ use ::mirror::progress::Progress;
 use serde_json::{Value, json};
 use service::Error;
 
-use super::Arguments;
+use super::MirrorVerifyArgs;
 use crate::terminal;
 
 /// How often the terminal tells how far it is.
@@ -20,8 +20,8 @@ const TICK: Duration = Duration::from_millis(250);
 /// Reads every byte, and tells all faults.
 ///
 /// Errors: there is a fault, or no set.
-pub(super) fn run(arguments: &Arguments, archive: &Path) -> Result<(), Error> {
-    let Arguments { key, json, .. } = arguments;
+pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Error> {
+    let MirrorVerifyArgs { key, json, .. } = arguments;
     let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let key = key.as_deref().map(key_of).transpose()?;
     let verified = watched(|progress| archive::verify(archive, key.as_ref(), progress));

@@ -9,8 +9,8 @@ use ::mirror::workspace::Workspace;
 use serde_json::{Value, json};
 use service::Error;
 
-use super::Arguments;
-use crate::mirror::carry::{Form, configuration, watched};
+use super::MirrorVerifyArgs;
+use crate::mirror::run::{ProgressFormat, configuration, watched};
 use crate::terminal;
 
 /// Requests at a time.
@@ -19,8 +19,12 @@ const PARALLEL: usize = 8;
 /// Looks for everything, and tells what is missing or damaged.
 ///
 /// Errors: there is a fault, or nothing is known of what has to be there.
-pub(super) fn run(arguments: &Arguments, registry: &str, namespace: &str) -> Result<(), Error> {
-    watched("verifying", Form::Lines, |progress| async move {
+pub(super) fn run(
+    arguments: &MirrorVerifyArgs,
+    registry: &str,
+    namespace: &str,
+) -> Result<(), Error> {
+    watched("verifying", ProgressFormat::Lines, |progress| async move {
         let target = arguments.registries.target(registry, namespace)?;
         let expected = arguments.expected(&target, &progress).await?;
         let report = presence::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
@@ -35,7 +39,7 @@ pub(super) fn run(arguments: &Arguments, registry: &str, namespace: &str) -> Res
     })
 }
 
-impl Arguments {
+impl MirrorVerifyArgs {
     async fn expected(
         &self,
         target: &Target,

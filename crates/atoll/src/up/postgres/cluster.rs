@@ -13,8 +13,8 @@ use super::binaries::Binaries;
 use super::{roles, stale};
 use crate::file::write_whole;
 use crate::up::account::Account;
+use crate::up::data_directory::DataDirectory;
 use crate::up::environment::DB_NAME;
-use crate::up::layout::Layout;
 
 /// What differs from Postgres's own defaults. Small caches: installers have small databases.
 const OPTIONS: [&str; 8] = [
@@ -46,28 +46,28 @@ impl Cluster {
     ///
     /// Errors: no Postgres, a data directory that its user does not reach, initdb's own.
     pub(crate) fn prepare(
-        layout: &Layout,
+        directory: &DataDirectory,
         port: u16,
         password: &Path,
     ) -> Result<(Self, bool), Error> {
-        let cluster = Self::at(layout, port)?;
+        let cluster = Self::at(directory, port)?;
         if let Some(account) = &cluster.account {
             account.check_reach(&cluster.data)?;
         }
         let is_new = made_by(&cluster.data).is_none();
         if is_new {
-            cluster.make(layout, password)?;
+            cluster.make(directory, password)?;
         } else if !cluster.data.join(ROLES_MARK).exists() {
             cluster.demote_application(password)?;
         }
         Ok((cluster, is_new))
     }
 
-    /// The server that runs on the data of `layout` and takes connections on `port`.
+    /// The server that runs on the data of `directory` and takes connections on `port`.
     ///
     /// Errors: no data, no Postgres of its version.
-    pub(crate) fn at(layout: &Layout, port: u16) -> Result<Self, Error> {
-        let data = layout.postgres().join("data");
+    pub(crate) fn at(directory: &DataDirectory, port: u16) -> Result<Self, Error> {
+        let data = directory.postgres().join("data");
         Ok(Self {
             binaries: Binaries::find(made_by(&data))?,
             account: Account::needed()?,
@@ -76,11 +76,11 @@ impl Cluster {
         })
     }
 
-    /// Ends the server that a killed run left on the data of `layout`; whether there was one.
+    /// Ends the server that a killed run left on the data of `directory`; whether there was one.
     ///
     /// Errors: it does not end.
-    pub(crate) fn end_stale(layout: &Layout) -> Result<bool, Error> {
-        stale::end(&layout.postgres().join("data"))
+    pub(crate) fn end_stale(directory: &DataDirectory) -> Result<bool, Error> {
+        stale::end(&directory.postgres().join("data"))
     }
 
     /// The command that serves until it is ended.
@@ -105,9 +105,9 @@ impl Cluster {
     }
 
     /// The files appear under their name once they are whole.
-    fn make(&self, layout: &Layout, password: &Path) -> Result<(), Error> {
+    fn make(&self, directory: &DataDirectory, password: &Path) -> Result<(), Error> {
         let doing = "making the database";
-        let part = layout.postgres().join("data.part");
+        let part = directory.postgres().join("data.part");
         if part.exists() {
             fs::remove_dir_all(&part).map_err(|e| Error::new(doing, e))?;
         }

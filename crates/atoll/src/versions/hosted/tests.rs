@@ -38,7 +38,7 @@ async fn versions(State(hosted): State<Hosted>, headers: HeaderMap) -> (StatusCo
 
 struct Test {
     hosted: Hosted,
-    arguments: Arguments,
+    arguments: FetchArgs,
     serving: tokio::task::JoinHandle<()>,
     _folder: TempDir,
 }
@@ -59,7 +59,7 @@ impl Test {
         let folder = tempfile::tempdir().unwrap();
         let token_file = folder.path().join("token");
         std::fs::write(&token_file, format!("{OFFLINE}\n")).unwrap();
-        let arguments = Arguments {
+        let arguments = FetchArgs {
             base_url: format!("http://{address}").parse().unwrap(),
             auth_url: format!("http://{address}/sso/").parse().unwrap(),
             realm: "site".into(),

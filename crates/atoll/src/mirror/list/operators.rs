@@ -1,0 +1,221 @@
+//! Catalogs of operators, and what is in them, in the peer's columns.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ::catalog::Document;
+use ::catalog::cache::Cache;
+use ::catalog::content::{Channel, Csv, Face, Package, Unpacked};
+use clap::Args;
+use serde::Deserialize;
+use service::Error;
+
+use crate::catalog::{Opener, each_package, table, with_package};
+use crate::mirror::registry_args::SourceRegistryArgs;
+use crate::terminal;
+
+/// The catalogs that the platform's makers publish. Source: the peer.
+const CATALOGS: [&str; 4] = [
+    "registry.redhat.io/redhat/redhat-operator-index",
+    "registry.redhat.io/redhat/certified-operator-index",
+    "registry.redhat.io/redhat/community-operator-index",
+    "registry.redhat.io/redhat/redhat-marketplace-index",
+];
+
+/// What is shown.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ListOperatorsArgs {
+    /// Show the catalogs that are published for a release
+    #[arg(long, requires = "release")]
+    catalogs: bool,
+    /// The release
+    #[arg(
+        long = "version",
+        id = "release",
+        value_name = "X.Y",
+        conflicts_with = "catalog"
+    )]
+    release: Option<String>,
+    /// Show the packages of this catalog: an image, a folder or an index.db
+    #[arg(long)]
+    catalog: Option<String>,
+    /// Show the channels of this package
+    #[arg(long, requires = "catalog")]
+    package: Option<String>,
+    /// Show the versions in this channel of it
+    #[arg(long, requires = "package")]
+    channel: Option<String>,
+    #[command(flatten)]
+    registries: SourceRegistryArgs,
+}
+
+/// Prints the list.
+///
+/// Errors: no such catalog, package or channel.
+pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
+    let client = arguments.registries.source();
+    let opener = Opener::new(client.map_err(|e| Error::new("preparing to read catalogs", e))?)?;
+    let Some(catalog) = &arguments.catalog else {
+        return match &arguments.release {
+            Some(release) => catalogs(&opener, release),
+            None => releases(&opener),
+        };
+    };
+    let place = match catalog.strip_prefix("oci://") {
+        Some(folder) => format!("oci:{folder}"),
+        None => catalog.clone(),
+    };
+    let cache = opener.cache(&place)?;
+    let lines = match (&arguments.package, &arguments.channel) {
+        (None, _) => packages(&cache)?,
+        (Some(package), None) => of_package(&cache, catalog, package, |package, documents| {
+            Ok(channels(package, documents))
+        })?,
+        (Some(package), Some(channel)) => of_package(&cache, catalog, package, |package, _| {
+            versions(package, channel)
+        })?,
+    };
+    terminal::say(&lines);
+    Ok(())
+}
+
+/// For which releases the first catalog is published.
+fn releases(opener: &Opener) -> Result<(), Error> {
+    terminal::say("Available OpenShift OperatorHub catalog versions:");
+    for release in published(opener, CATALOGS[0])? {
+        terminal::say(&format!("  {release}"));
+    }
+    Ok(())
+}
+
+fn catalogs(opener: &Opener, release: &str) -> Result<(), Error> {
+    let release = release.trim_start_matches('v');
+    let wanted = format!("v{release}");
+    terminal::say(&format!(
+        "Available OpenShift OperatorHub catalogs:\nOpenShift {release}:"
+    ));
+    let mut is_any = false;
+    for catalog in CATALOGS {
+        if published(opener, catalog)?.contains(&wanted) {
+            terminal::say(&format!("{catalog}:{wanted}"));
+            is_any = true;
+        }
+    }
+    if is_any {
+        return Ok(());
+    }
+    let reason = "no catalog is published for it: `list operators` alone shows the releases";
+    Err(Error::new(format!("looking for {wanted}"), reason))
+}
+
+/// The releases in a repository's tags.
+fn published(opener: &Opener, catalog: &str) -> Result<BTreeSet<String>, Error> {
+    let image: oci::Reference = catalog
+        .parse()
+        .map_err(|e: oci::Error| Error::new(format!("asking for {catalog}"), e))?;
+    let tags = opener.tags(&image)?;
+    let releases = tags.iter().map(|tag| {
+        let (release, _) = tag.as_str().split_once('-').unwrap_or((tag.as_str(), ""));
+        release.to_owned()
+    });
+    Ok(releases.collect())
+}
+
+fn packages(cache: &Arc<Cache>) -> Result<String, Error> {
+    let mut rows = Vec::new();
+    each_package(cache, |package, documents| {
+        rows.push(row(package, documents));
+        Ok(())
+    })?;
+    Ok(of_rows(&rows))
+}
+
+fn of_package(
+    cache: &Arc<Cache>,
+    catalog: &str,
+    name: &str,
+    text: impl FnOnce(&Package<'_>, &[Document]) -> Result<String, Error>,
+) -> Result<String, Error> {
+    if let Some(text) = with_package(cache, name, text)? {
+        return Ok(text);
+    }
+    let groups = cache.groups();
+    let meant = nearest(name, groups.keys().copied());
+    let reason = format!("package {name:?} not found{meant}");
+    Err(Error::new(format!("looking at {catalog}"), reason))
+}
+
+fn channels(package: &Package<'_>, documents: &[Document]) -> String {
+    let row = |channel: &Channel<'_>| {
+        let head = channel.head().name.to_string();
+        [package.name.to_owned(), channel.name.to_owned(), head]
+    };
+    let rows: Vec<_> = package.channels.iter().map(row).collect();
+    let channels = table(["PACKAGE", "CHANNEL", "HEAD"], &rows);
+    let package = of_rows(&[self::row(package, documents)]);
+    format!("{package}\n\n{channels}")
+}
+
+fn versions(package: &Package<'_>, name: &str) -> Result<String, Error> {
+    let channel = package.channel(name).ok_or_else(|| {
+        let meant = nearest(name, package.channels.iter().map(|channel| channel.name));
+        let known: Vec<_> = package.channels.iter().map(|it| it.name).collect();
+        let reason = format!(
+            "channel {name:?} not found{meant}: there are {}",
+            known.join(", ")
+        );
+        Error::new(format!("looking at the package {}", package.name), reason)
+    })?;
+    let bundles = channel.entries.iter();
+    let mut bundles: Vec<_> = bundles
+        .filter_map(|entry| package.bundle(&entry.name))
+        .collect();
+    bundles.sort_by(|a, b| a.version.cmp(&b.version));
+    let versions = bundles.iter().map(|bundle| &*bundle.version_text);
+    let lines: Vec<_> = std::iter::once("VERSIONS").chain(versions).collect();
+    Ok(lines.join("\n"))
+}
+
+fn of_rows(rows: &[[String; 3]]) -> String {
+    table(["NAME", "DISPLAY NAME", "DEFAULT CHANNEL"], rows)
+}
+
+fn row(package: &Package<'_>, documents: &[Document]) -> [String; 3] {
+    [
+        package.name.to_owned(),
+        display_name(package, documents).unwrap_or_default(),
+        package.default_channel.to_string(),
+    ]
+}
+
+/// What the head of the default channel calls itself; nothing where it does not.
+fn display_name(package: &Package<'_>, documents: &[Document]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Shown {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        display_name: String,
+    }
+    let head = &package.channel(&package.default_channel)?.head().name;
+    let mut documents = documents.iter();
+    let document = documents.find(|it| it.schema == "olm.bundle" && it.name == **head)?;
+    let contents = Unpacked::new(document, &Face::default())?.contents;
+    let csv = match &contents.csv {
+        Csv::Nowhere => return None,
+        Csv::Object(index) => contents.objects.get(*index)?,
+        Csv::Beside(csv) => csv,
+    };
+    let shown: Shown = serde_json::from_str(csv).ok()?;
+    Some(shown.spec.display_name)
+}
+
+/// Half a sentence about what may be meant.
+fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    match model::nearest(name, known, (name.len() / 3).max(1)) {
+        Some(meant) => format!("; {meant} may be meant"),
+        None => String::new(),
+    }
+}

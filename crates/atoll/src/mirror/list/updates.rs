@@ -1,0 +1,112 @@
+//! What the next run of a set would bring, in the peer's columns.
+
+use std::path::PathBuf;
+
+use ::mirror::gather::Options;
+use ::mirror::updates::{self, CatalogUpdates, ReleaseUpdates};
+use clap::Args;
+use service::Error;
+
+use crate::catalog::table;
+use crate::mirror::registry_args::SourceRegistryArgs;
+use crate::mirror::release_args::UpdateArgs;
+use crate::mirror::run::configuration;
+use crate::terminal;
+
+/// Which set, and where it is asked.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ListUpdatesArgs {
+    /// The ImageSetConfiguration, with its storageConfig
+    #[arg(value_name = "FILE")]
+    config: PathBuf,
+    #[command(flatten)]
+    updates: UpdateArgs,
+    #[command(flatten)]
+    registries: SourceRegistryArgs,
+}
+
+/// Prints the list.
+///
+/// Errors: a set without history; an update service or catalog that cannot be read.
+pub(super) fn run(arguments: &ListUpdatesArgs) -> Result<(), Error> {
+    let doing = "looking for updates";
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(doing, e))?;
+    let lines = runtime.block_on(arguments.lines());
+    let lines = lines.map_err(|e| Error::new(doing, e.chain()))?;
+    terminal::say(&lines.join("\n"));
+    Ok(())
+}
+
+impl ListUpdatesArgs {
+    async fn lines(&self) -> Result<Vec<String>, model::Error> {
+        let set = configuration(&self.config)?;
+        let wrong = |reason: &str| model::Error::invalid("storageConfig", reason);
+        let storage = set.storage.as_ref();
+        let storage =
+            storage.ok_or_else(|| wrong("there is none: nothing is known of former runs"))?;
+        let client = self.registries.source()?;
+        let store = self.registries.store(storage)?;
+        let metadata = store.read().await?;
+        let metadata =
+            metadata.ok_or_else(|| wrong("no metadata detected: no run has stored any there"))?;
+        let sources = self.updates.sources(self.registries.ca_pem()?.as_deref())?;
+        let mut lines = Vec::new();
+        for update in updates::releases(&set.mirror, &metadata, &sources).await? {
+            lines.push(of_releases(&update));
+        }
+        let scratch = tempfile::tempdir()
+            .map_err(|e| model::Error::internal("making a temporary folder", e))?;
+        let options = Options {
+            scratch: scratch.path(),
+            platform: &sources,
+            skip_missing: true,
+            goes_on: false,
+        };
+        for update in updates::operators(&client, &set.mirror, &metadata, options).await? {
+            lines.push(of_catalog(&update));
+        }
+        Ok(lines)
+    }
+}
+
+fn of_releases(update: &ReleaseUpdates) -> String {
+    let ReleaseUpdates {
+        channel,
+        architecture,
+        versions,
+    } = update;
+    if versions.is_empty() {
+        return format!("No updates found for release channel {channel}");
+    }
+    let mut lines = vec![
+        format!("Listing update for release channel:  {channel}"),
+        format!("Architecture:                        {architecture}"),
+    ];
+    lines.extend(versions.iter().map(ToString::to_string));
+    lines.join("\n")
+}
+
+fn of_catalog(update: &CatalogUpdates) -> String {
+    let CatalogUpdates { catalog, bundles } = update;
+    if bundles.is_empty() {
+        return format!("No updates found for catalog {catalog}");
+    }
+    let rows = bundles.iter().map(|it| {
+        let replaces = it.replaces.clone();
+        [
+            it.package.clone(),
+            it.channel.clone(),
+            it.bundle.clone(),
+            replaces,
+        ]
+    });
+    let rows: Vec<_> = rows.collect();
+    let heads = ["Package", "Channel", "Bundle", "Replaces"];
+    format!(
+        "Listing update for catalog:  {catalog}\n{}",
+        table(heads, &rows)
+    )
+}

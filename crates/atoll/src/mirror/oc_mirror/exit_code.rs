@@ -1,0 +1,85 @@
+//! The exit codes of the peer's v2: a bit for each part of a set of which something is missing.
+
+use std::process::ExitCode;
+
+use ::mirror::content::{Wanted, Why};
+use model::mirror_metadata::ImageType;
+use service::Error;
+
+use crate::mirror::run::RunError;
+
+const ANYTHING: u8 = 1;
+const RELEASE: u8 = 1 << 1;
+const OPERATOR: u8 = 1 << 2;
+const ADDITIONAL: u8 = 1 << 3;
+const HELM: u8 = 1 << 4;
+
+/// The code of a failure.
+pub(super) fn of(error: &Error) -> ExitCode {
+    let bits = match error.source.downcast_ref() {
+        Some(RunError::NotCarried { images, charts }) => {
+            let charts = if *charts > 0 { HELM } else { 0 };
+            images.iter().fold(charts, |bits, it| bits | part(it))
+        }
+        _ => ANYTHING,
+    };
+    ExitCode::from(bits)
+}
+
+/// To which parts an image belongs. Archives do not tell which images came with charts.
+fn part(image: &Wanted) -> u8 {
+    match image.kind {
+        ImageType::OcpRelease | ImageType::OcpReleaseContent | ImageType::CincinnatiGraph => {
+            RELEASE
+        }
+        ImageType::OperatorCatalog
+        | ImageType::OperatorBundle
+        | ImageType::OperatorRelatedImage => OPERATOR,
+        ImageType::HelmImage => HELM,
+        ImageType::Generic => image.why.iter().fold(0, |bits, why| {
+            bits | match why {
+                Why::Chart { .. } => HELM,
+                _ => ADDITIONAL,
+            }
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(kind: ImageType, why: Why) -> Wanted {
+        Wanted {
+            source: "r.io/a/b:1".parse().unwrap(),
+            repository: "a/b".parse().unwrap(),
+            tag: "1".parse().unwrap(),
+            kind,
+            why: vec![why],
+            platforms: Vec::new(),
+            may_be_missing: false,
+        }
+    }
+
+    #[test]
+    fn codes_tell_what_is_missing() {
+        let chart = Why::Chart { chart: "c".into() };
+        let missing = [
+            image(ImageType::OperatorBundle, Why::Archive),
+            image(ImageType::Generic, chart),
+        ];
+        let code = |failure: RunError| of(&Error::new("mirroring", failure));
+        for (count, charts, bits) in [(1, 0, OPERATOR), (2, 0, OPERATOR | HELM), (0, 1, HELM)] {
+            let images = missing[..count].to_vec();
+            let failure = RunError::NotCarried { images, charts };
+            assert_eq!(code(failure), ExitCode::from(bits));
+        }
+        let release = image(ImageType::OcpReleaseContent, Why::Archive);
+        let extra = image(ImageType::Generic, Why::Additional);
+        let (images, charts) = (vec![release, extra], 0);
+        let failure = RunError::NotCarried { images, charts };
+        assert_eq!(code(failure), ExitCode::from(10));
+        let other = model::Error::conflict("the archive is older");
+        assert_eq!(code(other.into()), ExitCode::FAILURE);
+    }
+}

@@ -1,0 +1,193 @@
+//! The peer's command line as one of ours.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use clap::{ArgAction, Command, CommandFactory as _};
+
+use super::flags::{FLAGS, SHORT, is_on};
+use super::{CommandLine, UsageError};
+
+/// The command line with flags of ours.
+///
+/// Errors: a flag that is not known here, or without its value.
+pub(super) fn to_own_flags(
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Vec<OsString>, UsageError> {
+    let command = CommandLine::command();
+    let switches = command.get_arguments();
+    let switches = switches.filter(|it| matches!(it.get_action(), ArgAction::SetTrue));
+    let switches: Vec<_> = switches.filter_map(|it| it.get_long()).collect();
+    let mut arguments = arguments.into_iter();
+    let mut own: Vec<OsString> = arguments.next().into_iter().collect();
+    let mut generations = BTreeSet::new();
+    let mut verb = &command;
+    while let Some(argument) = arguments.next() {
+        if let Some(further) = argument.to_str().and_then(|it| verb.find_subcommand(it)) {
+            verb = further;
+        }
+        let Some((name, given)) = argument.to_str().and_then(|it| named(it, verb)) else {
+            own.push(argument);
+            continue;
+        };
+        if let Some(generation) = ["v1", "v2"].into_iter().find(|it| *it == name) {
+            generations.insert(generation);
+        }
+        if let Some(flag) = FLAGS.iter().find(|it| it.name == name) {
+            let given = match given {
+                None if flag.has_value => arguments.next().and_then(|it| it.into_string().ok()),
+                given => given,
+            };
+            own.extend(flag.own(given)?.into_iter().map(OsString::from));
+        } else if let (true, Some(given)) = (switches.contains(&&*name), &given) {
+            if is_on(&name, given)? {
+                own.push(format!("--{name}").into());
+            }
+        } else {
+            own.push(argument);
+        }
+    }
+    if generations.len() > 1 {
+        let reason = "the flags --v1 and --v2 are mutually exclusive".into();
+        return Err(UsageError::Flag(reason));
+    }
+    if generations.contains("v2") {
+        leave_to_archive(&mut own);
+    }
+    Ok(own)
+}
+
+/// The name of a flag, and what is given with it in the same word. A letter that means something else for the verb is none.
+fn named(argument: &str, verb: &Command) -> Option<(String, Option<String>)> {
+    for (short, name) in SHORT {
+        if let Some(given) = argument.strip_prefix(short) {
+            let own = verb.get_arguments().find(|it| {
+                let letter = it.get_short();
+                letter.is_some_and(|letter| short.ends_with(letter))
+            });
+            if own.is_some_and(|own| own.get_long() != Some(name)) {
+                return None;
+            }
+            let given = given.strip_prefix('=').unwrap_or(given);
+            let given = (!given.is_empty()).then(|| given.to_owned());
+            return Some((name.to_owned(), given));
+        }
+    }
+    let named = argument.strip_prefix("--").filter(|it| !it.is_empty())?;
+    Some(match named.split_once('=') {
+        Some((name, given)) => (name.to_owned(), Some(given.to_owned())),
+        None => (named.to_owned(), None),
+    })
+}
+
+/// The peer's v2 wants the configuration named with archives as well; it is in them.
+fn leave_to_archive(own: &mut Vec<OsString>) {
+    if own.iter().any(|it| it == "--from")
+        && let Some(at) = own.iter().position(|it| it == "--config")
+    {
+        own.drain(at..own.len().min(at + 2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::super::flags::Meaning::{Is, Not};
+    use super::*;
+
+    fn own(line: &str) -> Result<String, String> {
+        let own = to_own_flags(line.split(' ').map(OsString::from)).map_err(|it| it.to_string())?;
+        let own: Vec<_> = own.iter().map(|it| it.to_string_lossy()).collect();
+        Ok(own.join(" "))
+    }
+
+    #[test]
+    fn flags_of_the_peer_become_ours() {
+        for (theirs, ours) in [
+            ("m --v1 -c a.yaml file://d", "m --config a.yaml file://d"),
+            (
+                "m -d=w -v 9 --dry-run=true docker://h",
+                "m --dir w --dry-run docker://h",
+            ),
+            (
+                "m --dry-run=false --skip-pruning docker://h",
+                "m --skip-pruning docker://h",
+            ),
+            (
+                "m --v2 -c a --from file://d docker://h",
+                "m --from d docker://h",
+            ),
+            (
+                "m --dest-tls-verify=false --src-tls-verify=true",
+                "m --dest-skip-tls",
+            ),
+            ("m --rebuild-catalogs=true --skip-cleanup", "m"),
+            ("m --skip-image-pin=true", "m --skip-image-pin"),
+            ("m --rebuild-catalogs=false", "m --keep-catalogs"),
+            (
+                "m list operators --version 4.20",
+                "m list operators --version 4.20",
+            ),
+            (
+                "m catalog prune i -p a,b -t r.io/i:1 -v 9",
+                "m catalog prune i -p a,b -t r.io/i:1",
+            ),
+            ("m -p 55000 file://d", "m file://d"),
+            (
+                "m --workspace file:///w --parallel-images=4",
+                "m --dir /w --max-per-registry 4",
+            ),
+        ] {
+            assert_eq!(own(theirs).as_deref(), Ok(ours), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn verbs_know_the_flags_of_the_peer() {
+        for line in [
+            "m delete --v2 --generate --workspace file:///w -c d.yaml docker://h:1/ns",
+            "m delete --v2 --delete-yaml-file l.yaml --force-cache-delete docker://h:1/ns",
+            "m catalog prune h:1/index:v1 -p a,b -t h:1/small:v1",
+            "m list operators --v2 --catalog h:1/index:v1 --package p --channel c",
+            "m list releases --v1 --channels --version 4.18",
+            "m describe --v1 out",
+        ] {
+            let own = own(line).unwrap();
+            let parsed = CommandLine::try_parse_from(own.split(' '));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_told() {
+        for (line, expected) in [
+            ("m --v1 --v2", "mutually exclusive"),
+            (
+                "m --build-catalog-cache",
+                "--build-catalog-cache is not known here",
+            ),
+            ("m --policy", "flag needs an argument: --policy"),
+            ("m --dry-run=maybe", "--dry-run: "),
+        ] {
+            let error = own(line).unwrap_err();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_flag_has_one_meaning() {
+        let command = CommandLine::command();
+        let known: BTreeSet<_> = command
+            .get_arguments()
+            .filter_map(|it| it.get_long())
+            .collect();
+        for flag in FLAGS {
+            let (Is(other) | Not(other)) = flag.meaning else {
+                assert!(!known.contains(flag.name), "{}", flag.name);
+                continue;
+            };
+            assert!(known.contains(other), "{other}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! How registries are reached, as people say it on the command line.
+
+use std::path::PathBuf;
+
+use ::mirror::history::Store;
+use ::mirror::publish::Target;
+use clap::Args;
+use model::image_set::Storage;
+use oci_client::registry_logins;
+use oci_client::{Client, ClientOptions, Mirrors};
+
+/// How the registries are reached from which content comes.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+pub(super) struct SourceRegistryArgs {
+    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
+    #[arg(long, value_name = "FILE")]
+    authfile: Option<PathBuf>,
+    /// Certificates (PEM) that are trusted besides the system's
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// Accept any certificate of this registry, and no TLS; may be said several times
+    #[arg(long, value_name = "HOST[:PORT]")]
+    insecure_registry: Vec<String>,
+    /// Accept sources without TLS
+    #[arg(long)]
+    source_use_http: bool,
+    /// Accept any certificate of a source
+    #[arg(long)]
+    source_skip_tls: bool,
+    /// File that tells where sources are mirrored, in the form of registries.conf; none is read unless it is named
+    #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF")]
+    registries_conf: Option<PathBuf>,
+}
+
+/// How the registries are reached from which content comes, and where it goes.
+#[derive(Debug, Clone, Args)]
+#[group(skip)]
+pub(super) struct RegistryArgs {
+    #[command(flatten)]
+    sources: SourceRegistryArgs,
+    /// Most components of a repository's name in the target; 0 for no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    max_nested_paths: usize,
+    /// Accept a target without TLS
+    #[arg(long)]
+    dest_use_http: bool,
+    /// Accept any certificate of the target
+    #[arg(long)]
+    dest_skip_tls: bool,
+}
+
+impl SourceRegistryArgs {
+    /// A client of the sources.
+    ///
+    /// Errors: Invalid – a file of logins, certificates or mirrors that cannot be read.
+    pub(super) fn source(&self) -> Result<Client, model::Error> {
+        Client::new(ClientOptions {
+            mirrors: self.mirrors()?,
+            ..self.options(self.is_any())?
+        })
+    }
+
+    /// Where a set is remembered.
+    ///
+    /// Errors: as [`Self::source`]; Invalid – the name of an image that is none.
+    pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
+        let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
+        Store::new(storage, &self.client(is_any || self.is_any())?)
+    }
+
+    /// Certificates that are trusted besides the system's.
+    ///
+    /// Errors: Invalid – the file cannot be read.
+    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
+        let ca_pem = self.ca.as_ref().map(std::fs::read).transpose();
+        ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
+    }
+
+    /// Whether any certificate of a source will do.
+    fn is_any(&self) -> bool {
+        self.source_use_http || self.source_skip_tls
+    }
+
+    /// A client of what has no mirrors.
+    fn client(&self, insecure: bool) -> Result<Client, model::Error> {
+        Client::new(self.options(insecure)?)
+    }
+
+    /// With the logins and certificates that are named.
+    fn options(&self, insecure: bool) -> Result<ClientOptions, model::Error> {
+        Ok(ClientOptions {
+            credentials: registry_logins(self.authfile.as_deref())?,
+            ca_pem: self.ca_pem()?,
+            insecure,
+            insecure_registries: self.insecure_registry.iter().cloned().collect(),
+            plain_http_remedy: Some("--insecure-registry HOST[:PORT]"),
+            ..ClientOptions::default()
+        })
+    }
+
+    fn mirrors(&self) -> Result<Mirrors, model::Error> {
+        let path = self.registries_conf.as_ref();
+        let Some(path) = path.filter(|it| !it.as_os_str().is_empty()) else {
+            return Ok(Mirrors::default());
+        };
+        let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+        Mirrors::parse(&text).map_err(|e| wrong(e.to_string()))
+    }
+}
+
+impl RegistryArgs {
+    /// As [`SourceRegistryArgs::source`].
+    ///
+    /// Errors: as there.
+    pub(super) fn source(&self) -> Result<Client, model::Error> {
+        self.sources.source()
+    }
+
+    /// The target at that host, below that namespace.
+    ///
+    /// Errors: as [`SourceRegistryArgs::source`].
+    pub(super) fn target(&self, registry: &str, namespace: &str) -> Result<Target, model::Error> {
+        let is_any = self.dest_use_http || self.dest_skip_tls;
+        Ok(Target {
+            client: self.sources.client(is_any)?,
+            registry: registry.to_owned(),
+            namespace: namespace.to_owned(),
+            max_components: self.max_nested_paths,
+        })
+    }
+
+    /// As [`SourceRegistryArgs::store`].
+    ///
+    /// Errors: as there.
+    pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
+        self.sources.store(storage)
+    }
+
+    /// As [`SourceRegistryArgs::ca_pem`].
+    ///
+    /// Errors: as there.
+    pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
+        self.sources.ca_pem()
+    }
+}

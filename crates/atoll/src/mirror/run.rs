@@ -1,0 +1,161 @@
+//! `atoll mirror --config FILE TARGET` and `atoll mirror --from ARCHIVES TARGET`: the run itself.
+
+mod destination;
+mod error;
+mod flags;
+mod progress;
+mod prune;
+mod report;
+mod to_archives;
+mod to_registry;
+mod unused_flags;
+
+use std::path::Path;
+
+use ::mirror::config::{self, Configuration};
+use ::mirror::history::{Former, Store};
+use ::mirror::progress::Progress;
+use ::mirror::publish::Limits;
+use ::mirror::run::{CatalogForm, Setup};
+use ::mirror::workspace::Workspace;
+use model::image_set::ImageSet;
+use service::Error;
+
+pub(super) use self::destination::Destination;
+pub(super) use self::error::RunError;
+pub(crate) use self::flags::RunArgs;
+pub(super) use self::progress::{ProgressFormat, watched};
+pub(super) use self::report::not_carried;
+
+/// Carries the set.
+///
+/// Errors: a configuration or an archive that is wrong, registries that do not answer, an image that cannot be carried.
+pub(crate) fn run(arguments: &RunArgs) -> Result<(), Error> {
+    let doing = "mirroring";
+    let Some(target) = &arguments.target else {
+        let usage = "requires at least 1 arg(s), the place where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
+        return Err(Error::new(doing, usage));
+    };
+    arguments.refuse_idle(target)?;
+    let entered = Workspace::enter(&arguments.dir);
+    let _workspace = entered.map_err(|e| Error::new(doing, e.chain()))?;
+    watched(doing, arguments.progress, |progress| {
+        arguments.carry(target, progress)
+    })
+}
+
+impl RunArgs {
+    fn catalog_form(&self) -> CatalogForm {
+        if self.keep_catalogs {
+            CatalogForm::Original
+        } else if self.skip_image_pin {
+            CatalogForm::Tagged
+        } else {
+            CatalogForm::Pinned
+        }
+    }
+
+    /// Where the set is remembered, if it is, and what is known of its former runs.
+    pub(super) async fn history(
+        &self,
+        setup: Setup<'_>,
+    ) -> Result<(Option<Store>, Former), model::Error> {
+        let storage = setup.set.storage.as_ref();
+        let store = storage.map(|it| self.registries.store(it)).transpose()?;
+        let stored = match &store {
+            Some(store) => store.read().await?,
+            None => None,
+        };
+        let former = Former::new(stored);
+        let former = if self.ignore_history {
+            former.forgotten()
+        } else {
+            former
+        };
+        Ok((store, former))
+    }
+
+    /// Whether a run has to be the one that follows what the target has.
+    pub(super) fn is_checked(&self) -> bool {
+        // Source: the peer, where the one includes the other.
+        !(self.skip_metadata_check || self.skip_pruning)
+    }
+
+    async fn carry(&self, destination: &Destination, progress: Progress) -> Result<(), RunError> {
+        let source = self.registries.source()?;
+        let set = match (&self.config, &self.from) {
+            (Some(config), None) => configuration(config)?,
+            (None, Some(_)) => ImageSet::default(),
+            (given, _) => {
+                let reason = match (destination, given) {
+                    (_, Some(_)) => {
+                        "--config and --from exclude each other: archives have their configuration"
+                    }
+                    (Destination::Folder(_), None) => {
+                        "must specify a configuration file with --config"
+                    }
+                    (Destination::Registry { .. }, None) => {
+                        "must specify --config or --from with registry destination"
+                    }
+                };
+                return Err(model::Error::invalid("arguments", reason).into());
+            }
+        };
+        let platform = self
+            .releases
+            .sources(self.registries.ca_pem()?.as_deref())?;
+        let setup = Setup {
+            client: &source,
+            set: &set,
+            platform: &platform,
+            limits: Limits {
+                parallel: self.max_per_registry.get(),
+                goes_on: self.continue_on_error,
+            },
+            skip_missing: self.skip_missing,
+            with_attached: !self.remove_signatures,
+            catalogs: self.catalog_form(),
+            workspace: &self.dir,
+            now: service::clock::now().timestamp(),
+            progress: &progress,
+        };
+        match (destination, &self.from) {
+            (Destination::Folder(folder), None) => self.pack(setup, folder).await,
+            (Destination::Folder(_), Some(_)) => {
+                let reason =
+                    "must specify a registry destination: docker://HOST[:PORT][/NAMESPACE]";
+                Err(model::Error::invalid("--from", reason).into())
+            }
+            (
+                Destination::Registry {
+                    registry,
+                    namespace,
+                },
+                from,
+            ) => {
+                let target = self.registries.target(registry, namespace)?;
+                match from {
+                    Some(from) => self.unpack(setup, from, &target).await,
+                    None => self.direct(setup, &target).await,
+                }
+            }
+        }
+    }
+}
+
+/// The image set in a file.
+///
+/// Errors: Invalid – it has none, or something is wrong with it.
+pub(super) fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
+    match config::load(path) {
+        Ok(Configuration::Mirror(set)) => Ok(set),
+        Ok(Configuration::Delete(_)) => {
+            let reason = "it says what is deleted, not what is mirrored";
+            Err(model::Error::invalid(path.display().to_string(), reason))
+        }
+        Err(error) => Err(model::Error::invalid(
+            "configuration",
+            model::error::chain(&error),
+        )),
+    }
+}

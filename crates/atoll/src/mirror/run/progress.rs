@@ -1,0 +1,184 @@
+//! How far a run is.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use ::mirror::progress::{Amount, Phase, Progress};
+use clap::ValueEnum;
+use serde_json::json;
+use service::Error;
+
+use super::error::RunError;
+use crate::terminal;
+
+/// How often it is told how far the run is.
+const TICK: Duration = Duration::from_millis(500);
+/// How many ticks pass between lines where nobody sees the same line change.
+const TICKS_A_LINE: u32 = 20;
+/// Over how many ticks the rate is taken: ten seconds, so that it does not jump.
+const TICKS_OF_RATE: usize = 20;
+const SECONDS_A_MINUTE: u64 = 60;
+
+/// In which form it is told how far a run is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(in crate::mirror) enum ProgressFormat {
+    /// One line that changes on a terminal, and lines elsewhere
+    #[default]
+    Lines,
+    /// JSON objects on standard error, one a line
+    Json,
+}
+
+/// Does `work`, and tells how far it is meanwhile.
+///
+/// Errors: those of the work; no runtime can be had.
+pub(in crate::mirror) fn watched<W, E>(
+    doing: &str,
+    form: ProgressFormat,
+    work: impl FnOnce(Progress) -> W,
+) -> Result<(), Error>
+where
+    W: Future<Output = Result<(), E>>,
+    E: Into<RunError>,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(doing, e))?;
+    let progress = Progress::default();
+    let whole = async {
+        tokio::select! {
+            done = work(progress.clone()) => done,
+            never = watch(&progress, form) => match never {},
+        }
+    };
+    let done = runtime.block_on(whole);
+    terminal::progress("");
+    done.map_err(|e| Error::new(doing, e.into()))
+}
+
+/// Tells how far the run is until it is dropped.
+async fn watch(progress: &Progress, form: ProgressFormat) -> Infallible {
+    let (mut last, mut ticks, mut rate) = (None::<Phase>, 0_u32, Rate::default());
+    loop {
+        tokio::time::sleep(TICK).await;
+        let Some((phase, whole, done)) = progress.now() else {
+            continue;
+        };
+        let is_new = last != Some(phase);
+        if is_new {
+            rate = Rate::default();
+        }
+        let speed = rate.after(done.bytes);
+        last = Some(phase);
+        if form == ProgressFormat::Json {
+            terminal::line(&document(phase, whole, done, speed));
+            continue;
+        }
+        let line = line(phase, whole, done, speed);
+        terminal::progress(&line);
+        ticks += 1;
+        if !terminal::is_watched() && (is_new || ticks >= TICKS_A_LINE) {
+            terminal::problem(&line);
+            ticks = 0;
+        }
+    }
+}
+
+/// What was done at the last ticks.
+#[derive(Debug, Default)]
+struct Rate(VecDeque<u64>);
+
+impl Rate {
+    /// How fast it is, after another tick. Units: bytes per second.
+    fn after(&mut self, bytes: u64) -> u64 {
+        self.0.push_back(bytes);
+        if self.0.len() > TICKS_OF_RATE {
+            self.0.pop_front();
+        }
+        let first = self.0.front().copied().unwrap_or_default();
+        let ticks = self.0.len().saturating_sub(1).max(1) as u64;
+        let a_second = 1000 / u64::try_from(TICK.as_millis()).unwrap_or(1000).max(1);
+        bytes.saturating_sub(first) * a_second / ticks
+    }
+}
+
+/// How long the rest takes; nothing where that cannot be said. Units: seconds.
+fn left(whole: Amount, done: Amount, speed: u64) -> Option<u64> {
+    whole.bytes.saturating_sub(done.bytes).checked_div(speed)
+}
+
+fn line(phase: Phase, whole: Amount, done: Amount, speed: u64) -> String {
+    let items = format!("{}: {} of {}", phase.as_str(), done.items, whole.items);
+    if whole.bytes == 0 {
+        return items;
+    }
+    let left = left(whole, done, speed).map_or(String::new(), |seconds| {
+        let (minutes, seconds) = (seconds / SECONDS_A_MINUTE, seconds % SECONDS_A_MINUTE);
+        format!(", {}/s, {minutes}:{seconds:02} left", terminal::mib(speed))
+    });
+    let (done, whole) = (terminal::mib(done.bytes), terminal::mib(whole.bytes));
+    format!("{items}, {done} of {whole}{left}")
+}
+
+fn document(phase: Phase, whole: Amount, done: Amount, speed: u64) -> String {
+    let document = json!({
+        "phase": phase.as_str(),
+        "items": done.items,
+        "itemsTotal": whole.items,
+        "bytes": done.bytes,
+        "bytesTotal": whole.bytes,
+        "bytesPerSecond": speed,
+        "secondsLeft": left(whole, done, speed),
+    });
+    document.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn amount(items: u64, bytes: u64) -> Amount {
+        Amount { items, bytes }
+    }
+
+    #[test]
+    fn the_rest_is_told_with_its_time() {
+        let mut rate = Rate::default();
+        assert_eq!(rate.after(0), 0);
+        assert_eq!(rate.after(MIB), 2 * MIB);
+        let speed = rate.after(2 * MIB);
+        assert_eq!(speed, 2 * MIB);
+        let (whole, done) = (amount(9, 200 * MIB), amount(1, 2 * MIB));
+        let told = line(Phase::Packing, whole, done, speed);
+        assert_eq!(
+            told,
+            "packing: 1 of 9, 2.0 MiB of 200.0 MiB, 2.0 MiB/s, 1:39 left"
+        );
+        let told = line(Phase::Packing, whole, done, 0);
+        assert_eq!(told, "packing: 1 of 9, 2.0 MiB of 200.0 MiB");
+        let told = line(Phase::Surveying, amount(9, 0), amount(1, 0), 0);
+        assert_eq!(told, "surveying: 1 of 9");
+        let told: serde_json::Value =
+            serde_json::from_str(&document(Phase::Packing, whole, done, speed)).unwrap();
+        assert_eq!(
+            (&told["secondsLeft"], &told["itemsTotal"]),
+            (&json!(99), &json!(9))
+        );
+    }
+
+    #[test]
+    fn old_ticks_do_not_count() {
+        let mut rate = Rate::default();
+        for _ in 0..TICKS_OF_RATE {
+            rate.after(0);
+        }
+        for tick in 1..TICKS_OF_RATE as u64 {
+            rate.after(tick * MIB);
+        }
+        assert_eq!(rate.after(TICKS_OF_RATE as u64 * MIB), 2 * MIB);
+    }
+}

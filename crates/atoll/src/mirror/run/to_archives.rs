@@ -1,0 +1,67 @@
+//! Into archives.
+
+use std::path::Path;
+
+use ::mirror::archive::{self, Signer};
+use ::mirror::progress::Amount;
+use ::mirror::results;
+use ::mirror::run::{self, Archives, Planned, Prepared, Setup};
+
+use super::error::RunError;
+use super::flags::RunArgs;
+use super::report::not_carried;
+use crate::terminal;
+
+impl RunArgs {
+    pub(super) async fn pack(&self, setup: Setup<'_>, folder: &Path) -> Result<(), RunError> {
+        let (store, former) = self.history(setup).await?;
+        let mut prepared = run::prepare(setup, &former, None).await?;
+        self.explain(&prepared);
+        let signer = self.signer()?;
+        let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
+            Planned::Nothing(reason) => {
+                terminal::say(reason);
+                // The run before may have ended after its last archive had its name.
+                archive::forget_finished(folder)?;
+                return not_carried(&prepared.failed, &prepared.unread);
+            }
+            Planned::Archives(archives) => *archives,
+        };
+        tell_plan(&prepared, &archives);
+        if self.dry_run {
+            let mapping = results::archive_mapping(&prepared.content);
+            self.write_mapping(&mapping)?;
+        } else {
+            let (signer, store) = (signer.as_ref(), store.as_ref());
+            let all = &mut prepared;
+            let packed = run::pack_what_is_there(setup, all, &former, signer, store, folder);
+            for path in packed.await? {
+                terminal::say(&path.display().to_string());
+            }
+        }
+        not_carried(&prepared.failed, &prepared.unread)
+    }
+
+    fn signer(&self) -> Result<Option<Signer>, model::Error> {
+        let Some(path) = &self.sign else {
+            return Ok(None);
+        };
+        let wrong = |reason: String| model::Error::invalid(path.display().to_string(), reason);
+        let pem = std::fs::read(path).map_err(|e| wrong(e.to_string()))?;
+        Signer::from_pem(&pem)
+            .map(Some)
+            .map_err(|e| wrong(e.to_string()))
+    }
+}
+
+fn tell_plan(prepared: &Prepared, archives: &Archives) {
+    let plan = &archives.plan;
+    let Amount { items, bytes } = archives.fetched();
+    let (fetched, size) = (terminal::mib(bytes), terminal::mib(plan.size()));
+    terminal::say(&format!(
+        "sequence {}: {} images; {items} blobs with {fetched} are fetched, {} files take {size}",
+        plan.sequence,
+        prepared.content.images.len(),
+        plan.files.len()
+    ));
+}

@@ -1,0 +1,168 @@
+//! What children print: all of it to their log, what somebody should know to the terminal as well.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
+use tokio::sync::watch;
+
+use super::log_file::LogFile;
+use crate::terminal;
+
+/// Units: bytes. Longer lines are cut into several.
+const MAX_LINE: u64 = 64 << 10;
+/// What Postgres prints once it takes connections.
+const POSTGRES_READY: &str = "database system is ready to accept connections";
+/// What Postgres calls fatal and is ordinary at its start and end.
+const POSTGRES_ORDINARY: [&str; 4] = [
+    "the database system is starting up",
+    "the database system is shutting down",
+    "terminating connection due to administrator command",
+    "the database system is not yet accepting connections",
+];
+/// Fields of a log line that say nothing to the person at the terminal.
+const QUIET_FIELDS: [&str; 6] = ["timestamp", "level", "message", "target", "span", "spans"];
+
+/// How the lines of a child are to be read.
+#[derive(Debug, Clone)]
+pub(crate) enum OutputKind {
+    /// One of our services: JSON objects, and plain text when it cannot start.
+    Service,
+    /// The database; the sender is told when it takes connections.
+    Postgres(watch::Sender<bool>),
+}
+
+/// Where the lines of a child go.
+#[derive(Debug, Clone)]
+pub(crate) struct OutputSink {
+    name: &'static str,
+    kind: OutputKind,
+    log: Arc<Mutex<LogFile>>,
+}
+
+impl OutputSink {
+    /// Lines of `name` go to `log`.
+    pub(crate) fn new(name: &'static str, kind: OutputKind, log: LogFile) -> Self {
+        Self {
+            name,
+            kind,
+            log: Arc::new(Mutex::new(log)),
+        }
+    }
+
+    /// Where the log is.
+    pub(crate) fn path(&self) -> String {
+        self.lock().path().display().to_string()
+    }
+
+    /// Reads `from` to its end.
+    pub(crate) async fn drain(self, from: impl AsyncRead + Unpin) {
+        let mut reader = BufReader::new(from);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = (&mut reader)
+                .take(MAX_LINE)
+                .read_until(b'\n', &mut line)
+                .await;
+            if !matches!(read, Ok(count) if count > 0) {
+                return;
+            }
+            let line = line.strip_suffix(b"\n").unwrap_or(&line);
+            self.lock().line(line);
+            self.notice(&String::from_utf8_lossy(line));
+        }
+    }
+
+    fn notice(&self, line: &str) {
+        let shown = match &self.kind {
+            OutputKind::Service => from_service(line),
+            OutputKind::Postgres(ready) => {
+                if line.contains(POSTGRES_READY) {
+                    ready.send_replace(true);
+                }
+                from_postgres(line)
+            }
+        };
+        if let Some(text) = shown {
+            terminal::problem(&format!("{}: {text}", self.name));
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, LogFile> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Warnings and errors in words, and what is no log line at all.
+fn from_service(line: &str) -> Option<String> {
+    let Ok(Value::Object(fields)) = serde_json::from_str(line) else {
+        return (!line.trim().is_empty()).then(|| line.to_owned());
+    };
+    let level = fields.get("level")?.as_str()?;
+    if !matches!(level, "WARN" | "ERROR") {
+        return None;
+    }
+    let mut text = format!(
+        "{level} {}",
+        fields.get("message").and_then(Value::as_str).unwrap_or("")
+    );
+    for (name, value) in &fields {
+        if QUIET_FIELDS.contains(&name.as_str()) {
+            continue;
+        }
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        text.extend([" ", name, "=", &value]);
+    }
+    Some(text)
+}
+
+fn from_postgres(line: &str) -> Option<String> {
+    let is_bad = ["FATAL:", "PANIC:"]
+        .iter()
+        .any(|level| line.contains(level));
+    let is_ordinary = POSTGRES_ORDINARY.iter().any(|text| line.contains(text));
+    (is_bad && !is_ordinary).then(|| line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_and_plain_text_are_shown() {
+        let warning =
+            r#"{"timestamp":"t","level":"WARN","message":"slow","target":"x","ms":7,"a":"b c"}"#;
+        let text = from_service(warning).unwrap();
+        assert!(text.starts_with("WARN slow"), "{text}");
+        assert!(text.contains(" ms=7") && text.contains(" a=b c"), "{text}");
+        assert_eq!(from_service(r#"{"level":"INFO","message":"x"}"#), None);
+        assert_eq!(
+            from_service("2 settings cannot be used").unwrap(),
+            "2 settings cannot be used"
+        );
+    }
+
+    #[test]
+    fn ordinary_ends_of_connections_are_not() {
+        assert_eq!(
+            from_postgres("FATAL:  the database system is starting up"),
+            None
+        );
+        assert!(from_postgres("FATAL:  could not write lock file").is_some());
+        assert_eq!(from_postgres("ERROR:  duplicate key"), None);
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = LogFile::open(dir.path().join("log")).unwrap();
+        let sink = OutputSink::new("test", OutputKind::Postgres(watch::channel(false).0), log);
+        let endless = vec![b'x'; usize::try_from(MAX_LINE).unwrap() + 10];
+        sink.drain(endless.as_slice()).await;
+        let text = std::fs::read_to_string(dir.path().join("log")).unwrap();
+        assert_eq!(text.lines().count(), 2);
+    }
+}

@@ -1,0 +1,214 @@
+//! Where everything lies in the data directory, and who may use it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use service::Error;
+
+use super::settings::Settings;
+use crate::file::folder;
+
+/// The data directory of one installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DataDirectory {
+    root: PathBuf,
+}
+
+impl DataDirectory {
+    /// The directory `data`, or the default one of this user.
+    ///
+    /// Errors: when there is no default.
+    pub(crate) fn new(data: Option<PathBuf>) -> Result<Self, Error> {
+        let doing = "choosing the data directory";
+        let root = match data {
+            Some(data) => data,
+            None if is_root()? => PathBuf::from("/var/lib/atoll"),
+            None => {
+                let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
+                settings
+                    .xdg_data_home
+                    .or_else(|| Some(settings.home?.join(".local/share")))
+                    .ok_or_else(|| Error::new(doing, "HOME is not set: give it with --data DIR"))?
+                    .join("atoll")
+            }
+        };
+        std::path::absolute(root)
+            .map(|root| Self { root })
+            .map_err(|e| Error::new(doing, e))
+    }
+
+    /// Makes the folders that are missing.
+    ///
+    /// Errors: a folder that cannot be made.
+    pub(crate) fn create(&self) -> Result<(), Error> {
+        // Postgres runs as another user when this is root, and has to reach its folder.
+        let open = if is_root()? { 0o755 } else { 0o700 };
+        folder(&self.root, open)?;
+        folder(&self.postgres(), open)?;
+        for name in ["secrets", "control", "env", "logs"] {
+            folder(&self.root.join(name), 0o700)?;
+        }
+        for service in super::service::ServiceName::ALL {
+            folder(&self.of(service), 0o700)?;
+        }
+        Ok(())
+    }
+
+    /// The directory itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What runs, and where.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.root.join("atoll.json")
+    }
+
+    /// Held while an `atoll up` uses the directory.
+    pub(crate) fn lock(&self) -> PathBuf {
+        self.root.join("lock")
+    }
+
+    /// The folder around the database's own.
+    pub(crate) fn postgres(&self) -> PathBuf {
+        self.root.join("postgres")
+    }
+
+    /// Certificate of the registry, for whoever has to trust it.
+    pub(crate) fn registry_certificate(&self) -> PathBuf {
+        self.root.join("registry-ca.pem")
+    }
+
+    /// The folder of files that only this user may read.
+    pub(crate) fn secrets(&self) -> PathBuf {
+        self.root.join("secrets")
+    }
+
+    /// Data of a service.
+    pub(crate) fn of(&self, service: super::service::ServiceName) -> PathBuf {
+        self.root.join(service.as_str())
+    }
+
+    /// Folder of the files with variables.
+    pub(crate) fn variables_folder(&self) -> PathBuf {
+        self.root.join("env")
+    }
+
+    /// Variables of a service, below those of the environment.
+    pub(crate) fn variables(&self, service: super::service::ServiceName) -> PathBuf {
+        self.root.join("env").join(format!("{service}.env"))
+    }
+
+    /// The lines of `--env-file` as they were when a service started last: a backup has them, too.
+    pub(crate) fn user_variables(&self) -> PathBuf {
+        self.root.join("env").join("user.env")
+    }
+
+    /// A service does not run while this file is there.
+    pub(crate) fn stop_file(&self, service: super::service::ServiceName) -> PathBuf {
+        self.root.join("control").join(format!("{service}.stop"))
+    }
+
+    /// The log of a service or of Postgres.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.root.join("logs").join(format!("{name}.log"))
+    }
+}
+
+/// Whether this process may do everything.
+///
+/// Errors: /proc is not there.
+pub(crate) fn is_root() -> Result<bool, Error> {
+    fs::metadata("/proc/self")
+        .map(|metadata| metadata.uid() == 0)
+        .map_err(|e| Error::new("reading /proc/self", e))
+}
+
+/// The lock on a data directory. It goes with the process, however that ends.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+    /// Whether the one that held it before ended without saying so.
+    pub(crate) was_killed: bool,
+}
+
+impl Lock {
+    /// Takes the lock of `directory`.
+    ///
+    /// Errors: another `atoll up` holds it.
+    pub(crate) fn take(directory: &DataDirectory) -> Result<Self, Error> {
+        let path = directory.lock();
+        let doing = || format!("locking {}", directory.root().display());
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .read(true)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(|e| Error::new(doing(), e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                file.read_to_string(&mut holder).ok();
+                return Err(Error::new(
+                    doing(),
+                    format!(
+                        "process {} runs on this data already: stop it, or give another --data",
+                        holder.trim()
+                    ),
+                ));
+            }
+            Err(TryLockError::Error(e)) => return Err(Error::new(doing(), e)),
+        }
+        let was_killed = file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        let mut lock = Self { file, was_killed };
+        lock.write(&format!("{}\n", std::process::id()))
+            .map_err(|e| Error::new(doing(), e))?;
+        Ok(lock)
+    }
+
+    /// Says that everything was ended in order.
+    pub(crate) fn release(mut self) {
+        self.write("").ok();
+    }
+
+    fn write(&mut self, text: &str) -> std::io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(dir: &tempfile::TempDir) -> DataDirectory {
+        let directory = DataDirectory::new(Some(dir.path().join("data"))).unwrap();
+        directory.create().unwrap();
+        directory
+    }
+
+    #[test]
+    fn only_one_runs_on_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = directory(&dir);
+        let first = Lock::take(&directory).unwrap();
+        let text = Lock::take(&directory).unwrap_err().to_string();
+        assert!(text.contains(&std::process::id().to_string()), "{text}");
+        first.release();
+        assert!(!Lock::take(&directory).unwrap().was_killed);
+    }
+
+    #[test]
+    fn a_killed_holder_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let directory = directory(&dir);
+        drop(Lock::take(&directory).unwrap());
+        assert!(Lock::take(&directory).unwrap().was_killed);
+    }
+}

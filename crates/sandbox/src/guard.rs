@@ -1,0 +1,126 @@
+//! The guard: makes the namespaces and the root folder, starts init in them, and watches until all of it has ended.
+
+mod folder;
+mod namespaces;
+mod processes;
+mod root;
+mod watch;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use rustix::process::{getuid, set_child_subreaper};
+use serde::{Deserialize, Serialize};
+
+use crate::channel::{receive, send};
+use crate::entry::INIT;
+use crate::mechanisms::{ConfinementReport, Mechanism};
+use crate::spec::{ProgramExit, ProgramOutcome, SandboxSpec};
+use namespaces::Namespaces;
+pub(crate) use namespaces::unshare;
+use root::Root;
+use watch::Watch;
+
+/// What init needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct InitRequest {
+    pub(crate) spec: SandboxSpec,
+    /// The folder that becomes the root.
+    pub(crate) root: Option<std::path::PathBuf>,
+    /// Whether init is the first process of a PID namespace.
+    pub(crate) own_processes: bool,
+    /// Whether the service is root.
+    pub(crate) is_root: bool,
+    /// The user that the program gets.
+    pub(crate) user: Option<u32>,
+    /// What there is already.
+    pub(crate) report: ConfinementReport,
+}
+
+/// The guard's exit code; what came of the program goes through the socket.
+pub(crate) fn main() -> ExitCode {
+    let control = io::stdin();
+    let Ok(control) = control.as_fd().try_clone_to_owned() else {
+        return ExitCode::FAILURE;
+    };
+    let control = UnixStream::from(control);
+    let ended = match receive::<SandboxSpec>(&control) {
+        Ok(spec) => run(&spec, &control),
+        Err(error) => not_started(&error),
+    };
+    // Where the service is gone, nobody wants to know.
+    match send(&control, &ended) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn not_started(error: &io::Error) -> ProgramExit {
+    ProgramExit {
+        outcome: ProgramOutcome::NotStarted(error.to_string()),
+        report: ConfinementReport::default(),
+    }
+}
+
+fn run(spec: &SandboxSpec, control: &UnixStream) -> ProgramExit {
+    let mut ended = match start(spec) {
+        Ok((init, channel, root)) => {
+            let ended = Watch::new(spec, control, &channel, root.as_ref()).until_end(init);
+            // Before the folder is touched: nobody may be left who changes it.
+            processes::kill_all();
+            keep(spec, root, ended)
+        }
+        Err(error) => not_started(&error),
+    };
+    processes::kill_all();
+    ended.report.active.sort_unstable();
+    ended
+}
+
+/// Makes what the program left in its folder the service's, as far as it is plain files and folders.
+fn keep(spec: &SandboxSpec, root: Option<Root>, mut ended: ProgramExit) -> ProgramExit {
+    let kept = match root {
+        Some(root) => root.keep(spec),
+        None => folder::clean(&spec.work, spec.limits.disk_bytes),
+    };
+    if let Err(error) = kept
+        && matches!(ended.outcome, ProgramOutcome::Exited(_))
+    {
+        ended.outcome = ProgramOutcome::Exceeded(format!("its folder may hold: {error}"));
+    }
+    ended
+}
+
+fn start(spec: &SandboxSpec) -> io::Result<(Child, UnixStream, Option<Root>)> {
+    // Orphans of the program become the guard's children where there is no PID namespace.
+    set_child_subreaper(rustix::process::Pid::from_raw(1))?;
+    // Where memory runs out, the program goes before the service. A kernel without this has no choice to make.
+    let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    let mut report = ConfinementReport::default();
+    // In a user namespace everybody is.
+    let is_root = getuid().is_root();
+    let namespaces = Namespaces::enter(&mut report);
+    let root = if namespaces.mounts {
+        report.note(Mechanism::OwnRoot, Root::build(spec))
+    } else {
+        None
+    };
+    let order = InitRequest {
+        spec: spec.clone(),
+        root: root.as_ref().map(|root| root.path().to_owned()),
+        own_processes: namespaces.processes,
+        is_root,
+        user: root.as_ref().and_then(Root::user),
+        report,
+    };
+    let (channel, inner) = UnixStream::pair()?;
+    send(&channel, &order)?;
+    let init = Command::new("/proc/self/exe")
+        .arg(INIT)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(inner)))
+        .spawn()?;
+    Ok((init, channel, root))
+}
