@@ -19,7 +19,7 @@ use ::catalog::write::Format;
 use clap::{Subcommand, ValueEnum};
 use service::Error;
 
-pub(crate) use self::source::{Opener, RegistryAccess};
+pub(crate) use self::source::{Opener, RegistryAccessArgs};
 pub(crate) use self::summary::{each_package, with_package};
 pub(crate) use self::table::table;
 

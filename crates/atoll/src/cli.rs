@@ -11,13 +11,13 @@ use crate::{backup, catalog, doctor, mirror, pod, registry, serve, status, termi
 /// Installs clusters where there is no internet.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
-struct Cli {
+struct AtollCli {
     #[command(subcommand)]
-    command: Command,
+    command: AtollCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum AtollCommand {
     /// Run everything on this machine, with a private Postgres, until Ctrl-C
     Up(UpArgs),
     /// Save an installation, which may run meanwhile, in one file with checksums
@@ -67,18 +67,18 @@ pub fn main() -> ExitCode {
     if mirror::oc_mirror::is_meant(std::env::args_os().next().as_ref()) {
         return mirror::oc_mirror::main(std::env::args_os());
     }
-    let result = match Cli::parse().command {
-        Command::Serve { service } => return serve::run(service),
-        Command::Up(arguments) => up::run(&arguments),
-        Command::Backup(arguments) => backup::save(&arguments),
-        Command::Restore(arguments) => backup::restore(&arguments),
-        Command::Pod { command } => pod::run(&command),
-        Command::Registry { command } => registry::run(&command),
-        Command::Catalog { command } => catalog::run(&command),
-        Command::Mirror(arguments) => mirror::run(&arguments),
-        Command::Versions(arguments) => versions::run(&arguments),
-        Command::Doctor(arguments) => return doctor::run(&arguments),
-        Command::Status { data } => status::run(data),
+    let result = match AtollCli::parse().command {
+        AtollCommand::Serve { service } => return serve::run(service),
+        AtollCommand::Up(arguments) => up::run(&arguments),
+        AtollCommand::Backup(arguments) => backup::save(&arguments),
+        AtollCommand::Restore(arguments) => backup::restore(&arguments),
+        AtollCommand::Pod { command } => pod::run(&command),
+        AtollCommand::Registry { command } => registry::run(&command),
+        AtollCommand::Catalog { command } => catalog::run(&command),
+        AtollCommand::Mirror(arguments) => mirror::run(&arguments),
+        AtollCommand::Versions(arguments) => versions::run(&arguments),
+        AtollCommand::Doctor(arguments) => return doctor::run(&arguments),
+        AtollCommand::Status { data } => status::run(data),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -97,6 +97,6 @@ mod tests {
 
     #[test]
     fn no_verb_contradicts_itself() {
-        Cli::command().debug_assert();
+        AtollCli::command().debug_assert();
     }
 }

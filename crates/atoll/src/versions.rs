@@ -11,7 +11,7 @@ use model::versions::OpenshiftVersion;
 use serde::Serialize;
 use service::Error;
 
-use crate::catalog::RegistryAccess;
+use crate::catalog::RegistryAccessArgs;
 use crate::{file, terminal};
 
 const DOING: &str = "looking for versions";
@@ -48,7 +48,7 @@ struct MirroredArgs {
     #[arg(long, value_name = "FILE")]
     release_images: Option<PathBuf>,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 /// Does what the command line says.

@@ -6,7 +6,7 @@ use catalog_server::{CatalogConfig, CatalogList, Settings};
 use clap::Args;
 use service::{CancellationToken, Error};
 
-use super::source::{Opener, RegistryAccess};
+use super::source::{Opener, RegistryAccessArgs};
 use crate::terminal;
 
 /// What is made, and where.
@@ -21,7 +21,7 @@ pub(crate) struct CacheArgs {
     #[arg(long, default_value = "catalog")]
     name: String,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 /// Makes it as the server would.

@@ -7,7 +7,7 @@ use clap::Args;
 use service::Error;
 
 use super::OutputFormat;
-use super::source::RegistryAccess;
+use super::source::RegistryAccessArgs;
 use crate::terminal;
 
 /// What is compared.
@@ -21,7 +21,7 @@ pub(crate) struct DiffArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 /// Compares package by package and prints what differs.

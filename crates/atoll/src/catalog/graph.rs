@@ -4,7 +4,7 @@ use ::catalog::graph;
 use clap::{Args, ValueEnum};
 use service::Error;
 
-use super::source::RegistryAccess;
+use super::source::RegistryAccessArgs;
 use super::summary::with_package;
 use crate::terminal;
 
@@ -21,7 +21,7 @@ pub(crate) struct GraphArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: GraphFormat,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use service::Error;
 
 use super::OutputFormat;
-use super::source::RegistryAccess;
+use super::source::RegistryAccessArgs;
 use super::summary::{ChannelSummary, PackageSummary, each_package, with_package};
 use super::table::table;
 use crate::terminal;
@@ -23,7 +23,7 @@ pub(crate) struct ListArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 /// Prints the list.

@@ -10,7 +10,7 @@ use service::Error;
 
 use super::DocumentFormat;
 use super::selection::{self, DefaultChannelArg, KeepArg};
-use super::source::RegistryAccess;
+use super::source::RegistryAccessArgs;
 use super::summary::each_package;
 use crate::terminal;
 
@@ -35,7 +35,7 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "PACKAGE=CHANNEL", value_parser = selection::parse_default)]
     default_channel: Vec<DefaultChannelArg>,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 /// Writes one folder for each package that stays.

@@ -8,7 +8,7 @@ use clap::Args;
 use service::Error;
 
 use super::DocumentFormat;
-use super::source::RegistryAccess;
+use super::source::RegistryAccessArgs;
 
 /// What is printed.
 #[derive(Debug, Clone, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct RenderArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: DocumentFormat,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 /// Prints the documents in the order of the files, keys sorted, numbers and texts in one spelling.

@@ -19,7 +19,7 @@ use crate::up::settings::Settings;
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct RegistryAccess {
+pub(crate) struct RegistryAccessArgs {
     /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
     #[arg(long, value_name = "FILE")]
     pub(crate) authfile: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub(super) enum OpenError {
     Other(Error),
 }
 
-impl RegistryAccess {
+impl RegistryAccessArgs {
     /// A client of registries.
     ///
     /// Errors: files that cannot be used.

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use service::Error;
 
-use super::source::{OpenError, RegistryAccess};
+use super::source::{OpenError, RegistryAccessArgs};
 use crate::terminal;
 
 /// What is checked, and how it is told.
@@ -20,7 +20,7 @@ pub(crate) struct ValidateArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: VerdictFormat,
     #[command(flatten)]
-    access: RegistryAccess,
+    access: RegistryAccessArgs,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

@@ -35,12 +35,12 @@ pub(super) struct RemoteRegistry<'a> {
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum RegistryResponse<T> {
-    Refused { errors: Vec<RegistryError> },
+    Refused { errors: Vec<RemoteError> },
     Given(T),
 }
 
 #[derive(Deserialize)]
-struct RegistryError {
+struct RemoteError {
     message: String,
 }
 
