@@ -68,7 +68,7 @@ pub(crate) fn save(arguments: &BackupArgs) -> Result<(), Error> {
         Some(folder) => pod::save(&arguments.file, folder)?,
         None => up::save(&arguments.file, arguments.data.clone())?,
     };
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{}: {} in {members} files.",
         arguments.file.display(),
         terminal::mib(size)
@@ -113,7 +113,7 @@ pub(crate) fn restore(arguments: &RestoreArgs) -> Result<(), Error> {
 fn verify(file: &std::path::Path) -> Result<Verified, Error> {
     let backup = Verified::new(file)?;
     let heading = &backup.index.heading;
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{}: whole, {} files, saved at {} by version {}.",
         file.display(),
         backup.index.members.len(),

@@ -83,7 +83,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            terminal::problem(&error.to_string());
+            terminal::notice(&error.to_string());
             ExitCode::FAILURE
         }
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use sandbox::{ConfinementReport, Launcher, Mechanism};
 
 use crate::catalog::table::table;
-use crate::terminal::{problem, say};
+use crate::terminal::{notice, print};
 
 /// What `doctor` needs.
 #[derive(Debug, Args)]
@@ -25,15 +25,15 @@ pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
         Ok(report) => report,
         Err(error) => {
             let folder = folder.display();
-            problem(&format!(
+            notice(&format!(
                 "the sandbox cannot be tried out in {folder}: {error}; name another folder by --folder"
             ));
             return ExitCode::FAILURE;
         }
     };
-    say(&table(["SANDBOX", "STATE", "REMEDY"], &rows(&report)));
+    print(&table(["SANDBOX", "STATE", "REMEDY"], &rows(&report)));
     if report.lacks_essentials() {
-        problem("programs out of release images cannot be confined on this machine");
+        notice("programs out of release images cannot be confined on this machine");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS

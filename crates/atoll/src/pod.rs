@@ -44,6 +44,6 @@ fn print_configmap(dir: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(&path).map_err(|e| Error::new(doing(), e))?;
     let text = configmap::render(&text)
         .map_err(|number| Error::new(doing(), service::settings::not_a_line(&path, number)))?;
-    terminal::say(text.trim_end());
+    terminal::print(text.trim_end());
     Ok(())
 }

@@ -50,7 +50,7 @@ async fn show(state: &UpState) -> Result<Vec<&'static str>, Error> {
             .pids
             .get(name)
             .map_or_else(|| "stopped".to_owned(), |pid| format!("process {pid}"));
-        terminal::say(&format!("{name:<14} {url:<30} {process:<16} {said}"));
+        terminal::print(&format!("{name:<14} {url:<30} {process:<16} {said}"));
     }
     Ok(bad)
 }

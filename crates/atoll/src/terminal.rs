@@ -3,13 +3,13 @@
 use std::io::{IsTerminal as _, Write as _};
 
 /// A line on standard output.
-pub(crate) fn say(text: &str) {
+pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).ok();
 }
 
 /// Whether somebody sees [`progress`].
-pub(crate) fn is_watched() -> bool {
+pub(crate) fn is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn progress(text: &str) {
 }
 
 /// A line on standard error.
-pub(crate) fn problem(text: &str) {
+pub(crate) fn notice(text: &str) {
     writeln!(std::io::stderr().lock(), "atoll: {}", text.trim_end()).ok();
 }
 

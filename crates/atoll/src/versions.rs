@@ -91,7 +91,7 @@ fn mirrored(arguments: &MirroredArgs) -> Result<(), Error> {
 fn write_versions(path: &Path, versions: &BTreeMap<String, OpenshiftVersion>) -> Result<(), Error> {
     write(path, versions)?;
     let count = versions.len();
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{count} versions are in {}: PLATFORM_VERSIONS takes its content",
         path.display()
     ));

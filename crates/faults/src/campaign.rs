@@ -77,16 +77,16 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         let wrong = Mutex::new(Vec::new());
         let work = || {
             while let Some(fault) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let told = match self.drive(&shim, Some(fault)) {
+                let finding = match self.drive(&shim, Some(fault)) {
                     Ok(run) => {
                         hits.fetch_add(usize::from(failed(&run.log).is_some()), Ordering::Relaxed);
                         self.judge(&run, &expected)
                     }
                     Err(error) => Some(error.to_string()),
                 };
-                if let Some(told) = told {
+                if let Some(finding) = finding {
                     let mut wrong = wrong.lock().unwrap_or_else(PoisonError::into_inner);
-                    wrong.push(format!("{fault}: {told}"));
+                    wrong.push(format!("{fault}: {finding}"));
                 }
             }
         };

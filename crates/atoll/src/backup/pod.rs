@@ -215,10 +215,10 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
     fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))?;
     // Each is whole; the folder comes last, since it says that there is an installation.
     for beside in new {
-        tell_kept(beside.take_place()?);
+        report_previous(beside.take_place()?);
     }
-    tell_kept(new_folder.take_place()?);
-    terminal::say(&format!(
+    report_previous(new_folder.take_place()?);
+    terminal::print(&format!(
         "Restored. Next, in {}: put the boot images into images/, then `podman-compose up -d`. \
          `atoll pod init --host NAME` writes compose.yaml for this version.",
         folder.display()
@@ -226,9 +226,9 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
     Ok(())
 }
 
-fn tell_kept(kept: Option<PathBuf>) {
+fn report_previous(kept: Option<PathBuf>) {
     if let Some(kept) = kept {
-        terminal::say(&format!(
+        terminal::print(&format!(
             "What was there is now {}: remove it when it is not needed.",
             kept.display()
         ));

@@ -89,8 +89,8 @@ pub(super) fn run(arguments: &[&str]) -> Result<String, Error> {
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(doing(arguments), told.trim().to_owned()))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(doing(arguments), stderr.trim().to_owned()))
 }
 
 /// Runs a program in a container, with files as its input and output.
@@ -116,8 +116,8 @@ pub(super) fn exec(
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(doing(&all), told.trim().to_owned()))
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(doing(&all), stderr.trim().to_owned()))
 }
 
 fn doing(arguments: &[&str]) -> String {

@@ -119,7 +119,7 @@ pub(super) fn restore(
         lock.release();
     }
     if let Some(kept) = kept {
-        terminal::say(&format!(
+        terminal::print(&format!(
             "What was there is now {}: remove it when it is not needed.",
             kept.display()
         ));
@@ -130,7 +130,7 @@ pub(super) fn restore(
     } else {
         String::new()
     };
-    terminal::say(&format!(
+    terminal::print(&format!(
         "Restored. Next: atoll up --data {}{with}\nThe registry's certificate names the host that was saved: on another one, replace {} and {} (`atoll registry cert`).",
         root.display(),
         directory.registry_certificate().display(),

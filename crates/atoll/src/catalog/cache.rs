@@ -55,6 +55,6 @@ pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
         .build()
         .map_err(|e| Error::new("starting the runtime", e))?;
     runtime.block_on(catalog_server::prepare(settings, CancellationToken::new()))?;
-    terminal::say(&format!("Made {}.", path.display()));
+    terminal::print(&format!("Made {}.", path.display()));
     Ok(())
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &DiffArgs) -> Result<(), Error> {
         let changes =
             diff(&old, &new).map_err(|e| Error::new(format!("comparing the package {name}"), e))?;
         for change in changes {
-            terminal::say(&match arguments.output {
+            terminal::print(&match arguments.output {
                 OutputFormat::Text => change.to_string(),
                 OutputFormat::Json => {
                     serde_json::to_string(&change).map_err(|e| Error::new("printing", e))?

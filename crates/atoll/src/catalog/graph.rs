@@ -60,6 +60,6 @@ pub(crate) fn run(arguments: &GraphArgs) -> Result<(), Error> {
     })?;
     let drawn =
         drawn.ok_or_else(|| Error::new(doing(), format!("there is no package {package:?}")))?;
-    terminal::say(drawn.trim_end());
+    terminal::print(drawn.trim_end());
     Ok(())
 }

@@ -67,7 +67,7 @@ fn print<T: Serialize>(
     what: &T,
     text: impl FnOnce(&T) -> String,
 ) -> Result<(), Error> {
-    terminal::say(&match output {
+    terminal::print(&match output {
         OutputFormat::Text => text(what),
         OutputFormat::Json => serde_json::to_string(what).map_err(|e| Error::new("printing", e))?,
     });

@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
         missing.remove(package.name);
         let filtered = filter(package, documents, &wanted, selection.full)
             .map_err(|e| Error::new(doing(), e.to_string()))?;
-        tell(package.name, &filtered);
+        report(package.name, &filtered);
         writer
             .package(package.name, &filtered.documents)
             .map_err(|e| Error::new(format!("writing {}", to.display()), e))
@@ -80,13 +80,13 @@ pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
         .map_err(|e| Error::new(format!("writing {}", to.display()), e))
 }
 
-fn tell(package: &str, filtered: &Filtered) {
+fn report(package: &str, filtered: &Filtered) {
     let count = filtered.documents.len();
-    terminal::say(&format!("{package}: {count} documents"));
+    terminal::print(&format!("{package}: {count} documents"));
     for (channel, bundles) in &filtered.left_out {
         let bundles: Vec<_> = bundles.iter().map(String::as_str).collect();
         let bundles = bundles.join(", ");
-        terminal::problem(&format!(
+        terminal::notice(&format!(
             "{package} {channel}: left out, since no upgrade leads to what stays: {bundles}"
         ));
     }

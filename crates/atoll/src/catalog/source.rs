@@ -138,10 +138,10 @@ impl Opener {
         let import = sqlite::import(Path::new(text), each)
             .map_err(|e| Error::new(doing(), e.to_string()))?;
         writer.finish().map_err(|e| Error::new(doing(), e))?;
-        terminal::problem(&format!("{text}: {}", import.notice));
+        terminal::notice(&format!("{text}: {}", import.notice));
         if !import.left_out.is_empty() {
             let left_out = import.left_out.join(", ");
-            terminal::problem(&format!("{text}: left out, since deprecated: {left_out}"));
+            terminal::notice(&format!("{text}: left out, since deprecated: {left_out}"));
         }
         Ok(Content::of_folder(folder))
     }

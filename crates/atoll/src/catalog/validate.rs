@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
         VerdictFormat::Text => problems
             .0
             .iter()
-            .for_each(|it| terminal::say(&it.to_string())),
-        VerdictFormat::Json => terminal::say(&verdict(&problems).to_string()),
+            .for_each(|it| terminal::print(&it.to_string())),
+        VerdictFormat::Json => terminal::print(&verdict(&problems).to_string()),
         VerdictFormat::Yaml => write::document(
             &verdict(&problems).to_string(),
             Format::Yaml,

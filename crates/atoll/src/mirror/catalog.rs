@@ -15,7 +15,7 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::UpdateArgs;
-use super::run::{Destination, ProgressFormat, RunError, not_carried, watched};
+use super::run::{Destination, ProgressFormat, RunError, report_failures, watched};
 use crate::terminal;
 
 /// Below the folder that is named, which may be anybody's.
@@ -78,12 +78,12 @@ struct CatalogArgs {
 pub(super) fn run(command: &MirrorCatalogCommand) -> Result<(), Error> {
     match command {
         MirrorCatalogCommand::Prune(arguments) => {
-            watched("pruning a catalog", ProgressFormat::Lines, |progress| {
+            with_progress("pruning a catalog", ProgressFormat::Lines, |progress| {
                 arguments.run(progress)
             })
         }
         MirrorCatalogCommand::Copy(arguments) => {
-            watched("copying a catalog", ProgressFormat::Lines, |progress| {
+            with_progress("copying a catalog", ProgressFormat::Lines, |progress| {
                 arguments.run(progress)
             })
         }
@@ -104,7 +104,7 @@ impl CatalogPruneArgs {
                 Ok(older::prune(setup, index, packages, tag, target).await?)
             })
             .await?;
-        terminal::say(&pruned.destination.to_string());
+        terminal::print(&pruned.destination.to_string());
         Ok(())
     }
 }
@@ -116,7 +116,7 @@ impl CatalogCopyArgs {
         common
             .with_setup(&progress, goes_on, async |setup| {
                 let loaded = source.load(setup, &common.dir).await?;
-                loaded.notes.iter().for_each(|note| terminal::problem(note));
+                loaded.notes.iter().for_each(|note| terminal::notice(note));
                 match &self.target {
                     Destination::Folder(folder) => self.to_folder(setup, &loaded, folder).await?,
                     Destination::Registry {
@@ -127,10 +127,10 @@ impl CatalogCopyArgs {
                         let outcome = loaded.to_registry(setup, &target).await?;
                         let files = results::files(&outcome.results, Forms::default())?;
                         self.manifests(setup, &files)?;
-                        not_carried(&outcome.failed, &outcome.unread)?;
+                        report_failures(&outcome.failed, &outcome.unread)?;
                     }
                 }
-                not_carried(&loaded.failed, &[])
+                report_failures(&loaded.failed, &[])
             })
             .await
     }
@@ -150,7 +150,7 @@ impl CatalogCopyArgs {
     fn manifests(&self, setup: Setup<'_>, files: &[File]) -> Result<(), model::Error> {
         let time = u64::try_from(setup.now).unwrap_or_default();
         let folder = results::write_manifests(&self.common.dir, time, files)?;
-        terminal::say(&format!("what clusters need is in {}", folder.display()));
+        terminal::print(&format!("what clusters need is in {}", folder.display()));
         Ok(())
     }
 }

@@ -24,12 +24,12 @@ pub(crate) fn run(arguments: &CheckArgs) -> Result<(), Error> {
     let doing = || format!("checking {}", arguments.config.display());
     let reason = match config::load(&arguments.config) {
         Ok(configuration) => {
-            terminal::say(&summary(&configuration).join("\n"));
+            terminal::print(&summary(&configuration).join("\n"));
             return Ok(());
         }
         Err(error) => {
             if let LoadError::Wrong { problems, .. } = &error {
-                terminal::say(&error.to_string());
+                terminal::print(&error.to_string());
                 format!("{} problems were found", problems.count())
             } else {
                 model::error::chain(&error)
@@ -44,7 +44,7 @@ fn summary(configuration: &Configuration) -> Vec<String> {
         Configuration::Mirror(set) => {
             let mut lines = vec!["nothing is wrong; what it mirrors:".to_owned()];
             content(&set.mirror, &mut lines);
-            kept(set, &mut lines);
+            metadata(set, &mut lines);
             lines
         }
         Configuration::Delete(delete) => {
@@ -129,7 +129,7 @@ fn operator(operator: &Operator) -> String {
 }
 
 /// What is remembered, and in how large pieces it is carried.
-fn kept(set: &ImageSet, lines: &mut Vec<String>) {
+fn metadata(set: &ImageSet, lines: &mut Vec<String>) {
     lines.push(match &set.storage {
         None => "metadata: not kept, so everything is carried each time".to_owned(),
         Some(Storage::Local { path }) => format!("metadata: in the folder {path}"),

@@ -14,7 +14,7 @@ use service::Error;
 
 use super::registry_args::RegistryArgs;
 use super::release_args::ReleaseArgs;
-use super::run::{Destination, ProgressFormat, watched};
+use super::run::{Destination, ProgressFormat, with_progress};
 use crate::terminal;
 
 /// What the places of image layouts begin with.
@@ -60,7 +60,7 @@ pub(crate) struct DeleteArgs {
 ///
 /// Errors: a file that is none of the kind, a target that is no registry; what could not be deleted.
 pub(crate) fn run(arguments: &DeleteArgs) -> Result<(), Error> {
-    watched("deleting", ProgressFormat::Lines, |progress| {
+    with_progress("deleting", ProgressFormat::Lines, |progress| {
         arguments.run(progress)
     })
 }
@@ -117,7 +117,7 @@ impl DeleteArgs {
             .map_or(String::new(), |id| format!("-{id}"));
         let path = folder.join(format!("delete-images{id}.yaml"));
         std::fs::write(&path, planned.list.to_yaml()?).map_err(failed)?;
-        tell(&planned, &path);
+        report(&planned, &path);
         Ok(())
     }
 }
@@ -136,14 +136,14 @@ fn registry_of(target: &Destination) -> Result<(&str, &str), model::Error> {
     }
 }
 
-fn tell(planned: &Planned, path: &Path) {
+fn report(planned: &Planned, path: &Path) {
     for note in &planned.notes {
-        terminal::problem(note);
+        terminal::notice(note);
     }
     for (image, why) in &planned.kept {
-        terminal::problem(&format!("{image} stays: {why}"));
+        terminal::notice(&format!("{image} stays: {why}"));
     }
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{} has {} images; {} others stay, {} are not there. Nothing was deleted: --delete-yaml-file does it",
         path.display(),
         planned.list.items.len(),
@@ -158,9 +158,9 @@ async fn delete(path: &Path, target: &Target) -> Result<(), model::Error> {
     let list = List::from_yaml(&text, target)?;
     let (deleted, failed) = deletion::delete(&list, target, PARALLEL).await;
     for error in &failed {
-        terminal::problem(&error.chain());
+        terminal::notice(&error.chain());
     }
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{deleted} of {} images were there and are deleted; the registry's garbage collection gives their room back",
         list.items.len()
     ));

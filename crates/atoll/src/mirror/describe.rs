@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
     } else {
         json(&metadata).map_err(|e| failed(e.to_string()))?
     };
-    terminal::say(&text);
+    terminal::print(&text);
     Ok(())
 }
 

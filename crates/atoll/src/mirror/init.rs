@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &InitArgs) -> Result<(), Error> {
         ConfigFormat::Yaml => yaml,
         ConfigFormat::Json => json(&yaml).map_err(|e| Error::new("writing the file as JSON", e))?,
     };
-    terminal::say(text.trim_end());
+    terminal::print(text.trim_end());
     Ok(())
 }
 

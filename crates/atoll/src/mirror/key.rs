@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &KeyArgs) -> Result<(), Error> {
     let (signer, pem) = Signer::generate().map_err(|e| Error::new("making a key", e.chain()))?;
     write(private, PRIVATE_MODE, pem.expose_secret().as_bytes())?;
     write(&public, PUBLIC_MODE, signer.verifier().to_pem().as_bytes())?;
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{} signs archives, with --sign; {} tells whether they were, with verify --key",
         private.display(),
         public.display()

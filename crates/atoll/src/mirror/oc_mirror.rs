@@ -43,7 +43,7 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         match own.and_then(|own| CommandLine::try_parse_from(own).map_err(UsageError::Clap)) {
             Ok(line) => line,
             Err(UsageError::Clap(error)) if !error.use_stderr() => {
-                terminal::say(error.render().to_string().trim_end());
+                terminal::print(error.render().to_string().trim_end());
                 return ExitCode::SUCCESS;
             }
             Err(unusable) => {
@@ -51,10 +51,10 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-    line.arguments.run.take_from_peer();
+    line.arguments.run.mark_as_oc_mirror();
     if is_v2 {
         // The peer's v2 has no such flag: one image never keeps it from the others.
-        line.arguments.run.go_on();
+        line.arguments.run.set_continue_on_error();
     }
     match super::run(&line.arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,8 +24,8 @@ use service::Error;
 pub(super) use self::destination::Destination;
 pub(super) use self::error::RunError;
 pub(crate) use self::flags::RunArgs;
-pub(super) use self::progress::{ProgressFormat, watched};
-pub(super) use self::report::not_carried;
+pub(super) use self::progress::{ProgressFormat, with_progress};
+pub(super) use self::report::report_failures;
 
 /// Carries the set.
 ///
@@ -36,11 +36,11 @@ pub(crate) fn run(arguments: &RunArgs) -> Result<(), Error> {
         let usage = "requires at least 1 arg(s), the place where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
         return Err(Error::new(doing, usage));
     };
-    arguments.refuse_idle(target)?;
+    arguments.refuse_unused_flags(target)?;
     let entered = Workspace::enter(&arguments.dir);
     let _workspace = entered.map_err(|e| Error::new(doing, e.chain()))?;
-    watched(doing, arguments.progress, |progress| {
-        arguments.carry(target, progress)
+    with_progress(doing, arguments.progress, |progress| {
+        arguments.mirror(target, progress)
     })
 }
 
@@ -76,12 +76,12 @@ impl RunArgs {
     }
 
     /// Whether a run has to be the one that follows what the target has.
-    pub(super) fn is_checked(&self) -> bool {
+    pub(super) fn checks_sequence(&self) -> bool {
         // Source: the peer, where the one includes the other.
         !(self.skip_metadata_check || self.skip_pruning)
     }
 
-    async fn carry(&self, destination: &Destination, progress: Progress) -> Result<(), RunError> {
+    async fn mirror(&self, destination: &Destination, progress: Progress) -> Result<(), RunError> {
         let source = self.registries.source()?;
         let set = match (&self.config, &self.from) {
             (Some(config), None) => configuration(config)?,

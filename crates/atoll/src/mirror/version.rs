@@ -27,7 +27,7 @@ enum VersionFormat {
 ///
 /// Errors: none that depend on what is asked.
 pub(super) fn run(arguments: &VersionArgs) -> Result<(), Error> {
-    terminal::say(&match arguments.output {
+    terminal::print(&match arguments.output {
         None => format!("Client Version: v{}", env!("CARGO_PKG_VERSION")),
         Some(VersionFormat::Json) => {
             let document = json!({ "clientVersion": members() });

@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
         folder(&dir.join(name), OPEN)?;
     }
     let secrets = secrets(dir, &arguments.host)?;
-    terminal::say(&format!(
+    terminal::print(&format!(
         "Registry: {}:{REGISTRY_PORT}, user {REGISTRY_USER}, password in {}, certificate {}.\n\
          Next: put boot images into {}, name them and the releases in {}, then `podman-compose up -d`.",
         in_url(&arguments.host),
@@ -122,10 +122,10 @@ fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
     if is_there {
         let old = format!("{shown}.old");
         std::fs::rename(path, &old).map_err(|e| Error::new(format!("renaming {shown}"), e))?;
-        terminal::say(&format!("{shown} was another one, which is now {old}."));
+        terminal::print(&format!("{shown} was another one, which is now {old}."));
     }
     write_whole(path, text.as_bytes(), READABLE)?;
-    terminal::say(&format!("{shown} written."));
+    terminal::print(&format!("{shown} written."));
     Ok(())
 }
 
@@ -135,10 +135,10 @@ fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
     match read(path)? {
         None => {
             write_whole(path, text.as_bytes(), OWN)?;
-            terminal::say(&format!("{shown} written."));
+            terminal::print(&format!("{shown} written."));
         }
         Some(found) if found != text.as_bytes() => {
-            terminal::say(&format!("{shown} stays as it is."));
+            terminal::print(&format!("{shown} stays as it is."));
         }
         Some(_) => {}
     }

@@ -13,7 +13,7 @@ use crate::terminal;
 
 const PUBLIC: u32 = 0o644;
 const OWNER_ONLY: u32 = 0o600;
-/// Where a registry listens that was told nothing else.
+/// Where a registry listens that was stderr nothing else.
 const PORT: u16 = 5000;
 /// Units: days. A century; what clocks and formats of all clients can still count.
 const MAX_DAYS: i64 = 36_500;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
         arguments.days,
         hosts.join(", ")
     );
-    terminal::say(&steps(&made, hosts, &files));
+    terminal::print(&steps(&made, hosts, &files));
     Ok(())
 }
 
@@ -128,10 +128,10 @@ fn rsa_key() -> Result<String, Error> {
             _ => Error::new(doing, e),
         })?;
     if !output.status.success() {
-        let told = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(Error::new(
             doing,
-            format!("{}: {}", output.status, told.trim()),
+            format!("{}: {}", output.status, stderr.trim()),
         ));
     }
     String::from_utf8(output.stdout).map_err(|e| Error::new(doing, e))

@@ -63,9 +63,10 @@ pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
             let tags = there.tags.iter().map(|tag| format!("{name}:{tag}"));
             let manifests = there.manifests.iter();
             let manifests = manifests.map(|digest| format!("{name}@{digest}"));
-            tags.chain(manifests).for_each(|line| terminal::say(&line));
+            tags.chain(manifests)
+                .for_each(|line| terminal::print(&line));
         }
-        terminal::say(&format!(
+        terminal::print(&format!(
             "{} tags and {} manifests that no rule of the retention policy keeps {}.",
             expired.tags,
             expired.manifests,
@@ -80,7 +81,7 @@ pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
         repositories,
         ..
     } = collected;
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{manifests} manifests of deleted indexes, {links} blobs of repositories that no manifest needs, {blobs} contents that no repository has ({}) and \
          {repositories} empty repositories {}.",
         terminal::mib(bytes),

@@ -61,10 +61,10 @@ pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
     }
     file::rewrite(&path, text.as_bytes(), OWNER_ONLY)?;
     match password {
-        Some(password) if arguments.generate => terminal::say(&password),
-        Some(_) if was_there => terminal::say(&format!("{user} has a new password in {shown}")),
-        Some(_) => terminal::say(&format!("{user} is added to {shown}")),
-        None => terminal::say(&format!("{user} is deleted from {shown}")),
+        Some(password) if arguments.generate => terminal::print(&password),
+        Some(_) if was_there => terminal::print(&format!("{user} has a new password in {shown}")),
+        Some(_) => terminal::print(&format!("{user} is added to {shown}")),
+        None => terminal::print(&format!("{user} is deleted from {shown}")),
     }
     Ok(())
 }
@@ -161,9 +161,9 @@ mod tests {
         assert_eq!(read(&path).unwrap(), "");
         for (text, number) in [("a:1\ngarbage\n", 2), (":hash", 1)] {
             fs::write(&path, text).unwrap();
-            let told = read(&path).unwrap_err().to_string();
-            assert!(told.contains(&format!("line {number}")), "{told}");
-            assert!(!told.contains("garbage"), "{told}");
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains(&format!("line {number}")), "{error}");
+            assert!(!error.contains("garbage"), "{error}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ReindexArgs) -> Result<(), Error> {
         failed,
         ..
     } = progress;
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{repositories} repositories compared, {adopted} read into the index."
     ));
     if failed == 0 {

@@ -71,22 +71,22 @@ pub(crate) fn run(arguments: &VerifyArgs) -> Result<(), Error> {
 fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
     let remote = arguments.access.open(&arguments.target)?;
     let mut text: Value = remote.ask(Method::POST, "scrub")?;
-    let mut told = None;
+    let mut shown = None;
     let report = loop {
         let report: ScrubReport = serde_json::from_value(text.clone())
             .map_err(|e| Error::new("reading the report", e))?;
         if !report.is_running {
             break report;
         }
-        if !arguments.json && told != Some(report.percent) {
-            told = Some(report.percent);
+        if !arguments.json && shown != Some(report.percent) {
+            shown = Some(report.percent);
             terminal::progress(&format!("{} % verified", report.percent));
         }
         std::thread::sleep(LOOK);
         text = remote.ask(Method::GET, "scrub")?;
     };
     if arguments.json {
-        terminal::say(&text.to_string());
+        terminal::print(&text.to_string());
     } else {
         for ScrubFinding {
             digest,
@@ -94,10 +94,10 @@ fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
             repositories,
         } in &report.findings
         {
-            terminal::say(&format!("{what:8} {digest} {}", repositories.join(" ")));
+            terminal::print(&format!("{what:8} {digest} {}", repositories.join(" ")));
         }
         let (contents, size) = (report.contents, terminal::mib(report.bytes));
-        terminal::say(&format!("{contents} contents verified ({size})."));
+        terminal::print(&format!("{contents} contents verified ({size})."));
     }
     let ScrubReport {
         damaged,
@@ -130,12 +130,12 @@ fn look(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
         .block_on(audit)
         .map_err(|e| Error::new(doing(), e))?;
     if arguments.json {
-        terminal::say(&json!({ "audited": audited, "faults": faults }).to_string());
+        terminal::print(&json!({ "audited": audited, "faults": faults }).to_string());
     } else {
         for fault in &faults {
-            terminal::say(&line(fault));
+            terminal::print(&line(fault));
         }
-        terminal::say(&format!(
+        terminal::print(&format!(
             "{} contents ({}), {} repositories and {} links verified.",
             audited.contents,
             terminal::mib(audited.bytes),

@@ -80,7 +80,7 @@ pub(crate) async fn keep(
                     continue;
                 }
             }
-            Err(error) => terminal::problem(&format!("{}: {error}", program.name)),
+            Err(error) => terminal::notice(&format!("{}: {error}", program.name)),
         }
         if started.elapsed() >= HEALTHY_AFTER {
             backoff = FIRST_WAIT;
@@ -106,7 +106,7 @@ async fn watch_over(
     tokio::select! {
         status = child.wait() => {
             let how = status.map_or_else(|error| error.to_string(), describe);
-            terminal::problem(&format!(
+            terminal::notice(&format!(
                 "{} ended ({how}) and is started again; see {}",
                 program.name,
                 program.sink.path()
@@ -151,7 +151,7 @@ async fn stop(
     tokio::select! {
         _ = child.wait() => return,
         () = tokio::time::sleep(program.grace) => {
-            terminal::problem(&format!("{} does not end and is killed", program.name));
+            terminal::notice(&format!("{} does not end and is killed", program.name));
         }
         () = ending.at_once.cancelled() => {}
     }

@@ -85,7 +85,7 @@ impl OutputSink {
             }
         };
         if let Some(text) = shown {
-            terminal::problem(&format!("{}: {text}", self.name));
+            terminal::notice(&format!("{}: {text}", self.name));
         }
     }
 

@@ -74,7 +74,7 @@ impl Control {
     }
 
     fn restart_for_variables(&self) {
-        terminal::say("The variables changed: starting api-server and image-service anew.");
+        terminal::print("The variables changed: starting api-server and image-service anew.");
         for (name, wanted) in &self.wanted {
             if name.follows_env_file() {
                 wanted.send_modify(|wanted| wanted.generation += 1);
@@ -91,7 +91,7 @@ impl Control {
                     let path = self.environment.directory.stop_file(*name);
                     let how = if run { "Starting" } else { "Stopping" };
                     let state = if run { "is gone" } else { "is there" };
-                    terminal::say(&format!("{how} {name}: {} {state}.", path.display()));
+                    terminal::print(&format!("{how} {name}: {} {state}.", path.display()));
                     wanted.run = run;
                 }
                 is_changed

@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &UpArgs) -> Result<(), Error> {
 fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Result<(), Error> {
     std::fs::remove_file(directory.state()).ok();
     if Cluster::end_stale(&directory)? {
-        terminal::say("Ended the database that an earlier run had left.");
+        terminal::print("Ended the database that an earlier run had left.");
     }
     let patience = if was_killed {
         LEFT_BEHIND
@@ -135,7 +135,7 @@ fn announce(environment: &Environment, cluster: &Cluster, is_new: bool) {
     let user = cluster
         .user()
         .map_or_else(String::new, |user| format!(" as user {user}"));
-    terminal::say(&format!(
+    terminal::print(&format!(
         "{what} data in {}; Postgres {}{user}.",
         environment.directory.root().display(),
         cluster.major()
@@ -161,7 +161,7 @@ fn command(environment: &Environment, name: ServiceName) -> Result<Command, Erro
 
 /// Wrong settings are told before anything runs, those of all services together.
 fn check_settings(environment: &Environment) -> Result<(), Error> {
-    let mut told = String::new();
+    let mut problems = String::new();
     for name in environment.services() {
         let doing = || format!("checking the settings of {name}");
         let output = command(environment, name)?
@@ -170,13 +170,13 @@ fn check_settings(environment: &Environment) -> Result<(), Error> {
             .output()
             .map_err(|e| Error::new(doing(), e))?;
         if !output.status.success() {
-            told.push_str(&String::from_utf8_lossy(&output.stderr));
+            problems.push_str(&String::from_utf8_lossy(&output.stderr));
         }
     }
-    if told.is_empty() {
+    if problems.is_empty() {
         Ok(())
     } else {
-        Err(Error::new("checking the settings", told))
+        Err(Error::new("checking the settings", problems))
     }
 }
 
@@ -226,18 +226,18 @@ async fn supervise(
                 .collect();
             ready::wait(urls).await?;
             state_file.publish();
-            tell_ready(&environment, began.elapsed());
+            report_ready(&environment, began.elapsed());
             control.watch().await
         })
         .await
         .unwrap_or(Ok(()));
-    terminal::say("Stopping: open requests are finished first; Ctrl-C once more ends at once.");
+    terminal::print("Stopping: open requests are finished first; Ctrl-C once more ends at once.");
     state_file.withdraw();
     services_ending.asked.cancel();
     services.join_all().await;
     database_ending.asked.cancel();
     database.join_all().await;
-    terminal::say("Everything is stopped; the data stays.");
+    terminal::print("Everything is stopped; the data stays.");
     result
 }
 
@@ -309,13 +309,13 @@ fn state_of(environment: &Environment) -> UpState {
     }
 }
 
-fn tell_ready(environment: &Environment, after: Duration) {
+fn report_ready(environment: &Environment, after: Duration) {
     let directory = &environment.directory;
     if !environment.catalogs.is_empty() {
         let address = environment.catalog_server();
-        terminal::say(&format!("Operator catalogs are served on {address}."));
+        terminal::print(&format!("Operator catalogs are served on {address}."));
     }
-    terminal::say(&format!(
+    terminal::print(&format!(
         "Ready after {:.1} s.\n  Page           {}\n  API            {}/api/assisted-install/v2\n  Images         {}\n  Registry       {} (user {REGISTRY_USER}, password in {}, certificate {})\n  Logs           {}\nCtrl-C stops everything.",
         after.as_secs_f64(),
         environment.ui_url(),
@@ -337,9 +337,9 @@ fn on_signals() -> Result<StopTokens, Error> {
         asked: CancellationToken::new(),
         at_once: CancellationToken::new(),
     };
-    let told = ending.clone();
+    let tokens = ending.clone();
     tokio::spawn(async move {
-        for token in [&told.asked, &told.at_once] {
+        for token in [&tokens.asked, &tokens.at_once] {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}

@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn numbers_of_others_are_not_taken() {
         let passwd = "somebody:x:61001:61001::/:/bin/sh\n";
-        let told = ServiceUsers::in_passwd(passwd, 61_000).unwrap_err();
+        let reason = ServiceUsers::in_passwd(passwd, 61_000).unwrap_err();
         assert!(
-            told.contains("somebody") && told.contains("ATOLL_UID_BASE"),
-            "{told}"
+            reason.contains("somebody") && reason.contains("ATOLL_UID_BASE"),
+            "{reason}"
         );
         ServiceUsers::in_passwd(passwd, 0).unwrap_err();
         ServiceUsers::in_passwd("atoll-registry:x:0:0::/:/bin/sh\n", 61_000).unwrap_err();

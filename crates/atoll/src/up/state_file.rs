@@ -89,7 +89,7 @@ impl StateFile {
         }
         let text = serde_json::to_vec_pretty(&inner.state).unwrap_or_default();
         if let Err(error) = write_whole(&inner.path, &text, 0o600) {
-            terminal::problem(&error.to_string());
+            terminal::notice(&error.to_string());
         }
     }
 }

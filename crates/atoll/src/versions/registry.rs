@@ -168,7 +168,7 @@ mod tests {
         let versions = versions(&sample());
         let text = serde_json::to_string(&versions).unwrap();
         let read = rules::versions::load_platform_versions(&text).unwrap();
-        let told: Vec<_> = read
+        let found: Vec<_> = read
             .iter()
             .map(|(key, it)| (key.as_str(), it.default, it.cpu_architectures.len()))
             .collect();
@@ -177,7 +177,7 @@ mod tests {
             ("4.15.0-multi", true, 2),
             ("4.16.0-rc.1", false, 1),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         assert_eq!(read["4.16.0-rc.1"].support_level, ReleaseSupportLevel::Beta);
     }
 
@@ -185,7 +185,7 @@ mod tests {
     fn the_api_server_takes_the_images() {
         let text = serde_json::to_string(&release_images(&sample())).unwrap();
         let read = rules::versions::load_release_images(&text).unwrap();
-        let told: Vec<_> = read
+        let found: Vec<_> = read
             .iter()
             .map(|it| (it.version.as_str(), it.default))
             .collect();
@@ -195,7 +195,7 @@ mod tests {
             ("4.15.0-multi", true),
             ("4.16.0-rc.1", false),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(found, expected);
         assert_eq!(read[2].cpu_architecture, CpuArchitecture::Multi);
         assert_eq!(
             read[1].url,

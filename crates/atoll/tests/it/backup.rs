@@ -167,8 +167,8 @@ pub(crate) fn atoll(verb: &str, file: &Path, data: &Path, more: &[&str]) -> Outp
 }
 
 pub(crate) fn done(output: &Output) -> String {
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -221,8 +221,8 @@ async fn a_running_installation_comes_back_somewhere_else() {
         saved
     };
     let (saved, ()) = tokio::join!(saving, pushing);
-    let told = done(&saved);
-    assert!(told.contains("whole"), "{told}");
+    let printed = done(&saved);
+    assert!(printed.contains("whole"), "{printed}");
     assert!(pushed.load(Ordering::Relaxed) > 0);
     refuses_what_it_must(&file, &here, &there);
     up.stop();
@@ -242,8 +242,8 @@ async fn a_running_installation_comes_back_somewhere_else() {
     // What was restored can be changed.
     site.push("acme/before", 1).await;
     site.register("after").await;
-    let told = refused(&atoll("restore", &file, &there.data(), &["--replace"]));
-    assert!(told.contains("stop it"), "{told}");
+    let printed = refused(&atoll("restore", &file, &there.data(), &["--replace"]));
+    assert!(printed.contains("stop it"), "{printed}");
     again.stop();
 
     // Saved while nothing runs, and put in place of what is there.
@@ -263,10 +263,10 @@ fn refuses_what_it_must(file: &Path, here: &Place, there: &Place) {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
-    let told = refused(&atoll("backup", file, &here.data(), &[]));
-    assert!(told.contains("there already"), "{told}");
-    let told = refused(&atoll("restore", file, &here.data(), &[]));
-    assert!(told.contains("--replace"), "{told}");
+    let printed = refused(&atoll("backup", file, &here.data(), &[]));
+    assert!(printed.contains("there already"), "{printed}");
+    let printed = refused(&atoll("restore", file, &here.data(), &[]));
+    assert!(printed.contains("--replace"), "{printed}");
 
     let whole = fs::read(file).unwrap();
     let damaged = here.file("damaged.backup");
@@ -281,8 +281,8 @@ fn refuses_what_it_must(file: &Path, here: &Place, there: &Place) {
         ("empty", Vec::new()),
     ] {
         fs::write(&damaged, bytes).unwrap();
-        let told = refused(&atoll("restore", &damaged, &there.data(), &[]));
-        assert!(told.contains("verifying"), "{name}: {told}");
+        let printed = refused(&atoll("restore", &damaged, &there.data(), &[]));
+        assert!(printed.contains("verifying"), "{name}: {printed}");
         assert!(!there.data().exists(), "{name}");
     }
 }

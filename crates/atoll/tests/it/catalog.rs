@@ -1,4 +1,4 @@
-//! `atoll catalog`: what people ask of catalogs, and what they are told when something is wrong.
+//! `atoll catalog`: what people ask of catalogs, and what they are printed when something is wrong.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,13 @@ fn atoll(arguments: &[&str]) -> Output {
 }
 
 /// What it printed.
-fn said(arguments: &[&str]) -> String {
+fn stdout(arguments: &[&str]) -> String {
     let output = atoll(arguments);
-    assert!(output.status.success(), "{arguments:?}: {}", told(&output));
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        stderr(&output)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -27,10 +31,10 @@ fn said(arguments: &[&str]) -> String {
 fn refused(arguments: &[&str]) -> String {
     let output = atoll(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    told(&output)
+    stderr(&output)
 }
 
-fn told(output: &Output) -> String {
+fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -89,9 +93,9 @@ impl World {
 fn all_problems_are_told_with_file_and_line() {
     let world = World::new();
     let good = world.catalog("good", &[package("a", &["1.0.0"])]);
-    assert_eq!(said(&["validate", &good]), "");
+    assert_eq!(stdout(&["validate", &good]), "");
     assert_eq!(
-        said(&["validate", &good, "-o", "json"]).trim(),
+        stdout(&["validate", &good, "-o", "json"]).trim(),
         r#"{"passed":true}"#
     );
 
@@ -153,25 +157,25 @@ fn packages_channels_and_versions_are_listed() {
     let world = World::new();
     let texts = [package("b", &["1.0.0"]), package("a", &["1.0.0", "1.1.0"])];
     let catalog = world.catalog("catalog", &texts);
-    let list = said(&["list", &catalog]);
+    let list = stdout(&["list", &catalog]);
     let rows: Vec<_> = list
         .lines()
         .map(|line| line.split_whitespace().collect::<Vec<_>>())
         .collect();
     assert_eq!(rows[1], ["a", "stable", "a.v1.1.0", "2"]);
     assert_eq!(rows[2], ["b", "stable", "b.v1.0.0", "2"]);
-    let channels = said(&["list", &catalog, "a"]);
+    let channels = stdout(&["list", &catalog, "a"]);
     assert!(
         channels.contains("fast") && channels.contains("default"),
         "{channels}"
     );
-    let versions = said(&["list", &catalog, "a", "stable"]);
+    let versions = stdout(&["list", &catalog, "a", "stable"]);
     assert!(
         versions
             .lines()
             .any(|line| line.contains("1.1.0") && line.ends_with("a.v1.0.0"))
     );
-    let all: Value = serde_json::from_str(&said(&["list", &catalog, "-o", "json"])).unwrap();
+    let all: Value = serde_json::from_str(&stdout(&["list", &catalog, "-o", "json"])).unwrap();
     assert_eq!(all[0]["defaultChannel"], "stable");
     assert_eq!(all[0]["channels"][1]["entries"][1]["replaces"], "a.v1.0.0");
     assert!(refused(&["list", &catalog, "c"]).contains("no package \"c\""));
@@ -186,7 +190,7 @@ fn what_changed_is_told() {
         "new",
         &[package("a", &["1.0.0", "2.0.0"]), package("c", &["1.0.0"])],
     );
-    let changes = said(&["diff", &old, &new]);
+    let changes = stdout(&["diff", &old, &new]);
     for line in [
         "~ package a channel stable: head a.v1.0.0 -> a.v2.0.0",
         "+ package a bundle a.v2.0.0",
@@ -198,8 +202,8 @@ fn what_changed_is_told() {
             "{line}: {changes}"
         );
     }
-    assert_eq!(said(&["diff", &old, &old]), "");
-    let first = said(&["diff", &old, &new, "-o", "json"]);
+    assert_eq!(stdout(&["diff", &old, &old]), "");
+    let first = stdout(&["diff", &old, &new, "-o", "json"]);
     let first: Value = serde_json::from_str(first.lines().next().unwrap()).unwrap();
     assert_eq!(
         (&first["change"], &first["package"]),
@@ -217,20 +221,20 @@ fn a_smaller_catalog_is_one_that_can_be_served() {
     let catalog = world.catalog("catalog", &texts);
     let small = world.path("small");
     let to = small.to_str().unwrap();
-    said(&["prune", &catalog, "a:stable@1.1.0..", "--to", to]);
-    let bundles = said(&["list", to, "a", "stable"]);
+    stdout(&["prune", &catalog, "a:stable@1.1.0..", "--to", to]);
+    let bundles = stdout(&["list", to, "a", "stable"]);
     assert!(
         !bundles.contains("1.0.0 ") && bundles.contains("1.1.0 "),
         "{bundles}"
     );
-    assert_eq!(said(&["list", to]).lines().count(), 2);
-    said(&["validate", to]);
+    assert_eq!(stdout(&["list", to]).lines().count(), 2);
+    stdout(&["validate", to]);
     assert!(refused(&["prune", &catalog, "a", "--to", to]).contains("something in it"));
 
     let heads = world.path("heads");
     let to = heads.to_str().unwrap();
-    said(&["prune", &catalog, "a", "--heads", "--to", to, "-o", "yaml"]);
-    assert_eq!(said(&["list", to, "a", "stable"]).lines().count(), 2);
+    stdout(&["prune", &catalog, "a", "--heads", "--to", to, "-o", "yaml"]);
+    assert_eq!(stdout(&["list", to, "a", "stable"]).lines().count(), 2);
 
     let none = world.path("none");
     let to = none.to_str().unwrap();
@@ -253,19 +257,19 @@ fn documents_come_in_one_form() {
     let world = World::new();
     let text = "schema: x\nname: one\nb: 0777\na: yes\n".to_owned();
     let catalog = world.catalog("catalog", &[text]);
-    let json = said(&["render", &catalog]);
+    let json = stdout(&["render", &catalog]);
     assert_eq!(
         json,
         "{\"a\":true,\"b\":511,\"name\":\"one\",\"schema\":\"x\"}\n"
     );
-    let again = world.catalog("again", &[said(&["render", &catalog, "-o", "yaml"])]);
-    assert_eq!(said(&["render", &again]), json);
+    let again = world.catalog("again", &[stdout(&["render", &catalog, "-o", "yaml"])]);
+    assert_eq!(stdout(&["render", &again]), json);
     let bad = world.catalog("bad", &["{\"schema\":\"x\"}\n{".to_owned()]);
     let output = atoll(&["render", &bad]);
     assert!(
-        !output.status.success() && told(&output).contains("0.json"),
+        !output.status.success() && stderr(&output).contains("0.json"),
         "{}",
-        told(&output)
+        stderr(&output)
     );
 }
 
@@ -273,12 +277,12 @@ fn documents_come_in_one_form() {
 fn upgrades_are_drawn() {
     let world = World::new();
     let catalog = world.catalog("catalog", &[package("a", &["1.0.0", "1.1.0"])]);
-    let drawing = said(&["graph", &catalog, "a"]);
+    let drawing = stdout(&["graph", &catalog, "a"]);
     assert!(
         drawing.starts_with("graph LR") && drawing.contains("-->"),
         "{drawing}"
     );
-    assert!(said(&["graph", &catalog, "a", "fast", "-o", "dot"]).starts_with("digraph"));
+    assert!(stdout(&["graph", &catalog, "a", "fast", "-o", "dot"]).starts_with("digraph"));
     assert!(refused(&["graph", &catalog, "b"]).contains("no package \"b\""));
 }
 
@@ -287,7 +291,7 @@ fn a_cache_is_made_for_the_server() {
     let world = World::new();
     let catalog = world.catalog("catalog", &[package("a", &["1.0.0"])]);
     let dir = world.path("caches");
-    said(&[
+    stdout(&[
         "cache",
         &catalog,
         "--dir",

@@ -1,4 +1,4 @@
-//! `atoll mirror`: what people are told of their configurations.
+//! `atoll mirror`: what people are printed of their configurations.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -15,10 +15,10 @@ fn atoll(arguments: &[&str]) -> Output {
 }
 
 /// What is printed when everything is right.
-fn said(arguments: &[&str]) -> String {
+fn stdout(arguments: &[&str]) -> String {
     let output = atoll(arguments);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {printed}");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -35,13 +35,13 @@ fn what_init_prints_is_a_configuration() {
             "metadata: in the image registry.example.org/mirror/metadata:v1",
         ),
     ] {
-        fs::write(path, said(&arguments)).unwrap();
-        let told = said(&["check", path]);
+        fs::write(path, stdout(&arguments)).unwrap();
+        let printed = stdout(&["check", path]);
         assert!(
-            told.contains("releases of stable-4.20: the newest release"),
-            "{told}"
+            printed.contains("releases of stable-4.20: the newest release"),
+            "{printed}"
         );
-        assert!(told.lines().any(|line| line == kept), "{told}");
+        assert!(printed.lines().any(|line| line == kept), "{printed}");
     }
 }
 
@@ -55,14 +55,14 @@ fn every_problem_is_told_with_its_place() {
     let path = path.to_str().unwrap();
     let output = atoll(&["check", path]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stdout).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
     let expected = [
         "4:3: mirror.operatorz: not known: operators may be meant",
         "5:29: mirror.additionalImages[0].name: expected an image, as in registry.example.org/catalogs/community:v4.20, or oci:// \
          and a folder, found the number 5: put it in quotes, as \"5\"",
     ];
     let expected = expected.map(|line| format!("{path}:{line}"));
-    assert_eq!(told.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(printed.lines().collect::<Vec<_>>(), expected);
     let counted = String::from_utf8(output.stderr).unwrap();
     assert!(counted.contains("2 problems"), "{counted}");
 }
@@ -71,10 +71,10 @@ fn every_problem_is_told_with_its_place() {
 fn a_file_that_is_not_there_is_named() {
     let output = atoll(&["check", "/nowhere/config.yaml"]);
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     assert!(
-        told.contains("/nowhere/config.yaml") && told.contains("No such file"),
-        "{told}"
+        printed.contains("/nowhere/config.yaml") && printed.contains("No such file"),
+        "{printed}"
     );
 }
 
@@ -125,8 +125,11 @@ fn whoever_works_in_a_folder_is_alone_there() {
     };
     let first = Workspace::enter(&workspace).unwrap();
     for verb in &verbs {
-        let told = refused(verb);
-        assert!(told.contains("another run works in"), "{verb:?}: {told}");
+        let printed = refused(verb);
+        assert!(
+            printed.contains("another run works in"),
+            "{verb:?}: {printed}"
+        );
     }
     drop(first);
     // What was left by somebody who was killed goes.

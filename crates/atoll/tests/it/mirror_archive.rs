@@ -1,4 +1,4 @@
-//! `atoll mirror describe` and `verify`: what people are told of archives.
+//! `atoll mirror describe` and `verify`: what people are printed of archives.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -65,7 +65,7 @@ fn atoll(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
@@ -95,11 +95,11 @@ fn describe_prints_the_metadata() {
     let file = write(dir.path()).remove(0);
     for path in [dir.path(), &file] {
         let output = atoll(&["describe", path.to_str().unwrap()]);
-        assert_eq!(said(&output), METADATA);
+        assert_eq!(stdout(&output), METADATA);
     }
     let output = atoll(&["describe", "--summary", file.to_str().unwrap()]);
     assert_eq!(
-        said(&output),
+        stdout(&output),
         "set 2f484100-4d01-4656-a45c-9333e9e47121\nsequence 1\nmade at 2026-11-21T06:18:57+00:00\n\
          - operators of r:5000/acme/index:v1: op (stable from 1.9.0)\nimages of this run: none\n"
     );
@@ -121,13 +121,14 @@ fn verify_tells_what_is_wrong() {
     let (folder, key) = (folder.to_str().unwrap(), dir.path().join("key.pem"));
     fs::write(&key, PUBLIC).unwrap();
     let key = key.to_str().unwrap();
-    let told = said(&atoll(&["verify", folder, "--key", key]));
+    let printed = stdout(&atoll(&["verify", folder, "--key", key]));
     assert!(
-        told.contains("whole: 1 files") && told.contains("signed with that key"),
-        "{told}"
+        printed.contains("whole: 1 files") && printed.contains("signed with that key"),
+        "{printed}"
     );
-    let told: Value = serde_json::from_str(&said(&atoll(&["verify", folder, "--json"]))).unwrap();
-    assert_eq!(told["faults"], json!([]));
+    let printed: Value =
+        serde_json::from_str(&stdout(&atoll(&["verify", folder, "--json"]))).unwrap();
+    assert_eq!(printed["faults"], json!([]));
     let bytes = fs::read(&file).unwrap();
     let at = bytes.windows(7).position(|it| it == b"a chart").unwrap();
     let mut damaged = bytes.clone();
@@ -135,8 +136,11 @@ fn verify_tells_what_is_wrong() {
     fs::write(&file, damaged).unwrap();
     let output = atoll(&["verify", folder]);
     assert_eq!(output.status.code(), Some(1));
-    let told = said(&output);
-    assert!(told.contains("charts/op-1.9.0.tgz is damaged"), "{told}");
+    let printed = stdout(&output);
+    assert!(
+        printed.contains("charts/op-1.9.0.tgz is damaged"),
+        "{printed}"
+    );
     fs::write(&file, &bytes[..bytes.len() - 512]).unwrap();
     assert!(refused(&["verify", folder]).contains("faults were found"));
 }

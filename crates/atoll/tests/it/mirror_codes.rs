@@ -29,10 +29,10 @@ async fn the_code_tells_which_part_is_incomplete() {
         let config = config.display().to_string();
         let run = move || mirror(&[generation, "-c", &config, skip_tls, &target]);
         let output = tokio::task::spawn_blocking(run).await.unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{generation}: {told}");
-        assert!(told.contains("acme/none:v1"), "{generation}: {told}");
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{generation}: {printed}");
+        assert!(printed.contains("acme/none:v1"), "{generation}: {printed}");
         let archive = out.join("mirror_seq1_000000.tar");
-        assert_eq!(archive.exists(), is_packed, "{generation}: {told}");
+        assert_eq!(archive.exists(), is_packed, "{generation}: {printed}");
     }
 }

@@ -77,7 +77,7 @@ async fn releases_and_charts_are_verified_and_deleted() {
     let to = to.as_str();
     let verify = ["verify", "--config", "set.yaml", to];
     let list = "oc-mirror-workspace/delete/delete-images.yaml";
-    for (arguments, is_success, told) in [
+    for (arguments, is_success, printed) in [
         (
             &["--config", "set.yaml", "--ignore-release-signature", to][..],
             true,
@@ -100,7 +100,7 @@ async fn releases_and_charts_are_verified_and_deleted() {
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said).into_owned();
         assert_eq!(output.status.success(), is_success, "{arguments:?}: {said}");
-        assert!(said.contains(told), "{arguments:?}: {said}");
+        assert!(said.contains(printed), "{arguments:?}: {said}");
         if arguments.contains(&"--generate") {
             let list = fs::read_to_string(folder.join(list)).unwrap();
             for kind in ["ocpRelease", "ocpReleaseContent", "helmImage"] {

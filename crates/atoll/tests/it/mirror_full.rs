@@ -41,8 +41,8 @@ fn may_mount(test: &str) -> bool {
     again.arg(std::env::current_exe().unwrap());
     again.args(["--exact", test]).env(INSIDE, "1");
     let done = again.output().unwrap();
-    let told = String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "{told}");
+    let printed = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{printed}");
     false
 }
 
@@ -106,11 +106,11 @@ async fn what_others_fill_is_told_and_the_same_run_goes_on_with_room() {
     source.release();
     let failed = tokio::task::spawn_blocking(move || run.wait_with_output().unwrap());
     let failed = failed.await.unwrap();
-    let told = String::from_utf8_lossy(&failed.stderr).into_owned();
-    assert_eq!(failed.status.code(), Some(1), "{told}");
+    let printed = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{printed}");
     assert!(
-        told.contains(&format!("{} is full", out.display())),
-        "{told}"
+        printed.contains(&format!("{} is full", out.display())),
+        "{printed}"
     );
     assert_eq!(place.archives(), Vec::<String>::new());
     disk.make_room();
@@ -135,9 +135,9 @@ async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
     let place = Place::of_catalog(&source);
     let workspace = place.path("workspace");
     let disk = Disk::mount(&workspace, PAGE);
-    let told = refused(place.pack()).await;
-    assert!(told.contains(workspace.to_str().unwrap()), "{told}");
-    assert!(told.contains("No space left"), "{told}");
+    let printed = refused(place.pack()).await;
+    assert!(printed.contains(workspace.to_str().unwrap()), "{printed}");
+    assert!(printed.contains("No space left"), "{printed}");
     disk.grow();
     succeeds(place.pack()).await;
     place.verify().await;
@@ -149,10 +149,10 @@ async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
     let disk = Disk::mount(&state, PAGE);
     disk.fill();
     let before = asked(&source, "GET", &blobs);
-    let told = refused(place.pack()).await;
+    let printed = refused(place.pack()).await;
     assert!(
-        told.contains(state.join("publish/.metadata.json").to_str().unwrap()),
-        "{told}"
+        printed.contains(state.join("publish/.metadata.json").to_str().unwrap()),
+        "{printed}"
     );
     disk.make_room();
     succeeds(place.pack()).await;
@@ -166,11 +166,11 @@ async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
     let to = patient(&target).await;
     let workspace = place.path("workspace");
     let disk = Disk::mount(&workspace, PAGE);
-    let told = refused(place.publish(&to)).await;
+    let printed = refused(place.publish(&to)).await;
     let expected = format!("of the results to {}", workspace.display());
     assert!(
-        told.contains(&expected) && told.contains("No space left"),
-        "{told}"
+        printed.contains(&expected) && printed.contains("No space left"),
+        "{printed}"
     );
     disk.grow();
     succeeds(place.publish(&to)).await;
@@ -195,8 +195,8 @@ async fn what_does_not_fit_is_told_and_goes_on_with_more_room() {
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"]);
     limited.arg(pack.get_program()).args(pack.get_args());
-    let told = refused(limited).await;
-    assert!(told.contains("not possible there"), "{told}");
+    let printed = refused(limited).await;
+    assert!(printed.contains("not possible there"), "{printed}");
     assert_eq!(place.archives(), Vec::<String>::new());
     succeeds(place.pack()).await;
     assert_eq!(place.archives(), ["mirror_seq1_000000.tar"]);

@@ -113,9 +113,9 @@ async fn a_workspace_is_for_one_run() {
     let place = Place::of_image(&source);
     let mut first = quiet(&mut place.pack()).spawn().unwrap();
     wait(&mut first, || !source.requests("/blobs/").is_empty()).await;
-    let told = refused(place.pack()).await;
+    let printed = refused(place.pack()).await;
     first.kill().unwrap();
     first.wait().unwrap();
-    assert!(told.contains("another run works in"), "{told}");
-    assert!(told.contains("workspace"), "{told}");
+    assert!(printed.contains("another run works in"), "{printed}");
+    assert!(printed.contains("workspace"), "{printed}");
 }

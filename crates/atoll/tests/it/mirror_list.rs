@@ -18,19 +18,19 @@ pub(crate) fn mirror(arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-fn said(arguments: &[&str]) -> String {
+fn stdout(arguments: &[&str]) -> String {
     let output = mirror(arguments);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {printed}");
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn refused(arguments: &[&str]) -> String {
     let output = mirror(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
-    let told = String::from_utf8(output.stderr).unwrap();
-    let last = told.lines().find(|line| line.starts_with("error: "));
-    last.unwrap_or_else(|| panic!("{told}")).to_owned()
+    let printed = String::from_utf8(output.stderr).unwrap();
+    let last = printed.lines().find(|line| line.starts_with("error: "));
+    last.unwrap_or_else(|| panic!("{printed}")).to_owned()
 }
 
 /// A catalog with one package that shows a name and one that does not.
@@ -73,14 +73,14 @@ fn lists_have_the_columns_of_the_peer() {
     let catalog = dir.path().to_str().unwrap();
     let of_catalog = ["list", "operators", "--catalog", catalog];
     assert_eq!(
-        said(&of_catalog),
+        stdout(&of_catalog),
         "NAME   DISPLAY NAME        DEFAULT CHANNEL\n\
          etcd   Etcd of many hosts  stable\n\
          plain                      stable\n"
     );
     let of_package = [&of_catalog[..], &["--package", "etcd"]].concat();
     assert_eq!(
-        said(&of_package),
+        stdout(&of_package),
         "NAME  DISPLAY NAME        DEFAULT CHANNEL\n\
          etcd  Etcd of many hosts  stable\n\n\
          PACKAGE  CHANNEL  HEAD\n\
@@ -88,7 +88,7 @@ fn lists_have_the_columns_of_the_peer() {
          etcd     stable   etcd.v0.10.0\n"
     );
     let of_channel = [&of_package[..], &["--channel", "stable"]].concat();
-    assert_eq!(said(&of_channel), "VERSIONS\n0.9.0\n0.10.0\n");
+    assert_eq!(stdout(&of_channel), "VERSIONS\n0.9.0\n0.10.0\n");
     let unknown = [&of_catalog[..], &["--package", "etce"]].concat();
     let error = refused(&unknown);
     assert!(
@@ -105,14 +105,14 @@ fn lists_have_the_columns_of_the_peer() {
 
 #[test]
 fn the_command_line_is_that_of_the_peer() {
-    let version = said(&["--v1", "version", "--output", "json"]);
+    let version = stdout(&["--v1", "version", "--output", "json"]);
     let version: Value = serde_json::from_str(&version).unwrap();
     let own = format!("v{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(version["clientVersion"]["gitVersion"], own);
-    let short = said(&["version", "--short"]);
+    let short = stdout(&["version", "--short"]);
     assert_eq!(short, format!("Client Version: {own}\n"));
-    assert!(said(&["init"]).contains("kind: ImageSetConfiguration"));
-    assert!(said(&["--help"]).contains("--config"));
+    assert!(stdout(&["init"]).contains("kind: ImageSetConfiguration"));
+    assert!(stdout(&["--help"]).contains("--config"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn atoll(arguments: &[&str], input: &str) -> Output {
 }
 
 /// What it printed.
-fn said(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", refused(output));
     String::from_utf8(output.stdout.clone()).unwrap()
 }
@@ -47,8 +47,11 @@ fn asked(program: &str, arguments: &[&str]) -> Option<String> {
         testkit::skipped(&format!("{program} is not installed"));
         return None;
     };
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {arguments:?}: {told}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {printed}"
+    );
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -63,7 +66,7 @@ fn certificate(dir: &Path, more: &[&str]) -> (PathBuf, PathBuf) {
     let mut arguments = fixed.to_vec();
     arguments.push(folder.to_str().unwrap());
     arguments.extend(more);
-    let told = said(&atoll(&arguments, ""));
+    let printed = stdout(&atoll(&arguments, ""));
     let (cert, key) = (folder.join("localhost.crt"), folder.join("localhost.key"));
     for expected in [
         cert.to_str().unwrap(),
@@ -74,7 +77,7 @@ fn certificate(dir: &Path, more: &[&str]) -> (PathBuf, PathBuf) {
         "/etc/docker/certs.d/[::1]:5000/ca.crt",
         "additionalTrustBundle",
     ] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
     assert_eq!((mode(&cert), mode(&key)), (0o644, 0o600));
     (cert, key)
@@ -127,8 +130,8 @@ async fn is_trusted(dir: &Path, cert: &Path, key: &Path) {
         asked("curl", &arguments);
     }
     let refused = client.catalog(&format!("127.0.0.2:{port}")).await;
-    let told = refused.unwrap_err().chain();
-    assert!(told.contains("certificate"), "{told}");
+    let printed = refused.unwrap_err().chain();
+    assert!(printed.contains("certificate"), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -170,10 +173,10 @@ async fn clients_trust_the_certificate() {
         "--dir",
         cert.parent().unwrap().to_str().unwrap(),
     ];
-    let told = refused(&atoll(&again, ""));
-    assert!(told.contains("--force"), "{told}");
+    let printed = refused(&atoll(&again, ""));
+    assert!(printed.contains("--force"), "{printed}");
     assert_eq!(made, (fs::read(&cert).unwrap(), fs::read(&key).unwrap()));
-    said(&atoll(
+    stdout(&atoll(
         &[&again[..], &["--force", "--days", "2"]].concat(),
         "",
     ));
@@ -194,10 +197,10 @@ async fn rsa_takes_openssl() {
         .env("PATH", dir.path())
         .output()
         .unwrap();
-    let told = refused(&without);
+    let printed = refused(&without);
     assert!(
-        !without.status.success() && told.contains("not installed"),
-        "{told}"
+        !without.status.success() && printed.contains("not installed"),
+        "{printed}"
     );
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 
@@ -216,8 +219,8 @@ async fn rsa_takes_openssl() {
 #[test]
 fn hosts_that_are_none_are_refused() {
     for wrong in ["a:5000", "https://a", "192.0.2.300"] {
-        let told = refused(&atoll(&["cert", "--host", wrong], ""));
-        assert!(told.contains("without port"), "{told}");
+        let printed = refused(&atoll(&["cert", "--host", wrong], ""));
+        assert!(printed.contains("without port"), "{printed}");
     }
     assert!(!atoll(&["cert"], "").status.success());
 }
@@ -249,13 +252,13 @@ async fn a_running_registry_follows_its_users() {
     };
     assert!(!lets_in("me", "one").await);
 
-    let told = said(&atoll(&["htpasswd", path, "me"], "one\n"));
-    assert!(told.contains("me is added"), "{told}");
+    let printed = stdout(&atoll(&["htpasswd", path, "me"], "one\n"));
+    assert!(printed.contains("me is added"), "{printed}");
     assert!(lets_in("me", "one").await && lets_in("other", "x").await);
-    let told = said(&atoll(&["htpasswd", path, "me"], "two words"));
-    assert!(told.contains("new password"), "{told}");
+    let printed = stdout(&atoll(&["htpasswd", path, "me"], "two words"));
+    assert!(printed.contains("new password"), "{printed}");
     assert!(!lets_in("me", "one").await && lets_in("me", "two words").await);
-    let made = said(&atoll(&["htpasswd", path, "me", "--generate"], ""));
+    let made = stdout(&atoll(&["htpasswd", path, "me", "--generate"], ""));
     let made = made.strip_suffix('\n').unwrap();
     assert!(made.len() >= 20 && lets_in("me", made).await, "{made}");
 
@@ -263,7 +266,7 @@ async fn a_running_registry_follows_its_users() {
     assert!(text.starts_with(&format!("{before}\nme:$2")), "{text}");
     assert_eq!(text.lines().count(), 4, "{text}");
     assert_eq!(mode(&file), 0o644);
-    said(&atoll(&["htpasswd", path, "me", "--delete"], ""));
+    stdout(&atoll(&["htpasswd", path, "me", "--delete"], ""));
     assert_eq!(fs::read_to_string(&file).unwrap(), format!("{before}\n"));
     assert!(!lets_in("me", made).await && lets_in("other", "x").await);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
@@ -297,20 +300,20 @@ async fn garbage_is_collected_when_asked() {
             password,
         )
     };
-    let told = said(&gc(&["--dry-run"], "right"));
+    let printed = stdout(&gc(&["--dry-run"], "right"));
     assert!(
-        told.contains(" 1 blobs of repositories") && told.contains("would go"),
-        "{told}"
+        printed.contains(" 1 blobs of repositories") && printed.contains("would go"),
+        "{printed}"
     );
-    let told = refused(&gc(&[], "wrong"));
-    assert!(told.contains("authentication required"), "{told}");
-    let told = said(&gc(&[], "right"));
+    let printed = refused(&gc(&[], "wrong"));
+    assert!(printed.contains("authentication required"), "{printed}");
+    let printed = stdout(&gc(&[], "right"));
     assert!(
-        told.contains("1 contents") && told.contains("are gone"),
-        "{told}"
+        printed.contains("1 contents") && printed.contains("are gone"),
+        "{printed}"
     );
-    let told = refused(&atoll(&["gc", "http://127.0.0.1:1"], ""));
-    assert!(told.contains("asking http://127.0.0.1:1"), "{told}");
+    let printed = refused(&atoll(&["gc", "http://127.0.0.1:1"], ""));
+    assert!(printed.contains("asking http://127.0.0.1:1"), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -331,8 +334,8 @@ async fn a_running_registry_is_verified() {
         .post(format!("{url}/v2/a/blobs/uploads/?digest={digest}"))
         .body("a blob");
     assert_eq!(upload.send().await.unwrap().status(), 201);
-    let told = said(&atoll(&["verify", &url], ""));
-    assert!(told.contains("1 contents verified"), "{told}");
+    let printed = stdout(&atoll(&["verify", &url], ""));
+    assert!(printed.contains("1 contents verified"), "{printed}");
     let hex = digest.hex();
     let below = format!(
         "data/docker/registry/v2/blobs/sha256/{}/{hex}/data",
@@ -341,8 +344,8 @@ async fn a_running_registry_is_verified() {
     fs::write(dir.path().join(below), "a blab").unwrap();
     let output = atoll(&["verify", &url, "--json"], "");
     assert_eq!(output.status.code(), Some(1));
-    let told = refused(&output);
-    assert!(told.contains("1 contents are damaged"), "{told}");
+    let printed = refused(&output);
+    assert!(printed.contains("1 contents are damaged"), "{printed}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["findings"][0]["digest"], digest.to_string());
     assert_eq!(report["findings"][0]["repositories"][0], "a");
@@ -363,21 +366,21 @@ fn the_folder_of_a_registry_is_verified() {
     place(bytes.clone(), "a blob");
     let link = format!("repositories/a/_layers/sha256/{hex}/link");
     place(link, &digest.to_string());
-    let told = said(&atoll(&["verify", folder], ""));
+    let printed = stdout(&atoll(&["verify", folder], ""));
     assert!(
-        told.contains("1 contents") && told.contains("1 links"),
-        "{told}"
+        printed.contains("1 contents") && printed.contains("1 links"),
+        "{printed}"
     );
     place(bytes.clone(), "a blab");
     for _ in 0..2 {
         let output = atoll(&["verify", folder, "--quarantine"], "");
         assert_eq!(output.status.code(), Some(1));
-        let told = String::from_utf8(output.stdout).unwrap();
-        assert!(told.contains(hex), "{told}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.contains(hex), "{printed}");
     }
-    // Taken away the first time, and told as missing the second time.
-    let told = refused(&atoll(&["verify", folder], ""));
-    assert!(told.contains("found 1 dangling"), "{told}");
+    // Taken away the first time, and printed as missing the second time.
+    let printed = refused(&atoll(&["verify", folder], ""));
+    assert!(printed.contains("found 1 dangling"), "{printed}");
     assert!(
         dir.path()
             .join(".atoll/quarantine/sha256")
@@ -385,9 +388,12 @@ fn the_folder_of_a_registry_is_verified() {
             .is_file()
     );
     place(bytes, "a blob");
-    said(&atoll(&["verify", folder], ""));
-    let told = refused(&atoll(&["verify", "/none"], ""));
-    assert!(told.contains("neither a folder nor an address"), "{told}");
+    stdout(&atoll(&["verify", folder], ""));
+    let printed = refused(&atoll(&["verify", "/none"], ""));
+    assert!(
+        printed.contains("neither a folder nor an address"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -408,20 +414,20 @@ fn what_cannot_be_done_changes_nothing() {
         ),
     ] {
         let output = atoll(arguments, input);
-        let told = refused(&output);
+        let printed = refused(&output);
         assert!(
-            !output.status.success() && told.contains(expected),
-            "{expected}: {told}"
+            !output.status.success() && printed.contains(expected),
+            "{expected}: {printed}"
         );
         assert!(!file.exists(), "{arguments:?}");
     }
     fs::write(&file, "garbage\n").unwrap();
-    let told = refused(&atoll(&["htpasswd", path, "me"], "x"));
-    assert!(told.contains("line 1"), "{told}");
+    let printed = refused(&atoll(&["htpasswd", path, "me"], "x"));
+    assert!(printed.contains("line 1"), "{printed}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "garbage\n");
 
     fs::remove_file(&file).unwrap();
-    said(&atoll(&["htpasswd", path, "me"], "x"));
+    stdout(&atoll(&["htpasswd", path, "me"], "x"));
     assert_eq!(mode(&file), 0o600);
 }
 
@@ -432,7 +438,7 @@ fn nobody_is_lost_when_many_are_added_at_once() {
     std::thread::scope(|scope| {
         for user in 0..6 {
             let path = file.to_str().unwrap();
-            scope.spawn(move || said(&atoll(&["htpasswd", path, &format!("u{user}")], "x")));
+            scope.spawn(move || stdout(&atoll(&["htpasswd", path, &format!("u{user}")], "x")));
         }
     });
     let text = fs::read_to_string(&file).unwrap();
@@ -466,8 +472,8 @@ async fn health_is_told_although_clients_have_to_show_certificates() {
         }
         command.output().unwrap()
     };
-    let told = health(Some(&ca));
-    assert!(told.status.success(), "{}", refused(&told));
+    let printed = health(Some(&ca));
+    assert!(printed.status.success(), "{}", refused(&printed));
     assert!(!health(None).status.success(), "nobody is asked");
 }
 
@@ -506,27 +512,30 @@ async fn the_index_is_compared_with_the_folder_when_asked() {
     let data = dir.path().join("data");
     let repositories = data.join("docker/registry/v2/repositories");
     copy(&repositories.join("a"), &repositories.join("b"));
-    let told = said(&atoll(&["reindex", &url], ""));
+    let printed = stdout(&atoll(&["reindex", &url], ""));
     assert!(
-        told.contains("2 repositories compared, 1 read into the index"),
-        "{told}"
+        printed.contains("2 repositories compared, 1 read into the index"),
+        "{printed}"
     );
     let http = service::http_client(None, false).unwrap();
     let found = http.head(format!("{url}/v2/b/manifests/v1")).send().await;
     assert_eq!(found.unwrap().status(), 200);
     // The folder of a registry that runs is left alone; that of another is read.
-    let told = refused(&atoll(&["reindex", data.to_str().unwrap()], ""));
-    assert!(told.contains("another process has it open"), "{told}");
+    let printed = refused(&atoll(&["reindex", data.to_str().unwrap()], ""));
+    assert!(printed.contains("another process has it open"), "{printed}");
     let other = dir.path().join("other");
     copy(&data.join("docker"), &other.join("docker"));
-    let told = said(&atoll(&["reindex", other.to_str().unwrap()], ""));
+    let printed = stdout(&atoll(&["reindex", other.to_str().unwrap()], ""));
     assert!(
-        told.contains("2 repositories compared, 2 read into the index"),
-        "{told}"
+        printed.contains("2 repositories compared, 2 read into the index"),
+        "{printed}"
     );
     assert!(other.join(".atoll/index.redb").exists());
-    let told = refused(&atoll(&["reindex", "nowhere"], ""));
-    assert!(told.contains("neither a folder nor an address"), "{told}");
+    let printed = refused(&atoll(&["reindex", "nowhere"], ""));
+    assert!(
+        printed.contains("neither a folder nor an address"),
+        "{printed}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -553,14 +562,17 @@ async fn why_a_registry_is_not_reached_is_said_with_the_remedy() {
                 "nothing listens there",
             ),
         ] {
-            let told = refused(&ask(&[url]));
-            assert!(told.contains(&format!("asking {url}")), "{told}");
-            assert!(told.contains(why) && told.contains(remedy), "{told}");
+            let printed = refused(&ask(&[url]));
+            assert!(printed.contains(&format!("asking {url}")), "{printed}");
+            assert!(
+                printed.contains(why) && printed.contains(remedy),
+                "{printed}"
+            );
         }
-        said(&ask(&[&[&*url], &ca[..]].concat()));
+        stdout(&ask(&[&[&*url], &ca[..]].concat()));
     }
-    let told = refused(&atoll(&["gc", "https://registry.invalid"], ""));
-    assert!(told.contains("the name cannot be resolved"), "{told}");
+    let printed = refused(&atoll(&["gc", "https://registry.invalid"], ""));
+    assert!(printed.contains("the name cannot be resolved"), "{printed}");
     let missing = refused(&atoll(&["gc", &url, "--ca", "missing.pem"], ""));
     assert!(missing.contains("reading missing.pem"), "{missing}");
 }

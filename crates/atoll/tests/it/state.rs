@@ -64,8 +64,8 @@ async fn every_landed_archive_is_published() {
         unpack(&archive, folder.path());
         let set = folder.path().join("archive");
         let set = set.to_str().unwrap();
-        let told = done(&run(&["mirror", "verify", set]));
-        assert!(told.contains("whole"), "{told}");
+        let printed = done(&run(&["mirror", "verify", set]));
+        assert!(printed.contains("whole"), "{printed}");
         assert!(done(&run(&["mirror", "describe", set])).contains("pastMirror"));
         let server = Server::start().await;
         let target = format!("docker://{}/ns", server.address);

@@ -17,18 +17,18 @@ fn it_starts_follows_and_ends_everything() {
 
     let mut second = place.command();
     let output = second.output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
-    assert!(told.contains("already"), "{told}");
+    assert!(printed.contains("already"), "{printed}");
 
     let status = Command::new(env!("CARGO_BIN_EXE_atoll"))
         .args(["status", "--data"])
         .arg(place.data())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&status.stdout);
-    assert!(status.status.success(), "{told}");
-    assert!(told.contains("api-server"), "{told}");
+    let printed = String::from_utf8_lossy(&status.stdout);
+    assert!(status.status.success(), "{printed}");
+    assert!(printed.contains("api-server"), "{printed}");
 
     let (api, webui) = (up.pid("api-server"), up.pid("webui"));
     fs::write(&settings, "NTP_DEFAULT_SERVER=b.example\n").unwrap();
@@ -89,10 +89,10 @@ fn wrong_settings_are_told_before_anything_runs() {
         .arg(&settings)
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     for expected in ["DUMMY_IGNITION", "OS_IMAGES", "api-server", "image-service"] {
-        assert!(told.contains(expected), "{expected}: {told}");
+        assert!(printed.contains(expected), "{expected}: {printed}");
     }
     assert!(!place.data().join("postgres/data").exists());
 }

@@ -75,15 +75,15 @@ pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
             versions(package, channel)
         })?,
     };
-    terminal::say(&lines);
+    terminal::print(&lines);
     Ok(())
 }
 
 /// For which releases the first catalog is published.
 fn releases(opener: &Opener) -> Result<(), Error> {
-    terminal::say("Available OpenShift OperatorHub catalog versions:");
+    terminal::print("Available OpenShift OperatorHub catalog versions:");
     for release in published(opener, CATALOGS[0])? {
-        terminal::say(&format!("  {release}"));
+        terminal::print(&format!("  {release}"));
     }
     Ok(())
 }
@@ -91,13 +91,13 @@ fn releases(opener: &Opener) -> Result<(), Error> {
 fn catalogs(opener: &Opener, release: &str) -> Result<(), Error> {
     let release = release.trim_start_matches('v');
     let wanted = format!("v{release}");
-    terminal::say(&format!(
+    terminal::print(&format!(
         "Available OpenShift OperatorHub catalogs:\nOpenShift {release}:"
     ));
     let mut is_any = false;
     for catalog in CATALOGS {
         if published(opener, catalog)?.contains(&wanted) {
-            terminal::say(&format!("{catalog}:{wanted}"));
+            terminal::print(&format!("{catalog}:{wanted}"));
             is_any = true;
         }
     }

@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &ListReleasesArgs) -> Result<(), Error> {
             _ => versions(&mut updates, &channel, &arguments.filter_by_archs).await,
         }
     });
-    terminal::say(&lines.map_err(failed)?.join("\n"));
+    terminal::print(&lines.map_err(failed)?.join("\n"));
     Ok(())
 }
 
@@ -83,9 +83,9 @@ fn published(arguments: &ListReleasesArgs) -> Result<(), Error> {
         .parse()
         .map_err(|e: oci::Error| Error::new(DOING, e))?;
     let tags = opener.tags(&image)?;
-    terminal::say("Available OpenShift Container Platform release versions:");
+    terminal::print("Available OpenShift Container Platform release versions:");
     for (major, minor) in minors(&tags) {
-        terminal::say(&format!("  {major}.{minor}"));
+        terminal::print(&format!("  {major}.{minor}"));
     }
     Ok(())
 }

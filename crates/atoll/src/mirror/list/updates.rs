@@ -36,7 +36,7 @@ pub(super) fn run(arguments: &ListUpdatesArgs) -> Result<(), Error> {
         .map_err(|e| Error::new(doing, e))?;
     let lines = runtime.block_on(arguments.lines());
     let lines = lines.map_err(|e| Error::new(doing, e.chain()))?;
-    terminal::say(&lines.join("\n"));
+    terminal::print(&lines.join("\n"));
     Ok(())
 }
 

@@ -17,7 +17,7 @@ const HELM: u8 = 1 << 4;
 /// The code of a failure.
 pub(super) fn of(error: &Error) -> ExitCode {
     let bits = match error.source.downcast_ref() {
-        Some(RunError::NotCarried { images, charts }) => {
+        Some(RunError::Incomplete { images, charts }) => {
             let charts = if *charts > 0 { HELM } else { 0 };
             images.iter().fold(charts, |bits, it| bits | part(it))
         }
@@ -71,13 +71,13 @@ mod tests {
         let code = |failure: RunError| of(&Error::new("mirroring", failure));
         for (count, charts, bits) in [(1, 0, OPERATOR), (2, 0, OPERATOR | HELM), (0, 1, HELM)] {
             let images = missing[..count].to_vec();
-            let failure = RunError::NotCarried { images, charts };
+            let failure = RunError::Incomplete { images, charts };
             assert_eq!(code(failure), ExitCode::from(bits));
         }
         let release = image(ImageType::OcpReleaseContent, Why::Archive);
         let extra = image(ImageType::Generic, Why::Additional);
         let (images, charts) = (vec![release, extra], 0);
-        let failure = RunError::NotCarried { images, charts };
+        let failure = RunError::Incomplete { images, charts };
         assert_eq!(code(failure), ExitCode::from(10));
         let other = model::Error::conflict("the archive is older");
         assert_eq!(code(other.into()), ExitCode::FAILURE);

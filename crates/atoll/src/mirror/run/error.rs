@@ -8,7 +8,7 @@ use ::mirror::content::Wanted;
 #[derive(Debug)]
 pub(in crate::mirror) enum RunError {
     /// It came to its end without these images, and so many charts, of which people were told.
-    NotCarried {
+    Incomplete {
         images: Vec<Wanted>,
         charts: usize,
     },
@@ -24,10 +24,10 @@ impl From<model::Error> for RunError {
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotCarried { images, charts: 0 } => {
+            Self::Incomplete { images, charts: 0 } => {
                 write!(f, "images: {} were not carried", images.len())
             }
-            Self::NotCarried { images, charts } => {
+            Self::Incomplete { images, charts } => {
                 let images = images.len();
                 write!(
                     f,

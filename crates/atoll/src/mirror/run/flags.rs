@@ -78,7 +78,7 @@ pub(crate) struct RunArgs {
     pub(super) progress: ProgressFormat,
     /// Whether it is only told what has no effect: command lines of the peer may have it.
     #[arg(skip)]
-    pub(super) is_of_peer: bool,
+    pub(super) is_oc_mirror: bool,
     #[command(flatten)]
     pub(super) registries: RegistryArgs,
     #[command(flatten)]
@@ -87,12 +87,12 @@ pub(crate) struct RunArgs {
 
 impl RunArgs {
     /// The command line is that of the peer.
-    pub(in crate::mirror) fn take_from_peer(&mut self) {
-        self.is_of_peer = true;
+    pub(in crate::mirror) fn mark_as_oc_mirror(&mut self) {
+        self.is_oc_mirror = true;
     }
 
     /// As if `--continue-on-error` had been said.
-    pub(in crate::mirror) fn go_on(&mut self) {
+    pub(in crate::mirror) fn set_continue_on_error(&mut self) {
         self.continue_on_error = true;
     }
 }

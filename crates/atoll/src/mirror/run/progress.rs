@@ -33,7 +33,7 @@ pub(in crate::mirror) enum ProgressFormat {
 /// Does `work`, and tells how far it is meanwhile.
 ///
 /// Errors: those of the work; no runtime can be had.
-pub(in crate::mirror) fn watched<W, E>(
+pub(in crate::mirror) fn with_progress<W, E>(
     doing: &str,
     form: ProgressFormat,
     work: impl FnOnce(Progress) -> W,
@@ -50,7 +50,7 @@ where
     let whole = async {
         tokio::select! {
             done = work(progress.clone()) => done,
-            never = watch(&progress, form) => match never {},
+            never = show_progress(&progress, form) => match never {},
         }
     };
     let done = runtime.block_on(whole);
@@ -59,7 +59,7 @@ where
 }
 
 /// Tells how far the run is until it is dropped.
-async fn watch(progress: &Progress, form: ProgressFormat) -> Infallible {
+async fn show_progress(progress: &Progress, form: ProgressFormat) -> Infallible {
     let (mut last, mut ticks, mut rate) = (None::<Phase>, 0_u32, Rate::default());
     loop {
         tokio::time::sleep(TICK).await;
@@ -79,8 +79,8 @@ async fn watch(progress: &Progress, form: ProgressFormat) -> Infallible {
         let line = line(phase, whole, done, speed);
         terminal::progress(&line);
         ticks += 1;
-        if !terminal::is_watched() && (is_new || ticks >= TICKS_A_LINE) {
-            terminal::problem(&line);
+        if !terminal::is_terminal() && (is_new || ticks >= TICKS_A_LINE) {
+            terminal::notice(&line);
             ticks = 0;
         }
     }
@@ -153,19 +153,19 @@ mod tests {
         let speed = rate.after(2 * MIB);
         assert_eq!(speed, 2 * MIB);
         let (whole, done) = (amount(9, 200 * MIB), amount(1, 2 * MIB));
-        let told = line(Phase::Packing, whole, done, speed);
+        let printed = line(Phase::Packing, whole, done, speed);
         assert_eq!(
-            told,
+            printed,
             "packing: 1 of 9, 2.0 MiB of 200.0 MiB, 2.0 MiB/s, 1:39 left"
         );
-        let told = line(Phase::Packing, whole, done, 0);
-        assert_eq!(told, "packing: 1 of 9, 2.0 MiB of 200.0 MiB");
-        let told = line(Phase::Surveying, amount(9, 0), amount(1, 0), 0);
-        assert_eq!(told, "surveying: 1 of 9");
-        let told: serde_json::Value =
+        let printed = line(Phase::Packing, whole, done, 0);
+        assert_eq!(printed, "packing: 1 of 9, 2.0 MiB of 200.0 MiB");
+        let printed = line(Phase::Surveying, amount(9, 0), amount(1, 0), 0);
+        assert_eq!(printed, "surveying: 1 of 9");
+        let printed: serde_json::Value =
             serde_json::from_str(&document(Phase::Packing, whole, done, speed)).unwrap();
         assert_eq!(
-            (&told["secondsLeft"], &told["itemsTotal"]),
+            (&printed["secondsLeft"], &printed["itemsTotal"]),
             (&json!(99), &json!(9))
         );
     }

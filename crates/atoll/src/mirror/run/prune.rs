@@ -10,13 +10,13 @@ use super::flags::RunArgs;
 use crate::terminal;
 
 /// How many repositories are told one by one; the others are counted.
-const TOLD: usize = 20;
+const LISTED: usize = 20;
 
 impl RunArgs {
     /// Tells what would leave the target, and takes it out of the plan when it is to stay.
     ///
     /// Errors: Conflict – it is much, and nobody has said that it is meant.
-    pub(super) async fn consent(
+    pub(super) async fn confirm_pruning(
         &self,
         pruning: &mut Pruning,
         progress: &Progress,
@@ -26,7 +26,7 @@ impl RunArgs {
         }
         let images = pruning.images;
         if self.skip_pruning {
-            terminal::problem(&format!(
+            terminal::notice(&format!(
                 "{images} images stay in the target that the set does not have any more"
             ));
             *pruning = Pruning::default();
@@ -36,12 +36,12 @@ impl RunArgs {
         progress.rest();
         terminal::progress("");
         for line in lines(pruning) {
-            terminal::problem(&line);
+            terminal::notice(&line);
         }
         if !pruning.needs_consent() || self.prune {
             return Ok(());
         }
-        if is_granted().await? {
+        if is_confirmed().await? {
             return Ok(());
         }
         let reason = format!(
@@ -60,7 +60,7 @@ impl RunArgs {
         let path = self.dir.join("pruning-plan.json");
         let failed = |e| model::Error::internal(format!("writing {}", path.display()), e);
         std::fs::write(&path, pruning.to_json(target)?).map_err(failed)?;
-        terminal::say(&format!(
+        terminal::print(&format!(
             "{} images would leave the target, as {} tells",
             pruning.images,
             path.display()
@@ -74,9 +74,9 @@ fn lines(pruning: &Pruning) -> Vec<String> {
     let mut lines = vec![format!(
         "{images} images leave the target: the set does not have them any more"
     )];
-    let repositories = pruning.deletions.iter().take(TOLD);
+    let repositories = pruning.deletions.iter().take(LISTED);
     lines.extend(repositories.map(|(name, manifests)| format!("  {name}: {}", manifests.len())));
-    let others = pruning.deletions.len().saturating_sub(TOLD);
+    let others = pruning.deletions.len().saturating_sub(LISTED);
     if others > 0 {
         lines.push(format!("  and {others} other repositories"));
     }
@@ -86,12 +86,12 @@ fn lines(pruning: &Pruning) -> Vec<String> {
 }
 
 /// Whether the person at the terminal wants it; nobody there wants nothing.
-async fn is_granted() -> Result<bool, model::Error> {
-    if !io::stdin().is_terminal() || !terminal::is_watched() {
+async fn is_confirmed() -> Result<bool, model::Error> {
+    if !io::stdin().is_terminal() || !terminal::is_terminal() {
         return Ok(false);
     }
     let ask = || {
-        terminal::problem("delete them? Type yes:");
+        terminal::notice("delete them? Type yes:");
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(answer.trim().eq_ignore_ascii_case("yes"))

@@ -18,19 +18,19 @@ impl RunArgs {
         prepared
             .notes
             .iter()
-            .for_each(|note| terminal::problem(note));
+            .for_each(|note| terminal::notice(note));
         if self.why_refused {
             let all = prepared.breaches.join("\n");
             let none = "no package of the catalogs breaks a rule";
-            terminal::say(if all.is_empty() { none } else { &all });
+            terminal::print(if all.is_empty() { none } else { &all });
         }
         if let Some(name) = &self.why {
             let reasons = run::reasons(prepared, name);
             if reasons.is_empty() {
-                terminal::say(&format!("nothing that is carried is called {name}"));
+                terminal::print(&format!("nothing that is carried is called {name}"));
                 return;
             }
-            terminal::say(&reasons.join("\n"));
+            terminal::print(&reasons.join("\n"));
         }
     }
 
@@ -38,7 +38,7 @@ impl RunArgs {
         let path = self.dir.join("mapping.txt");
         std::fs::write(&path, mapping)
             .map_err(|e| model::Error::internal(format!("writing {}", path.display()), e))?;
-        terminal::say(&format!(
+        terminal::print(&format!(
             "nothing was carried; {} has the names",
             path.display()
         ));
@@ -57,7 +57,7 @@ impl RunArgs {
             registries_conf: self.all_results,
         };
         if outcome.names_by_tag() && !self.all_results {
-            terminal::problem(
+            terminal::notice(
                 "catalogs name images by tag: clusters find these in the target by the ImageTagMirrorSet that --all-results writes",
             );
         }
@@ -67,7 +67,7 @@ impl RunArgs {
     }
 
     /// Writes the results of a run, has it remembered, and tells what came of it.
-    pub(super) async fn end(
+    pub(super) async fn finish(
         &self,
         setup: Setup<'_>,
         mut outcome: Outcome,
@@ -76,7 +76,7 @@ impl RunArgs {
         let folder = self.write_results(setup, &outcome.results)?;
         outcome.remember(target).await?;
         let Amount { items, bytes } = outcome.sent;
-        terminal::say(&format!(
+        terminal::print(&format!(
             "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",
             outcome.results.images.len(),
             outcome.results.catalogs.len(),
@@ -84,19 +84,19 @@ impl RunArgs {
             folder.display()
         ));
         for error in &outcome.stayed {
-            terminal::problem(&format!("not deleted: {}", error.chain()));
+            terminal::notice(&format!("not deleted: {}", error.chain()));
         }
         if outcome.pruned > 0 {
-            let told = match outcome.stayed.len() {
+            let remainder = match outcome.stayed.len() {
                 0 => String::new(),
                 stayed => format!("; {stayed} manifests of them could not be deleted"),
             };
-            terminal::say(&format!(
-                "{} images have left the target{told}",
+            terminal::print(&format!(
+                "{} images have left the target{remainder}",
                 outcome.pruned
             ));
         }
-        not_carried(&outcome.failed, &outcome.unread)?;
+        report_failures(&outcome.failed, &outcome.unread)?;
         match outcome.stayed.len() {
             0 => Ok(()),
             stayed => {
@@ -109,21 +109,21 @@ impl RunArgs {
 }
 
 /// Tells what was not carried, which is a failure of the run.
-pub(in crate::mirror) fn not_carried(
+pub(in crate::mirror) fn report_failures(
     failed: &[(Wanted, model::Error)],
     unread: &[model::Error],
 ) -> Result<(), RunError> {
     for error in unread {
-        terminal::problem(&error.chain());
+        terminal::notice(&error.chain());
     }
     for (wanted, error) in failed {
-        terminal::problem(&format!("{}: {}", wanted.source, error.chain()));
+        terminal::notice(&format!("{}: {}", wanted.source, error.chain()));
     }
     if failed.is_empty() && unread.is_empty() {
         return Ok(());
     }
     let images = failed.iter().map(|(wanted, _)| wanted.clone());
-    Err(RunError::NotCarried {
+    Err(RunError::Incomplete {
         images: images.collect(),
         charts: unread.len(),
     })

@@ -9,7 +9,7 @@ use ::mirror::run::{self, Archives, Planned, Prepared, Setup};
 
 use super::error::RunError;
 use super::flags::RunArgs;
-use super::report::not_carried;
+use super::report::report_failures;
 use crate::terminal;
 
 impl RunArgs {
@@ -20,14 +20,14 @@ impl RunArgs {
         let signer = self.signer()?;
         let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
             Planned::Nothing(reason) => {
-                terminal::say(reason);
+                terminal::print(reason);
                 // The run before may have ended after its last archive had its name.
                 archive::forget_finished(folder)?;
-                return not_carried(&prepared.failed, &prepared.unread);
+                return report_failures(&prepared.failed, &prepared.unread);
             }
             Planned::Archives(archives) => *archives,
         };
-        tell_plan(&prepared, &archives);
+        report_plan(&prepared, &archives);
         if self.dry_run {
             let mapping = results::archive_mapping(&prepared.content);
             self.write_mapping(&mapping)?;
@@ -36,10 +36,10 @@ impl RunArgs {
             let all = &mut prepared;
             let packed = run::pack_what_is_there(setup, all, &former, signer, store, folder);
             for path in packed.await? {
-                terminal::say(&path.display().to_string());
+                terminal::print(&path.display().to_string());
             }
         }
-        not_carried(&prepared.failed, &prepared.unread)
+        report_failures(&prepared.failed, &prepared.unread)
     }
 
     fn signer(&self) -> Result<Option<Signer>, model::Error> {
@@ -54,11 +54,11 @@ impl RunArgs {
     }
 }
 
-fn tell_plan(prepared: &Prepared, archives: &Archives) {
+fn report_plan(prepared: &Prepared, archives: &Archives) {
     let plan = &archives.plan;
     let Amount { items, bytes } = archives.fetched();
     let (fetched, size) = (terminal::mib(bytes), terminal::mib(plan.size()));
-    terminal::say(&format!(
+    terminal::print(&format!(
         "sequence {}: {} images; {items} blobs with {fetched} are fetched, {} files take {size}",
         plan.sequence,
         prepared.content.images.len(),

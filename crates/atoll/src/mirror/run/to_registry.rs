@@ -8,7 +8,7 @@ use ::mirror::run::{self, PlannedCopy, Setup, Unpacked};
 
 use super::error::RunError;
 use super::flags::RunArgs;
-use super::report::not_carried;
+use super::report::report_failures;
 use crate::terminal;
 
 impl RunArgs {
@@ -17,13 +17,13 @@ impl RunArgs {
         let former = former.in_target(target).await?;
         let prepared = run::prepare(setup, &former, Some(target)).await?;
         self.explain(&prepared);
-        let (store, is_checked) = (store.as_ref(), self.is_checked());
+        let (store, checks_sequence) = (store.as_ref(), self.checks_sequence());
         let planned =
-            run::plan_direct(setup, &prepared, &former, target, store, is_checked).await?;
+            run::plan_direct(setup, &prepared, &former, target, store, checks_sequence).await?;
         let mut plan = match planned {
             PlannedCopy::Nothing(reason) => {
-                terminal::say(reason);
-                return not_carried(&prepared.failed, &prepared.unread);
+                terminal::print(reason);
+                return report_failures(&prepared.failed, &prepared.unread);
             }
             PlannedCopy::Copy(plan) => *plan,
         };
@@ -31,11 +31,12 @@ impl RunArgs {
             let mapping = run::mapping(&prepared, target)?;
             self.write_mapping(&mapping)?;
             self.write_pruning(&plan.pruning, target)?;
-            return not_carried(&prepared.failed, &prepared.unread);
+            return report_failures(&prepared.failed, &prepared.unread);
         }
-        self.consent(&mut plan.pruning, setup.progress).await?;
+        self.confirm_pruning(&mut plan.pruning, setup.progress)
+            .await?;
         let outcome = run::direct(setup, prepared, plan, target).await?;
-        self.end(setup, outcome, target).await
+        self.finish(setup, outcome, target).await
     }
 
     pub(super) async fn unpack(
@@ -49,15 +50,15 @@ impl RunArgs {
         let set = opened.map_err(|e| model::Error::internal("opening the archives", e))??;
         if self.manifests_only {
             let folder = self.write_results(setup, &run::names_of(&set, target)?)?;
-            terminal::say(&format!(
+            terminal::print(&format!(
                 "nothing was carried; what clusters need is in {}",
                 folder.display()
             ));
             return Ok(());
         }
-        let mut publication = match run::open(set, target, self.is_checked()).await? {
+        let mut publication = match run::open(set, target, self.checks_sequence()).await? {
             Unpacked::Nothing(reason) => {
-                terminal::say(reason);
+                terminal::print(reason);
                 return Ok(());
             }
             Unpacked::Publish(publication) => *publication,
@@ -68,9 +69,9 @@ impl RunArgs {
             self.write_pruning(&publication.pruning, target)?;
             return Ok(());
         }
-        self.consent(&mut publication.pruning, setup.progress)
+        self.confirm_pruning(&mut publication.pruning, setup.progress)
             .await?;
         let outcome = run::unpack(setup, publication, target).await?;
-        self.end(setup, outcome, target).await
+        self.finish(setup, outcome, target).await
     }
 }

@@ -7,22 +7,22 @@ use super::flags::RunArgs;
 use crate::terminal;
 
 impl RunArgs {
-    /// Refuses what has no effect, since somebody counts on it; of the peer's command lines it is only told.
-    pub(super) fn refuse_idle(&self, target: &Destination) -> Result<(), Error> {
-        let idle = self.idle(target);
-        if self.is_of_peer {
-            for line in &idle {
-                terminal::problem(line);
+    /// Refuses what has no effect, since somebody counts on it; of the peer's command lines it is only reason.
+    pub(super) fn refuse_unused_flags(&self, target: &Destination) -> Result<(), Error> {
+        let unused = self.unused_flags(target);
+        if self.is_oc_mirror {
+            for line in &unused {
+                terminal::notice(line);
             }
             return Ok(());
         }
-        if idle.is_empty() {
+        if unused.is_empty() {
             return Ok(());
         }
-        Err(Error::new("mirroring", idle.join("; ")))
+        Err(Error::new("mirroring", unused.join("; ")))
     }
 
-    fn idle(&self, target: &Destination) -> Vec<String> {
+    fn unused_flags(&self, target: &Destination) -> Vec<String> {
         let Self {
             why,
             why_refused,
@@ -50,18 +50,18 @@ impl RunArgs {
             ("--skip-metadata-check", *skip_metadata_check),
         ];
         let is_folder = matches!(target, Destination::Folder(_));
-        let mut idle = Vec::new();
+        let mut unused = Vec::new();
         if self.from.is_some() {
-            idle.extend(said(&archived, "with --from: archives have what they have"));
+            unused.extend(said(&archived, "with --from: archives have what they have"));
         }
         if is_folder {
             let why = "for archives: it is said when they are published";
-            idle.extend(said(&of_targets, why));
+            unused.extend(said(&of_targets, why));
         } else {
             let why = "without archives: they are signed when they are made, in file://FOLDER";
-            idle.extend(said(&[("--sign", sign.is_some())], why));
+            unused.extend(said(&[("--sign", sign.is_some())], why));
         }
-        idle
+        unused
     }
 }
 
@@ -80,21 +80,23 @@ mod tests {
     #[derive(Parser)]
     struct CommandLine {
         #[command(flatten)]
-        carry: RunArgs,
+        run: RunArgs,
     }
 
     fn refused(line: &str) -> Option<String> {
         let arguments = format!("m {line}");
-        let carry = CommandLine::try_parse_from(arguments.split(' '))
+        let run = CommandLine::try_parse_from(arguments.split(' '))
             .unwrap()
-            .carry;
-        let target = carry.target.clone().unwrap();
+            .run;
+        let target = run.target.clone().unwrap();
         let of_peer = RunArgs {
-            is_of_peer: true,
-            ..carry.clone()
+            is_oc_mirror: true,
+            ..run.clone()
         };
-        assert!(of_peer.refuse_idle(&target).is_ok());
-        carry.refuse_idle(&target).err().map(|it| it.to_string())
+        assert!(of_peer.refuse_unused_flags(&target).is_ok());
+        run.refuse_unused_flags(&target)
+            .err()
+            .map(|it| it.to_string())
     }
 
     #[test]
@@ -116,9 +118,12 @@ mod tests {
             ("-c a --prune file://d", vec!["--prune"]),
             ("-c a --sign key docker://h:1", vec!["--sign"]),
         ] {
-            let told = refused(line).unwrap();
+            let reason = refused(line).unwrap();
             for flag in flags {
-                assert!(told.contains(&format!("{flag} has no effect")), "{told}");
+                assert!(
+                    reason.contains(&format!("{flag} has no effect")),
+                    "{reason}"
+                );
             }
         }
         for line in [

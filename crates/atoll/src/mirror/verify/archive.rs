@@ -24,13 +24,13 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Er
     let MirrorVerifyArgs { key, json, .. } = arguments;
     let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
     let key = key.as_deref().map(key_of).transpose()?;
-    let verified = watched(|progress| archive::verify(archive, key.as_ref(), progress));
+    let verified = with_progress(|progress| archive::verify(archive, key.as_ref(), progress));
     let report = verified.map_err(|e| failed(e.chain()))?;
     if *json {
-        terminal::say(&document(&report).to_string());
+        terminal::print(&document(&report).to_string());
     } else {
         for line in lines(&report, key.is_some()) {
-            terminal::say(&line);
+            terminal::print(&line);
         }
     }
     match report.faults.len() {
@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Er
 }
 
 /// Tells how far `work` is while it runs.
-fn watched<T: Send>(work: impl FnOnce(&Progress) -> T + Send) -> T {
+fn with_progress<T: Send>(work: impl FnOnce(&Progress) -> T + Send) -> T {
     let progress = Progress::default();
     let seen = progress.clone();
     let (ended, end) = mpsc::channel::<()>();

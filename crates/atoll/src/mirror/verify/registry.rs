@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use service::Error;
 
 use super::MirrorVerifyArgs;
-use crate::mirror::run::{ProgressFormat, configuration, watched};
+use crate::mirror::run::{ProgressFormat, configuration, with_progress};
 use crate::terminal;
 
 /// Requests at a time.
@@ -24,11 +24,11 @@ pub(super) fn run(
     registry: &str,
     namespace: &str,
 ) -> Result<(), Error> {
-    watched("verifying", ProgressFormat::Lines, |progress| async move {
+    with_progress("verifying", ProgressFormat::Lines, |progress| async move {
         let target = arguments.registries.target(registry, namespace)?;
         let expected = arguments.expected(&target, &progress).await?;
         let report = presence::check(&target, &expected, arguments.deep, PARALLEL, &progress).await;
-        tell(&report, arguments.json);
+        print_report(&report, arguments.json);
         match report.faults.len() {
             0 => Ok(()),
             count => {
@@ -88,16 +88,16 @@ impl MirrorVerifyArgs {
     }
 }
 
-fn tell(report: &Report, as_json: bool) {
+fn print_report(report: &Report, as_json: bool) {
     if as_json {
-        terminal::say(&document(report).to_string());
+        terminal::print(&document(report).to_string());
         return;
     }
     for (image, error) in &report.faults {
-        terminal::say(&format!("{image}: {}", error.chain()));
+        terminal::print(&format!("{image}: {}", error.chain()));
     }
     for image in &report.absent {
-        terminal::say(&format!(
+        terminal::print(&format!(
             "{image} is not there; a chart names it, and its source may lack it as well"
         ));
     }
@@ -115,7 +115,7 @@ fn tell(report: &Report, as_json: bool) {
             0 => "have their sizes".to_owned(),
             bytes => format!("are there, {} have their digests", terminal::mib(*bytes)),
         };
-        terminal::say(&format!(
+        terminal::print(&format!(
             "whole: {images} images, {manifests} manifests have their digests, {blobs} blobs {how}"
         ));
     }

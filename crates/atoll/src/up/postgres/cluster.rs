@@ -186,14 +186,14 @@ fn run(command: &mut Command, input: &str) -> Result<(), Error> {
             child.wait_with_output()
         })
         .map_err(|e| Error::new(doing.clone(), e))?;
-    let told = [output.stdout, output.stderr].concat();
-    let told = String::from_utf8_lossy(&told);
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
     // A single session goes on after a failed statement and ends well.
-    if output.status.success() && !told.contains("ERROR:") {
+    if output.status.success() && !text.contains("ERROR:") {
         return Ok(());
     }
     Err(Error::new(
         doing,
-        format!("{}: {}", output.status, told.trim()),
+        format!("{}: {}", output.status, text.trim()),
     ))
 }

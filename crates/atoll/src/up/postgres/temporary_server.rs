@@ -121,10 +121,10 @@ fn finish(mut command: std::process::Command, doing: &str) -> Result<(), Error> 
     if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     Err(Error::new(
         doing,
-        format!("{}: {}", output.status, told.trim()),
+        format!("{}: {}", output.status, stderr.trim()),
     ))
 }
 

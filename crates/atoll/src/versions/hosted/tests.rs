@@ -78,9 +78,12 @@ impl Test {
 
     /// Why there are no versions, without any token.
     async fn refused(&self) -> String {
-        let told = model::error::chain(&fetch(&self.arguments).await.unwrap_err());
-        assert!(!told.contains(OFFLINE) && !told.contains(ACCESS), "{told}");
-        told
+        let reason = model::error::chain(&fetch(&self.arguments).await.unwrap_err());
+        assert!(
+            !reason.contains(OFFLINE) && !reason.contains(ACCESS),
+            "{reason}"
+        );
+        reason
     }
 }
 
@@ -119,7 +122,7 @@ async fn versions_are_given_to_whoever_has_a_token() {
 #[tokio::test]
 async fn refusals_are_told_without_tokens() {
     let test = Test::start().await;
-    for (status, body, told) in [
+    for (status, body, expected) in [
         (
             400,
             format!(
@@ -143,10 +146,10 @@ async fn refusals_are_told_without_tokens() {
         let status = StatusCode::from_u16(status).unwrap();
         *test.hosted.token.lock().unwrap() = Some((status, body));
         let refused = test.refused().await;
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
     *test.hosted.token.lock().unwrap() = None;
-    for (status, body, told) in [
+    for (status, body, expected) in [
         (
             403,
             format!(r#"{{"reason":"not for {ACCESS}"}}"#),
@@ -161,7 +164,7 @@ async fn refusals_are_told_without_tokens() {
         let status = StatusCode::from_u16(status).unwrap();
         *test.hosted.versions.lock().unwrap() = Some((status, body));
         let refused = test.refused().await;
-        assert!(refused.contains(told), "{refused}");
+        assert!(refused.contains(expected), "{refused}");
     }
 }
 
