@@ -1,7 +1,7 @@
-//! `atoll catalog`: operator catalogs, looked at, checked, compared and cut down.
+//! `atoll catalog`: operator catalogs are listed, validated, compared and pruned.
 //!
-//! A catalog is a folder, an image or a database of former times wherever one is asked for; of an image, only the
-//! catalog is pulled. The server of catalogs is `atoll serve catalog-server`.
+//! Every catalog argument is a folder, an image or a deprecated SQLite database; of an image, only the catalog is
+//! pulled. The server of catalogs is `atoll serve catalog-server`.
 
 mod cache;
 mod diff;
@@ -23,36 +23,36 @@ pub(crate) use self::source::{Opener, RegistryAccessArgs};
 pub(crate) use self::summary::{each_package, with_package};
 pub(crate) use self::table::table;
 
-/// What can be done with catalogs.
+/// Subcommands for catalogs.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Check a catalog, and tell everything that is wrong with it, with file and line
+    /// Validate a catalog, and list all problems with file and line
     Validate(validate::ValidateArgs),
-    /// Print the documents of catalogs in one form
+    /// Render the documents of catalogs as file-based catalog
     Render(render::RenderArgs),
-    /// Show packages, channels and heads; of a package its channels, of a channel its versions
+    /// List packages with their heads, the channels of a package, or the entries of a channel
     List(list::ListArgs),
-    /// Tell what changed from one catalog to another
+    /// Print the differences between two catalogs
     Diff(diff::DiffArgs),
-    /// Write a smaller catalog, with just these packages, channels and versions
+    /// Write a catalog pruned to the given packages, channels and versions
     Prune(prune::PruneArgs),
-    /// Print the upgrades in a channel as a drawing for Mermaid or Graphviz
+    /// Print the upgrade graph of a channel for Mermaid or Graphviz
     Graph(graph::GraphArgs),
-    /// Make the file from which the server starts at once
+    /// Build the cache file of the catalog server
     Cache(cache::CacheArgs),
 }
 
-/// How something is printed that people and programs read.
+/// Output format of lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum OutputFormat {
-    /// For people.
+    /// Plain text.
     #[default]
     Text,
-    /// For programs.
+    /// JSON.
     Json,
 }
 
-/// How documents are written.
+/// Format of catalog documents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum DocumentFormat {
     #[default]
@@ -69,9 +69,9 @@ impl From<DocumentFormat> for Format {
     }
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 ///
-/// Errors: a catalog that cannot be had, or that has problems; files that cannot be written.
+/// Errors: a catalog that is unavailable or invalid; files that cannot be written.
 pub(crate) fn run(command: &CatalogCommand) -> Result<(), Error> {
     match command {
         CatalogCommand::Validate(arguments) => validate::run(arguments),

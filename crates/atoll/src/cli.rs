@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use crate::up::{self, UpArgs};
 use crate::{backup, catalog, doctor, mirror, pod, registry, serve, status, terminal, versions};
 
-/// Installs clusters where there is no internet.
+/// Installs clusters in disconnected environments.
 #[derive(Debug, Parser)]
 #[command(name = "atoll", version)]
 struct AtollCli {
@@ -18,49 +18,49 @@ struct AtollCli {
 
 #[derive(Debug, Subcommand)]
 enum AtollCommand {
-    /// Run everything on this machine, with a private Postgres, until Ctrl-C
+    /// Run all services on this machine with a private Postgres, until Ctrl-C
     Up(UpArgs),
-    /// Save an installation, which may run meanwhile, in one file with checksums
+    /// Back up an installation, running or stopped, into one file with checksums
     Backup(backup::BackupArgs),
-    /// Bring back an installation that `backup` saved, here or on another host
+    /// Restore an installation from a backup, here or on another host
     Restore(backup::RestoreArgs),
-    /// Run one service; `settings`, `health` and `--check-config` as well
+    /// Run one service; also its `settings`, `health` and `--check-config`
     Serve {
         #[command(subcommand)]
         service: serve::Service,
     },
-    /// The containers of `podman-compose up` and `podman play kube`
+    /// Prepare the containers of `podman-compose up` and `podman play kube`
     Pod {
         #[command(subcommand)]
         command: pod::PodCommand,
     },
-    /// Users and certificates of a registry
+    /// Manage users, certificates and content of a registry
     Registry {
         #[command(subcommand)]
         command: registry::RegistryCommand,
     },
-    /// Look at operator catalogs, check them, make smaller ones
+    /// List, validate, compare and prune operator catalogs
     Catalog {
         #[command(subcommand)]
         command: catalog::CatalogCommand,
     },
-    /// Carry releases, operators and images to where there is no internet
+    /// Mirror releases, operators and images to disconnected registries
     Mirror(Box<mirror::MirrorArgs>),
-    /// Which releases the installer offers: those that were mirrored, or those of the hosted installer
+    /// Write the releases that the installer offers, from a mirror registry or the hosted installer
     Versions(Box<versions::VersionsArgs>),
-    /// Show what this machine has and lacks to confine installers; exit code 1 where something essential is missing
+    /// Check the sandbox mechanisms of this machine; exit code 1 if an essential one is missing
     Doctor(doctor::DoctorArgs),
-    /// Show whether an installation that `up` started runs, and where
+    /// Show the state and addresses of an installation started by `up`
     Status {
-        /// Its data directory
+        /// Data directory
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
 }
 
-/// Parses the command line and does what it says; the value is the process's exit code.
+/// Parses and runs the command line; the value is the exit code of the process.
 pub fn main() -> ExitCode {
-    // Before there are threads: what runs out of images is started by this program itself.
+    // Before threads are started: the sandbox starts programs of images through this program.
     if let Some(code) = sandbox::entry() {
         return code;
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_verb_contradicts_itself() {
+    fn the_command_line_is_consistent() {
         AtollCli::command().debug_assert();
     }
 }

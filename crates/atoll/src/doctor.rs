@@ -1,4 +1,4 @@
-//! What this machine has and lacks.
+//! `atoll doctor`: sandbox mechanisms of this machine.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,15 +9,15 @@ use sandbox::{ConfinementReport, Launcher, Mechanism};
 use crate::catalog::table::table;
 use crate::terminal::{notice, print};
 
-/// What `doctor` needs.
+/// Arguments of `atoll doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Folder that can be written, to try the sandbox out; the temporary folder otherwise
+    /// Writable folder for probing the sandbox. Default: the temporary folder
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }
 
-/// Prints a row for each mechanism of the sandbox; the exit code.
+/// Prints a row per mechanism of the sandbox; the value is the exit code.
 pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
     let folder = arguments.folder.clone();
     let folder = folder.unwrap_or_else(std::env::temp_dir);
@@ -26,14 +26,14 @@ pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
         Err(error) => {
             let folder = folder.display();
             notice(&format!(
-                "the sandbox cannot be tried out in {folder}: {error}; name another folder by --folder"
+                "probing the sandbox in {folder}: {error}; choose another folder with --folder"
             ));
             return ExitCode::FAILURE;
         }
     };
     print(&table(["SANDBOX", "STATE", "REMEDY"], &rows(&report)));
     if report.lacks_essentials() {
-        notice("programs out of release images cannot be confined on this machine");
+        notice("programs of release images cannot be confined on this machine");
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_has_a_remedy() {
+    fn missing_mechanisms_have_a_remedy() {
         let report = ConfinementReport {
             active: vec![Mechanism::Seccomp],
             missing: vec![Missing {

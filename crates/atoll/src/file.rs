@@ -1,4 +1,4 @@
-//! Files that are either the old or the new one, whatever happens.
+//! Atomic replace of files: temporary name, fsync, rename.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write as _;
@@ -7,16 +7,16 @@ use std::path::Path;
 
 use service::Error;
 
-/// Writes a file with exactly `mode`, whatever the umask: others have to read what they are given.
+/// Replaces a file atomically, with exactly `mode` regardless of the umask: other users have to read it.
 ///
-/// Errors: a folder that cannot be written.
+/// Errors: the folder cannot be written.
 pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
     replace(path, content, mode, None)
 }
 
-/// Writes a file anew with the mode and owner that it has: its readers stay. One that is not there gets `mode`.
+/// Replaces a file atomically and keeps its mode and owner; a new file gets `mode`.
 ///
-/// Errors: a folder that cannot be written, an owner that cannot be given.
+/// Errors: the folder cannot be written, or the owner not set.
 pub(crate) fn rewrite(path: &Path, content: &[u8], mode: u32) -> Result<(), Error> {
     let Ok(old) = fs::metadata(path) else {
         return replace(path, content, mode, None);
@@ -26,7 +26,7 @@ pub(crate) fn rewrite(path: &Path, content: &[u8], mode: u32) -> Result<(), Erro
 }
 
 fn replace(path: &Path, content: &[u8], mode: u32, owner: Option<(u32, u32)>) -> Result<(), Error> {
-    // Appended: a certificate and its key differ in their extensions only.
+    // Appended, not replaced: a certificate and its key differ in their extensions only.
     let mut part = path.as_os_str().to_owned();
     part.push(".part");
     let part = Path::new(&part);
@@ -42,25 +42,28 @@ fn replace(path: &Path, content: &[u8], mode: u32, owner: Option<(u32, u32)>) ->
         }
         file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(content)?;
+        // Before the rename: after a power failure the name must lead to all bytes, or to the old file.
         file.sync_all()?;
         fs::rename(part, path)
     })();
     written.map_err(|e| Error::new(format!("writing {}", path.display()), e))
 }
 
-/// Makes a folder with exactly `mode`; one that is there keeps its own.
+/// Creates a folder with exactly `mode`; an existing folder keeps its mode.
 ///
-/// Errors: a folder that cannot be made.
+/// Errors: the folder cannot be created.
 pub(crate) fn folder(path: &Path, mode: u32) -> Result<(), Error> {
     if path.is_dir() {
         return Ok(());
     }
     fs::create_dir_all(path)
-        .map_err(|e| Error::new(format!("making the folder {}", path.display()), e))?;
+        .map_err(|e| Error::new(format!("creating the folder {}", path.display()), e))?;
     set_mode(path, mode)
 }
 
-/// Errors: what is not there, or somebody else's.
+/// Sets the permissions of a file or folder.
+///
+/// Errors: it does not exist, or has another owner.
 pub(crate) fn set_mode(path: &Path, mode: u32) -> Result<(), Error> {
     fs::set_permissions(path, Permissions::from_mode(mode))
         .map_err(|e| Error::new(format!("setting the mode of {}", path.display()), e))
@@ -74,7 +77,7 @@ mod tests {
     fn modes_are_exact() {
         let dir = tempfile::tempdir().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        // No usual umask leaves the last one as it is.
+        // Every usual umask would clear bits of the last mode.
         for wanted in [0o600, 0o644, 0o666] {
             let path = dir.path().join("password");
             write_whole(&path, b"x", wanted).unwrap();

@@ -1,9 +1,9 @@
-//! The one binary: every service behind `atoll serve`, and `atoll up`, which runs all of them with a private
-//! Postgres; `atoll pod`, which prepares the same as containers; `atoll registry`, for users and certificates;
-//! `atoll catalog`, for operator catalogs; `atoll backup` and `atoll restore`; `atoll mirror`, to carry images to where there is no internet.
+//! The one binary: `atoll serve` runs one service, `atoll up` all of them with a private Postgres, `atoll pod` prepares
+//! them as containers; `atoll registry` manages users and certificates, `atoll catalog` operator catalogs; `atoll
+//! backup` and `atoll restore` an installation; `atoll mirror` mirrors images to disconnected registries.
 //!
-//! No logic of the services is here, and none of them knows that it is supervised. The one invariant: what
-//! `atoll up` starts does not outlive it, except a database that finishes by itself or at the next start.
+//! No logic of the services is here, and none of them knows that it is supervised. The one invariant: children of
+//! `atoll up` do not outlive it, except a database that shuts down by itself or at the next start.
 
 mod backup;
 mod catalog;

@@ -1,4 +1,4 @@
-//! The one binary that people run.
+//! The `atoll` binary.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `atoll mirror`: what an image set names is carried to where there is no internet.
+//! `atoll mirror`: mirrors image sets to disconnected registries.
 
 mod catalog;
 mod check;
@@ -17,7 +17,7 @@ mod version;
 use clap::{Args, Subcommand};
 use service::Error;
 
-/// A run, or something else that can be done with image sets.
+/// A run, or a subcommand.
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[group(skip)]
@@ -28,38 +28,38 @@ pub(crate) struct MirrorArgs {
     command: Option<MirrorCommand>,
 }
 
-/// What can be done with image sets.
+/// Subcommands for image sets.
 #[derive(Debug, Clone, Subcommand)]
 enum MirrorCommand {
-    /// Print a configuration to begin with
+    /// Print a template of an image-set configuration
     Init(init::InitArgs),
-    /// Tell everything that is wrong with a configuration, with line and column, or what it asks for
+    /// Validate an image-set configuration: list all problems with line and column, or summarize it
     Check(check::CheckArgs),
-    /// Print what an archive carries
+    /// Print the metadata of an archive
     Describe(describe::DescribeArgs),
-    /// Show what can be carried
+    /// List available releases, operators and updates
     List {
         #[command(subcommand)]
         command: list::ListCommand,
     },
-    /// Copy whole catalogs as older tools do it
+    /// Copy or prune whole catalogs like oc adm catalog mirror and opm index prune
     Catalog {
         #[command(subcommand)]
         command: catalog::MirrorCatalogCommand,
     },
-    /// Delete images in a registry: make a list with --generate, then delete what is in it
+    /// Delete images in a registry: write a list with --generate, then delete its images
     Delete(Box<delete::DeleteArgs>),
-    /// Compare an archive set with its digests, or a registry with what a set consists of, and tell everything that is wrong
+    /// Verify an archive set against its digests, or a registry against an image set, and list all faults
     Verify(Box<verify::MirrorVerifyArgs>),
-    /// Make a key that archives are signed with
+    /// Generate a key pair for signing archives
     Key(key::KeyArgs),
-    /// Print which version this is
+    /// Print version information
     Version(version::VersionArgs),
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 ///
-/// Errors: a configuration or an archive that cannot be read, or is wrong; what a run could not carry.
+/// Errors: invalid configuration or archive; images that a run could not mirror.
 pub(crate) fn run(arguments: &MirrorArgs) -> Result<(), Error> {
     match &arguments.command {
         None => run::run(&arguments.run),

@@ -1,6 +1,6 @@
-//! `atoll pod`: what `podman-compose up` and `podman play kube` need on the host, made once.
+//! `atoll pod`: files for `podman-compose up` and `podman play kube`.
 //!
-//! Containers are started by the engine, never from here.
+//! Containers are started by the engine, not from here.
 
 mod configmap;
 mod init;
@@ -12,15 +12,15 @@ use service::Error;
 
 use crate::terminal;
 
-/// Settings of the pod, in its folder. Compose reads this name by itself.
+/// Settings file in the pod's folder. Compose reads this name by default.
 const SETTINGS: &str = ".env";
 
-/// What can be done for the pod.
+/// Subcommands for the pod.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum PodCommand {
-    /// Write compose.yaml, pod.yml, catalog.yml, .env and secrets into a folder; settings and secrets that are there stay
+    /// Write compose.yaml, pod.yml, catalog.yml, .env and secrets into a folder; existing settings and secrets are kept
     Init(init::PodInitArgs),
-    /// Print .env as the ConfigMap that `podman play kube pod.yml --configmap FILE` takes
+    /// Print .env as the ConfigMap for `podman play kube pod.yml --configmap FILE`
     Configmap {
         /// Folder of the pod
         #[arg(long, value_name = "DIR", default_value = ".")]
@@ -28,9 +28,9 @@ pub(crate) enum PodCommand {
     },
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 ///
-/// Errors: files that cannot be read or written, a host that is none.
+/// Errors: files that cannot be read or written, an invalid host name.
 pub(crate) fn run(command: &PodCommand) -> Result<(), Error> {
     match command {
         PodCommand::Init(arguments) => init::run(arguments),

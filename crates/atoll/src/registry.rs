@@ -1,4 +1,4 @@
-//! `atoll registry`: what a registry is given beforehand, its users and its certificate, and what it is asked to do.
+//! `atoll registry`: users and certificate of a registry, and its administrative requests.
 //!
 //! The registry itself is `atoll serve registry`.
 
@@ -13,35 +13,34 @@ mod verify;
 use clap::Subcommand;
 use service::Error;
 
-/// What can be made for the registry.
+/// Subcommands for a registry.
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum RegistryCommand {
-    /// Add a user to a password file, give one another password, or delete one
+    /// Add, change or delete a user of a password file
     ///
-    /// The password is read from standard input, or asked for at a terminal. A running registry takes the changed
-    /// file over at once. A container that was given this single file, as those of the pod are, sees the change
-    /// after a restart.
+    /// The password is read from standard input, or prompted for at a terminal. A running registry reloads the file
+    /// at once. A container that mounts this single file, as those of the pod do, sees the change after a restart.
     Htpasswd(htpasswd::HtpasswdArgs),
-    /// Make a self-signed certificate, and tell how clients come to trust it
+    /// Create a self-signed certificate, and print how clients trust it
     Cert(cert::CertArgs),
-    /// Let a running registry remove what nothing needs any more, now
+    /// Run garbage collection in a running registry
     Gc(gc::GcArgs),
-    /// Compare everything that a registry holds with its digests, and tell what is damaged
+    /// Verify all content of a registry against its digests, and list damage
     ///
-    /// A running registry reads at its own pace, and takes damaged content away: clients then push it again. Of a
-    /// folder, links and what manifests need are compared, too.
+    /// A running registry scrubs at its own rate and quarantines damaged content: clients then push it again. In a
+    /// folder, links and content referenced by manifests are verified, too.
     Verify(verify::VerifyArgs),
-    /// Make the index of a registry agree with its folder
+    /// Rebuild the derived index of a registry from its folder
     ///
-    /// Needed after others changed the folder of a running registry; each start does the same. The index of a folder
-    /// is made anew. Nothing is removed from the folder.
+    /// Needed after other programs changed the folder of a running registry; each start does the same. The index of a
+    /// stopped registry is rebuilt. Nothing is removed from the folder.
     Reindex(reindex::ReindexArgs),
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 ///
-/// Errors: files that cannot be read or written, a password that cannot be used, an RSA key without openssl, a
-/// registry that refuses, content that is damaged.
+/// Errors: unreadable or unwritable files, an invalid password, an RSA key without openssl, a refused request,
+/// damaged content.
 pub(crate) fn run(command: &RegistryCommand) -> Result<(), Error> {
     match command {
         RegistryCommand::Htpasswd(arguments) => htpasswd::run(arguments),

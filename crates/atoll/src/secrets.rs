@@ -1,4 +1,4 @@
-//! What is made up once: passwords and the registry's certificate.
+//! Generated secrets: passwords and the registry's certificate.
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +10,25 @@ use crate::file::write_whole;
 
 /// Units: characters. 62^32 choices.
 const PASSWORD_LENGTH: usize = 32;
-/// User of the registry.
+/// Registry user.
 pub(crate) const REGISTRY_USER: &str = "atoll";
 const PUBLIC: u32 = 0o644;
 
-/// Files with secrets. Nothing holds their content longer than needed.
+/// Paths of secret files. Their content is not kept in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct SecretFiles {
-    /// Password of the database's owner.
+    /// Password of the database owner.
     pub(crate) database_password: PathBuf,
-    /// Password of the registry's user.
+    /// Password of the registry user.
     pub(crate) registry_password: PathBuf,
-    /// The registry's users.
+    /// Users of the registry.
     pub(crate) htpasswd: PathBuf,
-    /// The registry's certificate and key.
+    /// Certificate and key of the registry.
     pub(crate) tls: tls::Files,
 }
 
 impl SecretFiles {
-    /// Those in `folder`, with the certificate, which is none, at `certificate`.
+    /// Secrets in `folder`; the certificate, which is public, is at `certificate`.
     pub(crate) fn within(folder: &Path, certificate: PathBuf) -> Self {
         Self {
             database_password: folder.join("database-password"),
@@ -41,9 +41,9 @@ impl SecretFiles {
         }
     }
 
-    /// Makes what is missing, with `mode`; the certificate is for `names`.
+    /// Generates missing secrets with `mode`; the certificate is for `names`.
     ///
-    /// Errors: a file that cannot be written, a name that cannot stand in a certificate.
+    /// Errors: a file that cannot be written, a name that is invalid in a certificate.
     pub(crate) fn ensure(&self, names: &[String], mode: u32) -> Result<(), Error> {
         if !self.database_password.exists() {
             write_whole(&self.database_password, password().as_bytes(), mode)?;
@@ -52,14 +52,15 @@ impl SecretFiles {
         self.ensure_certificate(names, mode)
     }
 
-    /// The password is written last: a file of users without it would let nobody in.
+    /// The password is written last: its presence marks a complete pair, and a crash before it makes the next start
+    /// generate both again.
     fn ensure_registry_user(&self, mode: u32) -> Result<(), Error> {
         if self.registry_password.exists() && self.htpasswd.exists() {
             return Ok(());
         }
         let password = password();
         let line = registry::htpasswd::line(REGISTRY_USER, &password)
-            .map_err(|e| Error::new("making the registry's user", e))?;
+            .map_err(|e| Error::new("creating the registry user", e))?;
         write_whole(&self.htpasswd, format!("{line}\n").as_bytes(), mode)?;
         write_whole(&self.registry_password, password.as_bytes(), mode)
     }
@@ -74,7 +75,7 @@ impl SecretFiles {
     }
 }
 
-/// By which names a registry on this machine is reached: `own` and those of the machine to itself.
+/// Names of a registry on this machine: `own` and those of the loopback interface.
 pub(crate) fn registry_names(own: &[String]) -> Vec<String> {
     let mut names = own.to_vec();
     for name in ["localhost", "127.0.0.1", "::1"] {
@@ -85,7 +86,7 @@ pub(crate) fn registry_names(own: &[String]) -> Vec<String> {
     names
 }
 
-/// A password that nobody guesses.
+/// Generates a random password.
 pub(crate) fn password() -> String {
     rand::rng()
         .sample_iter(Alphanumeric)

@@ -1,4 +1,4 @@
-//! `atoll serve <service>`: the services' own command lines.
+//! `atoll serve <service>`: command lines of the services.
 
 use std::process::ExitCode;
 
@@ -19,16 +19,16 @@ pub(crate) enum Service {
     /// Operator catalogs
     #[command(name = "catalog-server")]
     Catalog(Arguments),
-    /// The page, and /api
+    /// The web UI, which proxies /api
     Webui(Arguments),
-    /// The front door of scaled services
+    /// The load balancer of scaled services
     Proxy(Arguments),
 }
 
-/// Runs one service until it is told to end.
+/// Runs one service until SIGTERM.
 pub(crate) fn run(service: Service) -> ExitCode {
-    // Nothing that a service starts becomes more than the service is, set-user-ID programs included. A kernel that
-    // refuses this has refused nothing that is needed.
+    // Children of a service gain no privileges, not even from set-user-ID programs. Failure is ignored: the service
+    // works without it.
     rustix::thread::set_no_new_privs(true).ok();
     match service {
         Service::Api(arguments) => program::main_with("api-server", &arguments, api_server::run),

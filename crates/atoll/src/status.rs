@@ -1,4 +1,4 @@
-//! `atoll status`: whether an installation runs, and where.
+//! `atoll status`: state and addresses of an installation.
 
 use std::path::PathBuf;
 
@@ -8,41 +8,44 @@ use crate::terminal;
 use crate::up::data_directory::DataDirectory;
 use crate::up::{UpState, ready};
 
-/// Prints what runs on the data directory.
+/// Prints the services that run on the data directory.
 ///
-/// Errors: nothing runs there, or something that runs is not ready.
+/// Errors: nothing runs there, or a service is not ready.
 pub(crate) fn run(data: Option<PathBuf>) -> Result<(), Error> {
     let directory = DataDirectory::new(data)?;
-    let doing = format!("looking at {}", directory.root().display());
+    let doing = format!("reading the state of {}", directory.root().display());
     let text = std::fs::read(directory.state())
-        .map_err(|_| Error::new(doing.clone(), "nothing runs on it, or it is not ready yet"))?;
+        .map_err(|_| Error::new(doing.clone(), "not running, or not ready yet"))?;
     let state: UpState = serde_json::from_slice(&text).map_err(|e| Error::new(doing.clone(), e))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| Error::new(doing.clone(), e))?;
-    let bad = runtime.block_on(show(&state))?;
-    if bad.is_empty() {
+    let not_ready = runtime.block_on(show(&state))?;
+    if not_ready.is_empty() {
         Ok(())
     } else {
-        Err(Error::new(doing, format!("not ready: {}", bad.join(", "))))
+        Err(Error::new(
+            doing,
+            format!("not ready: {}", not_ready.join(", ")),
+        ))
     }
 }
 
 async fn show(state: &UpState) -> Result<Vec<&'static str>, Error> {
     let client = service::http_client(None, true)?;
     let registry = format!("https://{}", state.registry);
-    let mut bad = Vec::new();
+    let mut not_ready = Vec::new();
     for (name, url) in [
         ("api-server", &state.api_url),
         ("image-service", &state.image_service_url),
         ("registry", &registry),
         ("webui", &state.ui_url),
     ] {
-        let said = match ready::ask(&client, &format!("{url}/ready")).await {
+        let readiness = match ready::ask(&client, &format!("{url}/ready")).await {
             Ok(()) => "ready".to_owned(),
             Err(why) => {
-                bad.push(name);
+                not_ready.push(name);
                 why
             }
         };
@@ -50,7 +53,7 @@ async fn show(state: &UpState) -> Result<Vec<&'static str>, Error> {
             .pids
             .get(name)
             .map_or_else(|| "stopped".to_owned(), |pid| format!("process {pid}"));
-        terminal::print(&format!("{name:<14} {url:<30} {process:<16} {said}"));
+        terminal::print(&format!("{name:<14} {url:<30} {process:<16} {readiness}"));
     }
-    Ok(bad)
+    Ok(not_ready)
 }

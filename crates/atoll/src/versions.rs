@@ -1,4 +1,4 @@
-//! `atoll versions`: which releases the installer offers, as its settings take them.
+//! `atoll versions`: the releases that the installer offers, in the format of its settings.
 
 mod hosted;
 mod registry;
@@ -14,11 +14,10 @@ use service::Error;
 use crate::catalog::RegistryAccessArgs;
 use crate::{file, terminal};
 
-const DOING: &str = "looking for versions";
-/// Everybody may read it.
+const DOING: &str = "listing versions";
 const FILE_MODE: u32 = 0o644;
 
-/// From where they are taken.
+/// Arguments of `atoll versions`.
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[group(skip)]
@@ -31,29 +30,29 @@ pub(crate) struct VersionsArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 enum VersionsCommand {
-    /// Ask the hosted installer, and write what PLATFORM_VERSIONS takes
+    /// Fetch the versions of the hosted installer, and write the value of PLATFORM_VERSIONS
     Fetch(hosted::FetchArgs),
 }
 
-/// Releases in a registry.
+/// Releases of a mirror registry.
 #[derive(Debug, Clone, Args)]
 struct MirroredArgs {
-    /// Take the releases that were mirrored to this place, and write what PLATFORM_VERSIONS takes
+    /// List the releases mirrored to this registry, and write the value of PLATFORM_VERSIONS
     #[arg(long, value_name = "HOST[:PORT][/NAMESPACE]", required = true)]
     from_registry: Option<String>,
-    /// The file
+    /// Output file
     #[arg(long, value_name = "FILE", default_value = "platform-versions.json")]
     output: PathBuf,
-    /// Write what RELEASE_IMAGES takes into this file, too
+    /// Also write the value of RELEASE_IMAGES into this file
     #[arg(long, value_name = "FILE")]
     release_images: Option<PathBuf>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
 
-/// Does what the command line says.
+/// Runs the subcommand.
 ///
-/// Errors: a service or registry that does not answer, or answers what is no list; a file that cannot be written.
+/// Errors: an unreachable service or registry, a malformed response; a file that cannot be written.
 pub(crate) fn run(arguments: &VersionsArgs) -> Result<(), Error> {
     match &arguments.command {
         Some(VersionsCommand::Fetch(arguments)) => fetch(arguments),
@@ -64,26 +63,26 @@ pub(crate) fn run(arguments: &VersionsArgs) -> Result<(), Error> {
 fn fetch(arguments: &hosted::FetchArgs) -> Result<(), Error> {
     let text = blocking(hosted::fetch(arguments))?;
     let versions = rules::versions::load_platform_versions(&text);
-    let versions = versions.map_err(|e| Error::new("reading what the service answered", e))?;
+    let versions = versions.map_err(|e| Error::new("reading the response of the service", e))?;
     write_versions(&arguments.output, &versions)
 }
 
 fn mirrored(arguments: &MirroredArgs) -> Result<(), Error> {
-    let Some(place) = &arguments.from_registry else {
+    let Some(registry) = &arguments.from_registry else {
         return Err(Error::new(
             DOING,
-            "say where: --from-registry, or the verb fetch",
+            "must specify --from-registry, or the subcommand fetch",
         ));
     };
     let client = arguments.access.client()?;
-    let found = blocking(registry::releases(&client, place))?;
-    if found.is_empty() {
-        let reason = format!("{place} has no releases: `atoll mirror` carries some");
+    let releases = blocking(registry::releases(&client, registry))?;
+    if releases.is_empty() {
+        let reason = format!("{registry} has no releases: mirror some with `atoll mirror`");
         return Err(Error::new(DOING, reason));
     }
-    write_versions(&arguments.output, &registry::versions(&found))?;
+    write_versions(&arguments.output, &registry::versions(&releases))?;
     if let Some(path) = &arguments.release_images {
-        write(path, &registry::release_images(&found))?;
+        write(path, &registry::release_images(&releases))?;
     }
     Ok(())
 }
@@ -92,13 +91,13 @@ fn write_versions(path: &Path, versions: &BTreeMap<String, OpenshiftVersion>) ->
     write(path, versions)?;
     let count = versions.len();
     terminal::print(&format!(
-        "{count} versions are in {}: PLATFORM_VERSIONS takes its content",
+        "{count} versions written to {}: the value of PLATFORM_VERSIONS",
         path.display()
     ));
     Ok(())
 }
 
-/// In one line, as settings are.
+/// Writes the value as one line, as settings require.
 fn write(path: &Path, value: &impl Serialize) -> Result<(), Error> {
     let text = serde_json::to_string(value).map_err(|e| Error::new(DOING, e))?;
     file::write_whole(path, format!("{text}\n").as_bytes(), FILE_MODE)

@@ -1,4 +1,4 @@
-//! The file from which the server starts at once.
+//! `atoll catalog cache`: the cache file of the catalog server.
 
 use std::path::PathBuf;
 
@@ -9,24 +9,24 @@ use service::{CancellationToken, Error};
 use super::source::{Opener, RegistryAccessArgs};
 use crate::terminal;
 
-/// What is made, and where.
+/// Arguments of `atoll catalog cache`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CacheArgs {
-    /// A folder or an image
+    /// Catalog: a folder or an image
     catalog: String,
-    /// Folder for it: the server's CATALOG_CACHE_DIR
+    /// Cache folder: CATALOG_CACHE_DIR of the server
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
-    /// What the server calls the catalog
+    /// Name of the catalog in the server
     #[arg(long, default_value = "catalog")]
     name: String,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
 
-/// Makes it as the server would.
+/// Builds the cache as the server does.
 ///
-/// Errors: a catalog that cannot be had or has problems, a folder that cannot be written.
+/// Errors: a catalog that is unavailable or invalid, a folder that cannot be written.
 pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
     let CacheArgs {
         catalog,
@@ -55,6 +55,6 @@ pub(crate) fn run(arguments: &CacheArgs) -> Result<(), Error> {
         .build()
         .map_err(|e| Error::new("starting the runtime", e))?;
     runtime.block_on(catalog_server::prepare(settings, CancellationToken::new()))?;
-    terminal::print(&format!("Made {}.", path.display()));
+    terminal::print(&format!("{} written.", path.display()));
     Ok(())
 }

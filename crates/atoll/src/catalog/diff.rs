@@ -1,4 +1,4 @@
-//! What changed from one catalog to another.
+//! `atoll catalog diff`: differences between two catalogs.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use super::OutputFormat;
 use super::source::RegistryAccessArgs;
 use crate::terminal;
 
-/// What is compared.
+/// Arguments of `atoll catalog diff`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DiffArgs {
-    /// The older one: a folder, an image or an index.db
+    /// Older catalog: a folder, an image or an index.db
     from: String,
-    /// The newer one
+    /// Newer catalog
     to: String,
-    /// How it is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
 
-/// Compares package by package and prints what differs.
+/// Compares package by package and prints the differences.
 ///
 /// Errors: a catalog that cannot be read.
 pub(crate) fn run(arguments: &DiffArgs) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! Upgrades in a channel, drawn.
+//! `atoll catalog graph`: the upgrade graph of a channel.
 
 use ::catalog::graph;
 use clap::{Args, ValueEnum};
@@ -8,16 +8,16 @@ use super::source::RegistryAccessArgs;
 use super::summary::with_package;
 use crate::terminal;
 
-/// What is drawn.
+/// Arguments of `atoll catalog graph`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GraphArgs {
-    /// A folder, an image or an index.db
+    /// Catalog: a folder, an image or an index.db
     catalog: String,
-    /// The package
+    /// Package
     package: String,
-    /// Its channel; without one, the default channel
+    /// Channel. Default: the default channel of the package
     channel: Option<String>,
-    /// For which program
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: GraphFormat,
     #[command(flatten)]
@@ -26,14 +26,14 @@ pub(crate) struct GraphArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum GraphFormat {
-    /// Mermaid, as pages of forges show it.
+    /// Mermaid, as rendered by Git forges.
     #[default]
     Mermaid,
     /// Graphviz.
     Dot,
 }
 
-/// Prints the drawing.
+/// Prints the graph.
 ///
 /// Errors: no such catalog, package or channel.
 pub(crate) fn run(arguments: &GraphArgs) -> Result<(), Error> {
@@ -44,13 +44,13 @@ pub(crate) fn run(arguments: &GraphArgs) -> Result<(), Error> {
         output,
         access,
     } = arguments;
-    let doing = || format!("looking at {catalog}");
+    let doing = || format!("reading {catalog}");
     let cache = access.open()?.cache(catalog)?;
     let drawn = with_package(&cache, package, |package, _| {
         let name = channel.as_deref().unwrap_or(&package.default_channel);
         let channel = package.channel(name).ok_or_else(|| {
             let known: Vec<_> = package.channels.iter().map(|it| it.name).collect();
-            let reason = format!("there is no channel {name:?}, but {}", known.join(", "));
+            let reason = format!("no channel {name:?}; known channels: {}", known.join(", "));
             Error::new(doing(), reason)
         })?;
         Ok(match output {
@@ -58,8 +58,7 @@ pub(crate) fn run(arguments: &GraphArgs) -> Result<(), Error> {
             GraphFormat::Dot => graph::dot(package, channel),
         })
     })?;
-    let drawn =
-        drawn.ok_or_else(|| Error::new(doing(), format!("there is no package {package:?}")))?;
+    let drawn = drawn.ok_or_else(|| Error::new(doing(), format!("no package {package:?}")))?;
     terminal::print(drawn.trim_end());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Packages, channels and versions as tables.
+//! `atoll catalog list`: packages, channels and versions as tables.
 
 use clap::Args;
 use serde::Serialize;
@@ -10,16 +10,16 @@ use super::summary::{ChannelSummary, PackageSummary, each_package, with_package}
 use super::table::table;
 use crate::terminal;
 
-/// What is shown.
+/// Arguments of `atoll catalog list`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ListArgs {
-    /// A folder, an image or an index.db
+    /// Catalog: a folder, an image or an index.db
     catalog: String,
-    /// Show the channels of this package
+    /// List the channels of this package
     package: Option<String>,
-    /// Show the versions in this channel of it
+    /// List the entries of this channel of the package
     channel: Option<String>,
-    /// How it is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: OutputFormat,
     #[command(flatten)]
@@ -42,13 +42,12 @@ pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
         })?;
         return print(*output, &all, packages);
     };
-    let doing = || format!("looking at {catalog}");
+    let doing = || format!("reading {catalog}");
     let found = with_package(&cache, package, |package, _| {
         Ok(PackageSummary::of(package))
     })?;
     let package = found.ok_or_else(|| {
-        let reason =
-            format!("there is no package {package:?}: `atoll catalog list {catalog}` shows all");
+        let reason = format!("no package {package:?}: `atoll catalog list {catalog}` lists all");
         Error::new(doing(), reason)
     })?;
     let Some(channel) = &arguments.channel else {
@@ -56,7 +55,10 @@ pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
     };
     let found = package.channel(channel).ok_or_else(|| {
         let known: Vec<_> = package.channels.iter().map(|it| it.name.as_str()).collect();
-        let reason = format!("there is no channel {channel:?}, but {}", known.join(", "));
+        let reason = format!(
+            "no channel {channel:?}; known channels: {}",
+            known.join(", ")
+        );
         Error::new(doing(), reason)
     })?;
     print(*output, found, versions)
@@ -64,17 +66,22 @@ pub(crate) fn run(arguments: &ListArgs) -> Result<(), Error> {
 
 fn print<T: Serialize>(
     output: OutputFormat,
-    what: &T,
+    value: &T,
     text: impl FnOnce(&T) -> String,
 ) -> Result<(), Error> {
     terminal::print(&match output {
-        OutputFormat::Text => text(what),
-        OutputFormat::Json => serde_json::to_string(what).map_err(|e| Error::new("printing", e))?,
+        OutputFormat::Text => text(value),
+        OutputFormat::Json => {
+            serde_json::to_string(value).map_err(|e| Error::new("printing", e))?
+        }
     });
     Ok(())
 }
 
-#[expect(clippy::ptr_arg, reason = "one of several that are given the same way")]
+#[expect(
+    clippy::ptr_arg,
+    reason = "a formatter of `print`, whose value is the Vec"
+)]
 fn packages(all: &Vec<PackageSummary>) -> String {
     let row = |package: &PackageSummary| {
         let head = package.channel(&package.default_channel);
@@ -127,7 +134,7 @@ fn versions(channel: &ChannelSummary) -> String {
         })
         .collect();
     table(
-        ["VERSION", "BUNDLE", "REPLACES", "SKIPS", "SKIPS THE RANGE"],
+        ["VERSION", "BUNDLE", "REPLACES", "SKIPS", "SKIP RANGE"],
         &rows,
     )
 }

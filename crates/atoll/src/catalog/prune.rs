@@ -1,4 +1,4 @@
-//! A smaller catalog.
+//! `atoll catalog prune`: a pruned catalog.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,36 +14,36 @@ use super::source::RegistryAccessArgs;
 use super::summary::each_package;
 use crate::terminal;
 
-/// What stays, and where it goes.
+/// Arguments of `atoll catalog prune`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PruneArgs {
-    /// A folder, an image or an index.db
+    /// Catalog: a folder, an image or an index.db
     catalog: String,
-    /// What stays: PACKAGE or PACKAGE:CHANNEL, either with versions behind it, as in etcd:stable@1.2.0..1.4.9
+    /// Packages to keep: PACKAGE or PACKAGE:CHANNEL, optionally with versions, as in etcd:stable@1.2.0..1.4.9
     #[arg(required = true, value_name = "PACKAGE[:CHANNEL][@VERSIONS]", value_parser = selection::parse)]
     keep: Vec<KeepArg>,
-    /// Folder for the smaller catalog; it must not be there yet, or be empty
+    /// Folder for the pruned catalog; must be missing or empty
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// How the files are written
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: DocumentFormat,
-    /// Of channels without versions, keep the head only
+    /// Keep only the heads of channels without versions
     #[arg(long)]
     heads: bool,
-    /// The default channel of a package whose own does not stay
+    /// Default channel of a package whose own is pruned
     #[arg(long, value_name = "PACKAGE=CHANNEL", value_parser = selection::parse_default)]
     default_channel: Vec<DefaultChannelArg>,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
 
-/// Writes one folder for each package that stays.
+/// Writes one folder per kept package.
 ///
-/// Errors: a catalog that cannot be read, something wanted that it does not have, a folder that is there already.
+/// Errors: an unreadable catalog, an unknown package, channel or version, an existing target folder.
 pub(crate) fn run(arguments: &PruneArgs) -> Result<(), Error> {
     let PruneArgs { catalog, to, .. } = arguments;
-    let doing = || format!("cutting {catalog} down");
+    let doing = || format!("pruning {catalog}");
     let selection = selection::selection(
         &arguments.keep,
         &arguments.default_channel,
@@ -87,7 +87,7 @@ fn report(package: &str, filtered: &Filtered) {
         let bundles: Vec<_> = bundles.iter().map(String::as_str).collect();
         let bundles = bundles.join(", ");
         terminal::notice(&format!(
-            "{package} {channel}: left out, since no upgrade leads to what stays: {bundles}"
+            "{package} {channel}: pruned, since no upgrade path leads to a kept bundle: {bundles}"
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! The documents of catalogs.
+//! `atoll catalog render`: documents of catalogs.
 
 use std::io::{self, BufWriter, ErrorKind, Write as _};
 
@@ -10,22 +10,22 @@ use service::Error;
 use super::DocumentFormat;
 use super::source::RegistryAccessArgs;
 
-/// What is printed.
+/// Arguments of `atoll catalog render`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RenderArgs {
-    /// Folders, images or index.dbs
+    /// Catalogs: folders, images or index.db files
     #[arg(required = true)]
     catalogs: Vec<String>,
-    /// JSON, one document a line, or YAML
+    /// Output format: JSON, one document per line, or YAML
     #[arg(short, long, value_enum, default_value_t)]
     output: DocumentFormat,
     #[command(flatten)]
     access: RegistryAccessArgs,
 }
 
-/// Prints the documents in the order of the files, keys sorted, numbers and texts in one spelling.
+/// Prints the documents in file order, with sorted keys and normalized numbers and strings.
 ///
-/// Errors: a catalog that cannot be read; then the documents that can be were printed all the same.
+/// Errors: an unreadable catalog; its readable documents are printed nevertheless.
 pub(crate) fn run(arguments: &RenderArgs) -> Result<(), Error> {
     let opener = arguments.access.open()?;
     let mut out = BufWriter::new(io::stdout().lock());
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &RenderArgs) -> Result<(), Error> {
         };
         let problems = match read(content.folder(), cores(), print) {
             Ok(problems) => problems,
-            // Whoever reads has enough.
+            // The reader, such as head, closed the pipe.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
             Err(error) => return Err(Error::new("writing documents", error)),
         };

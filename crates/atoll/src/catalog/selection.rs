@@ -1,4 +1,4 @@
-//! What is wanted of a catalog, as a command line says it.
+//! Selection of packages, channels and versions on the command line.
 
 use ::catalog::filter::{ChannelSelection, PackageSelection, Selection};
 use ::catalog::graph::Bounds;
@@ -19,7 +19,9 @@ pub(super) struct DefaultChannelArg {
     channel: String,
 }
 
-/// Errors: what is wrong with it.
+/// Parses a [`KeepArg`].
+///
+/// Errors: the expected syntax.
 pub(super) fn parse(text: &str) -> Result<KeepArg, String> {
     let (names, versions) = match text.split_once('@') {
         Some((names, versions)) => (names, Some(versions)),
@@ -59,12 +61,14 @@ fn bounds(text: &str) -> Result<Bounds, String> {
         return Err("expected a version, or MIN..MAX".to_owned());
     }
     if min.is_some() && max.is_some() && min > max {
-        return Err("the lowest version is higher than the highest".to_owned());
+        return Err("the minimum version is higher than the maximum".to_owned());
     }
     Ok(Bounds { min, max })
 }
 
-/// Errors: what is wrong with it.
+/// Parses a [`DefaultChannelArg`].
+///
+/// Errors: the expected syntax.
 pub(super) fn parse_default(text: &str) -> Result<DefaultChannelArg, String> {
     match text.split_once('=') {
         Some((package, channel)) if !package.is_empty() && !channel.is_empty() => {
@@ -77,34 +81,34 @@ pub(super) fn parse_default(text: &str) -> Result<DefaultChannelArg, String> {
     }
 }
 
-/// All of it together: a package may be named once for each of its channels.
+/// Merges the arguments into a selection: a package may occur once per channel.
 ///
-/// Errors: two wishes that contradict each other.
+/// Errors: conflicting arguments.
 pub(super) fn selection(
-    wishes: &[KeepArg],
+    keep: &[KeepArg],
     defaults: &[DefaultChannelArg],
     full: bool,
 ) -> Result<Selection, String> {
     let mut packages: Vec<PackageSelection> = Vec::new();
-    for wish in wishes {
-        let known = packages.iter_mut().find(|it| it.name == wish.package);
+    for arg in keep {
+        let known = packages.iter_mut().find(|it| it.name == arg.package);
         let package = if let Some(known) = known {
             known
         } else {
             packages.push(PackageSelection {
-                name: wish.package.clone(),
+                name: arg.package.clone(),
                 ..PackageSelection::default()
             });
             packages.last_mut().expect("it was just added")
         };
-        let twice = || format!("{} is named twice, with different versions", wish.package);
-        match &wish.channel {
-            None if package.bounds.is_open() => package.bounds = wish.bounds.clone(),
+        let twice = || format!("{} is given twice, with different versions", arg.package);
+        match &arg.channel {
+            None if package.bounds.is_open() => package.bounds = arg.bounds.clone(),
             None => return Err(twice()),
             Some(name) if package.channels.iter().any(|it| it.name == *name) => return Err(twice()),
             Some(name) => package.channels.push(ChannelSelection {
                 name: name.clone(),
-                bounds: wish.bounds.clone(),
+                bounds: arg.bounds.clone(),
             }),
         }
     }
@@ -126,20 +130,20 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_read() {
-        let wish = parse("etcd:stable@1.2.0..1.4.9").unwrap();
+    fn packages_channels_and_versions_are_parsed() {
+        let arg = parse("etcd:stable@1.2.0..1.4.9").unwrap();
         assert_eq!(
-            (wish.package.as_str(), wish.channel.as_deref()),
+            (arg.package.as_str(), arg.channel.as_deref()),
             ("etcd", Some("stable"))
         );
         assert_eq!(
-            (wish.bounds.min, wish.bounds.max),
+            (arg.bounds.min, arg.bounds.max),
             (Some(version("1.2.0")), Some(version("1.4.9")))
         );
-        let wish = parse("etcd@1.2.0").unwrap();
+        let arg = parse("etcd@1.2.0").unwrap();
         assert_eq!(
-            (wish.bounds.min.clone(), wish.bounds.max),
-            (wish.bounds.min, Some(version("1.2.0")))
+            (arg.bounds.min.clone(), arg.bounds.max),
+            (arg.bounds.min, Some(version("1.2.0")))
         );
         assert_eq!(parse("etcd@..1.0.0").unwrap().bounds.min, None);
         assert_eq!(parse("etcd@1.0.0..").unwrap().bounds.max, None);
@@ -158,12 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn wishes_come_together() {
-        let wishes: Vec<_> = ["a:x", "b", "a:y@1.0.0.."]
+    fn channels_of_a_package_are_merged() {
+        let args: Vec<_> = ["a:x", "b", "a:y@1.0.0.."]
             .map(|it| parse(it).unwrap())
             .into();
         let defaults = [parse_default("a=y").unwrap()];
-        let selection = selection(&wishes, &defaults, true).unwrap();
+        let selection = selection(&args, &defaults, true).unwrap();
         let [a, b] = selection.packages.as_slice() else {
             panic!("{selection:?}")
         };
@@ -174,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_told() {
-        let wishes = |texts: [&str; 2]| texts.map(|it| parse(it).unwrap());
+    fn conflicting_arguments_are_refused() {
+        let args = |texts: [&str; 2]| texts.map(|it| parse(it).unwrap());
         for texts in [["a:x", "a:x@1.0.0"], ["a@1.0.0", "a@2.0.0"]] {
-            assert!(selection(&wishes(texts), &[], true).is_err(), "{texts:?}");
+            assert!(selection(&args(texts), &[], true).is_err(), "{texts:?}");
         }
         let defaults = [parse_default("c=x").unwrap()];
-        assert!(selection(&wishes(["a", "b"]), &defaults, true).is_err());
+        assert!(selection(&args(["a", "b"]), &defaults, true).is_err());
         assert!(parse_default("c").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Where the catalogs of a command line are, and how they are opened.
+//! Catalog arguments of the command line, and opening them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,63 +17,65 @@ use tokio::runtime::Runtime;
 use crate::terminal;
 use crate::up::settings::Settings;
 
-/// How registries are reached.
+/// Access to registries.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RegistryAccessArgs {
-    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
+    /// Path of the authentication file (pull secret). Default: the files of podman and docker
     #[arg(long, value_name = "FILE")]
     pub(crate) authfile: Option<PathBuf>,
-    /// Certificates (PEM) that are trusted besides the system's
+    /// CA certificates (PEM) to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
-    /// Accept any certificate, and registries without TLS
+    /// Allow plain HTTP and disable certificate verification
     #[arg(long)]
     pub(crate) insecure: bool,
 }
 
-/// Opens catalogs; what is temporary goes with it.
+/// Opens catalogs; its temporary files are removed with it.
 pub(crate) struct Opener {
     client: Client,
     runtime: Runtime,
     scratch: Staging,
 }
 
-/// Why a catalog cannot be opened.
+/// Error of opening a catalog.
 pub(super) enum OpenError {
-    /// It is there, and something is wrong with it.
+    /// The catalog is invalid.
     Problems(Problems),
     Other(Error),
 }
 
 impl RegistryAccessArgs {
-    /// A client of registries.
+    /// Client for registries.
     ///
-    /// Errors: files that cannot be used.
+    /// Errors: unusable authentication or certificate files.
     pub(crate) fn client(&self) -> Result<Client, Error> {
         let read = |path: &PathBuf| {
             fs::read(path).map_err(|e| Error::new(format!("reading {}", path.display()), e))
         };
         let options = ClientOptions {
             credentials: registry_logins(self.authfile.as_deref())
-                .map_err(|e| Error::new("reading the registry logins", e))?,
+                .map_err(|e| Error::new("reading the authentication file", e))?,
             ca_pem: self.ca.as_ref().map(read).transpose()?,
             insecure: self.insecure,
             plain_http_remedy: Some("--insecure"),
             ..ClientOptions::default()
         };
-        Client::new(options).map_err(|e| Error::new("preparing to ask registries", e))
+        Client::new(options).map_err(|e| Error::new("creating the registry client", e))
     }
 
-    /// Errors: files that cannot be used, no room for what is temporary.
+    /// Opener with a client of these arguments.
+    ///
+    /// Errors: unusable files, no space for temporary files.
     pub(crate) fn open(&self) -> Result<Opener, Error> {
         Opener::new(self.client()?)
     }
 }
 
 impl Opener {
-    /// Opens with that client.
+    /// Opener with a client.
     ///
-    /// Errors: no room for what is temporary.
+    /// Errors: no space for temporary files.
     pub(crate) fn new(client: Client) -> Result<Self, Error> {
         let doing = "preparing to read catalogs";
         let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
@@ -89,7 +91,7 @@ impl Opener {
         })
     }
 
-    /// What `text` names: a folder that is there, or what a server would take it for.
+    /// Source named by `text`: an existing folder, or any source of the catalog server.
     ///
     /// Errors: neither.
     pub(super) fn source(text: &str) -> Result<Source, Error> {
@@ -100,9 +102,9 @@ impl Opener {
             .map_err(|reason: String| Error::new(format!("opening {text}"), reason))
     }
 
-    /// The files of the catalog.
+    /// Files of the catalog.
     ///
-    /// Errors: it is not there, or cannot be read.
+    /// Errors: a missing or unreadable catalog.
     pub(super) fn content(&self, text: &str) -> Result<Content, Error> {
         if Path::new(text).is_file() {
             return self.imported(text);
@@ -118,17 +120,17 @@ impl Opener {
             .map_err(|e| Error::new(format!("opening {text}"), e.chain()))
     }
 
-    /// Every tag of an image's repository.
+    /// All tags of an image's repository.
     ///
     /// Errors: those of the registry.
     pub(crate) fn tags(&self, image: &Reference) -> Result<Vec<Tag>, Error> {
         let tags = self.client.tags(&image.registry, &image.repository);
         self.runtime
             .block_on(tags)
-            .map_err(|e| Error::new(format!("asking for the tags of {image}"), e.chain()))
+            .map_err(|e| Error::new(format!("listing the tags of {image}"), e.chain()))
     }
 
-    /// A database, as the files that it would be today.
+    /// Imports a SQLite database as file-based catalog.
     fn imported(&self, text: &str) -> Result<Content, Error> {
         let doing = || format!("importing {text}");
         let folder = self.scratch.path().join(content_name(text));
@@ -141,14 +143,14 @@ impl Opener {
         terminal::notice(&format!("{text}: {}", import.notice));
         if !import.left_out.is_empty() {
             let left_out = import.left_out.join(", ");
-            terminal::notice(&format!("{text}: left out, since deprecated: {left_out}"));
+            terminal::notice(&format!("{text}: deprecated bundles left out: {left_out}"));
         }
         Ok(Content::of_folder(folder))
     }
 
-    /// The catalog, checked.
+    /// The validated catalog.
     ///
-    /// Errors: as [`Self::content`]; everything that is wrong with it.
+    /// Errors: as [`Self::content`]; all problems of the catalog.
     pub(super) fn checked(&self, text: &str) -> Result<Arc<Cache>, OpenError> {
         let content = self.content(text).map_err(OpenError::Other)?;
         let path = self
@@ -166,13 +168,13 @@ impl Opener {
         }
     }
 
-    /// As [`Self::checked`], for whoever cannot do without.
+    /// As [`Self::checked`], for commands that need a valid catalog.
     ///
-    /// Errors: the same, as text.
+    /// Errors: as [`Self::checked`], as text.
     pub(crate) fn cache(&self, text: &str) -> Result<Arc<Cache>, Error> {
         self.checked(text).map_err(|failure| match failure {
             OpenError::Problems(problems) => {
-                let reason = format!("the catalog has problems\n{problems}");
+                let reason = format!("invalid catalog\n{problems}");
                 Error::new(format!("reading {text}"), reason)
             }
             OpenError::Other(error) => error,
@@ -180,7 +182,7 @@ impl Opener {
     }
 }
 
-/// Two catalogs may be open at once.
+/// Unique file name per catalog: several may be open at once.
 fn content_name(text: &str) -> String {
     oci::Digest::sha256(text.as_bytes()).hex().to_owned()
 }

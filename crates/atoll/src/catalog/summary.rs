@@ -1,4 +1,4 @@
-//! What is told of packages.
+//! Summaries of packages.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use ::catalog::content::Package;
 use serde::Serialize;
 use service::Error;
 
-/// A package in a few words.
+/// Summary of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PackageSummary {
@@ -19,7 +19,7 @@ pub(super) struct PackageSummary {
     pub(super) channels: Vec<ChannelSummary>,
 }
 
-/// A channel in a few words.
+/// Summary of a channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ChannelSummary {
@@ -31,7 +31,7 @@ pub(super) struct ChannelSummary {
     pub(super) entries: Vec<EntrySummary>,
 }
 
-/// A bundle's place in a channel.
+/// Summary of a channel entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct EntrySummary {
@@ -42,9 +42,9 @@ pub(super) struct EntrySummary {
     pub(super) skip_range: String,
 }
 
-/// Does `work` with each package of `cache` in order, one after the other.
+/// Calls `work` with each package of `cache` in order.
 ///
-/// Errors: those of `work`; the cache is damaged.
+/// Errors: those of `work`; a damaged cache.
 pub(crate) fn each_package(
     cache: &Arc<Cache>,
     mut work: impl FnMut(&Package<'_>, &[Document]) -> Result<(), Error>,
@@ -59,7 +59,7 @@ pub(crate) fn each_package(
     Ok(())
 }
 
-/// Does `work` with the package called `name`; nothing when there is none.
+/// Calls `work` with the package `name`, if there is one.
 ///
 /// Errors: as [`each_package`].
 pub(crate) fn with_package<T>(
@@ -106,7 +106,7 @@ impl PackageSummary {
         }
     }
 
-    /// The channel of that name.
+    /// The channel `name`.
     pub(super) fn channel(&self, name: &str) -> Option<&ChannelSummary> {
         self.channels.iter().find(|channel| channel.name == name)
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// Between columns.
+/// Spaces between columns.
 const GAP: usize = 2;
 
-/// Lines of `rows` below `heads`, each column as wide as its widest text; the last one is not filled up.
+/// Formats `rows` below `heads` in aligned columns, without trailing spaces.
 pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());
     for row in rows {
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_below_each_other() {
+    fn columns_are_aligned() {
         let rows = [
             ["a".to_owned(), "x".to_owned()],
             ["bär".to_owned(), String::new()],

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a catalog.
+//! `atoll catalog validate`: all problems of a catalog.
 
 use std::io;
 
@@ -11,12 +11,12 @@ use service::Error;
 use super::source::{OpenError, RegistryAccessArgs};
 use crate::terminal;
 
-/// What is checked, and how it is told.
+/// Arguments of `atoll catalog validate`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ValidateArgs {
-    /// A folder, an index.db, or an image as in registry.example.org/catalogs/community:v4.20
+    /// Catalog: a folder, an index.db, or an image as in registry.example.org/catalogs/community:v4.20
     catalog: String,
-    /// How the verdict is printed
+    /// Output format
     #[arg(short, long, value_enum, default_value_t)]
     output: VerdictFormat,
     #[command(flatten)]
@@ -25,18 +25,18 @@ pub(crate) struct ValidateArgs {
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum VerdictFormat {
-    /// Only what is wrong.
+    /// One line per problem.
     #[default]
     Text,
-    /// For programs.
+    /// JSON.
     Json,
-    /// The same.
+    /// YAML.
     Yaml,
 }
 
-/// Checks and tells.
+/// Validates the catalog and prints all problems.
 ///
-/// Errors: there are problems, or no catalog.
+/// Errors: an invalid or missing catalog.
 pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
     let ValidateArgs {
         catalog,
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &ValidateArgs) -> Result<(), Error> {
     }
 }
 
-/// As `opm validate` has it, and each problem besides.
+/// Verdict of `opm validate`, plus the list of problems.
 fn verdict(problems: &Problems) -> Value {
     if problems.0.is_empty() {
         return json!({ "passed": true });

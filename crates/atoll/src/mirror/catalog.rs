@@ -1,4 +1,4 @@
-//! `atoll mirror catalog`: whole catalogs, copied as older tools do it.
+//! `atoll mirror catalog`: copies and prunes whole catalogs like older tools.
 
 use std::path::{Path, PathBuf};
 
@@ -18,63 +18,63 @@ use super::release_args::UpdateArgs;
 use super::run::{Destination, ProgressFormat, RunError, report_failures, watched};
 use crate::terminal;
 
-/// Below the folder that is named, which may be anybody's.
+/// Workspace below `--dir`, which may hold other files.
 const WORKSPACE: &str = "oc-mirror-workspace";
-/// Transfers at a time.
+/// Concurrent transfers.
 const PARALLEL: usize = 8;
 
-/// What is done with a whole catalog.
+/// Subcommands for whole catalogs.
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum MirrorCatalogCommand {
-    /// Push a catalog with nothing but some packages in it
+    /// Push a catalog pruned to the given packages
     Prune(CatalogPruneArgs),
-    /// Copy a catalog with all its images into a folder, or from there or its registry into a registry
+    /// Copy a catalog with all its images from a registry or folder to a folder or registry
     Copy(CatalogCopyArgs),
 }
 
-/// What stays, and where it goes.
+/// Packages to keep, and the pruned image.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CatalogPruneArgs {
-    /// The catalog: an image, or oci:// and a folder
+    /// Catalog: an image, or oci://FOLDER
     index: String,
-    /// Packages that stay, with commas between them
+    /// Comma-separated packages to keep
     #[arg(short, long, required = true, value_delimiter = ',')]
     packages: Vec<String>,
-    /// The image that it becomes, in a registry
+    /// Image of the pruned catalog
     #[arg(short, long, value_name = "IMAGE")]
     tag: Reference,
     #[command(flatten)]
     common: CatalogArgs,
 }
 
-/// What goes where.
+/// Source and target of a copy.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CatalogCopyArgs {
-    /// The catalog: an image, or file://PATH:TAG
+    /// Catalog: an image, or file://PATH:TAG
     source: String,
-    /// file://PATH, or docker://HOST[:PORT]/NAMESPACE
+    /// Target: file://PATH, or docker://HOST[:PORT]/NAMESPACE
     target: Destination,
-    /// Go on with other images when one cannot be carried
+    /// Continue with other images after an error
     #[arg(long)]
     continue_on_error: bool,
     #[command(flatten)]
     common: CatalogArgs,
 }
 
-/// How it is done.
+/// Options of both subcommands.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 struct CatalogArgs {
-    /// Where file:// begins, and where the manifests go
+    /// Base folder of file:// paths and of written manifests
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     #[command(flatten)]
     registries: RegistryArgs,
 }
 
-/// Prunes, or copies.
+/// Prunes or copies a catalog.
 ///
-/// Errors: a catalog or image that cannot be had or put.
+/// Errors: a catalog or image that cannot be pulled or pushed.
 pub(super) fn run(command: &MirrorCatalogCommand) -> Result<(), Error> {
     match command {
         MirrorCatalogCommand::Prune(arguments) => {
@@ -146,11 +146,14 @@ impl CatalogCopyArgs {
         self.manifests(setup, &[File::new("mapping.txt", mapping)])
     }
 
-    /// Writes what clusters and people need to know.
+    /// Writes the manifests for clusters and the mapping.
     fn manifests(&self, setup: Setup<'_>, files: &[File]) -> Result<(), model::Error> {
         let time = u64::try_from(setup.now).unwrap_or_default();
         let folder = results::write_manifests(&self.common.dir, time, files)?;
-        terminal::print(&format!("what clusters need is in {}", folder.display()));
+        terminal::print(&format!(
+            "manifests for clusters written to {}",
+            folder.display()
+        ));
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, or what it asks for.
+//! Validation and summary of a configuration.
 
 use std::path::PathBuf;
 
@@ -10,16 +10,16 @@ use service::Error;
 
 use crate::terminal;
 
-/// What is checked.
+/// Arguments of `atoll mirror check`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CheckArgs {
-    /// An ImageSetConfiguration or a DeleteImageSetConfiguration, in YAML or JSON
+    /// ImageSetConfiguration or DeleteImageSetConfiguration, in YAML or JSON
     config: PathBuf,
 }
 
-/// Reads it and tells.
+/// Prints a summary, or all problems.
 ///
-/// Errors: it cannot be read, or something is wrong with it.
+/// Errors: an unreadable or invalid configuration.
 pub(crate) fn run(arguments: &CheckArgs) -> Result<(), Error> {
     let doing = || format!("checking {}", arguments.config.display());
     let reason = match config::load(&arguments.config) {
@@ -42,13 +42,13 @@ pub(crate) fn run(arguments: &CheckArgs) -> Result<(), Error> {
 fn summary(configuration: &Configuration) -> Vec<String> {
     match configuration {
         Configuration::Mirror(set) => {
-            let mut lines = vec!["nothing is wrong; what it mirrors:".to_owned()];
+            let mut lines = vec!["valid; mirrors:".to_owned()];
             content(&set.mirror, &mut lines);
             metadata(set, &mut lines);
             lines
         }
         Configuration::Delete(delete) => {
-            let mut lines = vec!["nothing is wrong; what it deletes:".to_owned()];
+            let mut lines = vec!["valid; deletes:".to_owned()];
             content(delete, &mut lines);
             lines
         }
@@ -62,11 +62,8 @@ fn content(mirror: &Mirror, lines: &mut Vec<String>) {
     for (what, count) in [
         ("additional images", mirror.additional_images.len()),
         ("chart repositories", charts.repositories.len()),
-        ("charts on this machine", charts.local.len()),
-        (
-            "expressions for images that are left out",
-            mirror.blocked_images.len(),
-        ),
+        ("local charts", charts.local.len()),
+        ("blocked image expressions", mirror.blocked_images.len()),
     ] {
         if count > 0 {
             lines.push(format!("- {what}: {count}"));
@@ -104,7 +101,7 @@ fn channel(channel: &ReleaseChannel) -> String {
         ("", "") => "the newest release".to_owned(),
         (min, "") => format!("from {min}"),
         ("", max) => format!("up to {max}"),
-        (min, max) if channel.shortest_path => format!("the shortest way from {min} to {max}"),
+        (min, max) if channel.shortest_path => format!("the shortest path from {min} to {max}"),
         (min, max) => format!("{min} to {max}"),
     };
     format!("- {kind} releases of {name}: {which}")
@@ -120,18 +117,18 @@ fn operator(operator: &Operator) -> String {
         some => some.join(", "),
     };
     let how = if operator.full {
-        "whole"
+        "all bundles"
     } else {
-        "heads of channels where no versions are named"
+        "channel heads where no versions are given"
     };
     let name = unique_name(operator);
-    format!("- operators of {catalog}, remembered as {name}: {packages}; {how}")
+    format!("- operators of {catalog}, recorded as {name}: {packages}; {how}")
 }
 
-/// What is remembered, and in how large pieces it is carried.
+/// Metadata storage and archive size.
 fn metadata(set: &ImageSet, lines: &mut Vec<String>) {
     lines.push(match &set.storage {
-        None => "metadata: not kept, so everything is carried each time".to_owned(),
+        None => "metadata: not kept, so every run mirrors all images".to_owned(),
         Some(Storage::Local { path }) => format!("metadata: in the folder {path}"),
         Some(Storage::Registry { image, .. }) => format!("metadata: in the image {image}"),
     });

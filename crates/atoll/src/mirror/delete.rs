@@ -1,4 +1,4 @@
-//! `atoll mirror delete`: images leave a registry because a file names them.
+//! `atoll mirror delete`: lists and deletes images of a registry.
 
 use std::path::{Path, PathBuf};
 
@@ -17,26 +17,26 @@ use super::release_args::ReleaseArgs;
 use super::run::{Destination, ProgressFormat, with_progress};
 use crate::terminal;
 
-/// What the places of image layouts begin with.
+/// Scheme of image layouts.
 const LAYOUT: &str = "oci://";
-/// Requests to the target at a time.
+/// Concurrent requests to the target.
 const PARALLEL: usize = 8;
 
-/// What is deleted, and where.
+/// Arguments of `atoll mirror delete`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DeleteArgs {
-    /// docker://HOST[:PORT][/NAMESPACE]
+    /// Target registry: docker://HOST[:PORT][/NAMESPACE]
     target: Destination,
-    /// List what would be deleted, below the workspace; nothing is deleted
+    /// Write the list of images to delete into the workspace, without deleting
     #[arg(long, requires = "config", conflicts_with = "delete_yaml_file")]
     generate: bool,
-    /// The DeleteImageSetConfiguration; operators are looked up in the catalogs of the target, and releases in their images there
+    /// DeleteImageSetConfiguration file; operators and releases are resolved from the catalogs and release images of the target
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Delete what is in this list
+    /// Delete the images of this list
     #[arg(long, value_name = "FILE", required_unless_present = "generate")]
     delete_yaml_file: Option<PathBuf>,
-    /// Folder for the list, and for what is temporary
+    /// Folder for the list and temporary files
     #[arg(
         long,
         alias = "dir",
@@ -44,10 +44,10 @@ pub(crate) struct DeleteArgs {
         default_value = "oc-mirror-workspace"
     )]
     workspace: PathBuf,
-    /// A part of the list's name, to tell it from others
+    /// Suffix of the list's file name
     #[arg(long, value_name = "ID")]
     delete_id: Option<String>,
-    /// List what is attached to the images, too: signatures, attestations, lists of components
+    /// Also list artifacts attached to the images: signatures, attestations, SBOMs
     #[arg(long)]
     delete_signatures: bool,
     #[command(flatten)]
@@ -56,9 +56,9 @@ pub(crate) struct DeleteArgs {
     releases: ReleaseArgs,
 }
 
-/// Lists, or deletes.
+/// Writes a list, or deletes its images.
 ///
-/// Errors: a file that is none of the kind, a target that is no registry; what could not be deleted.
+/// Errors: a malformed file, a target that is no registry; images that could not be deleted.
 pub(crate) fn run(arguments: &DeleteArgs) -> Result<(), Error> {
     with_progress("deleting", ProgressFormat::Lines, |progress| {
         arguments.run(progress)
@@ -73,8 +73,7 @@ impl DeleteArgs {
             (Some(config), None) => self.generate(config, &target, &progress).await,
             (_, Some(list)) => delete(list, &target).await,
             (None, None) => {
-                let reason =
-                    "name a configuration with --config, or a list with --delete-yaml-file";
+                let reason = "must specify --config or --delete-yaml-file";
                 Err(model::Error::invalid("arguments", reason))
             }
         }
@@ -122,7 +121,7 @@ impl DeleteArgs {
     }
 }
 
-/// Host and namespace. Lists name images of registries, which image layouts are not.
+/// Host and namespace of the target; image layouts are refused.
 fn registry_of(target: &Destination) -> Result<(&str, &str), model::Error> {
     match target {
         Destination::Registry {
@@ -141,10 +140,10 @@ fn report(planned: &Planned, path: &Path) {
         terminal::notice(note);
     }
     for (image, why) in &planned.kept {
-        terminal::notice(&format!("{image} stays: {why}"));
+        terminal::notice(&format!("{image} is kept: {why}"));
     }
     terminal::print(&format!(
-        "{} has {} images; {} others stay, {} are not there. Nothing was deleted: --delete-yaml-file does it",
+        "{} lists {} images; {} others are kept, {} are missing in the target. Nothing was deleted: use --delete-yaml-file",
         path.display(),
         planned.list.items.len(),
         planned.kept.len(),
@@ -161,7 +160,7 @@ async fn delete(path: &Path, target: &Target) -> Result<(), model::Error> {
         terminal::notice(&error.chain());
     }
     terminal::print(&format!(
-        "{deleted} of {} images were there and are deleted; the registry's garbage collection gives their room back",
+        "deleted {deleted} of {} images; garbage collection of the registry frees their space",
         list.items.len()
     ));
     match failed.len() {
@@ -175,7 +174,7 @@ fn configuration(path: &Path) -> Result<Mirror, model::Error> {
     match config::load(path) {
         Ok(Configuration::Delete(mirror)) => Ok(mirror),
         Ok(Configuration::Mirror(_)) => Err(wrong(
-            "it says what is mirrored, not what is deleted".into(),
+            "expected a DeleteImageSetConfiguration, found an ImageSetConfiguration".into(),
         )),
         Err(error) => Err(model::Error::invalid(
             "configuration",
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_have_no_lists() {
+    fn image_layouts_are_refused() {
         let target = |text: &str| text.parse::<Destination>().unwrap();
         for other in ["oci:///srv/layout", "file://out"] {
             let target = target(other);

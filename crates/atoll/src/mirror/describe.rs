@@ -1,4 +1,4 @@
-//! What an archive carries.
+//! Metadata of an archive.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use service::Error;
 
 use crate::terminal;
 
-/// What is described, and for whom.
+/// Arguments of `atoll mirror describe`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DescribeArgs {
-    /// A file of an archive set, or the folder that has it
+    /// A file of an archive set, or its folder
     #[arg(value_name = "ARCHIVE_OR_DIR")]
     archive: PathBuf,
-    /// For people, rather than the whole metadata
+    /// Print a summary instead of the metadata
     #[arg(long)]
     summary: bool,
 }
 
-/// Reads the metadata and prints it.
+/// Prints the metadata.
 ///
-/// Errors: there is no archive, or it cannot be read.
+/// Errors: a missing or unreadable archive.
 pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
     let DescribeArgs { archive, summary } = arguments;
     let failed = |reason: String| {
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &DescribeArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// As the peer prints it: indented by one blank, and safe in a page.
+/// JSON as oc-mirror prints it: indented by one space, with HTML characters escaped.
 fn json(metadata: &Metadata) -> serde_json::Result<String> {
     let mut bytes = Vec::new();
     let form = PrettyFormatter::with_indent(b" ");
@@ -58,7 +58,7 @@ fn json(metadata: &Metadata) -> serde_json::Result<String> {
         ("\u{2028}", "\\u2028"),
         ("\u{2029}", "\\u2029"),
     ] {
-        // None of them stands outside of strings.
+        // These characters occur only in strings.
         text = text.replace(character, escaped);
     }
     Ok(text)
@@ -67,7 +67,7 @@ fn json(metadata: &Metadata) -> serde_json::Result<String> {
 fn lines(metadata: &Metadata) -> Vec<String> {
     let run = &metadata.past_mirror;
     let which = if metadata.single_use {
-        "carried once".to_owned()
+        "single use".to_owned()
     } else {
         format!("sequence {}", run.sequence)
     };
@@ -122,7 +122,7 @@ fn of_package(package: &Package) -> String {
     }
 }
 
-/// Parts of an index are not counted.
+/// Images per type, without the parts of an index.
 fn counts(associations: &[Association]) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for association in associations.iter().filter(|it| it.name != it.id) {

@@ -1,4 +1,4 @@
-//! A configuration to begin with.
+//! Template of an image-set configuration.
 
 use ::mirror::config::starting_file;
 use clap::{Args, ValueEnum};
@@ -7,13 +7,13 @@ use service::Error;
 
 use crate::terminal;
 
-/// How it is printed, and what it says.
+/// Arguments of `atoll mirror init`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct InitArgs {
-    /// How it is written; JSON has no comments
+    /// Output format; JSON has no comments
     #[arg(long, value_enum, default_value_t)]
     output: ConfigFormat,
-    /// Keep the metadata in this image rather than in a folder
+    /// Store metadata in this image instead of a folder
     #[arg(long, value_name = "IMAGE")]
     registry: Option<Reference>,
 }
@@ -25,9 +25,9 @@ enum ConfigFormat {
     Json,
 }
 
-/// Prints it.
+/// Prints the template.
 ///
-/// Errors: none that depend on what is asked.
+/// Errors: none that depend on the arguments.
 pub(crate) fn run(arguments: &InitArgs) -> Result<(), Error> {
     let yaml = starting_file(arguments.registry.as_ref());
     let text = match arguments.output {

@@ -1,4 +1,4 @@
-//! Keys that archives are signed with.
+//! Signing keys of archives.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -12,21 +12,21 @@ use service::Error;
 
 use crate::terminal;
 
-/// Only the owner may read a private key.
+/// Mode of the private key.
 const PRIVATE_MODE: u32 = 0o600;
 const PUBLIC_MODE: u32 = 0o644;
 
-/// Where the key goes.
+/// Arguments of `atoll mirror key`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct KeyArgs {
-    /// File for the private key, which --sign takes; the public one gets the same name with .pub, for verify --key
+    /// File for the private key (--sign); the public key is written to FILE.pub (verify --key)
     #[arg(value_name = "FILE")]
     key: PathBuf,
 }
 
-/// Makes a pair of keys.
+/// Generates a key pair.
 ///
-/// Errors: a file of that name is there, or cannot be made.
+/// Errors: a file exists or cannot be written.
 pub(crate) fn run(arguments: &KeyArgs) -> Result<(), Error> {
     let private = &arguments.key;
     let mut public = private.clone().into_os_string();
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &KeyArgs) -> Result<(), Error> {
     write(private, PRIVATE_MODE, pem.expose_secret().as_bytes())?;
     write(&public, PUBLIC_MODE, signer.verifier().to_pem().as_bytes())?;
     terminal::print(&format!(
-        "{} signs archives, with --sign; {} tells whether they were, with verify --key",
+        "private key for --sign: {}; public key for verify --key: {}",
         private.display(),
         public.display()
     ));

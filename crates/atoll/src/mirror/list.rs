@@ -1,4 +1,4 @@
-//! `atoll mirror list`: what can be carried.
+//! `atoll mirror list`: available releases, operators and updates.
 
 mod operators;
 mod releases;
@@ -7,20 +7,20 @@ mod updates;
 use clap::Subcommand;
 use service::Error;
 
-/// What is shown.
+/// Subcommands of `list`.
 #[derive(Debug, Clone, Subcommand)]
 pub(super) enum ListCommand {
-    /// Show catalogs, the packages of one, the channels of a package, or the versions in a channel
+    /// List catalogs, packages of a catalog, channels of a package, or versions of a channel
     Operators(operators::ListOperatorsArgs),
-    /// Show releases of the platform, the channels of a version, or the versions in a channel
+    /// List platform releases, channels of a version, or versions of a channel
     Releases(releases::ListReleasesArgs),
-    /// Show what the next run of a set would bring
+    /// List updates that the next run of an image set would mirror
     Updates(updates::ListUpdatesArgs),
 }
 
 /// Prints the list.
 ///
-/// Errors: those of the command.
+/// Errors: those of the subcommand.
 pub(super) fn run(command: &ListCommand) -> Result<(), Error> {
     match command {
         ListCommand::Operators(arguments) => operators::run(arguments),

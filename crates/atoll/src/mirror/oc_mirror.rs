@@ -1,8 +1,8 @@
-//! The tool under the name `mirror` or `oc-mirror`: the peer's flags as flags of ours.
+//! The tool under the name `mirror` or `oc-mirror`: translates oc-mirror's flags into ours.
 //!
-//! What the peer has and we do not is told, never passed by; only what changes nothing here is taken without effect.
+//! Unsupported flags are errors; only flags that change nothing here are ignored.
 //!
-//! Source: the peer's v1, and what of its v2 has the same meaning.
+//! Source: oc-mirror v1, and flags of v2 with the same meaning.
 
 mod exit_code;
 mod flags;
@@ -17,10 +17,10 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::terminal;
 
-/// The names under which the program is this tool alone.
+/// Program names that select this tool.
 const NAMES: [&str; 2] = ["mirror", "oc-mirror"];
 
-/// Carries releases, operators and images to where there is no internet.
+/// Mirrors releases, operators and images to disconnected registries.
 #[derive(Debug, Parser)]
 #[command(name = "mirror")]
 struct CommandLine {
@@ -28,13 +28,13 @@ struct CommandLine {
     arguments: super::MirrorArgs,
 }
 
-/// Whether the process was called by one of the tool's names.
+/// Whether the program name is one of the tool's.
 pub(crate) fn is_meant(program: Option<&OsString>) -> bool {
     let name = program.and_then(|it| Path::new(it).file_name());
     name.is_some_and(|name| NAMES.iter().any(|it| name == *it))
 }
 
-/// Does what the command line says; the value is the process's exit code.
+/// Runs the command line; the value is the exit code of the process.
 pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<_> = arguments.into_iter().collect();
     let is_v2 = arguments.iter().any(|it| it == "--v2");
@@ -53,7 +53,7 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         };
     line.arguments.run.mark_as_oc_mirror();
     if is_v2 {
-        // The peer's v2 has no such flag: one image never keeps it from the others.
+        // oc-mirror v2 has no such flag: it always continues after an error.
         line.arguments.run.set_continue_on_error();
     }
     match super::run(&line.arguments) {
@@ -69,7 +69,7 @@ pub(crate) fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Why a command line cannot be used.
+/// Error of a command line.
 enum UsageError {
     Clap(clap::Error),
     Flag(String),
@@ -85,10 +85,7 @@ impl std::fmt::Display for UsageError {
                     _ => "",
                 };
                 if error.kind() == ErrorKind::UnknownArgument && unknown.starts_with('-') {
-                    return write!(
-                        f,
-                        "unknown flag: {unknown}: `mirror --help` tells those that are known"
-                    );
+                    return write!(f, "unknown flag: {unknown}: see `mirror --help`");
                 }
                 let text = error.render().to_string();
                 f.write_str(text.trim_start_matches("error: ").trim_end())
@@ -102,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_whether_it_is_meant() {
+    fn the_program_name_selects_the_tool() {
         for (program, expected) in [
             ("/usr/bin/mirror", true),
             ("oc-mirror", true),

@@ -1,4 +1,4 @@
-//! How registries are reached, as people say it on the command line.
+//! Flags for access to registries.
 
 use std::path::PathBuf;
 
@@ -9,51 +9,51 @@ use model::image_set::Storage;
 use oci_client::registry_logins;
 use oci_client::{Client, ClientOptions, Mirrors};
 
-/// How the registries are reached from which content comes.
+/// Access to source registries.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(super) struct SourceRegistryArgs {
-    /// File of logins for registries, as a pull secret has them; else the usual files of podman and docker
+    /// Path of the authentication file (pull secret). Default: the files of podman and docker
     #[arg(long, value_name = "FILE")]
     authfile: Option<PathBuf>,
-    /// Certificates (PEM) that are trusted besides the system's
+    /// CA certificates (PEM) to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Accept any certificate of this registry, and no TLS; may be said several times
+    /// Allow plain HTTP and any certificate for this registry; repeatable
     #[arg(long, value_name = "HOST[:PORT]")]
     insecure_registry: Vec<String>,
-    /// Accept sources without TLS
+    /// Allow plain HTTP for source registries
     #[arg(long)]
     source_use_http: bool,
-    /// Accept any certificate of a source
+    /// Disable certificate verification for source registries
     #[arg(long)]
     source_skip_tls: bool,
-    /// File that tells where sources are mirrored, in the form of registries.conf; none is read unless it is named
+    /// registries.conf with mirrors of source registries; there is no default file
     #[arg(long, value_name = "FILE", env = "CONTAINERS_REGISTRIES_CONF")]
     registries_conf: Option<PathBuf>,
 }
 
-/// How the registries are reached from which content comes, and where it goes.
+/// Access to source and target registries.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(super) struct RegistryArgs {
     #[command(flatten)]
     sources: SourceRegistryArgs,
-    /// Most components of a repository's name in the target; 0 for no limit
+    /// Maximum path components of repository names in the target; 0 for no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_nested_paths: usize,
-    /// Accept a target without TLS
+    /// Allow plain HTTP for the target registry
     #[arg(long)]
     dest_use_http: bool,
-    /// Accept any certificate of the target
+    /// Disable certificate verification for the target registry
     #[arg(long)]
     dest_skip_tls: bool,
 }
 
 impl SourceRegistryArgs {
-    /// A client of the sources.
+    /// Client for source registries.
     ///
-    /// Errors: Invalid – a file of logins, certificates or mirrors that cannot be read.
+    /// Errors: Invalid – an authentication, certificate or mirror file that cannot be read.
     pub(super) fn source(&self) -> Result<Client, model::Error> {
         Client::new(ClientOptions {
             mirrors: self.mirrors()?,
@@ -61,15 +61,15 @@ impl SourceRegistryArgs {
         })
     }
 
-    /// Where a set is remembered.
+    /// Metadata store of an image set.
     ///
-    /// Errors: as [`Self::source`]; Invalid – the name of an image that is none.
+    /// Errors: as [`Self::source`]; Invalid – malformed image reference.
     pub(super) fn store(&self, storage: &Storage) -> Result<Store, model::Error> {
         let is_any = matches!(storage, Storage::Registry { skip_tls: true, .. });
         Store::new(storage, &self.client(is_any || self.is_any())?)
     }
 
-    /// Certificates that are trusted besides the system's.
+    /// CA certificates of `--ca`.
     ///
     /// Errors: Invalid – the file cannot be read.
     pub(super) fn ca_pem(&self) -> Result<Option<Vec<u8>>, model::Error> {
@@ -77,17 +77,17 @@ impl SourceRegistryArgs {
         ca_pem.map_err(|e| model::Error::invalid("ca", e.to_string()))
     }
 
-    /// Whether any certificate of a source will do.
+    /// Whether certificates of sources are not verified.
     fn is_any(&self) -> bool {
         self.source_use_http || self.source_skip_tls
     }
 
-    /// A client of what has no mirrors.
+    /// Client without mirrors.
     fn client(&self, insecure: bool) -> Result<Client, model::Error> {
         Client::new(self.options(insecure)?)
     }
 
-    /// With the logins and certificates that are named.
+    /// Client options with credentials and certificates.
     fn options(&self, insecure: bool) -> Result<ClientOptions, model::Error> {
         Ok(ClientOptions {
             credentials: registry_logins(self.authfile.as_deref())?,
@@ -118,7 +118,7 @@ impl RegistryArgs {
         self.sources.source()
     }
 
-    /// The target at that host, below that namespace.
+    /// Target at this host, below this namespace.
     ///
     /// Errors: as [`SourceRegistryArgs::source`].
     pub(super) fn target(&self, registry: &str, namespace: &str) -> Result<Target, model::Error> {

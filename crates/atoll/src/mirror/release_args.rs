@@ -1,4 +1,4 @@
-//! Where releases are asked for, as people say it on the command line.
+//! Flags for releases, their signatures and the update graph.
 
 use std::path::PathBuf;
 
@@ -10,45 +10,44 @@ use oci::Reference;
 use oci_client::signature::{Keyring, SignatureStore};
 use url::Url;
 
-/// Where releases are asked for, and which ones are trusted.
+/// Update service, release signatures and update graph.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub(super) struct ReleaseArgs {
     #[command(flatten)]
     updates: UpdateArgs,
-    /// Where signatures of releases are, instead of the public stores: a URL, or the path of a folder
+    /// Signature store of releases instead of the public ones: a URL or folder
     #[arg(long, value_name = "STORE", env = "OCP_SIGNATURE_URL")]
     signature_url: Option<String>,
-    /// Public keys of whoever may sign releases, as `gpg --export` writes them
+    /// Keyring of release signers, as written by `gpg --export`
     #[arg(long, value_name = "FILE", env = "OCP_SIGNATURE_VERIFICATION_PK")]
     release_keyring: Option<PathBuf>,
-    /// Carry releases that nobody has signed whose key is known
+    /// Mirror releases whose signature cannot be verified
     #[arg(long)]
     ignore_release_signature: bool,
-    /// Data of the upgrade graph, instead of the public one: an archive, compressed by gzip
+    /// Update graph data instead of the public one: a tar.gz archive
     #[arg(long, value_name = "URL", env = "GRAPH_DATA_URL")]
     graph_data_url: Option<String>,
-    /// The image that it is put into; it has bash and cp
+    /// Base image of the graph image; needs bash and cp
     #[arg(long, value_name = "IMAGE", default_value_t = usual_graph_base())]
     graph_base: Reference,
 }
 
-/// Where it is asked which releases there are.
+/// Update service and filter of versions.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct UpdateArgs {
-    /// The update service, instead of the public ones; it may speak plain HTTP
+    /// Update service instead of the public ones; plain HTTP is allowed
     #[arg(long, value_name = "URL", env = "UPDATE_URL_OVERRIDE")]
     update_url: Option<String>,
-    /// Which versions may be the ends of channels: a regular expression
+    /// Regular expression for versions that may be channel heads
     #[arg(long, value_name = "EXPRESSION", env = "VERSION_FILTER")]
     version_filter: Option<String>,
 }
 
 impl UpdateArgs {
-    /// What the command line says; `ca_pem` is trusted besides the system's certificates. Releases are not looked at, so
-    /// nobody's signature counts.
+    /// Release sources without signature verification; `ca_pem` is trusted in addition to the system's certificates.
     ///
-    /// Errors: Invalid – an address or expression that is none, certificates that are none.
+    /// Errors: Invalid – malformed URL, expression or certificates.
     pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
         let filter = self.version_filter.as_deref().filter(|it| !it.is_empty());
         let filter = filter.map(config::expression).transpose();
@@ -66,7 +65,7 @@ impl UpdateArgs {
 }
 
 impl ReleaseArgs {
-    /// What the command line says; `ca_pem` is trusted besides the system's certificates.
+    /// Release sources; `ca_pem` is trusted in addition to the system's certificates.
     ///
     /// Errors: as [`UpdateArgs::sources`]; Invalid – a keyring without keys.
     pub(super) fn sources(&self, ca_pem: Option<&[u8]>) -> Result<Sources, model::Error> {
@@ -96,7 +95,7 @@ impl ReleaseArgs {
     }
 }
 
-/// An address; nothing where none is named.
+/// Parses a URL; an empty one counts as unset.
 fn url(name: &str, text: Option<&str>) -> Result<Option<Url>, model::Error> {
     let url = text.filter(|it| !it.is_empty()).map(str::parse).transpose();
     url.map_err(|e: url::ParseError| model::Error::invalid(name, e.to_string()))

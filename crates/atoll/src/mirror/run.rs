@@ -1,4 +1,4 @@
-//! `atoll mirror --config FILE TARGET` and `atoll mirror --from ARCHIVES TARGET`: the run itself.
+//! `atoll mirror --config FILE TARGET` and `atoll mirror --from ARCHIVES TARGET`: a mirroring run.
 
 mod destination;
 mod error;
@@ -27,13 +27,13 @@ pub(crate) use self::flags::RunArgs;
 pub(super) use self::progress::{ProgressFormat, with_progress};
 pub(super) use self::report::report_failures;
 
-/// Carries the set.
+/// Mirrors the image set.
 ///
-/// Errors: a configuration or an archive that is wrong, registries that do not answer, an image that cannot be carried.
+/// Errors: invalid configuration or archive, unreachable registries, an image that cannot be mirrored.
 pub(crate) fn run(arguments: &RunArgs) -> Result<(), Error> {
     let doing = "mirroring";
     let Some(target) = &arguments.target else {
-        let usage = "requires at least 1 arg(s), the place where it goes: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
+        let usage = "requires at least 1 arg(s), the target: atoll mirror --config FILE file://FOLDER, then atoll mirror --from FOLDER docker://HOST[:PORT][/NAMESPACE]";
         return Err(Error::new(doing, usage));
     };
     arguments.refuse_unused_flags(target)?;
@@ -55,7 +55,7 @@ impl RunArgs {
         }
     }
 
-    /// Where the set is remembered, if it is, and what is known of its former runs.
+    /// Metadata store of the image set, if it has one, and its past runs.
     pub(super) async fn history(
         &self,
         setup: Setup<'_>,
@@ -75,9 +75,9 @@ impl RunArgs {
         Ok((store, former))
     }
 
-    /// Whether a run has to be the one that follows what the target has.
+    /// Whether the sequence of the run has to follow the target's metadata.
     pub(super) fn checks_sequence(&self) -> bool {
-        // Source: the peer, where the one includes the other.
+        // Source: oc-mirror v1, whose --skip-pruning includes the other.
         !(self.skip_metadata_check || self.skip_pruning)
     }
 
@@ -89,7 +89,7 @@ impl RunArgs {
             (given, _) => {
                 let reason = match (destination, given) {
                     (_, Some(_)) => {
-                        "--config and --from exclude each other: archives have their configuration"
+                        "--config and --from exclude each other: archives contain their configuration"
                     }
                     (Destination::Folder(_), None) => {
                         "must specify a configuration file with --config"
@@ -143,14 +143,14 @@ impl RunArgs {
     }
 }
 
-/// The image set in a file.
+/// Loads the image set of a configuration file.
 ///
-/// Errors: Invalid – it has none, or something is wrong with it.
+/// Errors: Invalid – malformed file, or one of another kind.
 pub(super) fn configuration(path: &Path) -> Result<ImageSet, model::Error> {
     match config::load(path) {
         Ok(Configuration::Mirror(set)) => Ok(set),
         Ok(Configuration::Delete(_)) => {
-            let reason = "it says what is deleted, not what is mirrored";
+            let reason = "expected an ImageSetConfiguration, found a DeleteImageSetConfiguration";
             Err(model::Error::invalid(path.display().to_string(), reason))
         }
         Err(error) => Err(model::Error::invalid(

@@ -1,4 +1,4 @@
-//! Whether an archive set is what was packed, and whether a registry has what a set consists of.
+//! Verification of archive sets and registries.
 
 mod archive;
 mod registry;
@@ -12,22 +12,22 @@ use super::registry_args::RegistryArgs;
 use super::release_args::ReleaseArgs;
 use super::run::Destination;
 
-/// What is verified.
+/// Arguments of `atoll mirror verify`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MirrorVerifyArgs {
-    /// The folder of an archive set, one of its files, docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
-    #[arg(value_name = "WHAT")]
+    /// Folder or file of an archive set, docker://HOST[:PORT][/NAMESPACE], or oci://FOLDER
+    #[arg(value_name = "TARGET")]
     what: String,
-    /// Whether the set was signed with this key: the public half of an ed25519 key in PEM
+    /// Verify the signature of an archive set with this ed25519 public key (PEM)
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Of a registry: the ImageSetConfiguration of what has to be there; else, what the metadata there tells
+    /// Verify a registry against this image-set configuration instead of its metadata
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Of a registry: read all blobs and compare them with their digests, instead of their sizes
+    /// Read all blobs of a registry and compare digests instead of sizes
     #[arg(long)]
     deep: bool,
-    /// Folder for what is temporary
+    /// Folder for temporary files
     #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
     dir: PathBuf,
     /// Print the result as JSON
@@ -39,9 +39,9 @@ pub(crate) struct MirrorVerifyArgs {
     releases: ReleaseArgs,
 }
 
-/// Looks at all of it, and tells all faults.
+/// Verifies the set or registry and prints all faults.
 ///
-/// Errors: there is a fault, or nothing of the kind.
+/// Errors: faults, or no archive set or metadata.
 pub(crate) fn run(arguments: &MirrorVerifyArgs) -> Result<(), Error> {
     match arguments.what.parse() {
         Ok(Destination::Registry {

@@ -1,4 +1,4 @@
-//! Which version this is, in the peer's members.
+//! Version information, in oc-mirror's members.
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -6,13 +6,13 @@ use service::Error;
 
 use crate::terminal;
 
-/// How it is printed.
+/// Arguments of `atoll mirror version`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct VersionArgs {
-    /// How it is written; without it, in one line
+    /// Output format. Default: one line
     #[arg(long, value_enum)]
     output: Option<VersionFormat>,
-    /// Print the version alone, as is done without --output anyway
+    /// Print the version only, which is the default
     #[arg(long, conflicts_with = "output")]
     short: bool,
 }
@@ -23,9 +23,9 @@ enum VersionFormat {
     Json,
 }
 
-/// Prints it.
+/// Prints the version.
 ///
-/// Errors: none that depend on what is asked.
+/// Errors: none that depend on the arguments.
 pub(super) fn run(arguments: &VersionArgs) -> Result<(), Error> {
     terminal::print(&match arguments.output {
         None => format!("Client Version: v{}", env!("CARGO_PKG_VERSION")),
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &VersionArgs) -> Result<(), Error> {
         }
         Some(VersionFormat::Yaml) => {
             let lines = members().into_iter();
-            // Texts of JSON are texts of YAML.
+            // JSON strings are YAML strings.
             let lines = lines.map(|(name, value)| format!("  {name}: {value}"));
             let head = std::iter::once("clientVersion:".to_owned());
             head.chain(lines).collect::<Vec<_>>().join("\n")
@@ -66,7 +66,7 @@ fn members() -> Map<String, Value> {
         .collect()
 }
 
-/// As Go names it.
+/// Architecture in Go's spelling.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

@@ -1,25 +1,25 @@
-//! The settings as Kubernetes spells them.
+//! Settings as a Kubernetes ConfigMap.
 
 use std::fmt::Write as _;
 
 use service::settings::env_lines;
 
-/// Where everything is when all containers share one loopback address, as in a pod of `podman play kube`.
+/// Address of all services in a pod of `podman play kube`, whose containers share the loopback interface.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// A ConfigMap called `atoll` of the variables in `settings`, the text of an env file.
+/// Renders the ConfigMap `atoll` from `settings`, the text of an env file.
 ///
-/// Errors: the number of the first line that is no `NAME=value`.
+/// Errors: the number of the first malformed line (`NAME=value`).
 pub(super) fn render(settings: &str) -> Result<String, usize> {
     let mut text =
         String::from("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: atoll\ndata:\n");
     for (name, value) in env_lines(settings)? {
-        // The name of the database's container under compose; a database elsewhere stays.
+        // The database container of compose; an external database keeps its address.
         let value = match (name, value) {
             ("DB_HOST", "db") => LOOPBACK,
             _ => value,
         };
-        // A JSON text is a YAML text.
+        // A JSON string is a YAML string.
         let quoted = serde_json::Value::from(value);
         writeln!(text, "  {name}: {quoted}").ok();
     }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_value_survives() {
+    fn values_are_quoted() {
         let settings = "# words\nOS_IMAGES=[{\"version\":\"4\"}]\nNTP_DEFAULT_SERVER=\nDB_HOST=db\nX=a: b # c\n";
         assert_eq!(
             render(settings).unwrap(),
@@ -42,13 +42,13 @@ mod tests {
     }
 
     #[test]
-    fn a_database_elsewhere_stays() {
+    fn an_external_database_keeps_its_address() {
         let text = render("DB_HOST=db.example.org\n").unwrap();
         assert!(text.ends_with("  DB_HOST: \"db.example.org\"\n"), "{text}");
     }
 
     #[test]
-    fn a_wrong_line_is_numbered() {
+    fn a_malformed_line_is_reported_by_number() {
         assert_eq!(render("A=1\n\nnonsense\n"), Err(3));
     }
 }

@@ -1,4 +1,4 @@
-//! `atoll pod init`: the folder from which the pod runs.
+//! `atoll pod init`: the folder of the pod.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
@@ -13,25 +13,25 @@ use crate::file::{folder, set_mode, write_whole};
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
-/// Stands in the settings where the host's name belongs.
+/// Placeholder of the host name in the settings template.
 const HOST: &str = "<host>";
-/// The registry's name among the containers.
+/// Host name of the registry's container.
 const REGISTRY: &str = "registry";
 const REGISTRY_PORT: u16 = 5000;
-/// Logins for registries, as tools for containers read them.
+/// Registry credentials in the format of container tools (auth.json).
 const LOGINS: &str = "registry-logins.json";
-/// Who may enter a folder may read its files: containers run as other users than the one who made them.
+/// Mode of the secrets folder. Its files are readable, since containers run as other users.
 const ENGINE_ONLY: u32 = 0o700;
-/// Settings may hold a password; only the engine's user reads them.
+/// Mode of the settings, which may hold a password; only the engine's user reads them.
 const OWN: u32 = 0o600;
 const READABLE: u32 = 0o644;
 const OPEN: u32 = 0o755;
 
-/// Stands where the folder's own path belongs.
+/// Placeholder of the folder's path in templates.
 const DIR: &str = "<dir>";
 
 const TEMPLATE_OF_SETTINGS: &str = include_str!("../../../../deploy/atoll.env");
-/// What names the images of this version, and what it is made from.
+/// Files that name the images of this version, with their templates.
 const OF_VERSION: [(&str, &str); 3] = [
     ("compose.yaml", include_str!("../../../../compose.yaml")),
     ("pod.yml", include_str!("../../../../deploy/pod.yml")),
@@ -44,15 +44,15 @@ const OF_VERSION: [(&str, &str); 3] = [
 /// Arguments of `atoll pod init`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PodInitArgs {
-    /// Name or address by which users and booting machines reach this host
+    /// Host name or IP address of this host for users and booting machines
     #[arg(long, value_name = "NAME", value_parser = parse_host)]
     host: String,
-    /// Where to write
+    /// Target folder
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
 
-/// Writes what is missing or of another version, and says what to do next.
+/// Writes files that are missing or of another version, and prints the next steps.
 ///
 /// Errors: files that cannot be written.
 pub(crate) fn run(arguments: &PodInitArgs) -> Result<(), Error> {
@@ -93,7 +93,7 @@ fn secrets(dir: &Path, host: &str) -> Result<SecretFiles, Error> {
     Ok(secrets)
 }
 
-/// Logins for the registry by each of its `names`. The file stays as it is when it is there: others may stand in it, too.
+/// Writes the credentials of the registry under each of its `names`. An existing file is kept: it may have others.
 fn write_logins(path: &Path, secrets: &SecretFiles, names: &[String]) -> Result<(), Error> {
     if path.exists() {
         return Ok(());
@@ -112,7 +112,7 @@ fn write_logins(path: &Path, secrets: &SecretFiles, names: &[String]) -> Result<
     write_whole(path, text.as_bytes(), READABLE)
 }
 
-/// What somebody may have changed is kept beside the new one.
+/// Writes a file of this version; another one is kept as `.old`, since users may have changed it.
 fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
     let shown = path.display();
     let is_there = match read(path)? {
@@ -122,14 +122,14 @@ fn write_newest(path: &Path, text: &str) -> Result<(), Error> {
     if is_there {
         let old = format!("{shown}.old");
         std::fs::rename(path, &old).map_err(|e| Error::new(format!("renaming {shown}"), e))?;
-        terminal::print(&format!("{shown} was another one, which is now {old}."));
+        terminal::print(&format!("{shown} differed and was renamed to {old}."));
     }
     write_whole(path, text.as_bytes(), READABLE)?;
     terminal::print(&format!("{shown} written."));
     Ok(())
 }
 
-/// Settings that are there stay as they are.
+/// Writes the settings unless they exist.
 fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
     let shown = path.display();
     match read(path)? {
@@ -138,7 +138,7 @@ fn write_settings(path: &Path, text: &str) -> Result<(), Error> {
             terminal::print(&format!("{shown} written."));
         }
         Some(found) if found != text.as_bytes() => {
-            terminal::print(&format!("{shown} stays as it is."));
+            terminal::print(&format!("{shown} kept."));
         }
         Some(_) => {}
     }
@@ -153,7 +153,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// A DNS name or an IP address, as it stands in a URL's host and in a certificate.
+/// Parses a DNS name or IP address for URLs and certificates.
 fn parse_host(text: &str) -> Result<String, String> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let is_name = bare.len() <= 253
@@ -168,11 +168,11 @@ fn parse_host(text: &str) -> Result<String, String> {
     if is_name || bare.parse::<IpAddr>().is_ok() {
         Ok(bare.to_owned())
     } else {
-        Err("give a DNS name or an IP address, without scheme and port".to_owned())
+        Err("expected a DNS name or an IP address, without scheme and port".to_owned())
     }
 }
 
-/// IPv6 addresses stand in brackets.
+/// Host part of a URL: IPv6 addresses get brackets.
 fn in_url(host: &str) -> String {
     if host.parse::<Ipv6Addr>().is_ok() {
         format!("[{host}]")
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_to_fill_in() {
+    fn all_placeholders_are_replaced() {
         let dir = tempfile::tempdir().unwrap();
         init(dir.path(), "fd00::1");
         let settings = fs::read_to_string(dir.path().join(SETTINGS)).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_pulls_from_the_registry_has_a_login() {
+    fn credentials_cover_every_name_of_the_registry() {
         let dir = tempfile::tempdir().unwrap();
         init(dir.path(), "fd00::1");
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays() {
+    fn existing_secrets_and_settings_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         init(dir.path(), "one.example");
         let secret = dir.path().join("secrets/database-password");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_takes_the_place_of_a_changed_file_and_keeps_it() {
+    fn a_changed_file_is_replaced_and_kept_as_old() {
         let dir = tempfile::tempdir().unwrap();
         init(dir.path(), "a");
         let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn containers_may_read_secrets_and_other_users_may_not() {
         let dir = tempfile::tempdir().unwrap();
-        // Made by hand, and too open.
+        // Created by hand with a too open mode.
         fs::create_dir(dir.path().join("secrets")).unwrap();
         init(dir.path(), "a");
         let mode = |name: &str| {

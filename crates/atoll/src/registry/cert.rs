@@ -1,4 +1,4 @@
-//! The registry's certificate, and how clients come to trust it.
+//! Certificate of the registry, and the steps for clients to trust it.
 
 use std::io::ErrorKind;
 use std::net::IpAddr;
@@ -13,34 +13,34 @@ use crate::terminal;
 
 const PUBLIC: u32 = 0o644;
 const OWNER_ONLY: u32 = 0o600;
-/// Where a registry listens that was stderr nothing else.
+/// Default port of a registry.
 const PORT: u16 = 5000;
-/// Units: days. A century; what clocks and formats of all clients can still count.
+/// Units: days. A century, which clocks and formats of all clients can represent.
 const MAX_DAYS: i64 = 36_500;
 
-/// What certificate is made, and where.
+/// Arguments of `atoll registry cert`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CertArgs {
-    /// Names and IP addresses by which clients reach the registry; the first also names the files
+    /// Host names and IP addresses of the registry; the first also names the files
     #[arg(long = "host", value_name = "NAME", required = true, num_args = 1.., value_parser = host)]
     hosts: Vec<String>,
-    /// Folder of NAME.crt and NAME.key
+    /// Folder for NAME.crt and NAME.key
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// How long it is valid
+    /// Validity in days
     #[arg(long, default_value_t = tls::VALIDITY_DAYS, value_parser = clap::value_parser!(u32).range(1..=MAX_DAYS))]
     days: u32,
-    /// RSA with 4096 bits instead of P-256; takes the program openssl
+    /// RSA 4096 instead of P-256; requires openssl
     #[arg(long)]
     rsa: bool,
-    /// Overwrite a certificate that is there
+    /// Overwrite an existing certificate
     #[arg(long)]
     force: bool,
 }
 
-/// Makes the certificate and prints the steps.
+/// Creates the certificate and prints the next steps.
 ///
-/// Errors: files that are there, or cannot be written; no openssl where one is needed.
+/// Errors: existing or unwritable files; a missing openssl.
 pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
     let CertArgs { hosts, dir, .. } = arguments;
     let files = files(dir, &hosts[0]);
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
         && !arguments.force
     {
         let doing = format!("writing {}", path.display());
-        return Err(Error::new(doing, "it is there; --force overwrites it"));
+        return Err(Error::new(doing, "it exists; overwrite it with --force"));
     }
     let key = if arguments.rsa {
         Some(rsa_key()?)
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
     };
     let pem = tls::trust_anchor(hosts, arguments.days, key.as_deref())?;
     folder(dir, 0o755)?;
-    // A registry that runs with the old pair keeps it until both are new.
+    // A running registry keeps the old pair until both files are new.
     write_whole(&files.key, pem.key.as_bytes(), OWNER_ONLY)?;
     write_whole(&files.cert, pem.cert.as_bytes(), PUBLIC)?;
     let kind = if arguments.rsa { "RSA 4096" } else { "P-256" };
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &CertArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Container engines take a colon in a path for the end of it, and shells a star for a pattern.
+/// Paths of certificate and key, without colons (volume syntax of container engines) and stars (shell patterns).
 fn files(dir: &Path, host: &str) -> tls::Files {
     let name = host.replace(':', "-").replace('*', "_");
     tls::Files {
@@ -80,7 +80,7 @@ fn files(dir: &Path, host: &str) -> tls::Files {
     }
 }
 
-/// A name as it stands in a certificate.
+/// Parses a host name or IP address for a certificate.
 fn host(text: &str) -> Result<String, String> {
     let bare = text
         .strip_prefix('[')
@@ -107,9 +107,9 @@ fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// ring makes no RSA keys, and whoever wants one has openssl.
+/// Generates an RSA key with openssl: ring cannot.
 fn rsa_key() -> Result<String, Error> {
-    let doing = "making an RSA key with openssl";
+    let doing = "generating an RSA key with openssl";
     let output = Command::new("openssl")
         .args([
             "genpkey",
@@ -123,7 +123,7 @@ fn rsa_key() -> Result<String, Error> {
         .map_err(|e| match e.kind() {
             ErrorKind::NotFound => Error::new(
                 doing,
-                "it is not installed; install it, or leave --rsa out for a P-256 key",
+                "it is not installed; install it, or omit --rsa for a P-256 key",
             ),
             _ => Error::new(doing, e),
         })?;
@@ -158,22 +158,22 @@ fn steps(made: &str, hosts: &[String], files: &tls::Files) -> String {
     };
     format!(
         "\
-made {cert} and {key}: {made}
+created {cert} and {key}: {made}
 
-The registry serves it with
+Settings of the registry:
     REGISTRY_HTTP_TLS_CERTIFICATE={cert}
     REGISTRY_HTTP_TLS_KEY={key}
 
-Clients trust it after one of these, as root (registries on other ports than {PORT}: theirs instead)
-  RHEL, Fedora, CentOS, every program:
+To trust it on clients, run one of these as root (adjust the port if it is not {PORT}):
+  RHEL, Fedora, CentOS, all programs:
     cp {cert} /etc/pki/ca-trust/source/anchors/ && update-ca-trust
-  Debian, Ubuntu, every program:
+  Debian, Ubuntu, all programs:
     cp {cert} /usr/local/share/ca-certificates/ && update-ca-certificates
   podman, skopeo, buildah only:
 {containers}
   docker only:
 {docker}
-  the nodes of a cluster: the text of {cert}, indented, in install-config.yaml
+  cluster nodes: the content of {cert}, indented, in install-config.yaml
     additionalTrustBundle: |
       -----BEGIN CERTIFICATE-----",
         containers = for_each("/etc/containers/certs.d"),

@@ -1,4 +1,4 @@
-//! Collecting a registry's garbage now.
+//! Garbage collection of a running registry.
 
 use clap::Args;
 use reqwest::Method;
@@ -8,20 +8,20 @@ use service::Error;
 use super::remote::RemoteAccess;
 use crate::terminal;
 
-/// Which registry, and who asks.
+/// Arguments of `atoll registry gc`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GcArgs {
-    /// The registry, as in https://registry.example.org:5000
+    /// Registry, as in https://registry.example.org:5000
     #[arg(value_name = "URL")]
     url: String,
     #[command(flatten)]
     access: RemoteAccess,
-    /// Only count
+    /// Report without deleting
     #[arg(long)]
     dry_run: bool,
 }
 
-/// What the registry answers in the end.
+/// Response of the registry.
 #[derive(Debug, Deserialize)]
 struct GarbageReport {
     retention: Option<ExpiredContent>,
@@ -33,7 +33,7 @@ struct GarbageReport {
     repositories: u64,
 }
 
-/// What no rule of the policy keeps.
+/// Content that no rule of the retention policy keeps.
 #[derive(Debug, Deserialize)]
 struct ExpiredContent {
     is_dry: bool,
@@ -49,14 +49,20 @@ struct ExpiredInRepository {
     manifests: Vec<String>,
 }
 
-/// Asks, waits for the end and prints what there was.
+/// Runs garbage collection and prints its report.
 ///
-/// Errors: the registry is not reached, refuses, or fails.
+/// Errors: the registry is unreachable, refuses, or fails.
 pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
     let what = format!("gc?dryrun={}", arguments.dry_run);
     let remote = arguments.access.open(&arguments.url)?;
     let collected: GarbageReport = remote.ask(Method::POST, &what)?;
-    let verb = |is_dry| if is_dry { "would go" } else { "are gone" };
+    let verb = |is_dry| {
+        if is_dry {
+            "would be removed"
+        } else {
+            "removed"
+        }
+    };
     if let Some(expired) = &collected.retention {
         for there in &expired.repositories {
             let name = &there.repository;
@@ -67,7 +73,7 @@ pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
                 .for_each(|line| terminal::print(&line));
         }
         terminal::print(&format!(
-            "{} tags and {} manifests that no rule of the retention policy keeps {}.",
+            "{} tags and {} manifests expired by the retention policy {}.",
             expired.tags,
             expired.manifests,
             verb(expired.is_dry)
@@ -82,7 +88,7 @@ pub(crate) fn run(arguments: &GcArgs) -> Result<(), Error> {
         ..
     } = collected;
     terminal::print(&format!(
-        "{manifests} manifests of deleted indexes, {links} blobs of repositories that no manifest needs, {blobs} contents that no repository has ({}) and \
+        "{manifests} manifests of deleted indexes, {links} unreferenced blobs of repositories, {blobs} unlinked contents ({}) and \
          {repositories} empty repositories {}.",
         terminal::mib(bytes),
         verb(arguments.dry_run)

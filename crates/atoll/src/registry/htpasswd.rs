@@ -1,4 +1,4 @@
-//! Users of the registry. What the file holds besides stays as it is, byte for byte.
+//! Users of the registry. Other lines of the file are kept byte for byte.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -10,18 +10,18 @@ use service::Error;
 use super::password;
 use crate::{file, secrets, terminal};
 
-/// Mode of a file that is made: hashes can be guessed at.
+/// Mode of a new file: hashes can be brute-forced.
 const OWNER_ONLY: u32 = 0o600;
 
-/// Whose line is written or deleted.
+/// Arguments of `atoll registry htpasswd`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HtpasswdArgs {
-    /// The password file; made when it is not there
+    /// Password file; created if missing
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The user's name
+    /// User name
     user: String,
-    /// Make up a password and print it, this once
+    /// Generate a password and print it once
     #[arg(long, conflicts_with = "delete")]
     generate: bool,
     /// Delete the user
@@ -31,12 +31,11 @@ pub(crate) struct HtpasswdArgs {
 
 /// Adds, changes or deletes the user.
 ///
-/// Errors: a file that the registry would not read, or that cannot be written; a name or password that cannot stand
-/// there; nobody to delete.
+/// Errors: a malformed or unwritable file; an invalid name or password; an unknown user to delete.
 pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
     let HtpasswdArgs { user, .. } = arguments;
     let path = target(&arguments.file);
-    // Told before anybody types a password.
+    // Errors of the file come before the password prompt.
     let folder = folder(&path)?;
     read(&path)?;
     let password = match arguments {
@@ -48,9 +47,9 @@ pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
         .as_ref()
         .map(|password| ::registry::htpasswd::line(user, password))
         .transpose()
-        .map_err(|e| Error::new(format!("making the line of {user:?}"), e))?;
+        .map_err(|e| Error::new(format!("hashing the password of {user:?}"), e))?;
 
-    // One at a time, or the other's user would be lost. Where folders cannot be locked, nobody is hindered.
+    // Concurrent changes would lose a user. The lock is best effort: some file systems have none for folders.
     folder.lock().ok();
     let old = read(&path)?;
     let (text, was_there) = edited(&old, user, line.as_deref());
@@ -69,7 +68,7 @@ pub(crate) fn run(arguments: &HtpasswdArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a link leads, so that it stays one.
+/// Target of a symbolic link, so that the link is kept.
 fn target(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -83,7 +82,7 @@ fn folder(path: &Path) -> Result<File, Error> {
         .map_err(|e| Error::new(format!("opening the folder {}", folder.display()), e))
 }
 
-/// Nothing when there is no file.
+/// Content of the file; empty if it does not exist.
 fn read(path: &Path) -> Result<String, Error> {
     let doing = || format!("reading {}", path.display());
     let text = match fs::read_to_string(path) {
@@ -91,10 +90,10 @@ fn read(path: &Path) -> Result<String, Error> {
         read => read.map_err(|e| Error::new(doing(), e))?,
     };
     for (index, line) in text.lines().enumerate() {
-        let is_one = is_aside(line) || user_of(line).is_some_and(|user| !user.is_empty());
-        if !is_one {
+        let is_valid = is_ignored(line) || user_of(line).is_some_and(|user| !user.is_empty());
+        if !is_valid {
             let reason = format!(
-                "line {}: expected user:hash, or the registry refuses the file",
+                "line {}: expected user:hash; the registry refuses the file",
                 index + 1
             );
             return Err(Error::new(doing(), reason));
@@ -103,13 +102,13 @@ fn read(path: &Path) -> Result<String, Error> {
     Ok(text)
 }
 
-/// `text` with `line` as the only one of `user`, or without any; whether there was one.
+/// Replaces or deletes the lines of `user`; whether there was one.
 fn edited(text: &str, user: &str, line: Option<&str>) -> (String, bool) {
     let mut edited = String::with_capacity(text.len() + line.map_or(0, str::len) + 2);
     let mut new = line;
     let mut was_there = false;
     for old in text.split_inclusive('\n') {
-        if is_aside(old) || user_of(old) != Some(user) {
+        if is_ignored(old) || user_of(old) != Some(user) {
             edited.push_str(old);
             continue;
         }
@@ -125,7 +124,7 @@ fn edited(text: &str, user: &str, line: Option<&str>) -> (String, bool) {
     (edited, was_there)
 }
 
-fn is_aside(line: &str) -> bool {
+fn is_ignored(line: &str) -> bool {
     let line = line.trim();
     line.is_empty() || line.starts_with('#')
 }
@@ -142,7 +141,7 @@ mod tests {
     fn only_the_users_own_lines_change() {
         let text = "# a:comment\r\n\n  b:1 \nab:2\na:3\r\nc:4:5\na:6";
         let with = |user, line| edited(text, user, line);
-        // The registry takes the last of several, so none may stay behind.
+        // The registry takes the last of several lines, so all of them are replaced.
         let expected = "# a:comment\r\n\n  b:1 \nab:2\na:new\nc:4:5\n";
         assert_eq!(with("a", Some("a:new")), (expected.to_owned(), true));
         let expected = "# a:comment\r\n\n  b:1 \nab:2\nc:4:5\n";
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_the_registry_refuses_is_told() {
+    fn a_malformed_line_is_reported_by_number() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("users");
         assert_eq!(read(&path).unwrap(), "");

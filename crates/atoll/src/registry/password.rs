@@ -1,4 +1,4 @@
-//! Where a password comes from: a pipe, or somebody who types it unseen, twice.
+//! Password input: a pipe, or two prompts without echo.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, StdinLock, Write as _};
 
@@ -7,14 +7,14 @@ use rustix::termios::{
 };
 use service::Error;
 
-/// Units: bytes. Far more than any password has.
+/// Units: bytes. Longer than any password.
 const LIMIT: u64 = 4096;
 /// Ctrl-C.
 const INTERRUPT: u8 = 3;
 
-/// The password of `user`, from standard input.
+/// Reads the password of `user` from standard input.
 ///
-/// Errors: nothing, several lines, no text; at a terminal also two that differ.
+/// Errors: empty, several lines, not UTF-8; at a terminal also two that differ.
 pub(super) fn read(user: &str) -> Result<String, Error> {
     let input = io::stdin().lock();
     let read = if input.is_terminal() {
@@ -38,8 +38,8 @@ fn piped(input: StdinLock<'static>) -> io::Result<String> {
 fn typed(input: StdinLock<'static>, user: &str) -> io::Result<String> {
     let mut terminal = NoEcho::new(input)?;
     let first = terminal.ask(&format!("Password of {user}: "))?;
-    if terminal.ask("The same again: ")? != first {
-        return Err(io::Error::other("the two are not the same"));
+    if terminal.ask("Retype password: ")? != first {
+        return Err(io::Error::other("the passwords do not match"));
     }
     Ok(first)
 }
@@ -49,7 +49,7 @@ fn without_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// A terminal that does not show what is typed, as long as this lives.
+/// A terminal with echo disabled until this is dropped.
 struct NoEcho {
     input: StdinLock<'static>,
     before: Termios,
@@ -61,7 +61,7 @@ impl NoEcho {
         let mut unseen = before.clone();
         unseen.local_modes -= LocalModes::ECHO | LocalModes::ISIG;
         unseen.local_modes |= LocalModes::ECHONL;
-        // Ctrl-C ends the line: ending the program would leave a terminal that shows nothing.
+        // Ctrl-C ends the line: ending the program would leave the terminal without echo.
         unseen.special_codes[SpecialCodeIndex::VEOL] = INTERRUPT;
         tcsetattr(&input, OptionalActions::Flush, &unseen)?;
         Ok(Self { input, before })

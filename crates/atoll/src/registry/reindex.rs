@@ -1,4 +1,4 @@
-//! The index of a registry, compared with its folder or made anew.
+//! Comparison or rebuild of a registry's derived index.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use service::Error;
 use super::remote::{self, RemoteAccess};
 use crate::terminal;
 
-/// How often the progress is looked at.
-const LOOK: Duration = Duration::from_millis(500);
+/// Interval of progress updates.
+const POLL: Duration = Duration::from_millis(500);
 
-/// Which registry, and who asks.
+/// Arguments of `atoll registry reindex`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReindexArgs {
-    /// A running registry, as in https://registry.example.org:5000, or the folder of one that is stopped
+    /// Running registry, as in https://registry.example.org:5000, or folder of a stopped one
     #[arg(value_name = "URL|DIRECTORY")]
     target: String,
     #[command(flatten)]
     access: RemoteAccess,
 }
 
-/// Compares or rebuilds, and prints how much there was.
+/// Compares or rebuilds the index, and prints counts.
 ///
-/// Errors: the registry is not reached or refuses; a folder that cannot be read, or that a registry uses.
+/// Errors: the registry is unreachable or refuses; the folder cannot be read, or a registry uses it.
 pub(crate) fn run(arguments: &ReindexArgs) -> Result<(), Error> {
     let target = &arguments.target;
     let progress = if remote::is_url(target) {
@@ -47,23 +47,23 @@ pub(crate) fn run(arguments: &ReindexArgs) -> Result<(), Error> {
     if failed == 0 {
         return Ok(());
     }
-    let reason = format!("{failed} repositories cannot be read; see the log");
+    let reason = format!("{failed} repositories could not be read; see the log");
     Err(Error::new(format!("indexing {target}"), reason))
 }
 
-/// Has a running registry compare its folder with its index, and waits for the end.
+/// Makes a running registry compare its folder with its index, and waits for the end.
 fn ask(arguments: &ReindexArgs) -> Result<AdoptionProgress, Error> {
     let remote = arguments.access.open(&arguments.target)?;
     let mut progress: AdoptionProgress = remote.ask(Method::POST, "reindex")?;
     while !progress.is_finished {
         show(progress);
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
         progress = remote.ask(Method::GET, "reindex")?;
     }
     Ok(progress)
 }
 
-/// Makes the index of a folder anew; nothing else in it is changed.
+/// Rebuilds the index of a folder; nothing else in it is changed.
 fn rebuild(folder: &Path) -> Result<AdoptionProgress, Error> {
     let doing = || format!("indexing {}", folder.display());
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -73,7 +73,7 @@ fn rebuild(folder: &Path) -> Result<AdoptionProgress, Error> {
     runtime.block_on(async {
         let store = DiskStore::rebuild(folder).await;
         let store = store.map_err(|e| Error::new(doing(), e))?;
-        while tokio::time::timeout(LOOK, store.adopted()).await.is_err() {
+        while tokio::time::timeout(POLL, store.adopted()).await.is_err() {
             show(store.adoption());
         }
         Ok(store.adoption())

@@ -1,4 +1,4 @@
-//! A running registry, asked for what only those may ask who may delete everywhere.
+//! Administrative requests to a running registry, which require the right to delete everywhere.
 
 use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
@@ -12,18 +12,18 @@ use tokio::runtime::Runtime;
 
 use super::password;
 
-/// Who asks, and how the registry is trusted.
+/// Credentials and trust of a registry.
 #[derive(Debug, Clone, Args)]
 pub(super) struct RemoteAccess {
-    /// Who asks: a user that may delete everywhere. The password is read as `htpasswd` reads it
+    /// User with the right to delete everywhere; the password is read as by `htpasswd`
     #[arg(long)]
     user: Option<String>,
-    /// The registry's certificate, when the system does not trust it
+    /// CA certificate of the registry (PEM), if the system does not trust it
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 
-/// The registry.
+/// A running registry.
 pub(super) struct RemoteRegistry<'a> {
     url: &'a str,
     user: Option<&'a str>,
@@ -44,27 +44,27 @@ struct RemoteError {
     message: String,
 }
 
-/// Whether a target is the address of a running registry.
+/// Whether a target is a URL.
 pub(super) fn is_url(target: &str) -> bool {
     target.starts_with("http://") || target.starts_with("https://")
 }
 
-/// A target that is a folder.
+/// Folder of a target.
 ///
-/// Errors: neither a folder nor an address.
+/// Errors: neither a folder nor a URL.
 pub(super) fn folder<'a>(verb: &str, target: &'a str) -> Result<&'a Path, Error> {
     let folder = Path::new(target);
     if folder.is_dir() {
         return Ok(folder);
     }
-    let reason = "neither a folder nor an address that begins with http:// or https://";
+    let reason = "neither a folder nor a URL with http:// or https://";
     Err(Error::new(format!("{verb} {target}"), reason))
 }
 
 impl RemoteAccess {
-    /// The registry at `url`.
+    /// Client for the registry at `url`.
     ///
-    /// Errors: no password, no certificate.
+    /// Errors: a missing password or certificate.
     pub(super) fn open<'a>(&'a self, url: &'a str) -> Result<RemoteRegistry<'a>, Error> {
         let user = self.user.as_deref();
         let password = user.map(password::read).transpose()?;
@@ -87,12 +87,12 @@ impl RemoteAccess {
 }
 
 impl RemoteRegistry<'_> {
-    /// What the registry answers at `/v2/_atoll/<what>`.
+    /// Sends a request to `/v2/_atoll/<path>` and parses the response.
     ///
-    /// Errors: it is not reached, refuses, or answers something else.
-    pub(super) fn ask<T: DeserializeOwned>(&self, method: Method, what: &str) -> Result<T, Error> {
-        let url = format!("{}/v2/_atoll/{what}", self.url.trim_end_matches('/'));
-        let doing = || format!("asking {}", self.url);
+    /// Errors: it is unreachable, refuses, or responds in another format.
+    pub(super) fn ask<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T, Error> {
+        let url = format!("{}/v2/_atoll/{path}", self.url.trim_end_matches('/'));
+        let doing = || format!("requesting {}", self.url);
         let mut request = self.client.request(method, url);
         if let Some(user) = self.user {
             request = request.basic_auth(user, self.password.as_ref());
@@ -112,31 +112,29 @@ impl RemoteRegistry<'_> {
                 Err(Error::new(doing(), messages.join(", ")))
             }
             Err(_) => {
-                let reason = format!("{status}, and no answer of this registry");
+                let reason = format!("unexpected response: {status}");
                 Err(Error::new(doing(), reason))
             }
         }
     }
 }
 
-/// Why a registry was not reached, with the remedy where there is one.
+/// Cause of a failed request, with a remedy where there is one.
 fn cause(error: &reqwest::Error) -> String {
     let causes = || std::iter::successors(error.source(), |cause| (*cause).source());
     let text = causes()
         .last()
         .map_or_else(|| error.to_string(), ToString::to_string);
     if causes().any(|cause| find::<net::resolve::Error>(cause).is_some()) {
-        return format!("the name cannot be resolved: {text}");
+        return format!("name resolution failed: {text}");
     }
     if let Some(wrong) = causes().find_map(find::<rustls::Error>) {
         return match wrong {
             rustls::Error::InvalidCertificate(wrong) => {
-                format!(
-                    "its certificate is not trusted ({wrong}); name its authority with --ca FILE"
-                )
+                format!("certificate verification failed ({wrong}); specify the CA with --ca FILE")
             }
             rustls::Error::InvalidMessage(_) => {
-                format!("it does not speak TLS ({wrong}); use http:// if it is meant to be plain")
+                format!("no TLS on this port ({wrong}); use http:// for plain HTTP")
             }
             _ => format!("TLS failed: {wrong}"),
         };
@@ -146,14 +144,14 @@ fn cause(error: &reqwest::Error) -> String {
         .map(std::io::Error::kind)
     {
         Some(std::io::ErrorKind::ConnectionRefused) => {
-            "the connection is refused: nothing listens there".to_owned()
+            "connection refused: nothing listens on this port".to_owned()
         }
-        _ if error.is_timeout() => format!("no answer in time: {text}"),
+        _ if error.is_timeout() => format!("timed out: {text}"),
         _ => text,
     }
 }
 
-/// An error of a kind, also where it is wrapped into one of the system.
+/// Downcasts an error, also when it is wrapped into an `io::Error`.
 fn find<'a, E: StdError + 'static>(cause: &'a (dyn StdError + 'static)) -> Option<&'a E> {
     let inner = || cause.downcast_ref::<std::io::Error>()?.get_ref();
     cause

@@ -1,4 +1,4 @@
-//! Whether everything that a registry holds is as it was pushed.
+//! Verification of a registry's content.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,13 +17,13 @@ use service::Error;
 use super::remote::{self, RemoteAccess};
 use crate::terminal;
 
-/// How often a running registry is asked how far it is.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of progress requests to a running registry.
+const POLL: Duration = Duration::from_secs(1);
 
-/// What is verified, and how it is told.
+/// Arguments of `atoll registry verify`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct VerifyArgs {
-    /// A running registry, as in https://registry.example.org:5000, or the folder of one that is stopped
+    /// Running registry, as in https://registry.example.org:5000, or folder of a stopped one
     #[arg(value_name = "URL|DIRECTORY")]
     target: String,
     #[command(flatten)]
@@ -31,12 +31,12 @@ pub(crate) struct VerifyArgs {
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    /// Take damaged content of a folder away, as a running registry always does: clients then push it again
+    /// Quarantine damaged content of a folder, as a running registry always does: clients then push it again
     #[arg(long)]
     quarantine: bool,
 }
 
-/// What a running registry tells of its scrub.
+/// Scrub report of a running registry.
 #[derive(Debug, Deserialize)]
 struct ScrubReport {
     is_running: bool,
@@ -56,19 +56,19 @@ struct ScrubFinding {
     repositories: Vec<String>,
 }
 
-/// Verifies and prints what is wrong.
+/// Verifies and prints all faults.
 ///
-/// Errors: something is wrong, or cannot be looked at.
+/// Errors: faults, or content that cannot be read.
 pub(crate) fn run(arguments: &VerifyArgs) -> Result<(), Error> {
     let target = &arguments.target;
     if remote::is_url(target) {
-        return ask(arguments);
+        return scrub(arguments);
     }
-    look(arguments, remote::folder("verifying", target)?)
+    verify_folder(arguments, remote::folder("verifying", target)?)
 }
 
-/// Has a running registry scrub, and waits for the end.
-fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
+/// Makes a running registry scrub, and waits for the end.
+fn scrub(arguments: &VerifyArgs) -> Result<(), Error> {
     let remote = arguments.access.open(&arguments.target)?;
     let mut text: Value = remote.ask(Method::POST, "scrub")?;
     let mut shown = None;
@@ -82,7 +82,7 @@ fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
             shown = Some(report.percent);
             terminal::progress(&format!("{} % verified", report.percent));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL);
         text = remote.ask(Method::GET, "scrub")?;
     };
     if arguments.json {
@@ -109,7 +109,7 @@ fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
         return Ok(());
     }
     let reason = format!(
-        "{damaged} contents are damaged, {missing} missing, {unread} could not be read; what is damaged is in \
+        "{damaged} contents are damaged, {missing} missing, {unread} unreadable; damaged content is in \
          quarantine: push it again"
     );
     Err(Error::new(
@@ -118,8 +118,8 @@ fn ask(arguments: &VerifyArgs) -> Result<(), Error> {
     ))
 }
 
-/// Looks at a folder that no registry uses now.
-fn look(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
+/// Verifies the folder of a stopped registry.
+fn verify_folder(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
     let doing = || format!("verifying {}", folder.display());
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -147,7 +147,7 @@ fn look(arguments: &VerifyArgs, folder: &Path) -> Result<(), Error> {
     for fault in &faults {
         *counts.entry(fault.kind).or_insert(0) += 1;
     }
-    // Neither garbage nor an index that is behind is damage.
+    // Garbage and a stale index are not damage.
     counts.remove(&FaultKind::Orphaned);
     counts.remove(&FaultKind::Unindexed);
     if counts.is_empty() {

@@ -1,6 +1,6 @@
-//! The hosted installer: who may ask it says so by a token that a long-lived one is exchanged for.
+//! Versions of the hosted installer, authorized by an access token that an offline token is exchanged for.
 //!
-//! Neither of them reaches a message, a log or the command line.
+//! No token reaches a message, a log or the command line.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,54 +17,53 @@ use oauth2::{
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Response, Url, redirect};
 
-/// Where the versions are, below the address of the service.
+/// Path of the versions below the base URL.
 const VERSIONS: &str = "api/assisted-install/v2/platform-versions";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Units: bytes. The list of versions takes some ten thousand.
-const ANSWER_LIMIT_BYTES: usize = 8 << 20;
-/// Units: bytes. Tokens take a few thousand.
+/// Units: bytes. The list of versions has some ten thousand.
+const RESPONSE_LIMIT_BYTES: usize = 8 << 20;
+/// Units: bytes. Tokens have a few thousand.
 const TOKEN_LIMIT_BYTES: u64 = 64 << 10;
-/// How much of an answer that is no JSON is told. Units: characters.
+/// Reported part of a response that is no JSON. Units: characters.
 const REASON_LIMIT: usize = 200;
-/// The whole of an exchange; the answers are small.
+/// Timeout of one request; responses are small.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const SERVICE: &str = "the hosted installer";
 
-/// Where the hosted installer is, and who asks it.
+/// Arguments of `atoll versions fetch`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct FetchArgs {
-    /// Address of the installer's API
+    /// Base URL of the installer API
     #[arg(long, value_name = "URL", env = "BASE_URL")]
     base_url: Url,
-    /// Address of the service that gives tokens
+    /// Base URL of the token service
     #[arg(long, value_name = "URL", env = "AUTH_URL")]
     auth_url: Url,
-    /// The realm there
+    /// Realm of the token service
     #[arg(long, env = "AUTH_REALM")]
     realm: String,
-    /// As which client it is asked
+    /// OAuth client id
     #[arg(long, env = "AUTH_CLIENT_ID")]
     client_id: String,
-    /// File with the offline token
+    /// File with the offline token (refresh token)
     #[arg(long, value_name = "FILE", env = "OFFLINE_TOKEN_FILE")]
     token_file: PathBuf,
-    /// The file for the versions
+    /// Output file
     #[arg(long, value_name = "FILE", default_value = "platform-versions.json")]
     pub(super) output: PathBuf,
-    /// Certificates (PEM) that are trusted besides the system's
+    /// CA certificates (PEM) to trust in addition to the system's
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 
-/// What the hosted installer can install, as it tells it.
+/// Fetches the versions of the hosted installer, as JSON.
 ///
-/// Errors: Unauthenticated – it does not take the token; Invalid – a file or an answer that cannot be used; Unavailable.
+/// Errors: Unauthenticated – refused token; Invalid – malformed file or response; Unavailable.
 pub(super) async fn fetch(arguments: &FetchArgs) -> Result<String, Error> {
     let client = client(arguments)?;
     let token = access_token(&client, arguments).await?;
     let bearer = format!("Bearer {}", token.secret());
-    let mut bearer = HeaderValue::from_str(&bearer)
-        .map_err(|_| refused("the token that it gave cannot stand in a header"))?;
+    let mut bearer = HeaderValue::from_str(&bearer).map_err(|_| refused("invalid access token"))?;
     bearer.set_sensitive(true);
     let request = client
         .get(below(&arguments.base_url, VERSIONS)?)
@@ -72,10 +71,10 @@ pub(super) async fn fetch(arguments: &FetchArgs) -> Result<String, Error> {
         .header(CONTENT_TYPE, JSON)
         .header(ACCEPT, JSON);
     let response = request.send().await.map_err(|e| unreachable(e, SERVICE))?;
-    let (status, body) = answer(response).await?;
+    let (status, body) = read_response(response).await?;
     if !status.is_success() {
-        let said = reason(&body, token.secret());
-        return Err(refused(&format!("it answered {status}: {said}")));
+        let reason = reason(&body, token.secret());
+        return Err(refused(&format!("{status}: {reason}")));
     }
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
@@ -94,8 +93,8 @@ async fn access_token(client: &Client, arguments: &FetchArgs) -> Result<AccessTo
     let exchanged = oauth.exchange_refresh_token(&offline).request_async(&send);
     let exchanged = exchanged.await.map_err(|error| match error {
         RequestTokenError::Request(error) => error,
-        // What it sent instead may have a token in it.
-        _ => refused("its answer to the offline token has no token"),
+        // The response is not shown: it may contain a token.
+        _ => refused("the response to the offline token has no token"),
     })?;
     Ok(exchanged.access_token().clone())
 }
@@ -112,12 +111,12 @@ fn offline_token(arguments: &FetchArgs) -> Result<RefreshToken, Error> {
         .map_err(|e| wrong(e.to_string()))?;
     let text = text.trim();
     if text.is_empty() || text.contains(char::is_whitespace) {
-        return Err(wrong("it has no token: one line is expected".to_owned()));
+        return Err(wrong("no token: one line is expected".to_owned()));
     }
     Ok(RefreshToken::new(text.to_owned()))
 }
 
-/// The way of requests of the OAuth library through our client.
+/// Sends requests of the OAuth library through our client.
 async fn send(
     client: &Client,
     request: HttpRequest,
@@ -125,15 +124,13 @@ async fn send(
 ) -> Result<HttpResponse, Error> {
     let request = request
         .try_into()
-        .map_err(|e: reqwest::Error| Error::internal("asking for a token", e.without_url()))?;
+        .map_err(|e: reqwest::Error| Error::internal("requesting a token", e.without_url()))?;
     let response = client.execute(request).await;
-    let response = response.map_err(|e| unreachable(e, "the service that gives tokens"))?;
-    let (status, body) = answer(response).await?;
+    let response = response.map_err(|e| unreachable(e, "the token service"))?;
+    let (status, body) = read_response(response).await?;
     if !status.is_success() {
-        let said = reason(&body, offline.secret());
-        return Err(refused(&format!(
-            "it answered {status} to the offline token: {said}"
-        )));
+        let reason = reason(&body, offline.secret());
+        return Err(refused(&format!("{status} to the offline token: {reason}")));
     }
     Ok(HttpResponse::new(body))
 }
@@ -143,7 +140,7 @@ fn client(arguments: &FetchArgs) -> Result<Client, Error> {
     let ca_pem = ca_pem.map_err(|e| Error::invalid("ca", e.to_string()))?;
     let client = Client::builder()
         .timeout(TIMEOUT)
-        // Tokens go to whom they are for.
+        // Tokens must not follow redirects to other hosts.
         .redirect(redirect::Policy::none())
         .dns_resolver(Resolver::system())
         .tls_backend_preconfigured(trust::client_config(ca_pem.as_deref(), false)?)
@@ -151,17 +148,17 @@ fn client(arguments: &FetchArgs) -> Result<Client, Error> {
     client.map_err(|e| Error::internal("building the web client", e))
 }
 
-async fn answer(mut response: Response) -> Result<(reqwest::StatusCode, Vec<u8>), Error> {
+async fn read_response(mut response: Response) -> Result<(reqwest::StatusCode, Vec<u8>), Error> {
     let (status, mut body) = (response.status(), Vec::new());
     while let Some(chunk) = response
         .chunk()
         .await
         .map_err(|e| unreachable(e, SERVICE))?
     {
-        if body.len() + chunk.len() > ANSWER_LIMIT_BYTES {
+        if body.len() + chunk.len() > RESPONSE_LIMIT_BYTES {
             return Err(Error::TooLarge {
-                what: "the answer of the hosted installer",
-                limit: ANSWER_LIMIT_BYTES as u64,
+                what: "the response of the hosted installer",
+                limit: RESPONSE_LIMIT_BYTES as u64,
             });
         }
         body.extend_from_slice(&chunk);
@@ -173,25 +170,25 @@ fn below(address: &Url, path: &str) -> Result<Url, Error> {
     let whole = format!("{}/{path}", address.as_str().trim_end_matches('/'));
     whole
         .parse()
-        .map_err(|_| Error::invalid("url", format!("{path} cannot lie below the address")))
+        .map_err(|_| Error::invalid("url", format!("cannot append {path}")))
 }
 
-/// What an answer says of itself, without a secret that came back in it.
+/// Error text of a response, with `secret` redacted.
 fn reason(body: &[u8], secret: &str) -> String {
     let body = String::from_utf8_lossy(body).replace(secret, "…");
     let members = ["error", "error_description", "reason", "message"];
     let json: Option<serde_json::Value> = serde_json::from_str(&body).ok();
-    let said = json.iter().flat_map(|json| {
+    let texts = json.iter().flat_map(|json| {
         let members = members.iter();
         members.filter_map(|member| json.get(member)?.as_str())
     });
-    let said: Vec<&str> = said.collect();
-    let said = match said.as_slice() {
+    let texts: Vec<&str> = texts.collect();
+    let text = match texts.as_slice() {
         [] => body.trim().to_owned(),
         some => some.join(": "),
     };
-    let said: String = said.chars().take(REASON_LIMIT).collect();
-    said.replace(char::is_control, " ")
+    let text: String = text.chars().take(REASON_LIMIT).collect();
+    text.replace(char::is_control, " ")
 }
 
 fn refused(reason: &str) -> Error {

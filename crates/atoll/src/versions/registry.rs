@@ -1,4 +1,4 @@
-//! Releases that were mirrored, by the names that the mirroring tool gives them.
+//! Mirrored releases, found by the tags that the mirroring tool gives them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,22 +8,22 @@ use oci::{Kind, Reference};
 use oci_client::Client;
 use semver::Version;
 
-/// Where releases lie below a target's namespace.
+/// Repository of releases below a target's namespace.
 const RELEASES: &str = "openshift/release-images";
 
-/// A release in a registry.
+/// A mirrored release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MirroredRelease {
     version: Version,
-    /// Whether its images are for several architectures.
+    /// Whether it is a multi-architecture release.
     is_multi: bool,
     architectures: BTreeSet<String>,
     image: String,
 }
 
-/// The releases that were mirrored to `place`, a host with or without a namespace; the lowest version first.
+/// Releases mirrored to `place`, a host with an optional namespace, in ascending order.
 ///
-/// Errors: Invalid – the place is none; NotFound – it has no releases; those of the registry.
+/// Errors: Invalid – malformed place; NotFound – no releases; those of the registry.
 pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<MirroredRelease>, Error> {
     let place = place.strip_prefix("docker://").unwrap_or(place);
     let place = place.trim_end_matches('/');
@@ -55,7 +55,7 @@ pub(super) async fn releases(client: &Client, place: &str) -> Result<Vec<Mirrore
     Ok(found)
 }
 
-/// As `PLATFORM_VERSIONS` has them; the newest final one is the default.
+/// Value of `PLATFORM_VERSIONS`; the newest final release is the default.
 pub(super) fn versions(releases: &[MirroredRelease]) -> BTreeMap<String, OpenshiftVersion> {
     let finals = releases.iter().filter(|it| it.version.pre.is_empty());
     let newest = finals
@@ -77,7 +77,7 @@ pub(super) fn versions(releases: &[MirroredRelease]) -> BTreeMap<String, Openshi
     versions
 }
 
-/// As `RELEASE_IMAGES` has them.
+/// Value of `RELEASE_IMAGES`.
 pub(super) fn release_images(releases: &[MirroredRelease]) -> Vec<ReleaseImage> {
     let finals = releases.iter().filter(|it| it.version.pre.is_empty());
     let newest = finals.max_by_key(|it| &it.version).map(|it| &it.image);
@@ -115,7 +115,7 @@ impl MirroredRelease {
     }
 }
 
-/// Version and architecture out of a tag, as in `4.14.5-x86_64`. What else is there is attached to releases.
+/// Version and architecture of a tag such as `4.14.5-x86_64`. Other tags are attached artifacts.
 fn parts(tag: &str) -> Option<(Version, CpuArchitecture)> {
     let (version, architecture) = tag.rsplit_once('-')?;
     let architecture = match architecture.parse().ok()? {
@@ -125,11 +125,11 @@ fn parts(tag: &str) -> Option<(Version, CpuArchitecture)> {
     Some((version.parse().ok()?, architecture))
 }
 
-/// The architectures of an index.
+/// Architectures of an index.
 async fn of_index(client: &Client, image: &Reference) -> Result<BTreeSet<String>, Error> {
     let Kind::Index { manifests } = client.pull_manifest(image).await?.kind else {
         let reason =
-            format!("{image} is called a release for several architectures, and is one image");
+            format!("{image} has the tag of a multi-architecture release, but is no index");
         return Err(Error::invalid("release", reason));
     };
     let platforms = manifests.iter().filter_map(|it| it.platform.as_ref());
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_takes_the_versions() {
+    fn the_api_server_loads_the_versions() {
         let versions = versions(&sample());
         let text = serde_json::to_string(&versions).unwrap();
         let read = rules::versions::load_platform_versions(&text).unwrap();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_server_takes_the_images() {
+    fn the_api_server_loads_the_images() {
         let text = serde_json::to_string(&release_images(&sample())).unwrap();
         let read = rules::versions::load_release_images(&text).unwrap();
         let found: Vec<_> = read
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn other_tags_are_no_releases() {
+    fn other_tags_are_ignored() {
         for tag in [
             "latest",
             "4.14-x86_64",

@@ -123,7 +123,7 @@ fn verify_tells_what_is_wrong() {
     let key = key.to_str().unwrap();
     let printed = stdout(&atoll(&["verify", folder, "--key", key]));
     assert!(
-        printed.contains("whole: 1 files") && printed.contains("signed with that key"),
+        printed.contains("verified: 1 files") && printed.contains("signature verified"),
         "{printed}"
     );
     let printed: Value =

@@ -1,4 +1,4 @@
-//! `atoll mirror verify docker://…` and `delete`: what a configuration names is looked up in the target.
+//! `atoll mirror verify docker://…` and `delete` resolve a configuration in the target.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::content::{push, reference};
 use crate::mirror_place::output;
 use crate::server::Server;
 
-/// A release of one component, in the registry; its image.
+/// Pushes a release of one component; its image.
 async fn release(server: &Server) -> String {
     let console = push(server, "dev/art:console", b"console".to_vec(), json!({})).await;
     let console = reference(server, "dev/art:x").with_digest(console);
@@ -83,16 +83,16 @@ async fn releases_and_charts_are_verified_and_deleted() {
             true,
             "3 images",
         ),
-        (&verify, true, "whole: 3 images"),
+        (&verify, true, "verified: 3 images"),
         (
             &["delete", "--generate", "--config", "delete.yaml", to],
             true,
-            "has 3 images",
+            "lists 3 images",
         ),
         (
             &["delete", "--delete-yaml-file", list, to],
             true,
-            "3 of 3 images",
+            "deleted 3 of 3 images",
         ),
         (&verify, false, "not found"),
     ] {

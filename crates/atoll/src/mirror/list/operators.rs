@@ -1,4 +1,4 @@
-//! Catalogs of operators, and what is in them, in the peer's columns.
+//! Operator catalogs and their packages, in oc-mirror's columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::catalog::{Opener, each_package, table, with_package};
 use crate::mirror::registry_args::SourceRegistryArgs;
 use crate::terminal;
 
-/// The catalogs that the platform's makers publish. Source: the peer.
+/// Published operator catalogs. Source: oc-mirror, `list operators`.
 const CATALOGS: [&str; 4] = [
     "registry.redhat.io/redhat/redhat-operator-index",
     "registry.redhat.io/redhat/certified-operator-index",
@@ -22,13 +22,13 @@ const CATALOGS: [&str; 4] = [
     "registry.redhat.io/redhat/redhat-marketplace-index",
 ];
 
-/// What is shown.
+/// Arguments of `list operators`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ListOperatorsArgs {
-    /// Show the catalogs that are published for a release
+    /// List the catalogs published for a release
     #[arg(long, requires = "release")]
     catalogs: bool,
-    /// The release
+    /// Release
     #[arg(
         long = "version",
         id = "release",
@@ -36,13 +36,13 @@ pub(super) struct ListOperatorsArgs {
         conflicts_with = "catalog"
     )]
     release: Option<String>,
-    /// Show the packages of this catalog: an image, a folder or an index.db
+    /// List the packages of this catalog: an image, a folder or an index.db
     #[arg(long)]
     catalog: Option<String>,
-    /// Show the channels of this package
+    /// List the channels of this package
     #[arg(long, requires = "catalog")]
     package: Option<String>,
-    /// Show the versions in this channel of it
+    /// List the versions of this channel of the package
     #[arg(long, requires = "package")]
     channel: Option<String>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &ListOperatorsArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// For which releases the first catalog is published.
+/// Prints the releases that the first catalog is published for.
 fn releases(opener: &Opener) -> Result<(), Error> {
     terminal::print("Available OpenShift OperatorHub catalog versions:");
     for release in published(opener, CATALOGS[0])? {
@@ -104,11 +104,11 @@ fn catalogs(opener: &Opener, release: &str) -> Result<(), Error> {
     if is_any {
         return Ok(());
     }
-    let reason = "no catalog is published for it: `list operators` alone shows the releases";
+    let reason = "no catalog is published for this release: `list operators` lists the releases";
     Err(Error::new(format!("looking for {wanted}"), reason))
 }
 
-/// The releases in a repository's tags.
+/// Releases among the tags of a repository.
 fn published(opener: &Opener, catalog: &str) -> Result<BTreeSet<String>, Error> {
     let image: oci::Reference = catalog
         .parse()
@@ -188,7 +188,7 @@ fn row(package: &Package<'_>, documents: &[Document]) -> [String; 3] {
     ]
 }
 
-/// What the head of the default channel calls itself; nothing where it does not.
+/// Display name in the CSV of the default channel's head.
 fn display_name(package: &Package<'_>, documents: &[Document]) -> Option<String> {
     #[derive(Deserialize)]
     struct Shown {
@@ -212,7 +212,7 @@ fn display_name(package: &Package<'_>, documents: &[Document]) -> Option<String>
     Some(shown.spec.display_name)
 }
 
-/// Half a sentence about what may be meant.
+/// Suggestion for a misspelled name.
 fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     match model::nearest(name, known, (name.len() / 3).max(1)) {
         Some(meant) => format!("; {meant} may be meant"),

@@ -1,4 +1,4 @@
-//! Releases of the platform, and their channels, in the peer's lines.
+//! Platform releases and their channels, in oc-mirror's lines.
 
 use std::collections::BTreeSet;
 
@@ -14,23 +14,23 @@ use crate::mirror::registry_args::SourceRegistryArgs;
 use crate::mirror::release_args::UpdateArgs;
 use crate::terminal;
 
-/// Where the platform's maker publishes releases. Source: the peer.
+/// Repository of published releases. Source: oc-mirror, `list releases`.
 const RELEASES: &str = "quay.io/openshift-release-dev/ocp-release";
-const DOING: &str = "asking for releases";
+const DOING: &str = "listing releases";
 
-/// What is shown.
+/// Arguments of `list releases`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ListReleasesArgs {
-    /// Show the versions in this channel
+    /// List the versions of this channel
     #[arg(long)]
     channel: Option<String>,
-    /// Show the versions in the stable channel of this release, or with --channels its channels
+    /// List the versions of the stable channel of this release, or with --channels its channels
     #[arg(long = "version", id = "release", value_name = "X.Y")]
     release: Option<String>,
-    /// Show the channels of a release
+    /// List the channels of a release
     #[arg(long, requires = "release")]
     channels: bool,
-    /// For which architectures; more than one is separated by commas
+    /// Comma-separated architectures
     #[arg(
         long,
         value_name = "NAMES",
@@ -75,7 +75,7 @@ pub(super) fn run(arguments: &ListReleasesArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The releases that are published, as `x.y`.
+/// Prints the published releases as `x.y`.
 fn published(arguments: &ListReleasesArgs) -> Result<(), Error> {
     let client = arguments.registries.source();
     let opener = Opener::new(client.map_err(|e| Error::new(DOING, e))?)?;
@@ -131,7 +131,7 @@ async fn versions(
     Ok(lines)
 }
 
-/// The first two numbers of a version.
+/// Major and minor of a version.
 fn minor(text: &str) -> Result<String, Error> {
     let text = text.trim_start_matches('v');
     let numbers: Vec<&str> = text.splitn(3, '.').collect();
@@ -140,7 +140,7 @@ fn minor(text: &str) -> Result<String, Error> {
             Ok(format!("{major}.{minor}"))
         }
         _ => {
-            let reason = format!("{text:?} is no version: write it as 4.18");
+            let reason = format!("{text:?} is not a version such as 4.18");
             Err(Error::new("reading --version", reason))
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_told_by_their_first_numbers() {
+    fn releases_are_grouped_by_minor_version() {
         let tags = [
             "4.10.3-x86_64",
             "4.9.0-rc.1",

@@ -1,4 +1,4 @@
-//! What the next run of a set would bring, in the peer's columns.
+//! Updates that the next run of an image set would mirror, in oc-mirror's columns.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::mirror::release_args::UpdateArgs;
 use crate::mirror::run::configuration;
 use crate::terminal;
 
-/// Which set, and where it is asked.
+/// Arguments of `list updates`.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ListUpdatesArgs {
-    /// The ImageSetConfiguration, with its storageConfig
+    /// Image-set configuration with a storageConfig
     #[arg(value_name = "FILE")]
     config: PathBuf,
     #[command(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct ListUpdatesArgs {
 
 /// Prints the list.
 ///
-/// Errors: a set without history; an update service or catalog that cannot be read.
+/// Errors: an image set without metadata; an update service or catalog that cannot be read.
 pub(super) fn run(arguments: &ListUpdatesArgs) -> Result<(), Error> {
     let doing = "looking for updates";
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -46,12 +46,12 @@ impl ListUpdatesArgs {
         let wrong = |reason: &str| model::Error::invalid("storageConfig", reason);
         let storage = set.storage.as_ref();
         let storage =
-            storage.ok_or_else(|| wrong("there is none: nothing is known of former runs"))?;
+            storage.ok_or_else(|| wrong("required: it stores the metadata of past runs"))?;
         let client = self.registries.source()?;
         let store = self.registries.store(storage)?;
         let metadata = store.read().await?;
         let metadata =
-            metadata.ok_or_else(|| wrong("no metadata detected: no run has stored any there"))?;
+            metadata.ok_or_else(|| wrong("no metadata detected: mirror the image set first"))?;
         let sources = self.updates.sources(self.registries.ca_pem()?.as_deref())?;
         let mut lines = Vec::new();
         for update in updates::releases(&set.mirror, &metadata, &sources).await? {

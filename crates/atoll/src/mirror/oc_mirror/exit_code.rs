@@ -1,4 +1,4 @@
-//! The exit codes of the peer's v2: a bit for each part of a set of which something is missing.
+//! Exit codes of oc-mirror v2: a bit for each part of an image set with missing images.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ const OPERATOR: u8 = 1 << 2;
 const ADDITIONAL: u8 = 1 << 3;
 const HELM: u8 = 1 << 4;
 
-/// The code of a failure.
+/// Exit code of an error.
 pub(super) fn of(error: &Error) -> ExitCode {
     let bits = match error.source.downcast_ref() {
         Some(RunError::Incomplete { images, charts }) => {
@@ -26,7 +26,7 @@ pub(super) fn of(error: &Error) -> ExitCode {
     ExitCode::from(bits)
 }
 
-/// To which parts an image belongs. Archives do not tell which images came with charts.
+/// Bits of the parts an image belongs to. Archives do not record which images came with charts.
 fn part(image: &Wanted) -> u8 {
     match image.kind {
         ImageType::OcpRelease | ImageType::OcpReleaseContent | ImageType::CincinnatiGraph => {
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_tell_what_is_missing() {
+    fn exit_codes_have_a_bit_per_incomplete_part() {
         let chart = Why::Chart { chart: "c".into() };
         let missing = [
             image(ImageType::OperatorBundle, Why::Archive),

@@ -1,10 +1,10 @@
-//! The peer's flags, and what says the same here.
+//! oc-mirror's flags and their counterparts here.
 
 use service::settings::Setting as _;
 
 use super::UsageError;
 
-/// A flag of the peer, where it is not just the same here.
+/// A flag of oc-mirror that differs here.
 pub(super) struct Flag {
     pub(super) name: &'static str,
     /// Whether a value follows it.
@@ -14,13 +14,13 @@ pub(super) struct Flag {
 
 #[derive(Clone, Copy)]
 pub(super) enum Meaning {
-    /// Flags of ours say it.
+    /// The flag of ours with the same meaning.
     Is(&'static str),
-    /// A flag of ours says it when this one is switched off.
+    /// The flag of ours that its negation stands for.
     Not(&'static str),
-    /// It changes nothing here.
+    /// Accepted without effect.
     Nothing,
-    /// It is not known here. Why, or what to do.
+    /// Unsupported, with the reason or remedy.
     Refused(&'static str),
 }
 
@@ -42,15 +42,15 @@ const fn value(name: &'static str, meaning: Meaning) -> Flag {
     }
 }
 
-/// All of them.
+/// All flags that differ. Source: oc-mirror v1 and v2, `--help`.
 pub(super) static FLAGS: &[Flag] = &[
     switch("v1", Nothing),
     switch("v2", Nothing),
     value("verbose", Nothing),
     value("log-level", Nothing),
-    // What is temporary is in a folder of its own, and goes with the run.
+    // Temporary files have a folder of their own, which each run removes.
     switch("skip-cleanup", Nothing),
-    // Content is compared with its digests while it passes.
+    // Content is verified against its digests while it is transferred.
     switch("skip-verification", Nothing),
     switch("strict-archive", Nothing),
     switch("oci-insecure-signature-policy", Nothing),
@@ -59,9 +59,9 @@ pub(super) static FLAGS: &[Flag] = &[
     value("port", Nothing),
     value("rootless-storage-path", Nothing),
     switch("force-cache-delete", Nothing),
-    // Images have the names that the peer's v1 gives them.
+    // Images have the names that oc-mirror v1 gives them.
     switch("delete-v1-images", Nothing),
-    // Each request has time-outs and is repeated with pauses of its own.
+    // Each request has its own timeouts, retries and backoff.
     value("retry-times", Nothing),
     value("retry-delay", Nothing),
     value("image-timeout", Nothing),
@@ -77,11 +77,9 @@ pub(super) static FLAGS: &[Flag] = &[
     switch("manifests-only", Is("manifests-only")),
     switch(
         "build-catalog-cache",
-        Refused(
-            "smaller catalogs are served without --cache-dir, and make a cache of their own when they start",
-        ),
+        Refused("pruned catalogs are served without --cache-dir and build their cache at startup"),
     ),
-    // The peer asks these mirrors for what catalogs in folders name; here they are asked for all sources.
+    // oc-mirror uses these mirrors for related images of catalogs in folders; here they apply to all sources.
     value("oci-registries-config", Is("registries-conf")),
     switch(
         "enable-operator-secure-policy",
@@ -101,11 +99,11 @@ pub(super) static FLAGS: &[Flag] = &[
     ),
     value(
         "since",
-        Refused("--ignore-history carries everything again"),
+        Refused("--ignore-history mirrors all images again"),
     ),
 ];
 
-/// Those with one letter.
+/// Short flags.
 pub(super) const SHORT: [(&str, &str); 4] = [
     ("-c", "config"),
     ("-d", "dir"),
@@ -114,12 +112,12 @@ pub(super) const SHORT: [(&str, &str); 4] = [
 ];
 
 impl Flag {
-    /// What says the same here.
+    /// The flags of ours with the same meaning.
     ///
-    /// Errors: a value that is missing or none; a flag that is not known here.
+    /// Errors: a missing or malformed value; an unsupported flag.
     pub(super) fn own(&self, given: Option<String>) -> Result<Vec<String>, UsageError> {
         let name = self.name;
-        let refused = |why| UsageError::Flag(format!("--{name} is not known here: {why}"));
+        let refused = |why| UsageError::Flag(format!("--{name} is not supported: {why}"));
         if self.has_value {
             let needed = || UsageError::Flag(format!("flag needs an argument: --{name}"));
             let given = given.ok_or_else(needed)?;
@@ -139,9 +137,9 @@ impl Flag {
     }
 }
 
-/// Whether what is given with a switch switches it on.
+/// Parses the value of a switch.
 ///
-/// Errors: it is neither.
+/// Errors: not a boolean.
 pub(super) fn is_on(name: &str, given: &str) -> Result<bool, UsageError> {
     bool::parse(given).map_err(|reason| UsageError::Flag(format!("--{name}: {reason}")))
 }

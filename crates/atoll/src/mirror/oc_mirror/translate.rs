@@ -1,4 +1,4 @@
-//! The peer's command line as one of ours.
+//! Translation of oc-mirror's command line into ours.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -8,9 +8,9 @@ use clap::{ArgAction, Command, CommandFactory as _};
 use super::flags::{FLAGS, SHORT, is_on};
 use super::{CommandLine, UsageError};
 
-/// The command line with flags of ours.
+/// Translates the flags of a command line.
 ///
-/// Errors: a flag that is not known here, or without its value.
+/// Errors: an unsupported flag, or one without its value.
 pub(super) fn to_own_flags(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Vec<OsString>, UsageError> {
@@ -57,7 +57,7 @@ pub(super) fn to_own_flags(
     Ok(own)
 }
 
-/// The name of a flag, and what is given with it in the same word. A letter that means something else for the verb is none.
+/// Name of a flag, and its value in the same word. A short flag that the subcommand defines otherwise is none.
 fn named(argument: &str, verb: &Command) -> Option<(String, Option<String>)> {
     for (short, name) in SHORT {
         if let Some(given) = argument.strip_prefix(short) {
@@ -80,7 +80,7 @@ fn named(argument: &str, verb: &Command) -> Option<(String, Option<String>)> {
     })
 }
 
-/// The peer's v2 wants the configuration named with archives as well; it is in them.
+/// Drops the configuration that oc-mirror v2 requires with archives: they contain it.
 fn leave_to_archive(own: &mut Vec<OsString>) {
     if own.iter().any(|it| it == "--from")
         && let Some(at) = own.iter().position(|it| it == "--config")
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_peer_become_ours() {
+    fn flags_of_oc_mirror_become_ours() {
         for (theirs, ours) in [
             ("m --v1 -c a.yaml file://d", "m --config a.yaml file://d"),
             (
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_know_the_flags_of_the_peer() {
+    fn subcommands_accept_the_flags_of_oc_mirror() {
         for line in [
             "m delete --v2 --generate --workspace file:///w -c d.yaml docker://h:1/ns",
             "m delete --v2 --delete-yaml-file l.yaml --force-cache-delete docker://h:1/ns",
@@ -160,12 +160,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told() {
+    fn unsupported_flags_are_errors() {
         for (line, expected) in [
             ("m --v1 --v2", "mutually exclusive"),
             (
                 "m --build-catalog-cache",
-                "--build-catalog-cache is not known here",
+                "--build-catalog-cache is not supported",
             ),
             ("m --policy", "flag needs an argument: --policy"),
             ("m --dry-run=maybe", "--dry-run: "),

@@ -1,13 +1,13 @@
-//! Where a set goes.
+//! Target of a run.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Where the set goes.
+/// Target of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Folder(PathBuf),
-    /// With `oci://` and a folder in the place of a registry, an image layout.
+    /// A registry, or an image layout when `registry` is `oci://FOLDER`.
     Registry {
         registry: String,
         namespace: String,
@@ -46,7 +46,7 @@ impl FromStr for Destination {
         }
         let rest = rest.trim_end_matches('/');
         let (registry, namespace) = rest.split_once('/').unwrap_or((rest, ""));
-        // A name of a repository behind the host finds out whether the host is one.
+        // A repository name after the host makes the reference parser check the host.
         let probe = match namespace {
             "" => format!("{registry}/a"),
             namespace => format!("{registry}/{namespace}"),

@@ -1,13 +1,13 @@
-//! Why a run has failed.
+//! Errors of a run.
 
 use std::fmt;
 
 use ::mirror::content::Wanted;
 
-/// Why a run has failed.
+/// Error of a run.
 #[derive(Debug)]
 pub(in crate::mirror) enum RunError {
-    /// It came to its end without these images, and so many charts, of which people were told.
+    /// The run ended without these images and so many charts, which were reported.
     Incomplete {
         images: Vec<Wanted>,
         charts: usize,
@@ -25,13 +25,13 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Incomplete { images, charts: 0 } => {
-                write!(f, "images: {} were not carried", images.len())
+                write!(f, "{} images were not mirrored", images.len())
             }
             Self::Incomplete { images, charts } => {
                 let images = images.len();
                 write!(
                     f,
-                    "images: {images} were not carried, and those of {charts} charts"
+                    "{images} images and those of {charts} charts were not mirrored"
                 )
             }
             Self::Other(error) => f.write_str(&error.chain()),

@@ -1,4 +1,4 @@
-//! What people say on the command line of a run.
+//! Flags of a mirroring run.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,73 +10,72 @@ use super::progress::ProgressFormat;
 use crate::mirror::registry_args::RegistryArgs;
 use crate::mirror::release_args::ReleaseArgs;
 
-/// What is carried, from where, and how.
+/// Target, source and options of a run.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArgs {
-    /// file://FOLDER for archives, oci://FOLDER for an image layout, or docker://HOST[:PORT][/NAMESPACE]
+    /// Target: file://FOLDER for archives, oci://FOLDER for an image layout, or docker://HOST[:PORT][/NAMESPACE]
     pub(super) target: Option<Destination>,
-    /// An archive, or the folder with the archives of a run, instead of registries
+    /// Mirror from an archive, or from the folder with the archives of a run, instead of registries
     #[arg(long, value_name = "PATH")]
     pub(super) from: Option<PathBuf>,
-    /// The ImageSetConfiguration
+    /// Image-set configuration file
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Folder for what is temporary, and for results
+    /// Workspace: folder for temporary files and results
     #[arg(long, value_name = "DIR", default_value = "oc-mirror-workspace")]
     pub(super) dir: PathBuf,
-    /// Publish archives whatever the target has
+    /// Skip the check that archives follow the sequence of the target's metadata
     #[arg(long)]
     pub(super) skip_metadata_check: bool,
-    /// Carry everything again that former runs have carried
+    /// Mirror all images again, also those of past runs
     #[arg(long)]
     pub(super) ignore_history: bool,
-    /// Let images stay in the target that the set does not have any more, and publish whatever the target has
+    /// Disable pruning of images that left the image set, and skip the sequence check
     #[arg(long)]
     pub(super) skip_pruning: bool,
-    /// Delete images in the target that the set does not have any more, also when these are many
+    /// Prune images that left the image set without confirmation, also when they are many
     #[arg(long, conflicts_with = "skip_pruning")]
     pub(super) prune: bool,
-    /// Sign archives: file with an ed25519 key in PEM, as openssl genpkey makes it
+    /// Sign archives with this ed25519 private key (PEM, as of openssl genpkey)
     #[arg(long, value_name = "FILE")]
     pub(super) sign: Option<PathBuf>,
-    /// Tell what would be carried, and write mapping.txt; for a registry, write pruning-plan.json as well
+    /// Print the plan without mirroring; writes mapping.txt and, for a registry, pruning-plan.json
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Write policies and mapping of all that archives have carried, and carry nothing
+    /// Only write mirror policies and mapping of all images that archives have mirrored
     #[arg(long, requires = "from")]
     pub(super) manifests_only: bool,
-    /// Tell why the bundles and images of that name are carried; a part of the name will do
+    /// Explain why bundles and images whose names contain NAME are mirrored
     #[arg(long, value_name = "NAME")]
     pub(super) why: Option<String>,
-    /// Name the rules that packages of the catalogs break, with entries and remedy: of packages that are passed by, or
-    /// carried with a warning
+    /// List the validation errors of catalog packages that are skipped or mirrored with a warning, with entries and remedy
     #[arg(long)]
     pub(super) why_refused: bool,
-    /// Write results for later clusters, too: ImageDigestMirrorSet, ImageTagMirrorSet, ClusterCatalog, registries.conf
+    /// Also write ImageDigestMirrorSet, ImageTagMirrorSet, ClusterCatalog and registries.conf
     #[arg(long)]
     pub(super) all_results: bool,
-    /// Go on with other images when one cannot be carried
+    /// Continue with other images after an error
     #[arg(long)]
     pub(super) continue_on_error: bool,
-    /// Pass by images that are named by catalogs and missing in their registries
+    /// Skip images that a catalog references but the registry does not have
     #[arg(long)]
     pub(super) skip_missing: bool,
-    /// Leave behind what is attached to images: signatures, attestations, lists of components
+    /// Do not mirror artifacts attached to images: signatures, attestations, SBOMs
     #[arg(long)]
     pub(super) remove_signatures: bool,
-    /// Let catalogs name images by tag where their sources do, instead of by digest
+    /// Do not replace tags with digests in operator catalogs
     #[arg(long)]
     pub(super) skip_image_pin: bool,
-    /// Put catalogs into the target as they are, also with packages whose images are not carried; images keep their tags
+    /// Copy catalogs unmodified, including packages whose images are not mirrored; images keep their tags
     #[arg(long)]
     pub(super) keep_catalogs: bool,
-    /// Transfers at a time with each registry
+    /// Concurrent transfers per registry
     #[arg(long, value_name = "N", default_value = "8")]
     pub(super) max_per_registry: NonZeroUsize,
-    /// In which form it is told how far the run is
-    #[arg(long, value_enum, value_name = "FORM", default_value_t)]
+    /// Progress output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(super) progress: ProgressFormat,
-    /// Whether it is only told what has no effect: command lines of the peer may have it.
+    /// Flags without effect are reported instead of refused: oc-mirror accepts them.
     #[arg(skip)]
     pub(super) is_oc_mirror: bool,
     #[command(flatten)]
@@ -86,12 +85,12 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// The command line is that of the peer.
+    /// Marks a command line of oc-mirror.
     pub(in crate::mirror) fn mark_as_oc_mirror(&mut self) {
         self.is_oc_mirror = true;
     }
 
-    /// As if `--continue-on-error` had been said.
+    /// Sets `--continue-on-error`.
     pub(in crate::mirror) fn set_continue_on_error(&mut self) {
         self.continue_on_error = true;
     }

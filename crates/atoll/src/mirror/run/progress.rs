@@ -1,4 +1,4 @@
-//! How far a run is.
+//! Progress output of a run.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,27 +12,27 @@ use service::Error;
 use super::error::RunError;
 use crate::terminal;
 
-/// How often it is told how far the run is.
+/// Interval of progress updates.
 const TICK: Duration = Duration::from_millis(500);
-/// How many ticks pass between lines where nobody sees the same line change.
+/// Ticks between progress lines without a terminal.
 const TICKS_A_LINE: u32 = 20;
-/// Over how many ticks the rate is taken: ten seconds, so that it does not jump.
+/// Window of the transfer rate. Units: ticks. Ten seconds smooth it.
 const TICKS_OF_RATE: usize = 20;
 const SECONDS_A_MINUTE: u64 = 60;
 
-/// In which form it is told how far a run is.
+/// Progress output format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(in crate::mirror) enum ProgressFormat {
-    /// One line that changes on a terminal, and lines elsewhere
+    /// One updated line on a terminal, single lines elsewhere
     #[default]
     Lines,
-    /// JSON objects on standard error, one a line
+    /// JSON objects on standard error, one per line
     Json,
 }
 
-/// Does `work`, and tells how far it is meanwhile.
+/// Runs `work` and prints its progress.
 ///
-/// Errors: those of the work; no runtime can be had.
+/// Errors: those of `work`; the runtime cannot be started.
 pub(in crate::mirror) fn with_progress<W, E>(
     doing: &str,
     form: ProgressFormat,
@@ -58,7 +58,7 @@ where
     done.map_err(|e| Error::new(doing, e.into()))
 }
 
-/// Tells how far the run is until it is dropped.
+/// Prints progress until it is dropped.
 async fn show_progress(progress: &Progress, form: ProgressFormat) -> Infallible {
     let (mut last, mut ticks, mut rate) = (None::<Phase>, 0_u32, Rate::default());
     loop {
@@ -86,12 +86,12 @@ async fn show_progress(progress: &Progress, form: ProgressFormat) -> Infallible 
     }
 }
 
-/// What was done at the last ticks.
+/// Sliding window of transferred bytes.
 #[derive(Debug, Default)]
 struct Rate(VecDeque<u64>);
 
 impl Rate {
-    /// How fast it is, after another tick. Units: bytes per second.
+    /// Transfer rate after another tick. Units: bytes per second.
     fn after(&mut self, bytes: u64) -> u64 {
         self.0.push_back(bytes);
         if self.0.len() > TICKS_OF_RATE {
@@ -104,7 +104,7 @@ impl Rate {
     }
 }
 
-/// How long the rest takes; nothing where that cannot be said. Units: seconds.
+/// Estimated time left, unless the rate is zero. Units: seconds.
 fn left(whole: Amount, done: Amount, speed: u64) -> Option<u64> {
     whole.bytes.saturating_sub(done.bytes).checked_div(speed)
 }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_told_with_its_time() {
+    fn progress_shows_rate_and_time_left() {
         let mut rate = Rate::default();
         assert_eq!(rate.after(0), 0);
         assert_eq!(rate.after(MIB), 2 * MIB);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn old_ticks_do_not_count() {
+    fn rate_ignores_ticks_outside_its_window() {
         let mut rate = Rate::default();
         for _ in 0..TICKS_OF_RATE {
             rate.after(0);

@@ -1,4 +1,4 @@
-//! What leaves a target: told before, and asked for where it looks like a mistake.
+//! Pruning of a target: reported first, and confirmed when it is large.
 
 use std::io::{self, IsTerminal as _};
 
@@ -9,13 +9,13 @@ use ::mirror::publish::Target;
 use super::flags::RunArgs;
 use crate::terminal;
 
-/// How many repositories are told one by one; the others are counted.
+/// Repositories that are listed one by one; the rest is counted.
 const LISTED: usize = 20;
 
 impl RunArgs {
-    /// Tells what would leave the target, and takes it out of the plan when it is to stay.
+    /// Reports the pruning plan and asks for confirmation; `--skip-pruning` empties the plan.
     ///
-    /// Errors: Conflict – it is much, and nobody has said that it is meant.
+    /// Errors: Conflict – the plan is large and not confirmed.
     pub(super) async fn confirm_pruning(
         &self,
         pruning: &mut Pruning,
@@ -27,12 +27,12 @@ impl RunArgs {
         let images = pruning.images;
         if self.skip_pruning {
             terminal::notice(&format!(
-                "{images} images stay in the target that the set does not have any more"
+                "pruning skipped: {images} images that left the image set stay in the target"
             ));
             *pruning = Pruning::default();
             return Ok(());
         }
-        // Nothing is written over the question.
+        // The progress line must not overwrite the prompt.
         progress.rest();
         terminal::progress("");
         for line in lines(pruning) {
@@ -45,13 +45,13 @@ impl RunArgs {
             return Ok(());
         }
         let reason = format!(
-            "{images} images would leave the target, which may be a mistake in the configuration: \
-             --prune deletes them, --skip-pruning lets them stay; nothing was changed"
+            "{images} images would be pruned, which may be a mistake in the configuration: \
+             --prune deletes them, --skip-pruning keeps them; nothing was changed"
         );
         Err(model::Error::conflict(reason))
     }
 
-    /// Writes what a run would delete.
+    /// Writes the pruning plan of a dry run.
     pub(super) fn write_pruning(
         &self,
         pruning: &Pruning,
@@ -61,7 +61,7 @@ impl RunArgs {
         let failed = |e| model::Error::internal(format!("writing {}", path.display()), e);
         std::fs::write(&path, pruning.to_json(target)?).map_err(failed)?;
         terminal::print(&format!(
-            "{} images would leave the target, as {} tells",
+            "{} images would be pruned: see {}",
             pruning.images,
             path.display()
         ));
@@ -72,7 +72,7 @@ impl RunArgs {
 fn lines(pruning: &Pruning) -> Vec<String> {
     let images = pruning.images;
     let mut lines = vec![format!(
-        "{images} images leave the target: the set does not have them any more"
+        "{images} images are pruned: they left the image set"
     )];
     let repositories = pruning.deletions.iter().take(LISTED);
     lines.extend(repositories.map(|(name, manifests)| format!("  {name}: {}", manifests.len())));
@@ -81,17 +81,17 @@ fn lines(pruning: &Pruning) -> Vec<String> {
         lines.push(format!("  and {others} other repositories"));
     }
     let emptied = pruning.emptied.iter();
-    lines.extend(emptied.map(|section| format!("  none of the section {section} stays")));
+    lines.extend(emptied.map(|section| format!("  all images of section {section}")));
     lines
 }
 
-/// Whether the person at the terminal wants it; nobody there wants nothing.
+/// Confirmation at the terminal; false without a terminal.
 async fn is_confirmed() -> Result<bool, model::Error> {
     if !io::stdin().is_terminal() || !terminal::is_terminal() {
         return Ok(false);
     }
     let ask = || {
-        terminal::notice("delete them? Type yes:");
+        terminal::notice("Delete these images? Type yes:");
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;
         Ok(answer.trim().eq_ignore_ascii_case("yes"))

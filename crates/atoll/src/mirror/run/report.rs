@@ -1,4 +1,4 @@
-//! What people are told of a run, and the files that it leaves.
+//! Messages and result files of a run.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::flags::RunArgs;
 use crate::terminal;
 
 impl RunArgs {
-    /// Tells why what was asked about is carried, and what else people should know.
+    /// Prints notes, broken catalog rules and the explanation of `--why`.
     pub(super) fn explain(&self, prepared: &Prepared) {
         prepared
             .notes
@@ -21,13 +21,13 @@ impl RunArgs {
             .for_each(|note| terminal::notice(note));
         if self.why_refused {
             let all = prepared.breaches.join("\n");
-            let none = "no package of the catalogs breaks a rule";
+            let none = "no catalog package has validation errors";
             terminal::print(if all.is_empty() { none } else { &all });
         }
         if let Some(name) = &self.why {
             let reasons = run::reasons(prepared, name);
             if reasons.is_empty() {
-                terminal::print(&format!("nothing that is carried is called {name}"));
+                terminal::print(&format!("no mirrored bundle or image matches {name}"));
                 return;
             }
             terminal::print(&reasons.join("\n"));
@@ -39,13 +39,13 @@ impl RunArgs {
         std::fs::write(&path, mapping)
             .map_err(|e| model::Error::internal(format!("writing {}", path.display()), e))?;
         terminal::print(&format!(
-            "nothing was carried; {} has the names",
+            "dry run: nothing was mirrored; mapping written to {}",
             path.display()
         ));
         Ok(())
     }
 
-    /// Writes what clusters need; into which folder.
+    /// Writes the manifests for clusters and returns their folder.
     pub(super) fn write_results(
         &self,
         setup: Setup<'_>,
@@ -58,7 +58,7 @@ impl RunArgs {
         };
         if outcome.names_by_tag() && !self.all_results {
             terminal::notice(
-                "catalogs name images by tag: clusters find these in the target by the ImageTagMirrorSet that --all-results writes",
+                "catalogs reference images by tag: clusters need the ImageTagMirrorSet that --all-results writes",
             );
         }
         let files = results::files(outcome, forms)?;
@@ -66,7 +66,7 @@ impl RunArgs {
         results::write(&self.dir, time, &files, &outcome.charts)
     }
 
-    /// Writes the results of a run, has it remembered, and tells what came of it.
+    /// Writes the results of a run, records its metadata and prints a summary.
     pub(super) async fn finish(
         &self,
         setup: Setup<'_>,
@@ -77,7 +77,7 @@ impl RunArgs {
         outcome.remember(target).await?;
         let Amount { items, bytes } = outcome.sent;
         terminal::print(&format!(
-            "{} images and {} catalogs are there; {items} blobs with {} were sent; what clusters need is in {}",
+            "mirrored {} images and {} catalogs; sent {items} blobs ({}); manifests for clusters written to {}",
             outcome.results.images.len(),
             outcome.results.catalogs.len(),
             terminal::mib(bytes),
@@ -89,26 +89,24 @@ impl RunArgs {
         if outcome.pruned > 0 {
             let remainder = match outcome.stayed.len() {
                 0 => String::new(),
-                stayed => format!("; {stayed} manifests of them could not be deleted"),
+                stayed => format!("; {stayed} of their manifests could not be deleted"),
             };
-            terminal::print(&format!(
-                "{} images have left the target{remainder}",
-                outcome.pruned
-            ));
+            terminal::print(&format!("pruned {} images{remainder}", outcome.pruned));
         }
         report_failures(&outcome.failed, &outcome.unread)?;
         match outcome.stayed.len() {
             0 => Ok(()),
             stayed => {
-                let reason =
-                    format!("{stayed} manifests were not deleted; the next run tries it again");
+                let reason = format!("{stayed} manifests were not deleted; the next run retries");
                 Err(model::Error::conflict(reason).into())
             }
         }
     }
 }
 
-/// Tells what was not carried, which is a failure of the run.
+/// Reports images and charts that were not mirrored.
+///
+/// Errors: Incomplete – there are some.
 pub(in crate::mirror) fn report_failures(
     failed: &[(Wanted, model::Error)],
     unread: &[model::Error],

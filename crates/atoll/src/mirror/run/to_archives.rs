@@ -1,4 +1,4 @@
-//! Into archives.
+//! From registries into archives.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl RunArgs {
         let archives = match run::plan(setup, &prepared, &former, signer.as_ref())? {
             Planned::Nothing(reason) => {
                 terminal::print(reason);
-                // The run before may have ended after its last archive had its name.
+                // The previous run may have crashed after it renamed its last archive.
                 archive::forget_finished(folder)?;
                 return report_failures(&prepared.failed, &prepared.unread);
             }
@@ -59,7 +59,7 @@ fn report_plan(prepared: &Prepared, archives: &Archives) {
     let Amount { items, bytes } = archives.fetched();
     let (fetched, size) = (terminal::mib(bytes), terminal::mib(plan.size()));
     terminal::print(&format!(
-        "sequence {}: {} images; {items} blobs with {fetched} are fetched, {} files take {size}",
+        "sequence {}: {} images, {items} blobs ({fetched}) to fetch, {} archive files ({size})",
         plan.sequence,
         prepared.content.images.len(),
         plan.files.len()

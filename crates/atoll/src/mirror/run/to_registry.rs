@@ -51,7 +51,7 @@ impl RunArgs {
         if self.manifests_only {
             let folder = self.write_results(setup, &run::names_of(&set, target)?)?;
             terminal::print(&format!(
-                "nothing was carried; what clusters need is in {}",
+                "nothing was mirrored; manifests for clusters written to {}",
                 folder.display()
             ));
             return Ok(());

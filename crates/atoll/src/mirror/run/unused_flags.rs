@@ -1,4 +1,4 @@
-//! What is said on the command line and has no effect in that run.
+//! Flags without effect in a run.
 
 use service::Error;
 
@@ -7,7 +7,7 @@ use super::flags::RunArgs;
 use crate::terminal;
 
 impl RunArgs {
-    /// Refuses what has no effect, since somebody counts on it; of the peer's command lines it is only reason.
+    /// Refuses flags without effect; on oc-mirror's command lines they are only reported.
     pub(super) fn refuse_unused_flags(&self, target: &Destination) -> Result<(), Error> {
         let unused = self.unused_flags(target);
         if self.is_oc_mirror {
@@ -52,23 +52,26 @@ impl RunArgs {
         let is_folder = matches!(target, Destination::Folder(_));
         let mut unused = Vec::new();
         if self.from.is_some() {
-            unused.extend(said(&archived, "with --from: archives have what they have"));
+            unused.extend(set_flags(
+                &archived,
+                "with --from: the content of archives is fixed",
+            ));
         }
         if is_folder {
-            let why = "for archives: it is said when they are published";
-            unused.extend(said(&of_targets, why));
+            let why = "for archives: set it when they are published";
+            unused.extend(set_flags(&of_targets, why));
         } else {
-            let why = "without archives: they are signed when they are made, in file://FOLDER";
-            unused.extend(said(&[("--sign", sign.is_some())], why));
+            let why = "without archives: file://FOLDER signs them when it writes them";
+            unused.extend(set_flags(&[("--sign", sign.is_some())], why));
         }
         unused
     }
 }
 
-/// Those of the flags that are said, with why they have no effect.
-fn said(flags: &[(&str, bool)], why: &str) -> impl Iterator<Item = String> {
-    let said = flags.iter().filter(|(_, is_said)| *is_said);
-    said.map(move |(flag, _)| format!("{flag} has no effect {why}"))
+/// Messages for the flags that are set.
+fn set_flags(flags: &[(&str, bool)], why: &str) -> impl Iterator<Item = String> {
+    let set = flags.iter().filter(|(_, is_set)| *is_set);
+    set.map(move |(flag, _)| format!("{flag} has no effect {why}"))
 }
 
 #[cfg(test)]
@@ -100,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_is_refused() {
+    fn flags_without_effect_are_refused() {
         for (line, flags) in [
             (
                 "--from a --why x --skip-missing --ignore-history --remove-signatures docker://h:1",

@@ -1,4 +1,4 @@
-//! Whether an archive set is what was packed.
+//! Verification of an archive set.
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,12 @@ use service::Error;
 use super::MirrorVerifyArgs;
 use crate::terminal;
 
-/// How often the terminal tells how far it is.
+/// Interval of progress updates.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Reads every byte, and tells all faults.
+/// Reads every byte and prints all faults.
 ///
-/// Errors: there is a fault, or no set.
+/// Errors: faults, or no archive set.
 pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Error> {
     let MirrorVerifyArgs { key, json, .. } = arguments;
     let failed = |reason: String| Error::new(format!("verifying {}", archive.display()), reason);
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &MirrorVerifyArgs, archive: &Path) -> Result<(), Er
     }
 }
 
-/// Tells how far `work` is while it runs.
+/// Runs `work` and shows its progress.
 fn with_progress<T: Send>(work: impl FnOnce(&Progress) -> T + Send) -> T {
     let progress = Progress::default();
     let seen = progress.clone();
@@ -79,15 +79,15 @@ fn lines(report: &Report, is_compared: bool) -> Vec<String> {
     } = report;
     let amount = terminal::mib(*hashed_bytes);
     lines.push(format!(
-        "whole: {files} files, {members} members, {amount} have their digests"
+        "verified: {files} files, {members} members, {amount} match their digests"
     ));
     lines.push(match (report.has_index, report.is_signed, is_compared) {
         (false, ..) => {
-            "it has no index: what is not named by its digest could not be compared".to_owned()
+            "no index: members that are not named by digest could not be verified".to_owned()
         }
-        (_, false, _) => "it is not signed".to_owned(),
-        (_, true, false) => "it is signed; whose signature that is, --key tells".to_owned(),
-        (_, true, true) => "it is signed with that key".to_owned(),
+        (_, false, _) => "not signed".to_owned(),
+        (_, true, false) => "signed; verify the signature with --key".to_owned(),
+        (_, true, true) => "signature verified".to_owned(),
     });
     lines
 }

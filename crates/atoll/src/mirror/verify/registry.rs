@@ -1,4 +1,4 @@
-//! Whether a registry has what a set consists of.
+//! Verification of a registry against an image set.
 
 use ::mirror::history::Store;
 use ::mirror::presence::{self, Expected, Report};
@@ -13,12 +13,12 @@ use super::MirrorVerifyArgs;
 use crate::mirror::run::{ProgressFormat, configuration, with_progress};
 use crate::terminal;
 
-/// Requests at a time.
+/// Concurrent requests.
 const PARALLEL: usize = 8;
 
-/// Looks for everything, and tells what is missing or damaged.
+/// Looks up all images and prints missing or damaged ones.
 ///
-/// Errors: there is a fault, or nothing is known of what has to be there.
+/// Errors: faults, or neither configuration nor metadata.
 pub(super) fn run(
     arguments: &MirrorVerifyArgs,
     registry: &str,
@@ -53,7 +53,7 @@ impl MirrorVerifyArgs {
             expected.extend(presence::remembered(&metadata, target).await?);
         }
         if expected.is_empty() {
-            let reason = "it has no metadata of a set: name what has to be there with --config";
+            let reason = "no metadata of an image set: specify one with --config";
             return Err(model::Error::invalid(self.what.clone(), reason));
         }
         Ok(expected)
@@ -98,7 +98,7 @@ fn print_report(report: &Report, as_json: bool) {
     }
     for image in &report.absent {
         terminal::print(&format!(
-            "{image} is not there; a chart names it, and its source may lack it as well"
+            "{image} is missing; a chart references it, and its source may lack it as well"
         ));
     }
     if report.faults.is_empty() {
@@ -112,11 +112,11 @@ fn print_report(report: &Report, as_json: bool) {
         } = report;
         let images = images - absent.len();
         let how = match hashed_bytes {
-            0 => "have their sizes".to_owned(),
-            bytes => format!("are there, {} have their digests", terminal::mib(*bytes)),
+            0 => "match their sizes".to_owned(),
+            bytes => format!("found, {} match their digests", terminal::mib(*bytes)),
         };
         terminal::print(&format!(
-            "whole: {images} images, {manifests} manifests have their digests, {blobs} blobs {how}"
+            "verified: {images} images, {manifests} manifests match their digests, {blobs} blobs {how}"
         ));
     }
 }

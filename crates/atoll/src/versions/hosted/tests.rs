@@ -11,7 +11,7 @@ use super::*;
 const OFFLINE: &str = "offline-secret-token";
 const ACCESS: &str = "access-secret-token";
 
-/// What the services answer, and what they were asked.
+/// Responses and recorded requests of both services.
 #[derive(Clone, Default)]
 struct Hosted {
     token: Arc<Mutex<Option<(StatusCode, String)>>>,
@@ -76,7 +76,7 @@ impl Test {
         }
     }
 
-    /// Why there are no versions, without any token.
+    /// The error of a failed fetch, which contains no token.
     async fn refused(&self) -> String {
         let reason = model::error::chain(&fetch(&self.arguments).await.unwrap_err());
         assert!(
@@ -94,7 +94,7 @@ impl Drop for Test {
 }
 
 #[tokio::test]
-async fn versions_are_given_to_whoever_has_a_token() {
+async fn versions_are_fetched_with_an_offline_token() {
     let test = Test::start().await;
     let text = fetch(&test.arguments).await.unwrap();
     assert!(
@@ -120,7 +120,7 @@ async fn versions_are_given_to_whoever_has_a_token() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_without_tokens() {
+async fn errors_contain_no_tokens() {
     let test = Test::start().await;
     for (status, body, expected) in [
         (
@@ -169,7 +169,7 @@ async fn refusals_are_told_without_tokens() {
 }
 
 #[tokio::test]
-async fn a_file_without_a_token_is_told() {
+async fn a_file_without_a_token_is_refused() {
     let test = Test::start().await;
     std::fs::write(&test.arguments.token_file, "two words").unwrap();
     assert!(test.refused().await.contains("one line is expected"));
