@@ -1,9 +1,9 @@
 //! `atoll backup` and `atoll restore`: an installation in one file, consistent while it runs.
 //!
 //! The file is a tar: a heading, the database, files of clusters, secrets and settings, the registry's content, and at
-//! the end an index with the checksum of every member, and its own. Left out is what is made again: boot images that
-//! the image service fetched, catalogs' caches, extracted installers, logs. The one invariant: a restore touches nothing
-//! before the whole file has been verified, and the installation appears as a whole or not at all.
+//! the end an index with the checksum of every member, and its own. Derived data is left out: boot images that the
+//! image service fetched, catalog caches, extracted installers, logs. The one invariant: a restore changes nothing
+//! before the file is verified, and replaces an installation atomically.
 
 mod content;
 mod index;
@@ -27,15 +27,15 @@ use reader::Verified;
 /// Arguments of `atoll backup`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct BackupArgs {
-    /// File to write
+    /// Backup file to write
     file: PathBuf,
     /// Data directory of `atoll up` (default: as for `up`)
     #[arg(long, value_name = "DIR", conflicts_with = "pod")]
     data: Option<PathBuf>,
-    /// Folder of the pod, as `atoll pod init` made it
+    /// Folder of the pod, written by `atoll pod init`
     #[arg(long, value_name = "DIR")]
     pod: Option<PathBuf>,
-    /// Read the file again and compare every byte with its checksum
+    /// Verify the written file against its checksums
     #[arg(long)]
     verify: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) struct BackupArgs {
 /// Arguments of `atoll restore`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RestoreArgs {
-    /// File that `atoll backup` wrote
+    /// Backup file
     file: PathBuf,
     /// Data directory for `atoll up` (default: as for `up`)
     #[arg(long, value_name = "DIR", conflicts_with = "pod")]
@@ -51,17 +51,17 @@ pub(crate) struct RestoreArgs {
     /// Folder for the pod
     #[arg(long, value_name = "DIR")]
     pod: Option<PathBuf>,
-    /// Replace what is there; it stays beside under another name
+    /// Replace an existing installation, which is kept under another name
     #[arg(long)]
     replace: bool,
-    /// Only verify the file
+    /// Only verify the backup file
     #[arg(long)]
     verify: bool,
 }
 
-/// Saves an installation.
+/// Backs up an installation.
 ///
-/// Errors: the file is there, no space, an installation that cannot be read.
+/// Errors: the file exists, no space, an unreadable installation.
 pub(crate) fn save(arguments: &BackupArgs) -> Result<(), Error> {
     let (size, members) = match &arguments.pod {
         Some(folder) if podman::enter(folder)? => return Ok(()),
@@ -79,9 +79,9 @@ pub(crate) fn save(arguments: &BackupArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Brings an installation back.
+/// Restores an installation.
 ///
-/// Errors: a damaged file, an installation that is there or runs.
+/// Errors: a damaged file, an existing or running installation.
 pub(crate) fn restore(arguments: &RestoreArgs) -> Result<(), Error> {
     if let Some(folder) = &arguments.pod
         && !arguments.verify
@@ -101,8 +101,8 @@ pub(crate) fn restore(arguments: &RestoreArgs) -> Result<(), Error> {
         }
         (_, kind) => {
             let remedy = match kind {
-                InstallationKind::Up => "it is of `atoll up`: restore it without --pod",
-                InstallationKind::Pod => "it is of the pod: restore it with --pod DIR",
+                InstallationKind::Up => "it is a backup of `atoll up`: restore it without --pod",
+                InstallationKind::Pod => "it is a backup of the pod: restore it with --pod DIR",
             };
             let doing = format!("restoring {}", arguments.file.display());
             Err(Error::new(doing, remedy))
@@ -114,7 +114,7 @@ fn verify(file: &std::path::Path) -> Result<Verified, Error> {
     let backup = Verified::new(file)?;
     let heading = &backup.index.heading;
     terminal::print(&format!(
-        "{}: whole, {} files, saved at {} by version {}.",
+        "{}: verified, {} files, saved at {} by version {}.",
         file.display(),
         backup.index.members.len(),
         heading.created_at,

@@ -2,8 +2,8 @@
 //!
 //! As root, each service is a system user of its own ([`service_users`]).
 //!
-//! The supervisor holds a pipe to each service: when it dies, however it dies, they end by themselves. It never
-//! looks into requests or data.
+//! The supervisor holds a pipe to each service, so that services shut down when it dies in any way. It never reads
+//! requests or data.
 
 mod account;
 mod child;

@@ -1,17 +1,16 @@
-//! What of a service's folder is saved, and in which order.
+//! Saved files of the services, and their order.
 //!
-//! Everything that names something is read before what it names, so that a backup of a running installation has no name
-//! without content: a name that is there was given after its content. What comes later stays behind; it belongs to the
-//! next backup.
+//! References are read before the content they refer to, so that a backup of a running installation has no dangling
+//! reference: content is always stored before its reference. Later writes belong to the next backup.
 //!
-//! 1. The database: one snapshot. Files of clusters are stored before the row that says so is committed.
+//! 1. The database: one snapshot. Files of clusters are stored before the row that refers to them is committed.
 //! 2. Files of clusters.
-//! 3. The registry's tags, then the links of manifests, then those of layers and all else of a repository: a push goes
-//!    the other way.
-//! 4. The registry's blobs: they are there before anything links to them.
+//! 3. The registry's tags, then links of manifests, then links of layers and other files of a repository: a push
+//!    writes in the reverse order.
+//! 4. The registry's blobs, which are stored before their links.
 //!
-//! What is deleted meanwhile is the exception: a link whose blob was collected before it was read is marked in the index
-//! and not restored. A cluster that is deleted meanwhile comes back without files, and can be deleted again.
+//! Deletions during a backup are the exception: a link whose blob was collected before it was read is marked in the
+//! index and not restored. A cluster deleted meanwhile is restored without files, and can be deleted again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,22 +22,22 @@ use service::Error;
 use super::walk;
 use super::writer::{BackupWriter, Owner};
 
-/// Where distribution's layout has content.
+/// Blobs in distribution's layout.
 const BLOBS: &str = "docker/registry/v2/blobs";
-/// Uploads that are not complete belong to clients that will not come back.
+/// Upload sessions, which no client resumes after a restore.
 const UPLOADS: &str = "_uploads";
-/// What the registry makes again: its index, journal, locks, and copies of upstream registries' ages.
+/// Derived data of the registry: index, journal, locks, ages of pull-through content.
 const OWN: &str = ".atoll";
-/// What it cannot make again.
+/// Records, which are not derived.
 const RECORDS: &str = ".atoll/records";
-/// What the API server makes again: extracted installers, and runs of them.
-const REMADE: [&str; 2] = ["installercache", "install-config-generate"];
-/// Units: bytes. A link has a digest.
+/// Derived data of the API server: extracted installers, and runs of them.
+const DERIVED: [&str; 2] = ["installercache", "install-config-generate"];
+/// Units: bytes. A link contains a digest.
 const LINK_LIMIT: u64 = 256;
 
-/// Saves a folder as it is.
+/// Saves all files of a folder.
 ///
-/// Errors: what cannot be read or written.
+/// Errors: reading or writing fails.
 pub(super) fn folder(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Result<(), Error> {
     walk::files(root, &|_| true, &mut |path, file| {
         writer.add_file(&format!("{prefix}/{path}"), file)
@@ -47,20 +46,20 @@ pub(super) fn folder(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Re
 
 /// Saves the files of clusters.
 ///
-/// Errors: what cannot be read or written.
+/// Errors: reading or writing fails.
 pub(super) fn clusters(writer: &mut BackupWriter, root: &Path, prefix: &str) -> Result<(), Error> {
     let keeps = |path: &str| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        !REMADE.contains(&path) && !name.starts_with('.')
+        !DERIVED.contains(&path) && !name.starts_with('.')
     };
     walk::files(root, &keeps, &mut |path, file| {
         writer.add_file(&format!("{prefix}/{path}"), file)
     })
 }
 
-/// Saves a registry's folder; the links whose content was not there.
+/// Saves a registry's folder and returns its dangling links.
 ///
-/// Errors: what cannot be read or written.
+/// Errors: reading or writing fails.
 pub(super) fn registry(
     writer: &mut BackupWriter,
     root: &Path,
@@ -91,7 +90,7 @@ pub(super) fn registry(
     Ok(links.into_values().flatten().collect())
 }
 
-/// Saves a link; the digest in it.
+/// Saves a link and returns its digest.
 fn link(writer: &mut BackupWriter, member: &str, file: &File) -> Result<String, Error> {
     let doing = || format!("saving {member}");
     let mut digest = String::new();
@@ -104,7 +103,7 @@ fn link(writer: &mut BackupWriter, member: &str, file: &File) -> Result<String, 
     Ok(digest.trim().to_owned())
 }
 
-/// Which references are read when.
+/// Passes over the references, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     Tags,
@@ -124,7 +123,7 @@ impl Pass {
     }
 }
 
-/// Whether a path of the registry is a reference, or leads to some.
+/// Whether a path of the registry is a reference, or a folder of references.
 fn is_reference(path: &str) -> bool {
     let is_own = path.starts_with(OWN) && path != OWN && !path.starts_with(RECORDS);
     let is_upload = path.rsplit('/').next() == Some(UPLOADS);
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_registry_makes_again_is_left_out() {
+    fn derived_data_of_the_registry_is_left_out() {
         for path in ["docker", ".atoll", ".atoll/records", ".atoll/records/pulls"] {
             assert!(is_reference(path), "{path}");
         }
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn blobs_have_their_digest_in_their_path() {
+    fn digests_are_parsed_from_blob_paths() {
         assert_eq!(
             digest_of("sha256/ab/abcd/data").as_deref(),
             Some("sha256:abcd")

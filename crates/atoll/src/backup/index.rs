@@ -1,4 +1,4 @@
-//! What a backup's file says about itself.
+//! Heading and index of a backup file.
 
 use std::path::{Component, Path};
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the file's layout.
 pub(super) const FORMAT: u32 = 1;
-/// First member: what the file is.
+/// First member: the heading.
 pub(super) const HEADING: &str = "heading.json";
-/// Last but one: every member with its checksum.
+/// Second to last member: all members with their checksums.
 pub(super) const INDEX: &str = "index.json";
-/// Last: the checksum of the index, as `sha256sum` prints it.
+/// Last member: the checksum of the index, in the format of `sha256sum`.
 pub(super) const INDEX_SUM: &str = "index.sha256";
-/// The database, as `pg_dump -Fc` writes it.
+/// The database, in the format of `pg_dump -Fc`.
 pub(super) const DATABASE: &str = "database.dump";
 
-/// How the installation runs that was backed up.
+/// Kind of the backed-up installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum InstallationKind {
-    /// Under `atoll up`.
+    /// Processes of `atoll up`.
     Up,
-    /// As containers.
+    /// Containers of the pod.
     Pod,
 }
 
@@ -30,11 +30,11 @@ pub(super) enum InstallationKind {
 pub(super) struct Heading {
     /// Version of the file's layout.
     pub(super) format: u32,
-    /// Version of the program that wrote it.
+    /// Version of the program that wrote the file.
     pub(super) program: String,
-    /// What was backed up.
+    /// Kind of the installation.
     pub(super) kind: InstallationKind,
-    /// When the backup began, RFC 3339.
+    /// Start of the backup, RFC 3339.
     pub(super) created_at: String,
 }
 
@@ -49,36 +49,36 @@ impl Heading {
     }
 }
 
-/// A file of the backup.
+/// A member of the backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BackupMember {
-    /// Its path, with slashes, relative.
+    /// Relative path with slashes.
     pub(super) path: String,
     /// Units: bytes.
     pub(super) size: u64,
-    /// In hexadecimal.
+    /// Hexadecimal.
     pub(super) sha256: String,
     /// Permission bits.
     pub(super) mode: u32,
-    /// Number of its owner.
+    /// Owner.
     pub(super) uid: u32,
-    /// Number of its group.
+    /// Group.
     pub(super) gid: u32,
-    /// It names content that was deleted while the backup ran, and is not restored.
+    /// Refers to content that was deleted during the backup; not restored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_dangling: bool,
 }
 
-/// Every member between heading and index, in their order.
+/// All members between heading and index, in file order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BackupIndex {
-    /// The heading once more, so that its checksum is the index's.
+    /// Copy of the heading, which the checksum of the index covers.
     pub(super) heading: Heading,
     /// The members.
     pub(super) members: Vec<BackupMember>,
 }
 
-/// Whether a member of this name stays below the folder into which it is extracted.
+/// Whether the path of a member stays below the target folder.
 pub(super) fn is_safe(path: &str) -> bool {
     !path.is_empty()
         && !path.contains(['\\', '\0'])
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_stay_below_their_folder() {
+    fn unsafe_member_paths_are_refused() {
         assert!(is_safe("registry/docker/a"));
         for wrong in ["", "/etc/passwd", "a/../../b", "..", "./a", "a\\b"] {
             assert!(!is_safe(wrong), "{wrong}");

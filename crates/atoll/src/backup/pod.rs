@@ -1,7 +1,7 @@
-//! The pod: its folder, and the volumes of its containers, which are read where podman keeps them.
+//! Backup and restore of the pod: its folder, and the volumes of its containers at their mount points.
 //!
-//! `podman volume export` would give a volume in the order of its folders, while the registry's links have to be read
-//! before its blobs (see [`super::content`]).
+//! `podman volume export` is not used: it exports in folder order, while the registry's links have to be read before
+//! its blobs (see [`super::content`]).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,8 +19,8 @@ use super::{content, podman, walk};
 use crate::terminal;
 
 const SETTINGS: &str = ".env";
-/// What is saved of the folder. Boot images are not: they come from outside, and are large.
-const OF_FOLDER: [&str; 6] = [
+/// Saved entries of the folder. Boot images are left out: they are large and come from outside.
+const SAVED: [&str; 6] = [
     SETTINGS,
     "compose.yaml",
     "pod.yml",
@@ -28,24 +28,24 @@ const OF_FOLDER: [&str; 6] = [
     "secrets",
     "catalogs",
 ];
-/// Folders in it that containers mount.
+/// Folders that containers mount.
 const MOUNTED: [&str; 2] = ["catalogs", "images"];
-/// Members' folders of the volumes that are saved.
+/// Member folders of the saved volumes.
 const REGISTRY: &str = "registry";
 const CLUSTERS: &str = "api-server";
 /// Name in compose.yaml, unless COMPOSE_PROJECT_NAME is set in .env.
 const PROJECT: &str = "atoll";
-/// Where members of the pod's folder are.
+/// Member folder of the pod's folder.
 const FOLDER: &str = "folder";
-/// The container that loads a database, and its volume.
+/// Name of the container that loads the database.
 const LOADER: &str = "atoll-restore-db";
-/// Until a new database takes connections.
+/// Timeout until a new database accepts connections.
 const START_LIMIT: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(200);
 
-/// Saves the pod of `folder` in `file`; length and number of members.
+/// Saves the pod of `folder` in `file`; returns its length and number of members.
 ///
-/// Errors: the database does not run, podman's own.
+/// Errors: the database does not run, those of podman.
 pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
     let settings = PodSettings::read(folder)?;
     let mut writer = BackupWriter::create(file, Heading::new(InstallationKind::Pod))?;
@@ -54,7 +54,7 @@ pub(super) fn save(file: &Path, folder: &Path) -> Result<(u64, usize), Error> {
     if let Some(root) = podman::mountpoint(&volumes.clusters)? {
         content::clusters(&mut writer, &root, CLUSTERS)?;
     }
-    let keeps = |path: &str| OF_FOLDER.contains(&path.split('/').next().unwrap_or_default());
+    let keeps = |path: &str| SAVED.contains(&path.split('/').next().unwrap_or_default());
     walk::files(folder, &keeps, &mut |path, file| {
         writer.add_file(&format!("{FOLDER}/{path}"), file)
     })?;
@@ -73,12 +73,15 @@ fn save_database(
 ) -> Result<(), Error> {
     let doing = "saving the database of the pod";
     let containers = podman::users(&Volumes::of(&settings.project).database, false)?;
-    let container = containers
-        .first()
-        .ok_or_else(|| Error::new(doing, "its container does not run: podman-compose up -d db"))?;
+    let container = containers.first().ok_or_else(|| {
+        Error::new(
+            doing,
+            "its container is not running: podman-compose up -d db",
+        )
+    })?;
     let path = temporary(file, "database");
     let dump = private(&path).map_err(|e| Error::new(doing, e))?;
-    // Its name is not needed elsewhere: it is removed with this process.
+    // Unlinked while open: the kernel removes it with this process.
     fs::remove_file(&path).map_err(|e| Error::new(doing, e))?;
     let output = dump.try_clone().map_err(|e| Error::new(doing, e))?;
     let mut arguments = vec![
@@ -95,17 +98,17 @@ fn save_database(
     writer.add(DATABASE, Owner::PRIVATE, size, dump)
 }
 
-/// What `.env` says about the database and the project.
+/// Database and project settings of `.env`.
 struct PodSettings {
     database: String,
     user: String,
-    /// Another image than ours.
+    /// Custom database image.
     image: Option<String>,
-    /// Of podman-compose: its name begins those of the volumes.
+    /// Project of podman-compose: the prefix of volume names.
     project: String,
 }
 
-/// Names of the volumes that are saved.
+/// Names of the saved volumes.
 struct Volumes {
     registry: String,
     clusters: String,
@@ -113,7 +116,7 @@ struct Volumes {
 }
 
 impl Volumes {
-    /// Those of a project of podman-compose.
+    /// Volumes of a podman-compose project.
     fn of(project: &str) -> Self {
         Self {
             registry: format!("{project}_registry"),
@@ -151,7 +154,7 @@ impl PodSettings {
         })
     }
 
-    /// In our image the server's own user is the superuser; in others it is the one that was set.
+    /// Login of the superuser: the server's own user in our image, the configured user in others.
     fn login(&self) -> Vec<&str> {
         match self.image {
             Some(_) => vec!["--username", &self.user],
@@ -160,9 +163,9 @@ impl PodSettings {
     }
 }
 
-/// Makes folder and volumes those of `backup`.
+/// Restores folder and volumes from `backup`.
 ///
-/// Errors: something is there, or runs.
+/// Errors: folder or volumes are not empty, or in use.
 pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result<(), Error> {
     let folder = std::path::absolute(folder)
         .map_err(|e| Error::new(format!("restoring to {}", folder.display()), e))?;
@@ -172,32 +175,32 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
     let names = Volumes::of(&settings.project);
     let volumes = [&*names.registry, &names.clusters, &names.database];
     refuse_running(&volumes)?;
-    let mut places = Vec::new();
+    let mut mountpoints = Vec::new();
     for volume in volumes {
-        places.push((volume, podman::ensure_volume(&settings.project, volume)?));
+        mountpoints.push((volume, podman::ensure_volume(&settings.project, volume)?));
     }
-    let taken: Vec<String> = places
+    let not_empty: Vec<String> = mountpoints
         .iter()
-        .filter(|(_, place)| !is_vacant(place))
+        .filter(|(_, path)| !is_vacant(path))
         .map(|(volume, _)| format!("volume {volume}"))
         .chain((!is_vacant(&folder)).then(|| folder.display().to_string()))
         .collect();
-    if !taken.is_empty() && !replace {
+    if !not_empty.is_empty() && !replace {
         return Err(Error::new(
             format!("restoring to {}", folder.display()),
             format!(
-                "something is in {}: remove it, or --replace it",
-                taken.join(", ")
+                "{} not empty: remove the content, or use --replace",
+                not_empty.join(", ")
             ),
         ));
     }
     let new_folder = StagedFolder::new(&folder)?;
-    let new: Vec<StagedFolder> = places
+    let new: Vec<StagedFolder> = mountpoints
         .iter()
-        .map(|(_, place)| StagedFolder::new(place))
+        .map(|(_, path)| StagedFolder::new(path))
         .collect::<Result<_, _>>()?;
-    for (beside, (_, place)) in new.iter().zip(&places) {
-        keep_owner(place, beside.path())?;
+    for (staged, (_, path)) in new.iter().zip(&mountpoints) {
+        keep_owner(path, staged.path())?;
     }
     let dump = new_folder.path().join(DATABASE);
     backup.extract(true, |path| match path.split_once('/') {
@@ -207,17 +210,17 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
         Some((CLUSTERS, rest)) => Some(new[1].path().join(rest)),
         Some(_) => None,
     })?;
-    // Containers mount them, and they may have been empty.
+    // Empty folders have no members, but containers mount them.
     for name in MOUNTED {
         crate::file::folder(&new_folder.path().join(name), 0o755)?;
     }
     load(&settings, new_folder.path(), &dump, new[2].path())?;
     fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))?;
-    // Each is whole; the folder comes last, since it says that there is an installation.
-    for beside in new {
-        report_previous(beside.take_place()?);
+    // The folder is swapped last: its presence marks an installation, and a crash before leaves complete volumes.
+    for staged in new {
+        report_previous(staged.swap()?);
     }
-    report_previous(new_folder.take_place()?);
+    report_previous(new_folder.swap()?);
     terminal::print(&format!(
         "Restored. Next, in {}: put the boot images into images/, then `podman-compose up -d`. \
          `atoll pod init --host NAME` writes compose.yaml for this version.",
@@ -229,7 +232,7 @@ pub(super) fn restore(backup: &Verified, folder: &Path, replace: bool) -> Result
 fn report_previous(kept: Option<PathBuf>) {
     if let Some(kept) = kept {
         terminal::print(&format!(
-            "What was there is now {}: remove it when it is not needed.",
+            "The previous content was renamed to {}: remove it when it is not needed.",
             kept.display()
         ));
     }
@@ -241,23 +244,23 @@ fn refuse_running(volumes: &[&str]) -> Result<(), Error> {
         if !running.is_empty() {
             return Err(Error::new(
                 format!("restoring volume {volume}"),
-                format!("{} use it: podman-compose down", running.join(", ")),
+                format!("in use by {}: podman-compose down", running.join(", ")),
             ));
         }
     }
     Ok(())
 }
 
-/// A volume's folder belongs to the user of the container that was first to mount it.
+/// Copies owner and mode of a volume's folder: it belongs to the user of the first container that mounted it.
 fn keep_owner(from: &Path, to: &Path) -> Result<(), Error> {
     use std::os::unix::fs::{MetadataExt as _, chown};
-    let doing = || format!("making {}", to.display());
+    let doing = || format!("setting the owner of {}", to.display());
     let old = fs::metadata(from).map_err(|e| Error::new(doing(), e))?;
     crate::file::set_mode(to, old.mode() & 0o7777)?;
     chown(to, Some(old.uid()), Some(old.gid())).map_err(|e| Error::new(doing(), e))
 }
 
-/// A container of the database's image, which makes and loads the database; goes with this value.
+/// Container of the database image that creates and loads the database; removed when this is dropped.
 struct Loader;
 
 impl Drop for Loader {
@@ -299,7 +302,7 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
             let log = podman::run(&["logs", LOADER]).unwrap_or_default();
             return Err(Error::new(
                 doing,
-                format!("it does not start: {}", log.trim()),
+                format!("the database does not start: {}", log.trim()),
             ));
         }
         std::thread::sleep(POLL);
@@ -315,15 +318,15 @@ fn load(settings: &PodSettings, folder: &Path, dump: &Path, volume: &Path) -> Re
     arguments.extend(settings.login());
     let file = File::open(dump).map_err(|e| Error::new(doing, e))?;
     podman::exec(LOADER, &arguments, Some(file), None)?;
-    // In order: its shutdown writes everything out.
+    // Graceful: the shutdown checkpoint makes all data durable before the volume is swapped.
     podman::run(&["stop", "--time", "60", LOADER])?;
     drop(loader);
     Ok(())
 }
 
-/// The user that our image of the database has, and that compose sets for others.
+/// Changes the owner to the user of the database container, which compose sets for custom images, too.
 fn own_as_database(volume: &Path) -> Result<(), Error> {
     const USER: u32 = 999;
     std::os::unix::fs::chown(volume, Some(USER), Some(USER))
-        .map_err(|e| Error::new(format!("making {}", volume.display()), e))
+        .map_err(|e| Error::new(format!("setting the owner of {}", volume.display()), e))
 }

@@ -1,4 +1,4 @@
-//! The program `podman`: containers and volumes of the pod.
+//! Calls of `podman` for containers and volumes of the pod.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -11,17 +11,17 @@ use crate::up::data_directory::is_root;
 
 const PROGRAM: &str = "podman";
 
-/// Runs this very command once more where rootless volumes can be read; whether it did.
+/// Runs this command again in podman's user namespace, where rootless volumes can be read; true if it did.
 ///
-/// The files of a rootless container belong to users of its own name space. `podman unshare` enters that, and there this
-/// process is root. The path of the pod's folder says nothing; it only names what is being done.
+/// Files of rootless containers belong to users of a user namespace. `podman unshare` enters it as root. `folder` is
+/// only used in error texts.
 ///
-/// Errors: the command fails there, with the exit code as its text.
+/// Errors: the command fails there, with its exit code.
 pub(super) fn enter(folder: &Path) -> Result<bool, Error> {
     if is_root()? {
         return Ok(false);
     }
-    let doing = || format!("entering podman's name space for {}", folder.display());
+    let doing = || format!("entering podman's user namespace for {}", folder.display());
     let status = Command::new(PROGRAM)
         .arg("unshare")
         .arg("/proc/self/exe")
@@ -35,9 +35,9 @@ pub(super) fn enter(folder: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Names of the containers that use `volume`; those that do not run, too, with `is_any`.
+/// Names of containers that use `volume`; with `is_any` also of stopped ones.
 ///
-/// Errors: podman's own.
+/// Errors: those of podman.
 pub(super) fn users(volume: &str, is_any: bool) -> Result<Vec<String>, Error> {
     let filter = format!("volume={volume}");
     let mut arguments = vec!["ps", "--format", "{{.Names}}", "--filter", &filter];
@@ -48,9 +48,9 @@ pub(super) fn users(volume: &str, is_any: bool) -> Result<Vec<String>, Error> {
     Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Where the files of `volume` are; none when there is no such volume.
+/// Mount point of `volume`, if it exists.
 ///
-/// Errors: podman's own.
+/// Errors: those of podman.
 pub(super) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
     let names = run(&["volume", "ls", "--quiet"])?;
     if names.lines().all(|name| name != volume) {
@@ -60,26 +60,25 @@ pub(super) fn mountpoint(volume: &str) -> Result<Option<PathBuf>, Error> {
     Ok(Some(PathBuf::from(text.trim())))
 }
 
-/// The place of `volume`, which is made when it is not there: as a part of a project of podman-compose, whose
-/// `down --volumes` looks for the labels.
+/// Mount point of `volume`, which is created if missing, with the labels that `podman-compose down --volumes` looks
+/// for.
 ///
-/// Errors: podman's own.
+/// Errors: those of podman.
 pub(super) fn ensure_volume(project: &str, volume: &str) -> Result<PathBuf, Error> {
-    if let Some(place) = mountpoint(volume)? {
-        return Ok(place);
+    if let Some(path) = mountpoint(volume)? {
+        return Ok(path);
     }
     let labels = ["io.podman", "com.docker"].map(|of| format!("{of}.compose.project={project}"));
     let [podman, docker] = &labels;
     run(&[
         "volume", "create", "--label", podman, "--label", docker, volume,
     ])?;
-    mountpoint(volume)?
-        .ok_or_else(|| Error::new(format!("making volume {volume}"), "it is not there"))
+    mountpoint(volume)?.ok_or_else(|| Error::new(format!("creating volume {volume}"), "not found"))
 }
 
-/// What `podman` prints with `arguments`.
+/// Runs `podman` and returns its output.
 ///
-/// Errors: it is not there, or fails, with its last words.
+/// Errors: podman is missing or fails, with its standard error.
 pub(super) fn run(arguments: &[&str]) -> Result<String, Error> {
     let output = Command::new(PROGRAM)
         .args(arguments)
@@ -108,7 +107,7 @@ pub(super) fn exec(
         .stdin(input.map_or_else(Stdio::null, Stdio::from))
         .stdout(output.map_or_else(Stdio::null, Stdio::from))
         .stderr(Stdio::piped())
-        // A Ctrl-C at the terminal ends this program, which cleans up.
+        // Ctrl-C at the terminal must reach only this program, which cleans up.
         .process_group(0)
         .spawn()
         .and_then(std::process::Child::wait_with_output)

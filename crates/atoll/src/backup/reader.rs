@@ -1,4 +1,4 @@
-//! The file of a backup while it is read: verified as a whole, then extracted.
+//! Reader of a backup file: verification, then extraction.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufReader, Read, Write as _};
@@ -13,22 +13,22 @@ use super::index::{
 };
 use super::writer::HashingReader;
 
-/// Units: bytes. An index has some 200 bytes a member, and members are at least 512 bytes.
+/// Units: bytes. An index has some 200 bytes per member, and members have at least 512 bytes.
 const INDEX_LIMIT: u64 = 1 << 30;
 const BUFFER: usize = 1 << 20;
 
-/// A backup whose bytes are those that were written.
+/// A verified backup.
 #[derive(Debug)]
 pub(super) struct Verified {
     file: PathBuf,
-    /// What is in it.
+    /// Index of its members.
     pub(super) index: BackupIndex,
 }
 
 impl Verified {
-    /// Reads all of `file` and compares it with its checksums.
+    /// Verifies `file` against its checksums.
     ///
-    /// Errors: it is no backup, of a later version, or damaged, with the member concerned.
+    /// Errors: no backup, another format version, or damaged, with the member concerned.
     pub(super) fn new(file: &Path) -> Result<Self, Error> {
         let doing = || format!("verifying {}", file.display());
         let damaged = |text: String| Error::new(doing(), text);
@@ -49,26 +49,25 @@ impl Verified {
             Ok(())
         })
         .map_err(|e| Error::new(doing(), e))?;
-        let heading =
-            heading.ok_or_else(|| damaged("this is no backup of `atoll backup`".into()))?;
+        let heading = heading.ok_or_else(|| damaged("not a file of `atoll backup`".into()))?;
         let heading: Heading =
             serde_json::from_slice(&heading).map_err(|e| Error::new(doing(), e))?;
         if heading.format != FORMAT {
             return Err(damaged(format!(
-                "it has format {}, this program reads {FORMAT}: use version {} of atoll",
+                "unsupported format {}, expected {FORMAT}: use version {} of atoll",
                 heading.format, heading.program
             )));
         }
-        let cut_off = || damaged("it ends before its index: it was cut off".into());
-        let (index, sum) = index.zip(sum).ok_or_else(cut_off)?;
+        let truncated = || damaged("the file is truncated: it has no index".into());
+        let (index, sum) = index.zip(sum).ok_or_else(truncated)?;
         let own = format!("{}  {INDEX}\n", hex::encode(Sha256::digest(&index)));
         if sum != own.as_bytes() {
-            return Err(damaged("the index does not have its checksum".into()));
+            return Err(damaged("checksum mismatch of the index".into()));
         }
         let index: BackupIndex =
             serde_json::from_slice(&index).map_err(|e| Error::new(doing(), e))?;
         if index.heading != heading {
-            return Err(damaged("heading and index do not belong together".into()));
+            return Err(damaged("heading and index do not match".into()));
         }
         compare(&index.members, &found).map_err(damaged)?;
         Ok(Self {
@@ -77,9 +76,9 @@ impl Verified {
         })
     }
 
-    /// The content of one small member, without reading the others.
+    /// Content of one small member.
     ///
-    /// Errors: it is not there, or no longer what was verified.
+    /// Errors: missing, or changed after verification.
     pub(super) fn member(&self, name: &str) -> Result<Vec<u8>, Error> {
         let find = || -> io::Result<Vec<u8>> {
             let mut archive = tar::Archive::new(File::open(&self.file)?);
@@ -98,13 +97,12 @@ impl Verified {
         if members.any(|member| member.path == name && member.sha256 == sum) {
             return Ok(content);
         }
-        Err(Error::new(doing(), "it changed after it was verified"))
+        Err(Error::new(doing(), "it changed after verification"))
     }
 
-    /// Writes every member below `to`, which decides where each belongs: nowhere with none. Owners are kept where
-    /// `is_owned`.
+    /// Extracts every member to the path that `to` returns, or skips it on none. Owners are kept if `is_owned`.
     ///
-    /// Errors: no space; a member that is no longer what was verified.
+    /// Errors: no space; a member that changed after verification.
     pub(super) fn extract(
         &self,
         is_owned: bool,
@@ -115,7 +113,7 @@ impl Verified {
             if path == HEADING || path == INDEX || path == INDEX_SUM {
                 return Ok(());
             }
-            let changed = || io::Error::other(format!("{path} changed after it was verified"));
+            let changed = || io::Error::other(format!("{path} changed after verification"));
             let member = members.next().filter(|member| member.path == path);
             let member = member.ok_or_else(changed)?;
             let target = to(path).filter(|_| !member.is_dangling);
@@ -150,7 +148,7 @@ fn compare(members: &[BackupMember], found: &[(String, u64, String)]) -> Result<
     }
 }
 
-/// Calls `visit` with path, length and content of each member.
+/// Calls `visit` with path, size and content of each member.
 fn each(
     file: &Path,
     mut visit: impl FnMut(&str, u64, &mut dyn Read) -> io::Result<()>,
@@ -161,9 +159,7 @@ fn each(
         let mut entry = entry?;
         let path = entry.path()?.to_str().unwrap_or_default().to_owned();
         if !is_safe(&path) || !entry.header().entry_type().is_file() {
-            return Err(io::Error::other(format!(
-                "{path:?} does not belong into a backup"
-            )));
+            return Err(io::Error::other(format!("unexpected member {path:?}")));
         }
         let size = entry.size();
         visit(&path, size, &mut entry)?;
@@ -173,9 +169,7 @@ fn each(
 
 fn text(size: u64, content: &mut dyn Read) -> io::Result<Vec<u8>> {
     if size > INDEX_LIMIT {
-        return Err(io::Error::other(format!(
-            "an index of {size} bytes is no index"
-        )));
+        return Err(io::Error::other(format!("index too large: {size} bytes")));
     }
     let mut text = Vec::new();
     content.take(INDEX_LIMIT).read_to_end(&mut text)?;
@@ -196,7 +190,7 @@ fn hashing(content: &mut dyn Read) -> HashingReader<&mut dyn Read> {
     }
 }
 
-/// Writes a new file; the checksum of what was written.
+/// Writes a new file and returns the checksum of its content.
 fn write(
     target: &Path,
     member: &BackupMember,
@@ -204,7 +198,7 @@ fn write(
     content: &mut dyn Read,
 ) -> io::Result<String> {
     let folder = target.parent().unwrap_or(Path::new("/"));
-    make_folders(folder, member, is_owned)?;
+    create_folders(folder, member, is_owned)?;
     let mut file = OpenOptions::new()
         .create_new(true)
         .write(true)
@@ -220,13 +214,13 @@ fn write(
     Ok(hex::encode(hashed.sha256.finalize()))
 }
 
-/// Folders that are missing, of the owner of what is first put into them.
-fn make_folders(folder: &Path, member: &BackupMember, is_owned: bool) -> io::Result<()> {
+/// Creates missing folders, with the owner of their first member.
+fn create_folders(folder: &Path, member: &BackupMember, is_owned: bool) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
     if let Some(parent) = folder.parent() {
-        make_folders(parent, member, is_owned)?;
+        create_folders(parent, member, is_owned)?;
     }
     fs::create_dir(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))?;
@@ -250,7 +244,7 @@ mod tests {
         ("registry/docker/link", "sha256:0"),
     ];
 
-    /// The bytes of a small backup.
+    /// Bytes of a small backup.
     fn whole(folder: &Path) -> Vec<u8> {
         let file = folder.join("whole");
         let mut writer = BackupWriter::create(&file, Heading::new(InstallationKind::Pod)).unwrap();
@@ -262,7 +256,7 @@ mod tests {
         fs::read(file).unwrap()
     }
 
-    /// Restores what these bytes are; whether they are a backup, which then has its members as they were saved.
+    /// Extracts these bytes and compares all members; false if verification refuses them.
     fn is_restored(folder: &Path, bytes: &[u8]) -> bool {
         let (file, target) = (folder.join("file"), folder.join("target"));
         fs::write(&file, bytes).unwrap();
@@ -286,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_damaged_is_restored() {
+    fn damaged_backups_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let whole = whole(folder.path());
         assert!(is_restored(folder.path(), &whole));
@@ -298,7 +292,7 @@ mod tests {
         }
         // The rest is padding.
         assert!(refused > 50, "{refused}");
-        // Without its index, and without the end of what it has.
+        // Truncated before its index.
         let index = whole.len() - 1024 * 3;
         for length in (0..index).step_by(61) {
             assert!(!is_restored(folder.path(), &whole[..length]), "{length}");
@@ -306,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_changed_after_it_was_verified_is_refused() {
+    fn a_member_that_changed_after_verification_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut bytes = whole(folder.path());
         let file = folder.path().join("whole");

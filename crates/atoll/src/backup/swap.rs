@@ -1,4 +1,4 @@
-//! Folders that take the place of others in one step.
+//! Atomic replace of folders.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,79 +7,79 @@ use rustix::fs::{CWD, RenameFlags, renameat_with, syncfs};
 use rustix::io::Errno;
 use service::Error;
 
-/// A folder that is made beside its place; without [`StagedFolder::take_place`] it goes.
+/// A folder staged beside its target; removed without [`StagedFolder::swap`].
 #[derive(Debug)]
 pub(super) struct StagedFolder {
-    place: PathBuf,
+    target: PathBuf,
     path: PathBuf,
-    is_placed: bool,
+    is_swapped: bool,
 }
 
 impl Drop for StagedFolder {
     fn drop(&mut self) {
-        if !self.is_placed {
+        if !self.is_swapped {
             fs::remove_dir_all(&self.path).ok();
         }
     }
 }
 
 impl StagedFolder {
-    /// A new empty folder beside `place`, of mode 0700.
+    /// Creates an empty folder beside `target`, with mode 0700.
     ///
-    /// Errors: the folder above is not there, or cannot be written.
-    pub(super) fn new(place: &Path) -> Result<Self, Error> {
-        let path = named(place, "restore");
-        let doing = || format!("making the folder {}", path.display());
+    /// Errors: the parent folder is missing or cannot be written.
+    pub(super) fn new(target: &Path) -> Result<Self, Error> {
+        let path = named(target, "restore");
+        let doing = || format!("creating the folder {}", path.display());
         if path.exists() {
-            // A killed run left it: nothing of it has ever been used.
+            // Left by a killed run, which never swapped it.
             fs::remove_dir_all(&path).map_err(|e| Error::new(doing(), e))?;
         }
         crate::file::folder(&path, 0o700)?;
         Ok(Self {
-            place: place.to_owned(),
+            target: target.to_owned(),
             path,
-            is_placed: false,
+            is_swapped: false,
         })
     }
 
-    /// Where it is made.
+    /// Path of the staged folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Puts the folder in its place; where what was there is now, unless that was nothing or an empty folder.
+    /// Swaps the folder with its target; returns the new path of the previous content, unless that was empty.
     ///
     /// Errors: no space, another file system.
-    pub(super) fn take_place(mut self) -> Result<Option<PathBuf>, Error> {
-        let doing = || format!("replacing {}", self.place.display());
-        // Before the name: after a power cut the name leads to whole files, or to what was there.
+    pub(super) fn swap(mut self) -> Result<Option<PathBuf>, Error> {
+        let doing = || format!("replacing {}", self.target.display());
+        // Sync before the rename: after a power failure the name leads to complete files, or to the previous folder.
         File::open(&self.path)
             .and_then(|folder| Ok(syncfs(folder)?))
             .map_err(|e| Error::new(doing(), e))?;
-        let swapped = renameat_with(CWD, &self.path, CWD, &self.place, RenameFlags::EXCHANGE);
+        let swapped = renameat_with(CWD, &self.path, CWD, &self.target, RenameFlags::EXCHANGE);
         match swapped {
             Ok(()) => {}
             Err(Errno::NOENT) => {
-                fs::rename(&self.path, &self.place).map_err(|e| Error::new(doing(), e))?;
-                self.is_placed = true;
-                return sync_above(&self.place).map(|()| None);
+                fs::rename(&self.path, &self.target).map_err(|e| Error::new(doing(), e))?;
+                self.is_swapped = true;
+                return sync_parent(&self.target).map(|()| None);
             }
             Err(error) => return Err(Error::new(doing(), error)),
         }
-        // From here on `path` is what was there before: it is not to be removed, whatever comes.
-        self.is_placed = true;
+        // From here on `path` is the previous content, which must not be removed on errors.
+        self.is_swapped = true;
         if fs::remove_dir(&self.path).is_ok() {
             // It was empty.
-            return sync_above(&self.place).map(|()| None);
+            return sync_parent(&self.target).map(|()| None);
         }
-        let kept = free_name(&self.place);
+        let kept = free_name(&self.target);
         fs::rename(&self.path, &kept).map_err(|e| Error::new(doing(), e))?;
-        sync_above(&self.place)?;
+        sync_parent(&self.target)?;
         Ok(Some(kept))
     }
 }
 
-/// Whether nothing is there, or an empty folder.
+/// Whether a path is missing or an empty folder.
 pub(super) fn is_vacant(path: &Path) -> bool {
     match fs::read_dir(path) {
         Ok(mut entries) => entries.next().is_none(),
@@ -87,29 +87,29 @@ pub(super) fn is_vacant(path: &Path) -> bool {
     }
 }
 
-/// `NAME.SUFFIX` beside `place`.
-fn named(place: &Path, suffix: &str) -> PathBuf {
-    let mut name = place.file_name().unwrap_or_default().to_owned();
+/// `NAME.SUFFIX` beside `target`.
+fn named(target: &Path, suffix: &str) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(suffix);
-    place.with_file_name(name)
+    target.with_file_name(name)
 }
 
-/// `NAME.old`, `NAME.old2` …: what was kept before stays.
-fn free_name(place: &Path) -> PathBuf {
-    let first = named(place, "old");
-    let further = (2_u32..).map(|number| named(place, &format!("old{number}")));
+/// The first free name of `NAME.old`, `NAME.old2` ….
+fn free_name(target: &Path) -> PathBuf {
+    let first = named(target, "old");
+    let further = (2_u32..).map(|number| named(target, &format!("old{number}")));
     std::iter::once(first)
         .chain(further)
         .find(|path| !path.exists())
-        .unwrap_or_else(|| named(place, "old"))
+        .unwrap_or_else(|| named(target, "old"))
 }
 
-fn sync_above(place: &Path) -> Result<(), Error> {
-    let above = place.parent().unwrap_or(Path::new("/"));
-    File::open(above)
+fn sync_parent(target: &Path) -> Result<(), Error> {
+    let parent = target.parent().unwrap_or(Path::new("/"));
+    File::open(parent)
         .and_then(|folder| folder.sync_all())
-        .map_err(|e| Error::new(format!("syncing {}", above.display()), e))
+        .map_err(|e| Error::new(format!("syncing {}", parent.display()), e))
 }
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_replaced_as_a_whole_and_the_old_one_kept() {
+    fn a_folder_is_replaced_and_the_previous_one_kept() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("data");
         fs::create_dir(&place).unwrap();
@@ -126,10 +126,10 @@ mod tests {
             ("two", Some("data.old")),
             ("three", Some("data.old2")),
         ] {
-            let beside = StagedFolder::new(&place).unwrap();
-            fs::write(beside.path().join("file"), text).unwrap();
-            let was = beside.take_place().unwrap();
-            assert_eq!(was, kept.map(|name| dir.path().join(name)));
+            let staged = StagedFolder::new(&place).unwrap();
+            fs::write(staged.path().join("file"), text).unwrap();
+            let previous = staged.swap().unwrap();
+            assert_eq!(previous, kept.map(|name| dir.path().join(name)));
             assert_eq!(fs::read_to_string(place.join("file")).unwrap(), text);
         }
         assert_eq!(

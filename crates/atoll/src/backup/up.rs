@@ -1,4 +1,4 @@
-//! The installation of `atoll up`.
+//! Backup and restore of an `atoll up` installation.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -18,16 +18,16 @@ use crate::up::data_directory::{DataDirectory, Lock, is_root};
 use crate::up::postgres::{Cluster, free_port};
 use crate::up::service::ServiceName;
 
-/// Saves the installation on `data` in `file`; length and number of members.
+/// Saves the installation on `data` in `file`; returns its length and number of members.
 ///
-/// Errors: no installation there, no space.
+/// Errors: no installation, no space.
 pub(super) fn save(file: &Path, data: Option<PathBuf>) -> Result<(u64, usize), Error> {
     let directory = DataDirectory::new(data)?;
     if !directory.postgres().join("data/PG_VERSION").exists() {
         let doing = format!("saving {}", directory.root().display());
         return Err(Error::new(
             doing,
-            "no installation of `atoll up` is there: name it with --data DIR",
+            "no installation of `atoll up` found: specify its folder with --data DIR",
         ));
     }
     let mut writer = BackupWriter::create(file, Heading::new(InstallationKind::Up))?;
@@ -38,8 +38,8 @@ pub(super) fn save(file: &Path, data: Option<PathBuf>) -> Result<(u64, usize), E
         ServiceName::ApiServer.as_str(),
     )?;
     content::folder(&mut writer, &directory.secrets(), "secrets")?;
-    let beside = |path: &str| path == "registry-ca.pem" || path == "env" || path == "env/user.env";
-    walk::files(directory.root(), &beside, &mut |path, file| {
+    let keeps = |path: &str| path == "registry-ca.pem" || path == "env" || path == "env/user.env";
+    walk::files(directory.root(), &keeps, &mut |path, file| {
         writer.add_file(path, file)
     })?;
     let registry = directory.of(ServiceName::Registry);
@@ -48,7 +48,7 @@ pub(super) fn save(file: &Path, data: Option<PathBuf>) -> Result<(u64, usize), E
     Ok((writer.finish(&dangling)?, members))
 }
 
-/// One snapshot, of the server that runs or of one for this purpose.
+/// Dumps one snapshot, from the running server or a temporary one.
 fn save_database(
     writer: &mut BackupWriter,
     directory: &DataDirectory,
@@ -57,7 +57,7 @@ fn save_database(
     let doing = || format!("saving the database of {}", directory.root().display());
     let path = temporary(file, "database");
     let dump = private(&path).map_err(|e| Error::new(doing(), e))?;
-    // Nobody else needs its name, and so it goes with this process.
+    // Unlinked while open: the kernel removes it with this process.
     fs::remove_file(&path).map_err(|e| Error::new(doing(), e))?;
     let secrets = SecretFiles::within(&directory.secrets(), directory.registry_certificate());
     let password = secrets.database_password;
@@ -74,7 +74,7 @@ fn save_database(
             let serving = cluster.serve()?;
             cluster.dump(&password, &dump)?;
             drop(serving);
-            // Otherwise the next start has to know that there may be children of a killed run.
+            // After a killed run the mark stays: the next start has to wait for its children.
             if !lock.was_killed {
                 lock.release();
             }
@@ -85,9 +85,9 @@ fn save_database(
     writer.add(DATABASE, Owner::PRIVATE, size, dump)
 }
 
-/// Makes `data` the installation of `backup`.
+/// Restores `backup` to `data`.
 ///
-/// Errors: something is there, or runs on it.
+/// Errors: `data` is not empty, or in use.
 pub(super) fn restore(
     backup: &Verified,
     data: Option<PathBuf>,
@@ -100,10 +100,10 @@ pub(super) fn restore(
         let doing = format!("restoring to {}", root.display());
         return Err(Error::new(
             doing,
-            "something is there: choose another --data, or --replace it",
+            "the folder is not empty: choose another --data, or use --replace",
         ));
     }
-    // Held until the end, so that nothing is started there meanwhile. It goes with the folder that is replaced.
+    // Held until the end, so that nothing is started there meanwhile. The lock file moves with the replaced folder.
     let lock = if is_new {
         None
     } else {
@@ -112,15 +112,15 @@ pub(super) fn restore(
     if lock.is_some() {
         Cluster::end_stale(&directory)?;
     }
-    let beside = StagedFolder::new(root)?;
-    fill(backup, &DataDirectory::new(Some(beside.path().to_owned()))?)?;
-    let kept = beside.take_place()?;
+    let staged = StagedFolder::new(root)?;
+    fill(backup, &DataDirectory::new(Some(staged.path().to_owned()))?)?;
+    let kept = staged.swap()?;
     if let Some(lock) = lock {
         lock.release();
     }
     if let Some(kept) = kept {
         terminal::print(&format!(
-            "What was there is now {}: remove it when it is not needed.",
+            "The previous content was renamed to {}: remove it when it is not needed.",
             kept.display()
         ));
     }
@@ -141,7 +141,7 @@ pub(super) fn restore(
 
 fn fill(backup: &Verified, directory: &DataDirectory) -> Result<(), Error> {
     directory.create()?;
-    // The folder was made closed, and Postgres may be another user.
+    // Staged folders have mode 0700, but Postgres may run as another user.
     set_mode(directory.root(), if is_root()? { 0o755 } else { 0o700 })?;
     let dump = directory.root().join(DATABASE);
     backup.extract(false, |path| Some(directory.root().join(path)))?;
@@ -151,7 +151,7 @@ fn fill(backup: &Verified, directory: &DataDirectory) -> Result<(), Error> {
     let serving = cluster.serve()?;
     let file = File::open(&dump).map_err(|e| Error::new("loading the database", e))?;
     cluster.load(&password, file)?;
-    // Its shutdown writes everything out.
+    // The shutdown checkpoint makes all data durable before the folder is swapped.
     drop(serving);
     fs::remove_file(&dump).map_err(|e| Error::new("loading the database", e))
 }

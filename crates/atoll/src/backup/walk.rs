@@ -1,7 +1,7 @@
-//! Files below a folder that somebody else writes to: no symbolic link is followed, at no instant.
+//! Walk over a folder that other users write to, without following symbolic links (race-free).
 //!
-//! The services own their folders. One that was broken into could put a link to a file of the system there, and find its
-//! content in its own folder after the next restore.
+//! The services own their folders. A compromised service could place a link to a system file there, and read its content
+//! after the next restore.
 
 use std::fs::File;
 use std::io;
@@ -11,10 +11,10 @@ use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, ResolveFlags, openat, openat2
 use rustix::io::Errno;
 use service::Error;
 
-/// Calls `visit` with the path below `root` and the file, for every file that `keeps` wants; folders in the order of
-/// their names. Folders that it does not want are not entered. What vanishes meanwhile is left out.
+/// Calls `visit` with path and file of every file below `root` that `keeps` accepts, sorted by name. Rejected folders are
+/// not entered; files deleted meanwhile are skipped.
 ///
-/// Errors: what cannot be read; those of `visit`.
+/// Errors: unreadable files or folders; those of `visit`.
 pub(super) fn files(
     root: &Path,
     keeps: &dyn Fn(&str) -> bool,
@@ -80,7 +80,7 @@ fn names(top: &File, below: &str) -> io::Result<Option<Vec<(String, FileType)>>>
             continue;
         }
         let name = std::str::from_utf8(name)
-            .map_err(|_| io::Error::other("a name that is not UTF-8"))?
+            .map_err(|_| io::Error::other("file name is not UTF-8"))?
             .to_owned();
         found.push((name, entry.file_type()));
     }
@@ -88,12 +88,12 @@ fn names(top: &File, below: &str) -> io::Result<Option<Vec<(String, FileType)>>>
     Ok(Some(found))
 }
 
-/// None when it is gone, or is a link now.
+/// Opens a path below `top`; none if it was deleted or replaced by a link.
 fn open(top: &File, path: &str, flags: OFlags) -> io::Result<Option<File>> {
     let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let opened = match openat2(top, path, flags, Mode::empty(), resolve) {
-        // Linux before 5.6, and some sandboxes.
+        // Linux before 5.6 and some sandboxes lack openat2.
         Err(Errno::NOSYS | Errno::PERM) => openat(top, path, flags, Mode::empty()),
         opened => opened,
     };
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_not_followed() {
+    fn symbolic_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         fs::create_dir_all(root.join("a/b")).unwrap();

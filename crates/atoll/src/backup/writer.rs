@@ -1,4 +1,4 @@
-//! The file of a backup while it is written: a tar with checksums, which gets its name when it is whole.
+//! Writer of a backup file: a tar with checksums, renamed to its final name when it is complete.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -12,12 +12,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::index::{BackupIndex, BackupMember, HEADING, Heading, INDEX, INDEX_SUM};
 
-/// Secrets are in it.
+/// Mode of the file, which contains secrets.
 const MODE: u32 = 0o600;
-/// Units: bytes. Few large writes.
+/// Units: bytes. For few large writes.
 const BUFFER: usize = 1 << 20;
 
-/// A backup that is being written. Without [`BackupWriter::finish`] nothing of it stays.
+/// A backup in progress; removed without [`BackupWriter::finish`].
 pub(super) struct BackupWriter {
     tar: tar::Builder<BufWriter<File>>,
     part: PartialFile,
@@ -43,7 +43,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// For what is no file yet.
+    /// For members that are not read from a file.
     pub(super) const PRIVATE: Self = Self {
         mode: MODE,
         uid: 0,
@@ -62,15 +62,15 @@ impl From<&Metadata> for Owner {
 }
 
 impl BackupWriter {
-    /// Begins the file `target`.
+    /// Creates the backup `target` under a temporary name.
     ///
-    /// Errors: it is there already; its folder cannot be written.
+    /// Errors: it exists already; its folder cannot be written.
     pub(super) fn create(target: &Path, heading: Heading) -> Result<Self, Error> {
         let doing = || format!("writing {}", target.display());
         if target.exists() {
             return Err(Error::new(
                 doing(),
-                "it is there already: remove it, or choose another name",
+                "the file exists already: remove it, or choose another name",
             ));
         }
         let part = temporary(target, "part");
@@ -89,9 +89,9 @@ impl BackupWriter {
         Ok(writer)
     }
 
-    /// Adds the next `size` bytes of `content` under `path`.
+    /// Adds the first `size` bytes of `content` as member `path`.
     ///
-    /// Errors: there are fewer bytes; no space.
+    /// Errors: fewer bytes; no space.
     pub(super) fn add(
         &mut self,
         path: &str,
@@ -111,7 +111,7 @@ impl BackupWriter {
         if hashed.size != size {
             return Err(Error::new(
                 doing(),
-                "it became shorter while it was read: begin again",
+                "the file became shorter while it was read: retry",
             ));
         }
         self.index.members.push(BackupMember {
@@ -136,12 +136,12 @@ impl BackupWriter {
         self.add(path, Owner::from(&metadata), metadata.len(), file)
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub(super) fn members(&self) -> usize {
         self.index.members.len()
     }
 
-    /// Ends the file and gives it its name; its length. Members in `dangling` are not restored.
+    /// Completes the file, renames it and returns its length. Members in `dangling` are not restored.
     ///
     /// Errors: no space.
     pub(super) fn finish(mut self, dangling: &BTreeSet<String>) -> Result<u64, Error> {
@@ -158,7 +158,8 @@ impl BackupWriter {
             .into_inner()
             .and_then(|buffer| Ok(buffer.into_inner()?))
             .and_then(|file| {
-                // Before the name: a power cut must not leave a name for half a file.
+                // Sync before the rename: a power failure must not leave the name on a partial file. The folder last, which
+                // makes the rename durable.
                 file.sync_all()?;
                 fs::rename(&self.part.0, &self.target)?;
                 let folder = self
@@ -179,11 +180,11 @@ impl BackupWriter {
     }
 }
 
-/// A new file that only this user reads.
+/// Creates a file that only this user can read.
 ///
-/// Errors: a folder that cannot be written.
+/// Errors: the folder cannot be written.
 pub(super) fn private(path: &Path) -> io::Result<File> {
-    // What a killed run left under this name is of no use.
+    // Left by a killed run.
     fs::remove_file(path).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(()),
         _ => Err(error),
@@ -196,7 +197,7 @@ pub(super) fn private(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// A name beside `target` while it is made.
+/// Temporary name beside `target`.
 pub(super) fn temporary(target: &Path, extension: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
     name.push(".");
@@ -217,7 +218,7 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     serde_json::to_vec_pretty(value).map_err(|e| Error::new("writing the index", e))
 }
 
-/// Hashes and counts what passes.
+/// Hashes and counts the bytes that are read.
 pub(super) struct HashingReader<R> {
     pub(super) inner: R,
     pub(super) sha256: Sha256,
@@ -241,7 +242,7 @@ impl std::fmt::Debug for BackupWriter {
     }
 }
 
-/// Flushes what a program wrote and rewinds it, so that it can be added.
+/// Flushes and rewinds a file, so that it can be added.
 ///
 /// Errors: those of the file.
 pub(super) fn rewound(mut file: File) -> io::Result<File> {

@@ -1,4 +1,4 @@
-//! Unprivileged users that children run as.
+//! Unprivileged system users for child processes.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
@@ -8,25 +8,25 @@ use service::Error;
 
 use crate::up::data_directory::is_root;
 
-/// Users that may be taken, best first.
+/// Users to choose from, in order of preference.
 const NAMES: [&str; 2] = ["postgres", "nobody"];
 const EXECUTE: [u32; 3] = [0o100, 0o010, 0o001];
 
 /// An unprivileged user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Account {
-    /// Its name.
+    /// User name.
     pub(crate) name: String,
-    /// Its number.
+    /// User id.
     pub(crate) uid: u32,
-    /// Number of its group.
+    /// Id of its primary group.
     pub(crate) gid: u32,
 }
 
 impl Account {
-    /// Whom Postgres has to run as; `None` when this process is unprivileged itself.
+    /// The user for Postgres; `None` if this process is unprivileged.
     ///
-    /// Errors: no such user exists.
+    /// Errors: no suitable user exists.
     pub(crate) fn needed() -> Result<Option<Self>, Error> {
         if !is_root()? {
             return Ok(None);
@@ -45,36 +45,36 @@ impl Account {
             })
     }
 
-    /// The user called `name` in the text of /etc/passwd.
+    /// The user `name` in the text of /etc/passwd.
     pub(crate) fn in_passwd(passwd: &str, name: &str) -> Option<Self> {
         all(passwd).find(|account| account.name == name)
     }
 
-    /// The user with that number.
+    /// The user with the id `uid`.
     pub(crate) fn with_uid(passwd: &str, uid: u32) -> Option<Self> {
         all(passwd).find(|account| account.uid == uid)
     }
 
-    /// Gives a folder or file to this user.
+    /// Changes the owner of a file or folder to this user.
     ///
-    /// Errors: when that is not allowed.
+    /// Errors: no permission.
     pub(crate) fn own(&self, path: &Path) -> Result<(), Error> {
         chown(path, Some(self.uid), Some(self.gid)).map_err(|e| {
             Error::new(
-                format!("giving {} to user {}", path.display(), self.name),
+                format!("changing the owner of {} to {}", path.display(), self.name),
                 e,
             )
         })
     }
 
-    /// Whether this user gets to `path` through every folder above it.
+    /// Checks that this user can enter every folder above `path`.
     ///
-    /// Errors: the folder that it cannot enter.
+    /// Errors: a folder that it cannot enter.
     pub(crate) fn check_reach(&self, path: &Path) -> Result<(), Error> {
         for folder in path.ancestors().skip(1) {
             let doing = || {
                 format!(
-                    "looking whether user {} reaches {}",
+                    "checking that user {} can access {}",
                     self.name,
                     path.display()
                 )
@@ -93,7 +93,7 @@ impl Account {
                 return Err(Error::new(
                     doing(),
                     format!(
-                        "it cannot enter {folder} (mode {mode:04o}), and nothing but the supervisor runs as root: choose another place, or chmod o+x {folder}"
+                        "no permission to enter {folder} (mode {mode:04o}); only the supervisor runs as root: choose another folder, or chmod o+x {folder}"
                     ),
                 ));
             }
@@ -102,9 +102,9 @@ impl Account {
     }
 }
 
-/// The text of /etc/passwd, empty where there is none.
+/// The text of /etc/passwd; empty if it does not exist.
 ///
-/// Errors: it cannot be read.
+/// Errors: unreadable file.
 pub(crate) fn passwd() -> Result<String, Error> {
     const PASSWD: &str = "/etc/passwd";
     match fs::read_to_string(PASSWD) {
@@ -141,18 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_folder_above_is_named() {
+    fn an_inaccessible_parent_folder_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let closed = dir.path().join("closed");
         fs::create_dir_all(closed.join("data")).unwrap();
         fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let somebody = Account {
-            name: "somebody".to_owned(),
+        let account = Account {
+            name: "other".to_owned(),
             uid: 4_000_000,
             gid: 4_000_000,
         };
-        let text = somebody
+        let text = account
             .check_reach(&closed.join("data"))
             .unwrap_err()
             .to_string();

@@ -1,4 +1,4 @@
-//! One child process, kept running: started again when it dies, ended in order when it is not wanted.
+//! Supervision of one child process: restart with backoff, graceful shutdown.
 
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -12,58 +12,58 @@ use super::child_output::OutputSink;
 use super::state_file::StateFile;
 use crate::terminal;
 
-/// The wait before the first new start.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-/// The longest wait: a broken service must not keep the machine busy, a mended one must not be waited for.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// A child that ran for so long was healthy: its next death is a new story.
+/// Initial backoff.
+const MIN_BACKOFF: Duration = Duration::from_millis(200);
+/// Maximum backoff: a broken service must not keep the machine busy, a repaired one has to start soon.
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
+/// Uptime after which the backoff is reset.
 const HEALTHY_AFTER: Duration = Duration::from_secs(20);
 
-/// What is wanted of a child. Any change of `generation` starts it anew.
+/// Desired state of a child. A change of `generation` restarts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DesiredState {
-    /// Whether it runs.
+    /// Whether it has to run.
     pub(crate) run: bool,
     /// Counts the changes of its settings.
     pub(crate) generation: u64,
 }
 
-/// How a child is started and ended.
+/// Command, signals and log of a child.
 pub(crate) struct ChildProgram {
-    /// Its name.
+    /// Name.
     pub(crate) name: &'static str,
-    /// Makes the command of each start.
+    /// Creates the command of each start.
     pub(crate) command: Box<dyn Fn() -> Result<Command, Error> + Send + Sync>,
-    /// What asks it to end.
+    /// Signal for a graceful shutdown.
     pub(crate) end: Signal,
-    /// What ends it when that did not help.
+    /// Signal after the grace period.
     pub(crate) end_now: Signal,
-    /// How long it may take to end: a little more than it gives open requests.
+    /// Grace period: slightly longer than its own for in-flight requests.
     pub(crate) grace: Duration,
-    /// Where its lines go.
+    /// Sink of its output.
     pub(crate) sink: OutputSink,
 }
 
-/// When children have to end.
+/// Cancellation tokens of a shutdown.
 #[derive(Debug, Clone)]
 pub(crate) struct StopTokens {
-    /// In order.
-    pub(crate) asked: CancellationToken,
-    /// At once.
-    pub(crate) at_once: CancellationToken,
+    /// Graceful shutdown.
+    pub(crate) graceful: CancellationToken,
+    /// Immediate shutdown.
+    pub(crate) immediate: CancellationToken,
 }
 
-/// Keeps `program` as `wanted` until `ending`.
+/// Keeps `program` in its desired state until `ending`.
 pub(crate) async fn keep(
     program: ChildProgram,
     mut wanted: watch::Receiver<DesiredState>,
     ending: StopTokens,
     state_file: StateFile,
 ) {
-    let mut backoff = FIRST_WAIT;
+    let mut backoff = MIN_BACKOFF;
     loop {
         let Some(Ok(current)) = ending
-            .asked
+            .graceful
             .run_until_cancelled(wanted.wait_for(|wanted| wanted.run))
             .await
             .map(|wanted| wanted.map(|wanted| *wanted))
@@ -74,29 +74,29 @@ pub(crate) async fn keep(
         match start(&program) {
             Ok(child) => {
                 state_file.started(program.name, child.0.id());
-                let is_over = watch_over(&program, child, &mut wanted, current, &ending).await;
+                let is_stopped = watch_child(&program, child, &mut wanted, current, &ending).await;
                 state_file.ended(program.name);
-                if is_over {
+                if is_stopped {
                     continue;
                 }
             }
             Err(error) => terminal::notice(&format!("{}: {error}", program.name)),
         }
         if started.elapsed() >= HEALTHY_AFTER {
-            backoff = FIRST_WAIT;
+            backoff = MIN_BACKOFF;
         }
         let changed = wanted.wait_for(|wanted| *wanted != current);
         tokio::select! {
-            () = ending.asked.cancelled() => return,
-            // New settings may be what it needs.
-            _ = changed => backoff = FIRST_WAIT,
-            () = tokio::time::sleep(backoff) => backoff = (backoff * 2).min(LONGEST_WAIT),
+            () = ending.graceful.cancelled() => return,
+            // New settings may repair it.
+            _ = changed => backoff = MIN_BACKOFF,
+            () = tokio::time::sleep(backoff) => backoff = (backoff * 2).min(MAX_BACKOFF),
         }
     }
 }
 
-/// Until the child has ended; whether that was wanted.
-async fn watch_over(
+/// Waits until the child exits or has to stop; true if it was stopped on purpose.
+async fn watch_child(
     program: &ChildProgram,
     (mut child, held): (Child, Option<ChildStdin>),
     wanted: &mut watch::Receiver<DesiredState>,
@@ -107,20 +107,20 @@ async fn watch_over(
         status = child.wait() => {
             let how = status.map_or_else(|error| error.to_string(), describe);
             terminal::notice(&format!(
-                "{} ended ({how}) and is started again; see {}",
+                "{} exited ({how}) and is restarted; see {}",
                 program.name,
                 program.sink.path()
             ));
             return false;
         }
-        () = ending.asked.cancelled() => {}
+        () = ending.graceful.cancelled() => {}
         _ = wanted.wait_for(|wanted| *wanted != current) => {}
     }
     stop(program, child, held, ending).await;
     true
 }
 
-/// The pipe is held apart: waiting for a child closes what it still has of it, and it would end.
+/// Starts the child. Its stdin is kept apart: `Child::wait` would close it, and a supervised service would exit.
 fn start(program: &ChildProgram) -> Result<(Child, Option<ChildStdin>), Error> {
     let mut command = (program.command)()?;
     command
@@ -151,9 +151,9 @@ async fn stop(
     tokio::select! {
         _ = child.wait() => return,
         () = tokio::time::sleep(program.grace) => {
-            terminal::notice(&format!("{} does not end and is killed", program.name));
+            terminal::notice(&format!("{} did not stop in time and is killed", program.name));
         }
-        () = ending.at_once.cancelled() => {}
+        () = ending.immediate.cancelled() => {}
     }
     signal(&child, program.end_now);
     child.wait().await.ok();
@@ -164,7 +164,7 @@ fn signal(child: &Child, signal: Signal) {
         .id()
         .and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
     if let Some(pid) = pid {
-        // It may have ended by itself just now.
+        // It may have exited already.
         kill_process(pid, signal).ok();
     }
 }

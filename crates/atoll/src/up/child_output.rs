@@ -1,4 +1,4 @@
-//! What children print: all of it to their log, what somebody should know to the terminal as well.
+//! Output of children: all lines go to their log, warnings and errors to the terminal as well.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,30 +9,30 @@ use tokio::sync::watch;
 use super::log_file::LogFile;
 use crate::terminal;
 
-/// Units: bytes. Longer lines are cut into several.
+/// Units: bytes. Longer lines are split.
 const MAX_LINE: u64 = 64 << 10;
-/// What Postgres prints once it takes connections.
+/// Log line of Postgres when it accepts connections.
 const POSTGRES_READY: &str = "database system is ready to accept connections";
-/// What Postgres calls fatal and is ordinary at its start and end.
-const POSTGRES_ORDINARY: [&str; 4] = [
+/// FATAL messages of Postgres that are expected at startup and shutdown.
+const POSTGRES_EXPECTED: [&str; 4] = [
     "the database system is starting up",
     "the database system is shutting down",
     "terminating connection due to administrator command",
     "the database system is not yet accepting connections",
 ];
-/// Fields of a log line that say nothing to the person at the terminal.
+/// Fields of a log line that the terminal does not show.
 const QUIET_FIELDS: [&str; 6] = ["timestamp", "level", "message", "target", "span", "spans"];
 
-/// How the lines of a child are to be read.
+/// Format of a child's output.
 #[derive(Debug, Clone)]
 pub(crate) enum OutputKind {
-    /// One of our services: JSON objects, and plain text when it cannot start.
+    /// A service: JSON objects, and plain text when it cannot start.
     Service,
-    /// The database; the sender is told when it takes connections.
+    /// Postgres; the sender is set when it accepts connections.
     Postgres(watch::Sender<bool>),
 }
 
-/// Where the lines of a child go.
+/// Log and terminal output of a child.
 #[derive(Debug, Clone)]
 pub(crate) struct OutputSink {
     name: &'static str,
@@ -41,7 +41,7 @@ pub(crate) struct OutputSink {
 }
 
 impl OutputSink {
-    /// Lines of `name` go to `log`.
+    /// Sink for the output of `name`.
     pub(crate) fn new(name: &'static str, kind: OutputKind, log: LogFile) -> Self {
         Self {
             name,
@@ -50,12 +50,12 @@ impl OutputSink {
         }
     }
 
-    /// Where the log is.
+    /// Path of the log.
     pub(crate) fn path(&self) -> String {
         self.lock().path().display().to_string()
     }
 
-    /// Reads `from` to its end.
+    /// Copies `from` to the log until its end.
     pub(crate) async fn drain(self, from: impl AsyncRead + Unpin) {
         let mut reader = BufReader::new(from);
         let mut line = Vec::new();
@@ -94,7 +94,7 @@ impl OutputSink {
     }
 }
 
-/// Warnings and errors in words, and what is no log line at all.
+/// Text of warnings, errors and plain-text lines.
 fn from_service(line: &str) -> Option<String> {
     let Ok(Value::Object(fields)) = serde_json::from_str(line) else {
         return (!line.trim().is_empty()).then(|| line.to_owned());
@@ -120,11 +120,11 @@ fn from_service(line: &str) -> Option<String> {
 }
 
 fn from_postgres(line: &str) -> Option<String> {
-    let is_bad = ["FATAL:", "PANIC:"]
+    let is_fatal = ["FATAL:", "PANIC:"]
         .iter()
         .any(|level| line.contains(level));
-    let is_ordinary = POSTGRES_ORDINARY.iter().any(|text| line.contains(text));
-    (is_bad && !is_ordinary).then(|| line.to_owned())
+    let is_expected = POSTGRES_EXPECTED.iter().any(|text| line.contains(text));
+    (is_fatal && !is_expected).then(|| line.to_owned())
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_ends_of_connections_are_not() {
+    fn expected_fatal_messages_are_hidden() {
         assert_eq!(
             from_postgres("FATAL:  the database system is starting up"),
             None
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_without_end_is_cut() {
+    async fn long_lines_are_split() {
         let dir = tempfile::tempdir().unwrap();
         let log = LogFile::open(dir.path().join("log")).unwrap();
         let sink = OutputSink::new("test", OutputKind::Postgres(watch::channel(false).0), log);

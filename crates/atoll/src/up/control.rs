@@ -1,4 +1,4 @@
-//! What changes while everything runs: the user's variables, and files that keep a service stopped.
+//! Runtime control: hot reload of the user's variables, and stop files.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use super::environment::{Environment, changed_at};
 use super::service::ServiceName;
 use crate::terminal;
 
-/// How often files are looked at; polling works on every kind of mount.
+/// Interval of file checks. Polling works on every kind of mount.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// What is wanted of each service.
+/// Desired state of each service.
 pub(crate) struct Control {
     environment: Environment,
     wanted: BTreeMap<ServiceName, watch::Sender<DesiredState>>,
 }
 
 impl Control {
-    /// Every service is wanted, except those that have a stop file.
+    /// All services run, except those with a stop file.
     pub(crate) fn new(environment: Environment) -> Self {
         let wanted = environment
             .services()
@@ -37,12 +37,12 @@ impl Control {
         }
     }
 
-    /// What is wanted of `name`, now and later.
+    /// Desired state of `name`, with its changes.
     pub(crate) fn of(&self, name: ServiceName) -> watch::Receiver<DesiredState> {
         self.wanted[&name].subscribe()
     }
 
-    /// The services that are wanted now.
+    /// Services that have to run now.
     pub(crate) fn running(&self) -> impl Iterator<Item = ServiceName> {
         self.wanted
             .iter()
@@ -50,22 +50,22 @@ impl Control {
             .map(|(name, _)| *name)
     }
 
-    /// Looks for changes, for ever.
+    /// Watches for changes until it is dropped.
     ///
-    /// Errors: when the signal handler cannot be installed.
+    /// Errors: the signal handler cannot be installed.
     pub(crate) async fn watch(self) -> Result<(), Error> {
         let mut hangup = signal(SignalKind::hangup())
             .map_err(|e| Error::new("installing the handler of SIGHUP", e))?;
         let file = self.environment.env_file.clone();
         let mut seen = changed_at(file.as_deref());
         loop {
-            let is_asked = tokio::select! {
+            let is_signalled = tokio::select! {
                 _ = hangup.recv() => true,
                 () = tokio::time::sleep(INTERVAL) => false,
             };
             let now = changed_at(file.as_deref());
-            // An editor may remove the file for a moment: only a file that is there is new.
-            if is_asked || (now.is_some() && now != seen) {
+            // An editor may remove the file for a moment: a missing file is no change.
+            if is_signalled || (now.is_some() && now != seen) {
                 seen = now;
                 self.restart_for_variables();
             }
@@ -74,7 +74,7 @@ impl Control {
     }
 
     fn restart_for_variables(&self) {
-        terminal::print("The variables changed: starting api-server and image-service anew.");
+        terminal::print("Variables changed: restarting api-server and image-service.");
         for (name, wanted) in &self.wanted {
             if name.follows_env_file() {
                 wanted.send_modify(|wanted| wanted.generation += 1);
@@ -89,9 +89,9 @@ impl Control {
                 let is_changed = wanted.run != run;
                 if is_changed {
                     let path = self.environment.directory.stop_file(*name);
-                    let how = if run { "Starting" } else { "Stopping" };
-                    let state = if run { "is gone" } else { "is there" };
-                    terminal::print(&format!("{how} {name}: {} {state}.", path.display()));
+                    let action = if run { "Starting" } else { "Stopping" };
+                    let state = if run { "was removed" } else { "exists" };
+                    terminal::print(&format!("{action} {name}: {} {state}.", path.display()));
                     wanted.run = run;
                 }
                 is_changed

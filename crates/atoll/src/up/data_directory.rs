@@ -1,4 +1,4 @@
-//! Where everything lies in the data directory, and who may use it.
+//! Paths and permissions in the data directory, and its lock.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -17,9 +17,9 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// The directory `data`, or the default one of this user.
+    /// The directory `data`, or the default of this user.
     ///
-    /// Errors: when there is no default.
+    /// Errors: HOME is not set.
     pub(crate) fn new(data: Option<PathBuf>) -> Result<Self, Error> {
         let doing = "choosing the data directory";
         let root = match data {
@@ -30,7 +30,7 @@ impl DataDirectory {
                 settings
                     .xdg_data_home
                     .or_else(|| Some(settings.home?.join(".local/share")))
-                    .ok_or_else(|| Error::new(doing, "HOME is not set: give it with --data DIR"))?
+                    .ok_or_else(|| Error::new(doing, "HOME is not set: specify --data DIR"))?
                     .join("atoll")
             }
         };
@@ -39,11 +39,11 @@ impl DataDirectory {
             .map_err(|e| Error::new(doing, e))
     }
 
-    /// Makes the folders that are missing.
+    /// Creates missing folders.
     ///
-    /// Errors: a folder that cannot be made.
+    /// Errors: a folder that cannot be created.
     pub(crate) fn create(&self) -> Result<(), Error> {
-        // Postgres runs as another user when this is root, and has to reach its folder.
+        // Under root, Postgres runs as another user and has to enter its folder.
         let open = if is_root()? { 0o755 } else { 0o700 };
         folder(&self.root, open)?;
         folder(&self.postgres(), open)?;
@@ -56,81 +56,81 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// The directory itself.
+    /// Path of the directory.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What runs, and where.
+    /// State file of a running installation.
     pub(crate) fn state(&self) -> PathBuf {
         self.root.join("atoll.json")
     }
 
-    /// Held while an `atoll up` uses the directory.
+    /// Lock file, locked while `atoll up` uses the directory.
     pub(crate) fn lock(&self) -> PathBuf {
         self.root.join("lock")
     }
 
-    /// The folder around the database's own.
+    /// Parent folder of the database's data.
     pub(crate) fn postgres(&self) -> PathBuf {
         self.root.join("postgres")
     }
 
-    /// Certificate of the registry, for whoever has to trust it.
+    /// Public certificate of the registry.
     pub(crate) fn registry_certificate(&self) -> PathBuf {
         self.root.join("registry-ca.pem")
     }
 
-    /// The folder of files that only this user may read.
+    /// Folder of secrets.
     pub(crate) fn secrets(&self) -> PathBuf {
         self.root.join("secrets")
     }
 
-    /// Data of a service.
+    /// Data folder of a service.
     pub(crate) fn of(&self, service: super::service::ServiceName) -> PathBuf {
         self.root.join(service.as_str())
     }
 
-    /// Folder of the files with variables.
+    /// Folder of environment files.
     pub(crate) fn variables_folder(&self) -> PathBuf {
         self.root.join("env")
     }
 
-    /// Variables of a service, below those of the environment.
+    /// Environment file of a service, overridden by its environment.
     pub(crate) fn variables(&self, service: super::service::ServiceName) -> PathBuf {
         self.root.join("env").join(format!("{service}.env"))
     }
 
-    /// The lines of `--env-file` as they were when a service started last: a backup has them, too.
+    /// Copy of `--env-file` at the last start of a service, for backups.
     pub(crate) fn user_variables(&self) -> PathBuf {
         self.root.join("env").join("user.env")
     }
 
-    /// A service does not run while this file is there.
+    /// Stop file: keeps a service stopped while it exists.
     pub(crate) fn stop_file(&self, service: super::service::ServiceName) -> PathBuf {
         self.root.join("control").join(format!("{service}.stop"))
     }
 
-    /// The log of a service or of Postgres.
+    /// Log file of a service or of Postgres.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
         self.root.join("logs").join(format!("{name}.log"))
     }
 }
 
-/// Whether this process may do everything.
+/// Whether this process runs as root.
 ///
-/// Errors: /proc is not there.
+/// Errors: /proc is not mounted.
 pub(crate) fn is_root() -> Result<bool, Error> {
     fs::metadata("/proc/self")
         .map(|metadata| metadata.uid() == 0)
         .map_err(|e| Error::new("reading /proc/self", e))
 }
 
-/// The lock on a data directory. It goes with the process, however that ends.
+/// Lock on a data directory. The kernel releases it with the process.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
-    /// Whether the one that held it before ended without saying so.
+    /// Whether the previous holder was killed.
     pub(crate) was_killed: bool,
 }
 
@@ -157,7 +157,7 @@ impl Lock {
                 return Err(Error::new(
                     doing(),
                     format!(
-                        "process {} runs on this data already: stop it, or give another --data",
+                        "process {} uses this data already: stop it, or choose another --data",
                         holder.trim()
                     ),
                 ));
@@ -171,7 +171,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Says that everything was ended in order.
+    /// Marks a graceful shutdown.
     pub(crate) fn release(mut self) {
         self.write("").ok();
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_one_runs_on_a_directory() {
+    fn the_lock_is_exclusive() {
         let dir = tempfile::tempdir().unwrap();
         let directory = directory(&dir);
         let first = Lock::take(&directory).unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_holder_is_noticed() {
+    fn a_killed_holder_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let directory = directory(&dir);
         drop(Lock::take(&directory).unwrap());

@@ -1,4 +1,4 @@
-//! The variables of each service: what the supervisor decides, what `--env-file` says, and defaults below both.
+//! Environment variables of each service: fixed by the supervisor, from `--env-file`, and defaults below both.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,27 +16,27 @@ use super::service_users::ServiceUsers;
 use crate::file::write_whole;
 use crate::secrets::SecretFiles;
 
-/// Owner and name of the database.
+/// Owner of the database.
 pub(crate) const DB_USER: &str = "atoll";
-/// The database's name, as the documented pod has it.
+/// Name of the database, as in the documented pod.
 pub(crate) const DB_NAME: &str = "installer";
 
-/// What the variables are made of.
+/// Inputs of the variables.
 #[derive(Debug, Clone)]
 pub(crate) struct Environment {
     /// The data directory.
     pub(crate) directory: DataDirectory,
-    /// Where everything listens.
+    /// Ports of all services.
     pub(crate) ports: ServicePorts,
-    /// Address that the services listen on.
+    /// Listen address of the services.
     pub(crate) listen: IpAddr,
     /// Files with secrets.
     pub(crate) secrets: SecretFiles,
-    /// Variables of the user.
+    /// File with the user's variables.
     pub(crate) env_file: Option<PathBuf>,
-    /// What the catalog server serves; empty when it does not run.
+    /// Catalogs to serve; the catalog server does not run without any.
     pub(crate) catalogs: String,
-    /// Which user each service is.
+    /// System user of each service.
     pub(crate) users: ServiceUsers,
 }
 
@@ -51,7 +51,7 @@ impl Environment {
         format!("http://{}", self.socket(self.ports.image))
     }
 
-    /// URL of the page.
+    /// URL of the web UI.
     pub(crate) fn ui_url(&self) -> String {
         format!("http://{}", self.socket(self.ports.webui))
     }
@@ -66,14 +66,14 @@ impl Environment {
         self.socket(self.ports.catalog).to_string()
     }
 
-    /// The services that run, in the order in which they are started.
+    /// Services of this installation, in start order.
     pub(crate) fn services(&self) -> impl Iterator<Item = ServiceName> + use<> {
         let has_catalogs = !self.catalogs.is_empty();
         let runs = move |name: &ServiceName| has_catalogs || *name != ServiceName::CatalogServer;
         ServiceName::ALL.into_iter().filter(runs)
     }
 
-    /// Where a service says whether it is ready.
+    /// Readiness URL of a service.
     pub(crate) fn ready_url(&self, service: ServiceName) -> String {
         let local = |port| SocketAddr::new(loopback(self.listen), port);
         match service {
@@ -85,8 +85,8 @@ impl Environment {
         }
     }
 
-    /// The variables that the supervisor decides; they win over everything.
-    pub(crate) fn decided(&self, service: ServiceName) -> BTreeMap<&'static str, OsString> {
+    /// Variables fixed by the supervisor; they override all others.
+    pub(crate) fn fixed(&self, service: ServiceName) -> BTreeMap<&'static str, OsString> {
         let listen = self.listen.to_string();
         let text = |text: &str| OsString::from(text);
         let port = |port: u16| OsString::from(port.to_string());
@@ -115,9 +115,9 @@ impl Environment {
                 ("DB_PORT", port(self.ports.postgres)),
                 ("DB_USER", text(DB_USER)),
                 ("DB_NAME", text(DB_NAME)),
-                // On loopback, and the private server has no certificate.
+                // The private server listens on loopback and has no certificate.
                 ("DB_SSLMODE", text("disable")),
-                // An empty variable counts as unset: the file's content is used.
+                // An empty variable counts as unset: DB_PASS_FILE is used.
                 ("DB_PASS", OsString::new()),
                 (
                     "DB_PASS_FILE",
@@ -153,10 +153,10 @@ impl Environment {
         pairs.into_iter().collect()
     }
 
-    /// Writes the file of variables that a service reads below its environment: the defaults of this
-    /// installation, then the user's lines.
+    /// Writes the file of variables that a service reads below its environment: defaults of this installation, then
+    /// the user's lines, which override them.
     ///
-    /// Errors: the user's file cannot be read.
+    /// Errors: unreadable `--env-file`.
     pub(crate) fn write_variables(&self, service: ServiceName) -> Result<PathBuf, Error> {
         let mut text = String::from("# Written by `atoll up` at each start of the service.\n");
         for (name, value) in self.defaults(service) {
@@ -188,7 +188,7 @@ impl Environment {
         ];
         if service == ServiceName::ApiServer {
             pairs.push(("PUBLIC_CONTAINER_REGISTRIES", self.registry()));
-            // The page's server asks from this machine and reports its clients.
+            // The web UI proxies requests from this machine and forwards client addresses.
             pairs.push(("TRUSTED_PROXIES", loopback(self.listen).to_string()));
             let certificate = self.secrets.tls.cert.display().to_string();
             pairs.push(("MIRROR_CA_PATH", certificate));
@@ -201,17 +201,18 @@ impl Environment {
     }
 }
 
-/// When the file of variables changed last.
+/// Modification time of the file of variables.
 pub(crate) fn changed_at(path: Option<&Path>) -> Option<std::time::SystemTime> {
     fs::metadata(path?).ok()?.modified().ok()
 }
 
-/// An address by which others reach what listens on `listen`.
+/// Address of listeners on `listen` for other machines.
 pub(crate) fn reachable(listen: IpAddr) -> IpAddr {
     if !listen.is_unspecified() {
         return listen;
     }
-    // Nothing is sent: connecting a datagram socket only asks the routing table. 192.0.2.1 is nobody's.
+    // Nothing is sent: connecting a datagram socket only consults the routing table. 192.0.2.1 is reserved for
+    // documentation (RFC 5737).
     let outward = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
         .and_then(|socket| {
             socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
@@ -224,7 +225,7 @@ pub(crate) fn reachable(listen: IpAddr) -> IpAddr {
         .unwrap_or_else(|| loopback(listen))
 }
 
-/// The address on which this machine itself reaches what listens on `listen`.
+/// Address of listeners on `listen` for this machine.
 fn loopback(listen: IpAddr) -> IpAddr {
     match listen {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_users_lines_come_last_and_win() {
+    fn user_variables_override_defaults() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("my.env");
         fs::write(&file, "SERVICE_BASE_URL=http://api.example\n").unwrap();
@@ -276,16 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_given_by_file() {
+    fn passwords_are_passed_by_file() {
         let dir = tempfile::tempdir().unwrap();
         let environment = environment(dir.path(), None);
-        let decided = environment.decided(ServiceName::ApiServer);
-        assert_eq!(decided["DB_PASS"], "");
-        assert!(Path::new(&decided["DB_PASS_FILE"]).ends_with("secrets/database-password"));
+        let fixed = environment.fixed(ServiceName::ApiServer);
+        assert_eq!(fixed["DB_PASS"], "");
+        assert!(Path::new(&fixed["DB_PASS_FILE"]).ends_with("secrets/database-password"));
     }
 
     #[test]
-    fn catalogs_are_served_when_there_are_any() {
+    fn the_catalog_server_runs_only_with_catalogs() {
         let dir = tempfile::tempdir().unwrap();
         let mut environment = environment(dir.path(), None);
         assert!(
@@ -300,7 +301,7 @@ mod tests {
                 .any(|name| name == ServiceName::CatalogServer)
         );
         assert_eq!(
-            environment.decided(ServiceName::CatalogServer)["CATALOGS"],
+            environment.fixed(ServiceName::CatalogServer)["CATALOGS"],
             "/configs"
         );
     }

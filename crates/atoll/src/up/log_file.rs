@@ -1,4 +1,4 @@
-//! A log file of bounded size.
+//! A log file with rotation.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 
 use service::Error;
 
-/// Units: bytes. Two files of it are kept: enough for days of an idle service and hours of a busy one.
+/// Units: bytes. Two files are kept: enough for days of an idle service and hours of a busy one.
 const MAX_BYTES: u64 = 10 << 20;
 
-/// Appends lines; when the file is full it becomes `<name>.1`, in place of the one before.
+/// Appends lines; a full file is rotated to `<name>.1`, which replaces the previous one.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct LogFile {
 impl LogFile {
     /// Opens `path` for appending.
     ///
-    /// Errors: a file that cannot be opened.
+    /// Errors: the file cannot be opened.
     pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
         Self::with_limit(path, MAX_BYTES)
     }
@@ -39,12 +39,12 @@ impl LogFile {
         })
     }
 
-    /// Where the log is.
+    /// Path of the log.
     pub(crate) fn path(&self) -> &std::path::Path {
         &self.path
     }
 
-    /// Appends one line. A full disk must not end what is logged: lines are lost then.
+    /// Appends one line. Lines are lost on a full disk, which must not stop the service.
     pub(crate) fn line(&mut self, line: &[u8]) {
         if self.written >= self.max_bytes {
             self.rotate();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_log_makes_room() {
+    fn a_full_log_is_rotated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.log");
         let mut log = LogFile::with_limit(path.clone(), 10).unwrap();

@@ -1,4 +1,4 @@
-//! Which ports everything listens on.
+//! Ports of all services.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use service::Error;
 
-/// Postgres's own port; the database is private, so that any later one does as well.
+/// Default port of Postgres; the database is private, so any higher free one works.
 const POSTGRES_PORT: u16 = 5432;
-/// Units: ports. How many the database tries: a machine seldom runs more than a few.
+/// Units: ports. Ports tried for the database; few machines run more than some.
 const POSTGRES_TRIES: u16 = 100;
-/// Units: ports. How many `--ports-from` needs.
+/// Units: ports. Consecutive ports of `--ports-from`.
 const PORTS_IN_ROW: u16 = 7;
 const POLL: Duration = Duration::from_millis(100);
 
@@ -25,18 +25,18 @@ pub(crate) struct ServicePorts {
     pub(crate) api: u16,
     /// Discovery images.
     pub(crate) image: u16,
-    /// The page.
+    /// Web UI.
     pub(crate) webui: u16,
-    /// The page once more, where the reverse proxy expects it.
+    /// Web UI once more, where reverse proxies expect it.
     pub(crate) webui_static: u16,
-    /// Operator catalogs; used only when there are some.
+    /// Operator catalogs; used only with catalogs.
     pub(crate) catalog: u16,
 }
 
 impl ServicePorts {
-    /// The documented ports, or seven in a row; those of the services are waited for until `deadline`.
+    /// The documented ports, or seven consecutive ones; waits until `deadline` for ports of services to become free.
     ///
-    /// Errors: a port that somebody else uses.
+    /// Errors: a port in use by another program.
     pub(crate) fn choose(
         listen: IpAddr,
         from: Option<u16>,
@@ -78,7 +78,7 @@ impl ServicePorts {
         Ok(ports)
     }
 
-    /// Those that services listen on.
+    /// Ports of the services, without the database.
     pub(crate) fn of_services(&self) -> [u16; 6] {
         [
             self.registry,
@@ -94,7 +94,7 @@ impl ServicePorts {
         let last = from.checked_add(PORTS_IN_ROW - 1);
         if from == 0 || last.is_none() {
             let reason = format!(
-                "{from} does not leave room for {PORTS_IN_ROW} ports: use 1 to {}",
+                "{PORTS_IN_ROW} ports from {from} on are not available: use 1 to {}",
                 u16::MAX - PORTS_IN_ROW + 1
             );
             return Err(Error::new("reading --ports-from", reason));
@@ -113,7 +113,7 @@ impl ServicePorts {
 
 fn wait_free(address: IpAddr, port: u16, what: &str, deadline: Instant) -> Result<(), Error> {
     let socket = SocketAddr::new(address, port);
-    let doing = || format!("looking for port {port} of {what}");
+    let doing = || format!("checking port {port} of {what}");
     loop {
         match TcpListener::bind(socket) {
             Ok(_) => return Ok(()),
@@ -122,7 +122,7 @@ fn wait_free(address: IpAddr, port: u16, what: &str, deadline: Instant) -> Resul
                     return Err(Error::new(
                         doing(),
                         format!(
-                            "another program listens on {socket}: stop it, or choose other ports with --ports-from N"
+                            "{socket} is in use by another program: stop it, or choose other ports with --ports-from N"
                         ),
                     ));
                 }
@@ -138,7 +138,7 @@ fn free_port_from(first: u16) -> Result<u16, Error> {
         .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
         .ok_or_else(|| {
             Error::new(
-                "looking for a port of the database",
+                "choosing a port for the database",
                 format!(
                     "{first} to {} are all in use: choose with --ports-from N",
                     first + POSTGRES_TRIES - 1
@@ -154,7 +154,7 @@ mod tests {
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
     #[test]
-    fn a_port_in_use_is_named_with_the_way_out() {
+    fn a_port_in_use_is_named_with_the_remedy() {
         let taken = TcpListener::bind((LOOPBACK, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         let error = wait_free(LOOPBACK, port, "the API", Instant::now()).unwrap_err();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn seven_ports_in_a_row() {
+    fn ports_are_consecutive() {
         let ports = ServicePorts::in_row(7000).unwrap();
         assert_eq!((ports.postgres, ports.catalog), (7000, 7006));
         assert!(ServicePorts::in_row(0).is_err());

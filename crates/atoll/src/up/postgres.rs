@@ -1,4 +1,4 @@
-//! The private Postgres: found, initialised, run under an unprivileged user, stopped.
+//! The private Postgres: binaries, initialisation, roles, server.
 
 mod binaries;
 mod cluster;

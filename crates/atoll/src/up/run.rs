@@ -1,4 +1,4 @@
-//! From nothing to everything ready, and back.
+//! Start, supervision and shutdown of `atoll up`.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,50 +29,50 @@ use super::state_file::{StateFile, UpState};
 use crate::secrets::{REGISTRY_USER, SecretFiles, registry_names};
 use crate::terminal;
 
-/// The running program, also when its file was replaced meanwhile.
+/// The running program, also after its file was replaced.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 const POSTGRES: &str = "postgres";
-/// Each service is given what it has to read.
+/// Mode of secrets; services get access to theirs by group.
 const PRIVATE: u32 = 0o600;
-/// How long the children of a killed run may finish their requests before their ports count as taken.
-const LEFT_BEHIND: Duration = Duration::from_secs(30);
-/// A little more than services give their open requests.
+/// Time for children of a killed run to drain before their ports count as in use.
+const ORPHAN_GRACE: Duration = Duration::from_secs(30);
+/// Slightly longer than the services' own grace period for in-flight requests.
 const SERVICE_GRACE: Duration = Duration::from_secs(25);
-/// A shutdown checkpoint on a slow disk.
+/// Time for a shutdown checkpoint on a slow disk.
 const POSTGRES_GRACE: Duration = Duration::from_mins(1);
 
 /// Arguments of `atoll up`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct UpArgs {
-    /// Where everything is kept (default: /var/lib/atoll as root, else atoll in the user's data folder)
+    /// Data directory (default: /var/lib/atoll as root, else atoll in the user's data folder)
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Use seven ports from N: database, registry, API, images, page, page, catalogs
+    /// Use seven ports from N: database, registry, API, images, web UI, web UI, catalogs
     #[arg(long, value_name = "N")]
     pub(crate) ports_from: Option<u16>,
-    /// File with NAME=value lines for the services; changes are followed
+    /// File with NAME=value lines for the services; reloaded when it changes
     #[arg(long, value_name = "FILE")]
     pub(crate) env_file: Option<PathBuf>,
-    /// Serve an operator catalog as well: a folder, or NAME=SOURCE as in CATALOGS of the catalog server; several times
+    /// Serve an operator catalog: a folder, or NAME=SOURCE as in CATALOGS of the catalog server; repeatable
     #[arg(long, value_name = "SOURCE")]
     pub(crate) catalog: Vec<String>,
-    /// Address that the services listen on
+    /// Listen address of the services
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub(crate) listen: IpAddr,
-    /// End when standard input ends: for a program that holds the other side
+    /// Exit at the end of standard input, for supervising programs
     #[arg(long, hide = true)]
     pub(crate) supervised: bool,
 }
 
-/// Runs everything until SIGINT or SIGTERM.
+/// Runs all services until SIGINT or SIGTERM.
 ///
-/// Errors: what keeps it from starting, with the way out.
+/// Errors: a failed start, with its remedy.
 pub(crate) fn run(arguments: &UpArgs) -> Result<(), Error> {
     let directory = DataDirectory::new(arguments.data.clone())?;
     directory.create()?;
     let lock = Lock::take(&directory)?;
     let result = run_on(directory, arguments, lock.was_killed);
-    // Also after a failure: whoever holds a port at the next start is none of this run's children.
+    // Also after a failure: no child of this run is left that would hold a port at the next start.
     lock.release();
     result
 }
@@ -80,10 +80,10 @@ pub(crate) fn run(arguments: &UpArgs) -> Result<(), Error> {
 fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Result<(), Error> {
     std::fs::remove_file(directory.state()).ok();
     if Cluster::end_stale(&directory)? {
-        terminal::print("Ended the database that an earlier run had left.");
+        terminal::print("Stopped the database of a killed run.");
     }
-    let patience = if was_killed {
-        LEFT_BEHIND
+    let grace = if was_killed {
+        ORPHAN_GRACE
     } else {
         Duration::ZERO
     };
@@ -91,7 +91,7 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
         arguments.listen,
         arguments.ports_from,
         !arguments.catalog.is_empty(),
-        Instant::now() + patience,
+        Instant::now() + grace,
     )?;
     let users = ServiceUsers::choose()?;
     users.check_ports(&ports.of_services())?;
@@ -131,18 +131,18 @@ fn run_on(directory: DataDirectory, arguments: &UpArgs, was_killed: bool) -> Res
 }
 
 fn announce(environment: &Environment, cluster: &Cluster, is_new: bool) {
-    let what = if is_new { "New" } else { "Using the" };
+    let kind = if is_new { "New" } else { "Existing" };
     let user = cluster
         .user()
         .map_or_else(String::new, |user| format!(" as user {user}"));
     terminal::print(&format!(
-        "{what} data in {}; Postgres {}{user}.",
+        "{kind} data in {}; Postgres {}{user}.",
         environment.directory.root().display(),
         cluster.major()
     ));
 }
 
-/// The command of a service, with its variables.
+/// Command of a service, with its variables.
 fn command(environment: &Environment, name: ServiceName) -> Result<Command, Error> {
     let variables = environment.write_variables(name)?;
     let mut command = Command::new(THIS_PROGRAM);
@@ -150,8 +150,8 @@ fn command(environment: &Environment, name: ServiceName) -> Result<Command, Erro
         .arg0("atoll")
         .args(["serve", name.as_str(), "--config"])
         .arg(variables)
-        .envs(environment.decided(name))
-        // A Ctrl-C at the terminal is for the supervisor, which ends everything in order.
+        .envs(environment.fixed(name))
+        // Ctrl-C at the terminal must reach only the supervisor, which shuts down gracefully.
         .process_group(0);
     environment
         .users
@@ -159,7 +159,7 @@ fn command(environment: &Environment, name: ServiceName) -> Result<Command, Erro
     Ok(command)
 }
 
-/// Wrong settings are told before anything runs, those of all services together.
+/// Checks the settings of all services before any of them is started.
 fn check_settings(environment: &Environment) -> Result<(), Error> {
     let mut problems = String::new();
     for name in environment.services() {
@@ -188,7 +188,7 @@ async fn supervise(
     let state_file = StateFile::new(environment.directory.state(), state_of(&environment));
     let stop = on_signals()?;
     if is_supervised {
-        service::shutdown::on_stdin_end(stop.asked.clone());
+        service::shutdown::on_stdin_end(stop.graceful.clone());
     }
     let control = Control::new(environment.clone());
     let mut database = JoinSet::new();
@@ -204,7 +204,7 @@ async fn supervise(
     let services_ending = ending(&stop);
     let began = Instant::now();
     let result = stop
-        .asked
+        .graceful
         .run_until_cancelled(async {
             is_database_ready
                 .wait_for(|is_ready| *is_ready)
@@ -231,21 +231,22 @@ async fn supervise(
         })
         .await
         .unwrap_or(Ok(()));
-    terminal::print("Stopping: open requests are finished first; Ctrl-C once more ends at once.");
+    terminal::print("Stopping: draining in-flight requests; press Ctrl-C again to stop at once.");
     state_file.withdraw();
-    services_ending.asked.cancel();
+    // Services before the database: their in-flight requests still need it.
+    services_ending.graceful.cancel();
     services.join_all().await;
-    database_ending.asked.cancel();
+    database_ending.graceful.cancel();
     database.join_all().await;
-    terminal::print("Everything is stopped; the data stays.");
+    terminal::print("All services stopped; the data is kept.");
     result
 }
 
-/// Ends when its own token says so, or at once when the user insists.
+/// Tokens for a graceful shutdown of its own, and the common immediate one.
 fn ending(stop: &StopTokens) -> StopTokens {
     StopTokens {
-        asked: CancellationToken::new(),
-        at_once: stop.at_once.clone(),
+        graceful: CancellationToken::new(),
+        immediate: stop.immediate.clone(),
     }
 }
 
@@ -328,18 +329,18 @@ fn report_ready(environment: &Environment, after: Duration) {
     ));
 }
 
-/// The first SIGINT or SIGTERM asks, the second insists.
+/// The first SIGINT or SIGTERM shuts down gracefully, the second immediately.
 fn on_signals() -> Result<StopTokens, Error> {
     let install = |kind| signal(kind).map_err(|e| Error::new("installing signal handlers", e));
     let mut interrupt = install(SignalKind::interrupt())?;
     let mut terminate = install(SignalKind::terminate())?;
     let ending = StopTokens {
-        asked: CancellationToken::new(),
-        at_once: CancellationToken::new(),
+        graceful: CancellationToken::new(),
+        immediate: CancellationToken::new(),
     };
     let tokens = ending.clone();
     tokio::spawn(async move {
-        for token in [&tokens.asked, &tokens.at_once] {
+        for token in [&tokens.graceful, &tokens.immediate] {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}

@@ -1,8 +1,8 @@
-//! The services that `up` runs, by name.
+//! Names of the services of `up`.
 
 use std::fmt;
 
-/// A service of this binary.
+/// Name of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServiceName {
     /// The container registry.
@@ -11,14 +11,14 @@ pub(crate) enum ServiceName {
     ApiServer,
     /// Discovery images.
     ImageService,
-    /// The page.
+    /// The web UI.
     Webui,
     /// Operator catalogs.
     CatalogServer,
 }
 
 impl ServiceName {
-    /// All, in the order in which they are started.
+    /// All services, in start order.
     pub(crate) const ALL: [Self; 5] = [
         Self::Registry,
         Self::ApiServer,
@@ -27,7 +27,7 @@ impl ServiceName {
         Self::CatalogServer,
     ];
 
-    /// As `atoll serve` spells it.
+    /// The name in `atoll serve`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Registry => "registry",
@@ -38,7 +38,7 @@ impl ServiceName {
         }
     }
 
-    /// Whether the variables of `--env-file` are its own, so that a change restarts it.
+    /// Whether it reads `--env-file` and is restarted when the file changes.
     pub(crate) fn follows_env_file(self) -> bool {
         matches!(self, Self::ApiServer | Self::ImageService)
     }

@@ -1,8 +1,8 @@
-//! The system users of the services, when `atoll up` runs as root: each service is one of its own.
+//! System users of the services under root: each service has its own.
 //!
-//! What breaks into one service reads neither the database's password nor the registry's key. Nothing has to be created:
-//! a user is a number, or one called `atoll-SERVICE` where such a one exists. As another user than root everything
-//! runs as that user.
+//! A compromised service reads neither the database password nor the registry key of others. No user has to be created:
+//! a bare uid is used unless a user `atoll-SERVICE` exists. Without root, all services run as the user of the
+//! supervisor.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,21 +20,21 @@ use super::settings::Settings;
 use crate::file::set_mode;
 use crate::secrets::SecretFiles;
 
-/// Root owns it, the group of one service reads it.
+/// Owner root, readable for the group of one service.
 const FOR_GROUP: u32 = 0o640;
-/// Names in it can be opened, not listed.
+/// Entries can be opened, but not listed.
 const PASS_THROUGH: u32 = 0o711;
-/// Where systems say which ports need no privilege.
+/// First port that needs no privilege.
 const UNPRIVILEGED_PORTS: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
 
-/// Which user each service is; nobody in particular when this process is not root.
+/// System user of each service; empty if this process is not root.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServiceUsers(BTreeMap<ServiceName, Account>);
 
 impl ServiceUsers {
-    /// The users of this machine.
+    /// Chooses the users on this machine.
     ///
-    /// Errors: a number that belongs to somebody else, with the setting that names others.
+    /// Errors: a uid of another user, with the setting for other uids.
     pub(crate) fn choose() -> Result<Self, Error> {
         if !is_root()? {
             return Ok(Self::default());
@@ -47,20 +47,20 @@ impl ServiceUsers {
 
     fn in_passwd(passwd: &str, base: u32) -> Result<Self, String> {
         if base == 0 {
-            return Err("ATOLL_UID_BASE=0 would be root: choose five unused numbers".to_owned());
+            return Err("ATOLL_UID_BASE=0 is root: choose five unused uids".to_owned());
         }
         let mut users = BTreeMap::new();
         for (uid, service) in (base..).zip(ServiceName::ALL) {
             let name = format!("atoll-{service}");
             let account = match Account::in_passwd(passwd, &name) {
                 Some(account) if account.uid == 0 => {
-                    return Err(format!("user {name} is root: give it another number"));
+                    return Err(format!("user {name} is root: change its uid"));
                 }
                 Some(account) => account,
                 None => {
                     if let Some(other) = Account::with_uid(passwd, uid) {
                         return Err(format!(
-                            "number {uid} of {service} is user {}: name the first of five unused numbers in ATOLL_UID_BASE, or create the user {name}",
+                            "uid {uid} of {service} belongs to user {}: set ATOLL_UID_BASE to the first of five unused uids, or create the user {name}",
                             other.name
                         ));
                     }
@@ -73,7 +73,7 @@ impl ServiceUsers {
         Ok(Self(users))
     }
 
-    /// Lets `command` become the user of `service`, without supplementary groups and capabilities.
+    /// Makes `command` run as the user of `service`, without supplementary groups and capabilities.
     pub(crate) fn apply(
         &self,
         service: ServiceName,
@@ -83,15 +83,15 @@ impl ServiceUsers {
         if let Some(account) = self.0.get(&service) {
             // The standard library drops the supplementary groups of root, and the kernel its capabilities.
             command.uid(account.uid).gid(account.gid);
-            // Root's own configuration is closed to them.
+            // Root's home is not accessible for them.
             command.env("HOME", directory.of(service));
             command.env_remove("XDG_RUNTIME_DIR");
         }
     }
 
-    /// Whether these ports may be taken without being root.
+    /// Checks that these ports need no privilege.
     ///
-    /// Errors: the one that may not.
+    /// Errors: a privileged port.
     pub(crate) fn check_ports(&self, ports: &[u16]) -> Result<(), Error> {
         if self.0.is_empty() {
             return Ok(());
@@ -105,16 +105,15 @@ impl ServiceUsers {
             Some(port) => Err(Error::new(
                 "choosing the ports",
                 format!(
-                    "port {port} needs root, which no service is: choose others from {first} on with --ports-from N"
+                    "port {port} is privileged, and services do not run as root: choose ports from {first} on with --ports-from N"
                 ),
             )),
         }
     }
 
-    /// Gives each service its folder and what it needs of the secrets, also those of an earlier version, which root
-    /// owned.
+    /// Gives each service access to its folder and secrets, also to those of an older version, which root owned.
     ///
-    /// Errors: a folder above that is closed to them, what cannot be given.
+    /// Errors: an inaccessible parent folder, a failed change of owner.
     pub(crate) fn hand_over(
         &self,
         directory: &DataDirectory,
@@ -126,7 +125,7 @@ impl ServiceUsers {
         for (service, account) in &self.0 {
             let folder = directory.of(*service);
             account.check_reach(&folder)?;
-            give(&folder, account)?;
+            chown_tree(&folder, account)?;
         }
         for folder in [directory.secrets(), directory.variables_folder()] {
             set_mode(&folder, PASS_THROUGH)?;
@@ -138,22 +137,22 @@ impl ServiceUsers {
         Ok(())
     }
 
-    /// Lets `service` read a file of root's.
+    /// Lets `service` read a file owned by root.
     ///
-    /// Errors: what cannot be given.
+    /// Errors: a failed change of owner or mode.
     pub(crate) fn share(&self, service: ServiceName, path: &Path) -> Result<(), Error> {
         let Some(account) = self.0.get(&service) else {
             return Ok(());
         };
         let doing = || format!("letting {} read {}", account.name, path.display());
-        // The group first: the mode must not open the file to another group.
+        // Group before mode: the mode must not open the file to the old group.
         lchown(path, Some(0), Some(account.gid)).map_err(|e| Error::new(doing(), e))?;
         set_mode(path, FOR_GROUP)
     }
 
-    /// Whether `service` may enter and read `folder`.
+    /// Checks that `service` can read `folder`.
     ///
-    /// Errors: what is closed to it.
+    /// Errors: an inaccessible folder.
     pub(crate) fn check_readable(&self, service: ServiceName, folder: &Path) -> Result<(), Error> {
         match self.0.get(&service) {
             Some(account) if folder.exists() => account.check_reach(&folder.join("any")),
@@ -162,29 +161,35 @@ impl ServiceUsers {
     }
 }
 
-/// Changes the owner of a tree, the top last: whoever finds the top changed finds everything changed. Only what belonged
-/// to the top's owner is changed, so that nothing else that got in comes to the new one.
-fn give(top: &Path, account: &Account) -> Result<(), Error> {
-    let doing = || format!("giving {} to {}", top.display(), account.name);
+/// Changes the owner of a tree, the top last: after a crash a changed top proves that the whole tree is changed. Only
+/// entries of the top's owner are changed, so that no foreign file is handed over.
+fn chown_tree(top: &Path, account: &Account) -> Result<(), Error> {
+    let doing = || {
+        format!(
+            "changing the owner of {} to {}",
+            top.display(),
+            account.name
+        )
+    };
     let metadata = fs::symlink_metadata(top).map_err(|e| Error::new(doing(), e))?;
     if metadata.uid() == account.uid {
         return Ok(());
     }
-    // Closed while its owners change: nothing that runs can put a link where a folder was.
+    // Mode 0700 while owners change: no running process can replace a folder by a link.
     fs::set_permissions(top, fs::Permissions::from_mode(0o700))
         .map_err(|e| Error::new(doing(), e))?;
-    give_below(top, metadata.uid(), account)
+    chown_entries(top, metadata.uid(), account)
         .and_then(|()| lchown(top, Some(account.uid), Some(account.gid)))
         .map_err(|e| Error::new(doing(), e))
 }
 
-fn give_below(folder: &Path, former: u32, account: &Account) -> std::io::Result<()> {
+fn chown_entries(folder: &Path, old_uid: u32, account: &Account) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            give_below(&entry.path(), former, account)?;
+            chown_entries(&entry.path(), old_uid, account)?;
         }
-        if entry.metadata()?.uid() == former {
+        if entry.metadata()?.uid() == old_uid {
             lchown(entry.path(), Some(account.uid), Some(account.gid))?;
         }
     }
@@ -196,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_service_has_a_number_or_its_named_user() {
+    fn each_service_has_a_uid_or_its_named_user() {
         let passwd = "root:x:0:0::/:/bin/sh\natoll-webui:x:300:301::/:/bin/false\n";
         let users = ServiceUsers::in_passwd(passwd, 61_000).unwrap();
         let uid = |name| (users.0[&name].uid, users.0[&name].gid);
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_others_are_not_taken() {
+    fn uids_of_other_users_are_refused() {
         let passwd = "somebody:x:61001:61001::/:/bin/sh\n";
         let reason = ServiceUsers::in_passwd(passwd, 61_000).unwrap_err();
         assert!(

@@ -1,4 +1,4 @@
-//! What tells where things are on this machine.
+//! Environment variables that locate files and programs on this machine.
 
 use std::path::PathBuf;
 

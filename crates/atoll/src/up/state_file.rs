@@ -1,4 +1,4 @@
-//! What runs, for `atoll.json`: programs read there where everything is.
+//! The state file `atoll.json`: addresses and processes, for other programs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,32 +9,32 @@ use serde::{Deserialize, Serialize};
 use crate::file::write_whole;
 use crate::terminal;
 
-/// The content of `atoll.json`.
+/// Content of `atoll.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct UpState {
     /// URL of the installer API.
     pub(crate) api_url: String,
     /// URL of the image service.
     pub(crate) image_service_url: String,
-    /// URL of the page.
+    /// URL of the web UI.
     pub(crate) ui_url: String,
     /// Host and port of the registry.
     pub(crate) registry: String,
-    /// The registry's user.
+    /// Registry user.
     pub(crate) registry_user: String,
     /// File with that user's password.
     pub(crate) registry_password_file: PathBuf,
-    /// Certificate of the registry, PEM.
+    /// CA certificate of the registry, PEM.
     pub(crate) registry_ca: PathBuf,
-    /// Folder in which a file `<service>.stop` keeps a service stopped.
+    /// Folder of the stop files: `<service>.stop` keeps a service stopped.
     pub(crate) control: PathBuf,
-    /// Port of the database, on loopback.
+    /// Port of the database on loopback.
     pub(crate) postgres_port: u16,
-    /// Process of each child that runs, and of the supervisor.
+    /// Process ids of running children and the supervisor.
     pub(crate) pids: BTreeMap<String, u32>,
 }
 
-/// Keeps the file true.
+/// Keeps `atoll.json` up to date.
 #[derive(Debug, Clone)]
 pub(crate) struct StateFile(Arc<Mutex<StateFileInner>>);
 
@@ -46,7 +46,7 @@ struct StateFileInner {
 }
 
 impl StateFile {
-    /// The file `path`, which appears with [`StateFile::publish`].
+    /// The state file `path`, written from [`StateFile::publish`] on.
     pub(crate) fn new(path: PathBuf, mut state: UpState) -> Self {
         state.pids.insert("atoll".to_owned(), std::process::id());
         Self(Arc::new(Mutex::new(StateFileInner {
@@ -56,24 +56,24 @@ impl StateFile {
         })))
     }
 
-    /// A child runs.
+    /// Records a started child.
     pub(crate) fn started(&self, name: &str, pid: Option<u32>) {
         if let Some(pid) = pid {
             self.change(|inner| _ = inner.state.pids.insert(name.to_owned(), pid));
         }
     }
 
-    /// A child does not run any more.
+    /// Records an exited child.
     pub(crate) fn ended(&self, name: &str) {
         self.change(|inner| _ = inner.state.pids.remove(name));
     }
 
-    /// Everything is ready: the file appears, and follows from now on.
+    /// Writes the file, once everything is ready, and on every change after.
     pub(crate) fn publish(&self) {
         self.change(|inner| inner.is_published = true);
     }
 
-    /// The file disappears.
+    /// Removes the file.
     pub(crate) fn withdraw(&self) {
         self.change(|inner| {
             inner.is_published = false;
@@ -81,9 +81,9 @@ impl StateFile {
         });
     }
 
-    fn change(&self, how: impl FnOnce(&mut StateFileInner)) {
+    fn change(&self, apply: impl FnOnce(&mut StateFileInner)) {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        how(&mut inner);
+        apply(&mut inner);
         if !inner.is_published {
             return;
         }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_follows_what_runs_once_it_is_published() {
+    fn the_published_file_lists_running_children() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("atoll.json");
         let state_file = StateFile::new(path.clone(), UpState::default());

@@ -222,7 +222,7 @@ async fn a_running_installation_comes_back_somewhere_else() {
     };
     let (saved, ()) = tokio::join!(saving, pushing);
     let printed = done(&saved);
-    assert!(printed.contains("whole"), "{printed}");
+    assert!(printed.contains("verified"), "{printed}");
     assert!(pushed.load(Ordering::Relaxed) > 0);
     refuses_what_it_must(&file, &here, &there);
     up.stop();
@@ -264,7 +264,7 @@ fn refuses_what_it_must(file: &Path, here: &Place, there: &Place) {
     let mode = fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
     let printed = refused(&atoll("backup", file, &here.data(), &[]));
-    assert!(printed.contains("there already"), "{printed}");
+    assert!(printed.contains("exists already"), "{printed}");
     let printed = refused(&atoll("restore", file, &here.data(), &[]));
     assert!(printed.contains("--replace"), "{printed}");
 

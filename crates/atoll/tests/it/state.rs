@@ -65,7 +65,7 @@ async fn every_landed_archive_is_published() {
         let set = folder.path().join("archive");
         let set = set.to_str().unwrap();
         let printed = done(&run(&["mirror", "verify", set]));
-        assert!(printed.contains("whole"), "{printed}");
+        assert!(printed.contains("verified"), "{printed}");
         assert!(done(&run(&["mirror", "describe", set])).contains("pastMirror"));
         let server = Server::start().await;
         let target = format!("docker://{}/ns", server.address);

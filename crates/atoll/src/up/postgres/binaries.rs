@@ -1,4 +1,4 @@
-//! Where the programs of a Postgres server are.
+//! Lookup of the Postgres server programs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use service::Error;
 
 use crate::up::settings::Settings;
 
-/// Folders with one folder per major version.
+/// Folders with one subfolder per major version.
 const VERSIONED: [&str; 2] = ["/usr/lib/postgresql", "/usr/local/lib/postgresql"];
-/// What a server needs.
+/// Required programs.
 const PROGRAMS: [&str; 2] = ["initdb", "postgres"];
 
-/// The programs of one Postgres installation.
+/// Programs of one Postgres installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Binaries {
     folder: PathBuf,
@@ -22,10 +22,10 @@ pub(crate) struct Binaries {
 }
 
 impl Binaries {
-    /// Looks in PG_BIN, then in PATH and where distributions put them; the newest, or the one whose major
-    /// version is `wanted` because data of that version exists.
+    /// Searches PG_BIN, or else PATH and the folders of distributions, for the newest version, or for the major version
+    /// `wanted` of existing data.
     ///
-    /// Errors: none was found, or none of the version.
+    /// Errors: none found, or none of this version.
     pub(crate) fn find(wanted: Option<u32>) -> Result<Self, Error> {
         let doing = "looking for Postgres";
         let settings = Settings::load(None).map_err(|e| Error::new(doing, e))?;
@@ -43,24 +43,24 @@ impl Binaries {
             None => found.last(),
         };
         chosen.cloned().ok_or_else(|| {
-            let looked = candidates
+            let searched = candidates
                 .iter()
                 .map(|folder| folder.display().to_string())
                 .collect::<Vec<_>>()
                 .join(", ");
             let reason = match wanted {
                 Some(major) => format!(
-                    "the data was made by Postgres {major}, and its initdb and postgres are not in: {looked}; install that version, or name its folder in PG_BIN"
+                    "the data was created by Postgres {major}, but its initdb and postgres were not found in: {searched}; install that version, or set PG_BIN to its folder"
                 ),
                 None => format!(
-                    "initdb and postgres are not in: {looked}; install a Postgres server (Debian: apt-get install postgresql), or name its folder in PG_BIN"
+                    "initdb and postgres were not found in: {searched}; install a Postgres server (Debian: apt-get install postgresql), or set PG_BIN to its folder"
                 ),
             };
             Error::new(doing, reason)
         })
     }
 
-    /// The path of a program.
+    /// Path of a program.
     pub(crate) fn program(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -70,7 +70,7 @@ impl Binaries {
         if !is_whole {
             return None;
         }
-        // Links in /usr/local/bin point at the real folder, where the programs find each other.
+        // Links in /usr/local/bin point to the real folder, where the programs find each other.
         let folder = fs::canonicalize(folder.join("postgres"))
             .ok()?
             .parent()?
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_versions_are_looked_through() {
+    fn versioned_folders_are_searched() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("16/bin")).unwrap();
         let found = candidates("/a:relative:/b", &[dir.path()]);

@@ -1,4 +1,4 @@
-//! The database's files, and the command that serves them.
+//! Data directory of Postgres, and the command of its server.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::up::account::Account;
 use crate::up::data_directory::DataDirectory;
 use crate::up::environment::DB_NAME;
 
-/// What differs from Postgres's own defaults. Small caches: installers have small databases.
+/// Settings that differ from Postgres's defaults. Small caches: installers have small databases.
 const OPTIONS: [&str; 8] = [
     "listen_addresses=127.0.0.1",
     // The socket's folder would have to be writable by two users; TCP on loopback does not.
@@ -29,10 +29,10 @@ const OPTIONS: [&str; 8] = [
     "cluster_name=atoll",
 ];
 
-/// Marks data whose application is no superuser. In the data folder, so that it is copied with it.
+/// Marks data whose application role is no superuser. In the data folder, so that it is copied with the data.
 const ROLES_MARK: &str = "atoll.roles";
 
-/// A Postgres server's data, and how it is run.
+/// Data, programs and user of a Postgres server.
 #[derive(Debug, Clone)]
 pub(crate) struct Cluster {
     pub(super) binaries: Binaries,
@@ -42,9 +42,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// Ends what an earlier run left, and makes the files at the first start. Whether they are new.
+    /// Initialises the data at the first start; true if it is new.
     ///
-    /// Errors: no Postgres, a data directory that its user does not reach, initdb's own.
+    /// Errors: no Postgres, an inaccessible data directory, those of initdb.
     pub(crate) fn prepare(
         directory: &DataDirectory,
         port: u16,
@@ -63,7 +63,7 @@ impl Cluster {
         Ok((cluster, is_new))
     }
 
-    /// The server that runs on the data of `directory` and takes connections on `port`.
+    /// The server of the data in `directory`, on `port`.
     ///
     /// Errors: no data, no Postgres of its version.
     pub(crate) fn at(directory: &DataDirectory, port: u16) -> Result<Self, Error> {
@@ -76,14 +76,14 @@ impl Cluster {
         })
     }
 
-    /// Ends the server that a killed run left on the data of `directory`; whether there was one.
+    /// Stops the server of a killed run on the data of `directory`; true if there was one.
     ///
-    /// Errors: it does not end.
+    /// Errors: it does not stop.
     pub(crate) fn end_stale(directory: &DataDirectory) -> Result<bool, Error> {
         stale::end(&directory.postgres().join("data"))
     }
 
-    /// The command that serves until it is ended.
+    /// Command of the server.
     pub(crate) fn server(&self) -> Command {
         let mut command = self.command("postgres");
         command.arg("-D").arg(&self.data);
@@ -99,14 +99,14 @@ impl Cluster {
         self.binaries.major
     }
 
-    /// Who runs it, when not this user.
+    /// User that runs it, if not this one.
     pub(crate) fn user(&self) -> Option<&str> {
         self.account.as_ref().map(|account| account.name.as_str())
     }
 
-    /// The files appear under their name once they are whole.
+    /// Initialises the data atomically: temporary name, rename.
     fn make(&self, directory: &DataDirectory, password: &Path) -> Result<(), Error> {
-        let doing = "making the database";
+        let doing = "initialising the database";
         let part = directory.postgres().join("data.part");
         if part.exists() {
             fs::remove_dir_all(&part).map_err(|e| Error::new(doing, e))?;
@@ -122,27 +122,28 @@ impl Cluster {
             .arg("-D")
             .arg(&part)
             .args(["-U", roles::SUPERUSER, "--encoding=UTF8", "--locale=C"])
-            // The superuser has no password, so that nobody is it over the network; there is no socket.
+            // The superuser has no password and cannot log in over TCP; there is no socket.
             .args(["--auth-local=peer", "--auth-host=scram-sha-256"])
             .arg("--no-instructions");
         run(&mut initdb, "")?;
         let password = read_password(password)?;
         self.session(&part, "postgres", &roles::first_statements(&password)?)?;
         write_whole(&part.join(ROLES_MARK), b"", 0o600)?;
+        // Last: a crash before leaves only the temporary name, which the next start removes.
         fs::rename(&part, &self.data).map_err(|e| Error::new(doing, e))
     }
 
-    /// Takes superuser rights from the application in data of a version that gave them.
+    /// Migrates data of older versions, whose application role was the superuser.
     fn demote_application(&self, password: &Path) -> Result<(), Error> {
         let password = read_password(password)?;
         let split = roles::split_superuser(&password)?;
         self.session(&self.data, "postgres", &split)?;
         self.session(&self.data, DB_NAME, &roles::hand_over())?;
-        // Last: after a crash the statements run once more, which changes nothing.
+        // Last: after a crash the statements run again, and they are idempotent.
         write_whole(&self.data.join(ROLES_MARK), b"", 0o600)
     }
 
-    /// Runs statements in a single-user session: nothing listens meanwhile, and nothing of it is logged.
+    /// Runs statements in a single-user session, without listener and without logging statements.
     fn session(&self, folder: &Path, database: &str, statements: &str) -> Result<(), Error> {
         let mut single = self.command("postgres");
         single.args(["--single", "-j", "-c", "log_min_error_statement=panic"]);
@@ -153,7 +154,7 @@ impl Cluster {
 
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.binaries.program(program));
-        // A Ctrl-C at the terminal is for the supervisor, which ends everything in order.
+        // Ctrl-C at the terminal must reach only the supervisor, which shuts down gracefully.
         command.current_dir("/").env("LC_ALL", "C").process_group(0);
         if let Some(account) = &self.account {
             command.uid(account.uid).gid(account.gid);
@@ -162,7 +163,7 @@ impl Cluster {
     }
 }
 
-/// Major version of the server that made `data`.
+/// Major version of the server that created `data`.
 fn made_by(data: &Path) -> Option<u32> {
     let text = fs::read_to_string(data.join("PG_VERSION")).ok()?;
     text.trim().parse().ok()
@@ -188,7 +189,7 @@ fn run(command: &mut Command, input: &str) -> Result<(), Error> {
         .map_err(|e| Error::new(doing.clone(), e))?;
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
-    // A single session goes on after a failed statement and ends well.
+    // A single-user session continues after a failed statement and exits with success.
     if output.status.success() && !text.contains("ERROR:") {
         return Ok(());
     }

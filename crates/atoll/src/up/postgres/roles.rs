@@ -1,15 +1,15 @@
-//! The roles of the database: a superuser that nobody can log in as, and the application's, which owns its database.
+//! Roles of the database: a superuser without login, and the application role, which owns its database.
 
 use service::Error;
 
 use crate::up::environment::{DB_NAME, DB_USER};
 
-/// Name of the bootstrap superuser. It has no password, so that only a single-user session is ever it.
+/// Name of the bootstrap superuser. It has no password, so that only single-user sessions can use it.
 pub(super) const SUPERUSER: &str = "postgres";
 
-/// Makes the database of a new cluster.
+/// Statements that create role and database of a new cluster.
 ///
-/// Source: the end of a statement in a single-user session with `-j` is a semicolon before two newlines.
+/// Source: PostgreSQL, `postgres --single -j`: a statement ends with a semicolon and two newlines.
 pub(super) fn first_statements(password: &str) -> Result<String, Error> {
     let password = literal(password)?;
     Ok(format!(
@@ -17,11 +17,10 @@ pub(super) fn first_statements(password: &str) -> Result<String, Error> {
     ))
 }
 
-/// Turns data of a version whose application was the bootstrap superuser into data of today. In `postgres`; once more
-/// changes nothing.
+/// Migrates data of versions whose application role was the bootstrap superuser. Runs in `postgres`; idempotent.
 ///
-/// A session cannot rename itself, hence the catalog's row. 10 is the number of the bootstrap superuser in every
-/// version (`BOOTSTRAP_SUPERUSERID`).
+/// A session cannot rename its own role, hence the update of pg_authid. 10 is the oid of the bootstrap superuser in
+/// every version (`BOOTSTRAP_SUPERUSERID`).
 pub(super) fn split_superuser(password: &str) -> Result<String, Error> {
     let password = literal(password)?;
     Ok(format!(
@@ -45,7 +44,7 @@ alter database {DB_NAME} owner to {DB_USER};
     ))
 }
 
-/// Gives the application what the superuser owned. In the application's database; once more changes nothing.
+/// Reassigns objects of the superuser to the application role. Runs in the application's database; idempotent.
 pub(super) fn hand_over() -> String {
     format!(
         "do $atoll$ declare change text; begin
@@ -73,15 +72,15 @@ pub(super) fn hand_over() -> String {
     )
 }
 
-/// A string constant of SQL.
+/// SQL string literal.
 ///
-/// Errors: a password of several lines, which would be several statements.
+/// Errors: a password of several lines, which could end the statement.
 fn literal(password: &str) -> Result<String, Error> {
     let password = password.trim_end();
     if password.is_empty() || password.contains(['\n', '\r', '\0', '\\']) {
         return Err(Error::new(
-            "reading the password of the database",
-            "it has to be one line without backslashes: remove the file, and restore it from a backup",
+            "reading the database password",
+            "expected one line without backslashes: restore the file from a backup",
         ));
     }
     Ok(format!("'{}'", password.replace('\'', "''")))
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_constants() {
+    fn passwords_are_quoted() {
         assert_eq!(literal("a'b\n").unwrap(), "'a''b'");
         for wrong in ["", "\n", "a\nb", "a\\b"] {
             literal(wrong).unwrap_err();

@@ -1,4 +1,4 @@
-//! A postmaster that a killed `atoll up` left behind.
+//! Stale postmaster of a killed `atoll up`.
 
 use std::fs;
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use service::Error;
 
-/// A fast shutdown writes a checkpoint; on slow disks that takes a while.
+/// Timeout of a fast shutdown, which writes a checkpoint.
 const FAST_TIMEOUT: Duration = Duration::from_mins(1);
-/// An immediate shutdown only ends processes.
+/// Timeout of an immediate shutdown, which only ends processes.
 const IMMEDIATE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Ends the postmaster that runs on `data`, if there is one; whether there was.
+/// Stops the postmaster that runs on `data`; true if there was one.
 ///
-/// Errors: it does not end.
+/// Errors: it does not stop.
 pub(crate) fn end(data: &Path) -> Result<bool, Error> {
     let Some(pid) = postmaster(data) else {
         return Ok(false);
@@ -29,8 +29,8 @@ pub(crate) fn end(data: &Path) -> Result<bool, Error> {
         }
     }
     Err(Error::new(
-        "ending the database of an earlier run",
-        format!("process {} does not end: kill it", pid.as_raw_nonzero()),
+        "stopping the database of a killed run",
+        format!("process {} does not stop: kill it", pid.as_raw_nonzero()),
     ))
 }
 
@@ -45,7 +45,7 @@ fn wait_gone(data: &Path, timeout: Duration) -> bool {
     true
 }
 
-/// The process named in `postmaster.pid`, if it lives and works in `data`: numbers are used again.
+/// The process of `postmaster.pid`, if it runs in `data`: pids are reused.
 fn postmaster(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let number: i32 = text.lines().next()?.trim().parse().ok()?;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_another_process_has_now_is_left_alone() {
+    fn a_reused_pid_is_ignored() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("postmaster.pid");
         assert!(!end(dir.path()).unwrap());

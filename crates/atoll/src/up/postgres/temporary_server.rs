@@ -1,4 +1,4 @@
-//! A server for as long as one command needs it: to save or load the database of an installation that does not run.
+//! A temporary server, to dump or load the database of a stopped installation.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -12,10 +12,10 @@ use service::Error;
 use super::Cluster;
 use crate::up::environment::{DB_NAME, DB_USER};
 
-/// What the server logs once it takes connections.
+/// Log line of the server when it accepts connections.
 const READY: &str = "database system is ready to accept connections";
 
-/// A running server; ends with this value.
+/// A running server; stopped when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TemporaryServer {
     child: Child,
@@ -32,9 +32,9 @@ impl Drop for TemporaryServer {
 }
 
 impl Cluster {
-    /// Starts the server and waits until it takes connections.
+    /// Starts the server and waits until it accepts connections.
     ///
-    /// Errors: it ends before, with its last words.
+    /// Errors: it exits before, with its last log line.
     pub(crate) fn serve(&self) -> Result<TemporaryServer, Error> {
         let doing = "starting the database";
         let mut child = self
@@ -46,12 +46,12 @@ impl Cluster {
             .map_err(|e| Error::new(doing, e))?;
         let stderr = child.stderr.take();
         let serving = TemporaryServer { child };
-        let mut last = String::from("it said nothing");
+        let mut last = String::from("no output");
         let mut lines =
             BufReader::new(stderr.ok_or_else(|| Error::new(doing, "no output"))?).lines();
         while let Some(Ok(line)) = lines.next() {
             if line.contains(READY) {
-                // It would stop at a full pipe.
+                // Drained further: the server would block on a full pipe.
                 std::thread::spawn(move || lines.for_each(drop));
                 return Ok(serving);
             }
@@ -60,7 +60,7 @@ impl Cluster {
         Err(Error::new(doing, last))
     }
 
-    /// Writes a consistent copy of the database into `file`, in the format of `pg_restore`.
+    /// Writes a consistent dump of the database into `file`, in the format of `pg_restore`.
     ///
     /// Errors: no pg_dump, those of the database.
     pub(crate) fn dump(&self, password: &Path, file: &File) -> Result<(), Error> {
@@ -75,7 +75,7 @@ impl Cluster {
         finish(command, "saving the database")
     }
 
-    /// Loads what [`Cluster::dump`] wrote into the empty database: all of it, or nothing.
+    /// Loads a dump of [`Cluster::dump`] into the empty database, in one transaction.
     ///
     /// Errors: no pg_restore, those of the database.
     pub(crate) fn load(&self, password: &Path, file: File) -> Result<(), Error> {
@@ -96,7 +96,7 @@ impl Cluster {
             return Err(Error::new(
                 doing(),
                 format!(
-                    "{} is not there: install the clients of Postgres {major} (Debian: apt-get install postgresql-client-{major})",
+                    "{} not found: install the client programs of Postgres {major} (Debian: apt-get install postgresql-client-{major})",
                     path.display()
                 ),
             ));
@@ -106,7 +106,7 @@ impl Cluster {
         command
             .args(["--host=127.0.0.1", "--username", DB_USER, "--no-password"])
             .arg(format!("--port={}", self.port))
-            // Only processes of this user see another's variables.
+            // The environment of a process is visible only to its user.
             .env("PGPASSWORD", password.trim_end());
         Ok(command)
     }
@@ -128,12 +128,12 @@ fn finish(mut command: std::process::Command, doing: &str) -> Result<(), Error> 
     ))
 }
 
-/// A port of loopback that is free now.
+/// A free port on loopback.
 ///
-/// Errors: none is.
+/// Errors: no free port.
 pub(crate) fn free_port() -> Result<u16, Error> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
-        .map_err(|e| Error::new("looking for a port of the database", e))
+        .map_err(|e| Error::new("choosing a port for the database", e))
 }
