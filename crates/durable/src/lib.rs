@@ -1,6 +1,6 @@
-//! Folders that outlive a power failure: the fsync of a file says nothing of the folders that lead to it.
+//! Durable folders: the fsync of a file does not make its parent folders' entries durable.
 //!
-//! Only the standard library, and blocking. Below every crate that keeps files.
+//! Blocking, standard library only: every crate that stores files depends on it.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Creates `folder` and the missing folders above it, each durable in its parent.
 ///
-/// Errors: one of them cannot be created or made durable, or is something else.
+/// Errors: a folder cannot be created or synced, or the path is no folder.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     create_folder_with(&DirBuilder::new(), folder)
 }
@@ -22,36 +22,36 @@ pub fn create_folder_with(builder: &DirBuilder, folder: &Path) -> io::Result<()>
     }
     create_folder_with(builder, parent(folder))?;
     match builder.create(folder) {
-        // Another process was quicker, and may not have synced it yet.
+        // Created concurrently by another process, which may not have synced it yet.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
         created => created?,
     }
-    // A folder that is there counts as durable from the next call on.
+    // Removed if the sync fails: the next call takes an existing folder for durable.
     sync_parent(folder).inspect_err(|_| drop(fs::remove_dir(folder)))
 }
 
-/// [`create_folder`] of the folder that `path` is in.
+/// [`create_folder`] of the parent of `path`.
 ///
 /// Errors: as of [`create_folder`].
 pub fn create_parent(path: &Path) -> io::Result<()> {
     create_folder(parent(path))
 }
 
-/// Makes the creations, renames and removals in `folder` durable.
+/// Syncs `folder`: makes creations, renames and removals of its entries durable.
 ///
 /// Errors: it cannot be read or synced.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Makes the entry of `path` durable.
+/// Makes the entry of `path` in its parent durable.
 ///
-/// Errors: the folder that it is in cannot be read or synced.
+/// Errors: the parent cannot be read or synced.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     sync_folder(parent(path))
 }
 
-/// The folder that `path` is in: `.` for a plain name, and itself for `/`.
+/// Parent of `path`: `.` for a plain name, `/` for `/`.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_way_is_an_error() {
+    fn an_existing_file_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// One process of the campaign: creates the folders, again where the file system failed once.
+    /// Driver of the campaign: creates the folders, and retries after a fault.
     #[test]
     fn driver() {
         let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
@@ -105,7 +105,7 @@ mod tests {
         };
         let deep = folder.join("a/b");
         if create_folder(&deep).is_err() {
-            // Or the next call would take it for durable.
+            // Otherwise the retry would take it for durable.
             assert!(!deep.exists());
             create_folder(&deep).unwrap();
         }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_durable_whichever_call_failed_before() {
+    fn folders_are_durable_after_any_fault() {
         let campaign = Campaign {
             driver: "tests::driver",
             state: |folder: &Path| folder.join("a/b").is_dir().to_string(),
@@ -125,7 +125,7 @@ mod tests {
             campaign.unsynced_folders().unwrap(),
             [""; 0].map(PathBuf::from)
         );
-        // Two of mkdir and two of fsync, each with two errors.
+        // Two mkdir and two fsync, each with two errors.
         assert_eq!(campaign.run().unwrap(), 8);
     }
 }

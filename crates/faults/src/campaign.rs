@@ -1,4 +1,4 @@
-//! Every fault, each in a run of its own, compared with an undisturbed run.
+//! Fault campaign: one run per fault, compared with a run without faults.
 
 use std::fmt;
 use std::io;
@@ -13,35 +13,35 @@ use tempfile::TempDir;
 
 use crate::shim::{Fault, Shim, counts, failed, unsynced};
 
-/// The variable that tells a driver its folder.
+/// Environment variable with the folder of a driver.
 pub const FOLDER: &str = "FAULTS_FOLDER";
-/// Source: Linux. No room, and a medium that fails.
+/// ENOSPC and EIO. Source: Linux, errno.h.
 const ERRORS: [i32; 2] = [28, 5];
-/// Drivers at a time, for each processor.
+/// Concurrent drivers per processor.
 const WORKERS: usize = 4;
-/// Lines of a driver's output that are shown when it fails.
+/// Lines of a failed driver's output to show.
 const LINES: usize = 12;
 
-/// A store's campaign.
+/// Fault campaign of a store.
 ///
-/// The driver is a test of the calling binary that uses the store below the folder that [`FOLDER`] names, and
-/// recovers within its process from whatever fails. It may end by `abort`, as a crash does.
+/// The driver is a test of the calling binary that uses the store in the folder of [`FOLDER`] and recovers from any
+/// fault within its process. It may end by `abort`, like a crash.
 #[derive(Debug)]
 pub struct Campaign<S> {
-    /// The name of the driver's test.
+    /// Name of the driver test.
     pub driver: &'static str,
-    /// What a folder holds once it has been recovered: the same text after each run.
+    /// Text of the recovered folder's content, which must be the same after each run.
     pub state: S,
-    /// Faults of each kind of call and error, spread evenly; nothing for all.
+    /// Number of evenly spread faults per kind of call and error; none for all.
     pub sample: Option<usize>,
     /// Whether the driver ends by `abort`.
     pub ends_by_abort: bool,
 }
 
-/// Why a campaign does not hold.
+/// Failures of a campaign.
 pub struct Findings(String);
 
-// Tests unwrap it: lines have to stay lines.
+// Printed by `unwrap` in tests, with its line breaks.
 impl fmt::Debug for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -62,17 +62,17 @@ struct DriverRun {
 }
 
 impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
-    /// Runs them; how many faults hit.
+    /// Runs the campaign and returns the number of injected faults.
     ///
-    /// Errors: the driver cannot be run, or a list of the faults after which the store was not as it should be.
+    /// Errors: the driver cannot be run; the list of faults after which the store differed.
     pub fn run(&self) -> Result<usize, Findings> {
         let shim = Shim::build()?;
-        let calm = self.drive(&shim, None)?;
-        if !calm.is_success {
-            return Err(Findings(format!("undisturbed: {}", calm.output)));
+        let baseline = self.drive(&shim, None)?;
+        if !baseline.is_success {
+            return Err(Findings(format!("without faults: {}", baseline.output)));
         }
-        let expected = (self.state)(&folder(&calm.dir));
-        let faults = self.faults(&calm.log);
+        let expected = (self.state)(&folder(&baseline.dir));
+        let faults = self.faults(&baseline.log);
         let (next, hits) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let wrong = Mutex::new(Vec::new());
         let work = || {
@@ -90,7 +90,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
                 }
             }
         };
-        // Drivers wait for the medium and for their own retries most of the time.
+        // Drivers mostly wait for the disk and their own retries.
         let workers = WORKERS * std::thread::available_parallelism().map_or(2, usize::from);
         std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
         let wrong = wrong.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         Err(Findings(format!("{count} of {all} faults:\n{list}")))
     }
 
-    /// Folders that an undisturbed run has made and left to the next power failure: no parent was synced since.
+    /// Folders of a run without faults that are not durable: their parent was not synced after their creation.
     ///
     /// Errors: the driver cannot be run, or fails.
     pub fn unsynced_folders(&self) -> Result<Vec<PathBuf>, Findings> {
@@ -123,7 +123,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
                 let step = self
                     .sample
                     .map_or(1, |sample| count.div_ceil(sample).max(1));
-                // The second error of a sample is tried between the calls of the first.
+                // The second error of a sample hits calls between those of the first.
                 let first = if errno == ERRORS[0] { 1 } else { 1 + step / 2 };
                 faults.extend((first..=count).step_by(step).map(|nth| Fault {
                     call: call.clone(),
@@ -136,15 +136,15 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
     }
 
     fn drive(&self, shim: &Shim, fault: Option<&Fault>) -> io::Result<DriverRun> {
-        // In memory where that is possible: to wait for a busy disk says nothing.
+        // In memory if possible, to avoid waiting for a disk.
         let dir = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new())?;
         let (folder, log) = (folder(&dir), dir.path().join("log"));
         std::fs::create_dir(&folder)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["--exact", self.driver, "--nocapture", "--include-ignored"]);
-        // The last lines are the reason.
+        // Without a backtrace the last lines contain the reason.
         command.env("RUST_BACKTRACE", "0");
-        // A driver that aborts removes nothing.
+        // A driver that aborts leaves its temporary files.
         let temporary = dir.path().join("tmp");
         std::fs::create_dir(&temporary)?;
         command.env("TMPDIR", &temporary);
@@ -156,7 +156,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         let lines: Vec<_> = text.lines().collect();
         let last = lines[lines.len().saturating_sub(LINES)..].join("\n    ");
         let is_success = if self.ends_by_abort {
-            // Source: Linux. SIGABRT.
+            // SIGABRT. Source: Linux, signal.h.
             std::os::unix::process::ExitStatusExt::signal(&output.status) == Some(6)
                 && text.contains(DONE)
         } else {
@@ -170,7 +170,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
         })
     }
 
-    /// What is wrong after a run.
+    /// Difference of a run from `expected`.
     fn judge(&self, run: &DriverRun, expected: &str) -> Option<String> {
         let call = failed(&run.log).unwrap_or("no call");
         if !run.is_success {
@@ -179,7 +179,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
                 run.output
             ));
         }
-        // A folder that cannot be read is a finding, and the other faults are tried all the same.
+        // An unreadable folder is a finding, and must not end the campaign.
         let state = AssertUnwindSafe(|| (self.state)(&folder(&run.dir)));
         let Ok(found) = std::panic::catch_unwind(state) else {
             return Some(format!("{call}: the folder cannot be read"));
@@ -193,7 +193,7 @@ impl<S: Fn(&Path) -> String + Sync> Campaign<S> {
     }
 }
 
-/// What a driver that ends by `abort` prints before, alone in its line.
+/// Line that a driver prints before it ends by `abort`.
 pub const DONE: &str = "driver: done";
 
 fn folder(dir: &TempDir) -> PathBuf {

@@ -1,7 +1,6 @@
-//! For tests: file systems that fail once, at any call, and the campaign that tries them all.
+//! Fault injection for tests: a file system call that fails once, and the campaign over all of them.
 //!
-//! A store's driver runs in a process of its own, with a shim between it and the kernel. The production code has
-//! no hooks, and knows nothing of this.
+//! The driver of a store runs in its own process with a preloaded shim. Production code has no hooks.
 
 mod campaign;
 mod shim;

@@ -1,4 +1,4 @@
-//! The library that makes calls fail.
+//! The preloaded library that makes calls fail.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,21 +10,21 @@ use tempfile::TempDir;
 
 const SOURCE: &str = include_str!("shim.c");
 
-/// One call that fails once.
+/// A single failing call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// Of which kind: write, fsync, syncfs, rename, link, mkdir, unlink, ftruncate, fallocate or create.
+    /// Kind: write, fsync, syncfs, rename, link, mkdir, unlink, ftruncate, fallocate or create.
     pub call: String,
-    /// The error that it ends in.
+    /// Error of the call.
     pub errno: i32,
-    /// Which of the calls of this kind, counted from one.
+    /// Number of the call among those of its kind, from one.
     pub nth: usize,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = io::Error::from_raw_os_error(self.errno);
-        write!(f, "{} {} ends in {error}", self.call, self.nth)
+        write!(f, "{} {} fails with {error}", self.call, self.nth)
     }
 }
 
@@ -36,9 +36,9 @@ pub struct Shim {
 }
 
 impl Shim {
-    /// Compiles it with the compiler that links Rust's programs, too.
+    /// Compiles the shim with `cc`, which also links Rust programs.
     ///
-    /// Errors: there is no `cc`, or it fails.
+    /// Errors: `cc` is missing or fails.
     pub fn build() -> io::Result<Self> {
         let dir = TempDir::new()?;
         let (source, library) = (dir.path().join("shim.c"), dir.path().join("shim.so"));
@@ -54,7 +54,7 @@ impl Shim {
         Ok(Self { _dir: dir, library })
     }
 
-    /// Lets `command` run with the shim: calls below `folder` are logged, and one of them fails.
+    /// Preloads the shim into `command`: it logs calls below `folder`, and fails one of them.
     pub fn load(&self, command: &mut Command, folder: &Path, log: &Path, fault: Option<&Fault>) {
         command
             .env("LD_PRELOAD", &self.library)
@@ -69,7 +69,7 @@ impl Shim {
     }
 }
 
-/// How many calls of each kind a log has.
+/// Number of calls per kind in a log.
 pub(crate) fn counts(log: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in log.lines() {
@@ -80,8 +80,7 @@ pub(crate) fn counts(log: &str) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Folders that a power failure can take with all that is in them: they are there, and their parent was not synced since it
-/// has them.
+/// Existing folders that are not durable: their parent was not synced after their creation.
 pub(crate) fn unsynced(log: &str) -> Vec<PathBuf> {
     let mut unsynced = BTreeSet::new();
     for (call, path) in log.lines().filter_map(|line| line.split_once(' ')) {

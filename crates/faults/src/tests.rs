@@ -1,4 +1,4 @@
-//! The campaign of a store of a few lines: whichever library makes its calls, each of them fails once.
+//! Campaign of a minimal store, whose calls come from several libraries.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::{Campaign, DONE, FOLDER};
 
-/// Its file gets its name by a system call that the C library does not see.
+/// Stores a file that is renamed by a raw system call, which bypasses the C library.
 fn put(folder: &Path, keeps: bool) -> io::Result<()> {
     let place = folder.join("place");
     if let Err(error) = fs::create_dir(&place)
@@ -31,7 +31,7 @@ fn run(keeps: bool) {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else {
         return;
     };
-    // The second one succeeds.
+    // The retry succeeds.
     if put(&folder, keeps).is_err() {
         put(&folder, keeps).unwrap();
     }
@@ -49,7 +49,7 @@ fn leaking_driver() {
     run(true);
 }
 
-/// Its child has neither the library nor what the library needs.
+/// Driver whose child runs without the shim.
 #[test]
 fn spawning_driver() {
     if std::env::var_os(FOLDER).is_some() {
@@ -82,15 +82,15 @@ fn campaign(driver: &'static str) -> Campaign<impl Fn(&Path) -> String> {
 }
 
 #[test]
-fn folders_that_nobody_synced_are_named() {
+fn folders_without_synced_parent_are_named() {
     let campaign = campaign("tests::driver");
-    // Its content is synced, and it is not.
+    // The folder itself is synced, its parent is not.
     assert_eq!(campaign.unsynced_folders().unwrap(), [Path::new("place")]);
 }
 
 #[test]
 fn each_call_fails_once_with_each_error() {
-    // One each of mkdir, create, write and rename, and two of fsync.
+    // One mkdir, create, write and rename each, and two fsync.
     assert_eq!(campaign("tests::driver").run().unwrap(), 12);
 }
 
@@ -100,7 +100,7 @@ fn children_run_without_the_shim() {
 }
 
 #[test]
-fn what_is_left_behind_is_found() {
+fn left_over_files_are_found() {
     let error = campaign("tests::leaking_driver").run().unwrap_err();
     let error = format!("{error:?}");
     for fault in ["write 1", "fsync 1", "rename 1"] {

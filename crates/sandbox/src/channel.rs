@@ -1,22 +1,22 @@
-//! Messages between the processes: one line of JSON each.
+//! Messages between the processes: one line of JSON per message.
 
 use std::io::{self, Read, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Units: bytes. Far above any spec; what is longer does not fit into a socket that nobody reads yet.
+/// Units: bytes. Larger than any spec; longer messages would block on the socket buffer, which is not read yet.
 const LIMIT_BYTES: usize = 64 << 10;
 
 /// Sends one message.
 ///
-/// Errors: InvalidInput – it is too long; those of the socket.
+/// Errors: InvalidInput – too long; those of the socket.
 pub(crate) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     if line.len() > LIMIT_BYTES {
         let text = format!(
-            "a message has {} bytes, at most {LIMIT_BYTES} fit",
+            "message of {} bytes exceeds the limit of {LIMIT_BYTES}",
             line.len()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -26,7 +26,7 @@ pub(crate) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<(
 
 /// Receives one message.
 ///
-/// Errors: UnexpectedEof – the other side is gone; InvalidData – no message.
+/// Errors: UnexpectedEof – the peer closed the socket; InvalidData – malformed message.
 pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<T> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_has_a_bound() {
+    fn message_length_is_bounded() {
         let mut buffer = Vec::new();
         // Two quotes and the end of the line.
         send(&mut buffer, &"x".repeat(LIMIT_BYTES - 3)).unwrap();

@@ -1,21 +1,21 @@
-//! The hidden first arguments by which a program becomes a process of the sandbox.
+//! Hidden first arguments that turn a program into a process of the sandbox.
 
 use std::process::ExitCode;
 
 use crate::{guard, init};
 
-/// Makes the program the guard.
+/// Runs the guard.
 pub(crate) const GUARD: &str = "sandbox-guard";
-/// Makes the program the first process inside.
+/// Runs init, the first process inside.
 pub(crate) const INIT: &str = "sandbox-init";
 
-/// Does the work of the guard or of init where the first argument says so; the exit code then.
+/// Runs guard or init if the first argument asks for it, and returns their exit code.
 ///
-/// A program that uses a [`Launcher`](crate::Launcher) calls this at the start of `main`, before it has threads.
+/// A program that uses a [`Launcher`](crate::Launcher) calls this at the start of `main`, before it starts threads.
 pub fn entry() -> Option<ExitCode> {
     let mut arguments = std::env::args_os();
     let first = arguments.nth(1)?;
-    // More arguments are a command line of the program's own.
+    // Further arguments belong to a command line of the program.
     if arguments.next().is_some() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! The guard: makes the namespaces and the root folder, starts init in them, and watches until all of it has ended.
+//! The guard: creates namespaces and root folder, starts init in them, and waits until all descendants have exited.
 
 mod folder;
 mod namespaces;
@@ -23,7 +23,7 @@ pub(crate) use namespaces::unshare;
 use root::Root;
 use watch::Watch;
 
-/// What init needs to know.
+/// Request to init.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct InitRequest {
     pub(crate) spec: SandboxSpec,
@@ -35,11 +35,11 @@ pub(crate) struct InitRequest {
     pub(crate) is_root: bool,
     /// The user that the program gets.
     pub(crate) user: Option<u32>,
-    /// What there is already.
+    /// Mechanisms so far.
     pub(crate) report: ConfinementReport,
 }
 
-/// The guard's exit code; what came of the program goes through the socket.
+/// Runs the guard; the outcome of the program is sent through the socket.
 pub(crate) fn main() -> ExitCode {
     let control = io::stdin();
     let Ok(control) = control.as_fd().try_clone_to_owned() else {
@@ -50,7 +50,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(spec) => run(&spec, &control),
         Err(error) => not_started(&error),
     };
-    // Where the service is gone, nobody wants to know.
+    // Fails if the service has died.
     match send(&control, &ended) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -68,7 +68,7 @@ fn run(spec: &SandboxSpec, control: &UnixStream) -> ProgramExit {
     let mut ended = match start(spec) {
         Ok((init, channel, root)) => {
             let ended = Watch::new(spec, control, &channel, root.as_ref()).until_end(init);
-            // Before the folder is touched: nobody may be left who changes it.
+            // Before the folder is copied: no process may be left that changes it.
             processes::kill_all();
             keep(spec, root, ended)
         }
@@ -79,7 +79,7 @@ fn run(spec: &SandboxSpec, control: &UnixStream) -> ProgramExit {
     ended
 }
 
-/// Makes what the program left in its folder the service's, as far as it is plain files and folders.
+/// Keeps the plain files and folders that the program left in its working folder.
 fn keep(spec: &SandboxSpec, root: Option<Root>, mut ended: ProgramExit) -> ProgramExit {
     let kept = match root {
         Some(root) => root.keep(spec),
@@ -88,18 +88,18 @@ fn keep(spec: &SandboxSpec, root: Option<Root>, mut ended: ProgramExit) -> Progr
     if let Err(error) = kept
         && matches!(ended.outcome, ProgramOutcome::Exited(_))
     {
-        ended.outcome = ProgramOutcome::Exceeded(format!("its folder may hold: {error}"));
+        ended.outcome = ProgramOutcome::Exceeded(format!("working folder: {error}"));
     }
     ended
 }
 
 fn start(spec: &SandboxSpec) -> io::Result<(Child, UnixStream, Option<Root>)> {
-    // Orphans of the program become the guard's children where there is no PID namespace.
+    // Without a PID namespace, orphans of the program are reparented to the guard.
     set_child_subreaper(rustix::process::Pid::from_raw(1))?;
-    // Where memory runs out, the program goes before the service. A kernel without this has no choice to make.
+    // The OOM killer takes the program before the service. Failure is ignored.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     let mut report = ConfinementReport::default();
-    // In a user namespace everybody is.
+    // Before the user namespace, in which every process is root.
     let is_root = getuid().is_root();
     let namespaces = Namespaces::enter(&mut report);
     let root = if namespaces.mounts {

@@ -1,4 +1,4 @@
-//! Init: confines itself, starts the program, and reaps until it ends.
+//! Init: confines itself, starts the program, and reaps children until it exits.
 
 mod confine;
 mod files;
@@ -18,11 +18,11 @@ use crate::guard::Order;
 use crate::mechanisms::Report;
 use crate::spec::{ProgramOutcome, SandboxSpec};
 
-/// How often a program that is still open for writing somewhere is tried again.
+/// Attempts to start a program that is still open for writing (ETXTBSY).
 const BUSY_TRIES: u32 = 100;
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Init's exit code; what came of the program goes through the socket.
+/// Runs init; the outcome of the program is sent through the socket.
 pub(crate) fn main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
@@ -39,10 +39,7 @@ fn serve() -> io::Result<()> {
             let refused = refusal(&report, order.spec.strict);
             (report, refused)
         }
-        Err(error) => (
-            order.report,
-            Some(format!("it cannot be confined: {error}")),
-        ),
+        Err(error) => (order.report, Some(format!("confinement failed: {error}"))),
     };
     send(&channel, &report)?;
     let outcome = match (refused, &order.spec.program) {
@@ -56,7 +53,7 @@ fn serve() -> io::Result<()> {
     send(&channel, &outcome)
 }
 
-/// Why the program must not run: the spec is strict, and a mechanism is missing.
+/// Reason to refuse the program: the spec is strict and a mechanism is missing.
 fn refusal(report: &ConfinementReport, is_strict: bool) -> Option<String> {
     let is_refused = is_strict && !report.missing.is_empty();
     is_refused.then(|| {
@@ -65,10 +62,7 @@ fn refusal(report: &ConfinementReport, is_strict: bool) -> Option<String> {
             .iter()
             .map(|missing| format!("{} ({})", missing.mechanism.name(), missing.reason))
             .collect();
-        format!(
-            "this machine lacks what confines it: {}",
-            reasons.join(", ")
-        )
+        format!("missing sandbox mechanisms: {}", reasons.join(", "))
     })
 }
 
@@ -80,8 +74,8 @@ fn spawn(spec: &SandboxSpec, program: &std::path::Path) -> io::Result<Child> {
         .envs(spec.environment.iter().map(|(name, value)| (name, value)))
         .current_dir(&spec.work)
         .stdin(Stdio::null());
-    // A fork elsewhere in the service may hold the handle that the program was just written through until it calls
-    // exec; the kernel then says that the file is busy.
+    // A fork in another thread of the service holds the write handle of the new program until its exec; until then the
+    // kernel returns ETXTBSY.
     for _ in 0..BUSY_TRIES {
         match command.spawn() {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => {
@@ -93,7 +87,7 @@ fn spawn(spec: &SandboxSpec, program: &std::path::Path) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Reaps orphans until the program itself has ended; then its descendants are the guard's to kill.
+/// Reaps orphans until the program itself exits; the guard kills its descendants.
 fn until_end(program: &Child) -> ProgramOutcome {
     loop {
         match wait(WaitOptions::empty()) {
@@ -107,7 +101,7 @@ fn until_end(program: &Child) -> ProgramOutcome {
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
-                return ProgramOutcome::NotStarted(format!("waiting for it failed: {error}"));
+                return ProgramOutcome::NotStarted(format!("wait failed: {error}"));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The service's side.
+//! Launcher: the service's side of the sandbox.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use crate::entry::GUARD;
 use crate::mechanisms::Report;
 use crate::spec::{ProgramExit, ProgramOutcome, SandboxLimits, SandboxSpec};
 
-/// For a guard that has ended, and so has said what it has to say.
+/// Timeout for the report of an exited guard, which has sent it before.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts confined programs.
@@ -20,20 +20,20 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Launcher(PathBuf);
 
 impl Launcher {
-    /// By this very program, which has to call [`entry`](crate::entry()).
+    /// Launcher that uses this program, which has to call [`entry`](crate::entry()).
     pub fn own() -> Self {
         Self::at(Path::new("/proc/self/exe"))
     }
 
-    /// By the program at `path`, which has to call [`entry`](crate::entry()).
+    /// Launcher that uses the program at `path`, which has to call [`entry`](crate::entry()).
     pub fn at(path: &Path) -> Self {
         Self(path.to_owned())
     }
 
-    /// The command that runs `spec` when it is spawned, and what controls it then.
+    /// Command that runs `spec` when it is spawned, and its [`Control`].
     ///
-    /// The command must not be killed: its guard kills what it has started once [`Control`] is dropped, and ends.
-    /// Errors: InvalidInput – the spec is too long; no socket can be made.
+    /// The command must not be killed: when [`Control`] is dropped, its guard kills all descendants and exits.
+    /// Errors: InvalidInput – spec too long; no socket.
     pub fn command(&self, spec: &SandboxSpec) -> io::Result<(Command, Control)> {
         let (control, guard) = UnixStream::pair()?;
         send(&control, spec)?;
@@ -45,9 +45,9 @@ impl Launcher {
         Ok((command, Control(control)))
     }
 
-    /// Tries out which mechanisms this machine has.
+    /// Probes the mechanisms of this machine.
     ///
-    /// Errors: those of [`Launcher::command`], of starting it, and of making a temporary folder in `folder`.
+    /// Errors: those of [`Launcher::command`], of starting it, and of creating a temporary folder in `folder`.
     pub fn probe(&self, folder: &Path) -> io::Result<ConfinementReport> {
         let name = |part: &str| folder.join(format!(".sandbox-{}-{part}", std::process::id()));
         let (work, scratch) = (name("work"), name("scratch"));
@@ -67,13 +67,13 @@ impl Launcher {
             .collect::<io::Result<()>>()
             .and_then(|()| self.run(&spec));
         for folder in [work, scratch] {
-            // One that could not be made is not there.
+            // Fails for a folder that was not created.
             let _ = std::fs::remove_dir(folder);
         }
         Ok(ended?.report)
     }
 
-    /// Runs `spec` to its end, without its output.
+    /// Runs `spec` to its end and discards its output.
     fn run(&self, spec: &SandboxSpec) -> io::Result<ProgramExit> {
         let (mut command, control) = self.command(spec)?;
         command
@@ -84,7 +84,7 @@ impl Launcher {
     }
 }
 
-/// Enough for a program that does nothing.
+/// Limits of the probe, which runs no program.
 const PROBE_LIMITS: SandboxLimits = SandboxLimits {
     memory_bytes: 64 << 20,
     processes: 16,
@@ -92,21 +92,20 @@ const PROBE_LIMITS: SandboxLimits = SandboxLimits {
     time: Duration::from_secs(10),
 };
 
-/// A confined program's lifeline: when this is dropped, or the service dies, the program and its descendants die.
+/// Control of a confined program: when this is dropped, or the service dies, the guard kills the program and its
+/// descendants.
 #[derive(Debug)]
 pub struct Control(UnixStream);
 
 impl Control {
-    /// How the program ended, once the command has.
+    /// Exit of the program; call it after the command has exited.
     pub fn ended(self) -> ProgramExit {
         let received = self
             .0
             .set_read_timeout(Some(REPORT_TIMEOUT))
             .and_then(|()| receive(&self.0));
         received.unwrap_or_else(|error| ProgramExit {
-            outcome: ProgramOutcome::NotStarted(format!(
-                "the sandbox's guard ended early: {error}"
-            )),
+            outcome: ProgramOutcome::NotStarted(format!("the sandbox guard exited early: {error}")),
             report: ConfinementReport::default(),
         })
     }

@@ -1,17 +1,17 @@
-//! Runs programs that are not trusted, confined by the kernel.
+//! Runs untrusted programs, confined by the kernel.
 //!
-//! A confined program sees the folders of its [`SandboxSpec`] and nothing else of the machine: no network, no other processes,
-//! no environment of the service. Its memory, processes, disk and time are bounded, and when it ends, when a bound is
-//! exceeded or when the service dies, all its descendants die with it. What does not live here: what is run, and why.
+//! A confined program sees the folders of its [`SandboxSpec`] and nothing else of the machine: no network, no other
+//! processes, no environment of the service. Its memory, processes, disk and time are limited. When it exits, exceeds a
+//! limit, or the service dies, all its descendants are killed. The choice of programs is not here.
 //!
-//! The program that wants to confine others calls [`entry`] first of all. Three processes are then involved, each
-//! single-threaded and made by `exec`, so that nothing happens between `fork` and `exec`:
+//! The service calls [`entry`] at the start of `main`. Three processes are involved, each single-threaded and started
+//! by `exec`, so that no code runs between `fork` and `exec`:
 //!
 //! ```text
-//! service ── guard (namespaces, root folder, bounds) ── init (user, Landlock, seccomp, limits) ── program
+//! service ── guard (namespaces, root folder, limits) ── init (user, Landlock, seccomp, rlimits) ── program
 //! ```
 //!
-//! The one invariant: the guard ends only when no descendant of it is left.
+//! The one invariant: the guard exits only when it has no descendants left.
 
 mod channel;
 mod entry;

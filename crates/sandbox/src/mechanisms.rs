@@ -1,8 +1,8 @@
-//! What confines a program, as a table: what each mechanism is for, and what helps where it is missing.
+//! Mechanisms of confinement as a table: name, consequence and remedy if missing.
 
 use serde::{Deserialize, Serialize};
 
-/// A mechanism of the kernel.
+/// A confinement mechanism of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mechanism {
     OwnRoot,
@@ -18,7 +18,7 @@ pub enum Mechanism {
     Limits,
 }
 
-/// What is known of a mechanism.
+/// Description of a mechanism.
 struct MechanismRow {
     mechanism: Mechanism,
     name: &'static str,
@@ -104,23 +104,23 @@ impl Mechanism {
         TABLE.iter().map(|row| row.mechanism)
     }
 
-    /// What the field calls it.
+    /// Name in kernel documentation.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// What it means that it is missing.
+    /// Consequence if it is missing.
     pub fn without(self) -> &'static str {
         self.row().without
     }
 
-    /// What an operator can do where it is missing.
+    /// Remedy for operators if it is missing.
     pub fn remedy(self) -> &'static str {
         self.row().remedy
     }
 
     fn row(self) -> &'static MechanismRow {
-        // Each variant has a row, which a test makes sure of; the first stands in for what cannot happen.
+        // A test checks that each variant has a row; the fallback is unreachable.
         TABLE
             .iter()
             .find(|row| row.mechanism == self)
@@ -128,26 +128,26 @@ impl Mechanism {
     }
 }
 
-/// A mechanism that could not be used.
+/// An unavailable mechanism.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Which one.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// What the kernel said.
+    /// Error of the kernel.
     pub reason: String,
 }
 
-/// What confines a program, and what could not be used.
+/// Active and missing mechanisms of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfinementReport {
-    /// In use.
+    /// Active mechanisms.
     pub active: Vec<Mechanism>,
-    /// Not in use.
+    /// Missing mechanisms.
     pub missing: Vec<Missing>,
 }
 
 impl ConfinementReport {
-    /// Takes down whether `mechanism` could be used; whether it could.
+    /// Records whether `mechanism` is active, and returns its value if it is.
     pub(crate) fn note<T, E: std::fmt::Display>(
         &mut self,
         mechanism: Mechanism,
@@ -166,14 +166,15 @@ impl ConfinementReport {
         }
     }
 
-    /// Whether `mechanism` is in use.
+    /// Whether `mechanism` is active.
     pub fn has(&self, mechanism: Mechanism) -> bool {
         self.active.contains(&mechanism)
     }
 
-    /// What a program must not run without: its files have a fence, and the rest of the kernel has one.
+    /// Whether an essential mechanism is missing: isolation of files (Landlock or a root of its own), or one of seccomp,
+    /// no new privileges and no capabilities.
     pub fn lacks_essentials(&self) -> bool {
-        let is_fenced = self.has(Mechanism::Landlock) || self.has(Mechanism::OwnRoot);
+        let is_isolated = self.has(Mechanism::Landlock) || self.has(Mechanism::OwnRoot);
         let is_filtered = [
             Mechanism::Seccomp,
             Mechanism::NoNewPrivileges,
@@ -181,7 +182,7 @@ impl ConfinementReport {
         ]
         .into_iter()
         .all(|mechanism| self.has(mechanism));
-        !is_fenced || !is_filtered
+        !is_isolated || !is_filtered
     }
 }
 
@@ -194,12 +195,12 @@ mod tests {
         for mechanism in Mechanism::all() {
             assert_eq!(mechanism.row().mechanism, mechanism);
         }
-        // The last variant: one more than its number are in the table.
+        // Limits is the last variant.
         assert_eq!(Mechanism::all().count(), Mechanism::Limits as usize + 1);
     }
 
     #[test]
-    fn one_fence_around_files_is_essential() {
+    fn isolation_of_files_and_seccomp_are_essential() {
         let mut report = ConfinementReport {
             active: vec![
                 Mechanism::Seccomp,

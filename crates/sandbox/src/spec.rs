@@ -1,4 +1,4 @@
-//! What is run, within which bounds, and what came of it.
+//! Specification, limits and exit of a confined program.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanisms::Report;
 
-/// A program and all that it may see. Paths are absolute.
+/// A program and the resources it can access. Paths are absolute.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SandboxSpec {
-    /// The program; without one, the mechanisms are only tried out.
+    /// The program; none only probes the mechanisms.
     pub program: Option<PathBuf>,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// All of its environment.
+    /// Its complete environment.
     pub environment: Vec<(String, String)>,
-    /// Its working folder: read and written, and what it holds in the end is kept.
+    /// Working folder, readable and writable; its content is kept.
     pub work: PathBuf,
-    /// An empty folder for temporary files: read and written, and not kept.
+    /// Empty folder for temporary files, readable and writable; not kept.
     pub scratch: PathBuf,
-    /// Folders and files that it may read and execute.
+    /// Readable and executable files and folders.
     pub readable: Vec<PathBuf>,
-    /// What it may use.
+    /// Resource limits.
     pub limits: SandboxLimits,
-    /// Refuse to run it where a mechanism is missing.
+    /// Refuse to run if a mechanism is missing.
     pub strict: bool,
 }
 
-/// What a program and its descendants may use together.
+/// Resource limits of a program and its descendants together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxLimits {
     /// Memory. Units: bytes.
@@ -37,29 +37,29 @@ pub struct SandboxLimits {
     pub processes: u32,
     /// Files in the working and the temporary folder. Units: bytes.
     pub disk_bytes: u64,
-    /// From start to end.
+    /// Wall-clock time.
     pub time: Duration,
 }
 
-/// The end of a program, with what confined it.
+/// Exit of a program, with its confinement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramExit {
-    /// How it ended.
+    /// Outcome of the program.
     pub outcome: ProgramOutcome,
-    /// What confined it.
+    /// Active and missing mechanisms.
     pub report: ConfinementReport,
 }
 
-/// How a program ended.
+/// Outcome of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgramOutcome {
-    /// By itself, with this exit code.
+    /// Exited with this code.
     Exited(i32),
-    /// By a signal of this number.
+    /// Killed by this signal.
     Signalled(i32),
-    /// It was killed: it used more than a bound, which is named.
+    /// Killed because it exceeded this limit.
     Exceeded(String),
-    /// It never ran, and why.
+    /// Not started, with the reason.
     NotStarted(String),
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Display for ProgramOutcome {
         match self {
             Self::Exited(code) => write!(f, "exit status: {code}"),
             Self::Signalled(signal) => write!(f, "signal: {signal}"),
-            Self::Exceeded(bound) => write!(f, "killed, because it used more than {bound}"),
+            Self::Exceeded(limit) => write!(f, "killed: limit exceeded: {limit}"),
             Self::NotStarted(why) => write!(f, "not started: {why}"),
         }
     }

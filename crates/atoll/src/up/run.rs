@@ -317,7 +317,7 @@ fn report_ready(environment: &Environment, after: Duration) {
         terminal::print(&format!("Operator catalogs are served on {address}."));
     }
     terminal::print(&format!(
-        "Ready after {:.1} s.\n  Page           {}\n  API            {}/api/assisted-install/v2\n  Images         {}\n  Registry       {} (user {REGISTRY_USER}, password in {}, certificate {})\n  Logs           {}\nCtrl-C stops everything.",
+        "Ready after {:.1} s.\n  Web UI         {}\n  API            {}/api/assisted-install/v2\n  Images         {}\n  Registry       {} (user {REGISTRY_USER}, password in {}, certificate {})\n  Logs           {}\nPress Ctrl-C to stop.",
         after.as_secs_f64(),
         environment.ui_url(),
         environment.api_url(),

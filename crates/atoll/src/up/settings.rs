@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 
 service::settings! {
-    /// Variables that every process has.
+    /// Standard variables of the environment.
     pub struct Settings {
         /// Home directory of the user.
         home: Option<PathBuf> = "",
-        /// Where programs of the user keep data.
+        /// Data folder of the user's programs.
         xdg_data_home: Option<PathBuf> = "",
-        /// Folder for what is temporary.
+        /// Folder for temporary files.
         tmpdir: PathBuf = "/tmp",
-        /// Folders with programs.
+        /// Search path of programs.
         path: String = "",
-        /// Folder with Postgres's server programs, when they are not where distributions put them.
+        /// Folder with the Postgres server programs, if distributions' folders and PATH lack them.
         pg_bin: Option<PathBuf> = "",
-        /// First of five numbers of users and groups that the services of `atoll up` are when it runs as root: registry,
-        /// api-server, image-service, webui, catalog-server. A user called atoll-SERVICE goes before. Source of the
-        /// default: systemd's list of ranges, which has 60578 to 61183 as unused.
+        /// First of five uids and gids for the services of `atoll up` under root: registry, api-server, image-service, webui,
+        /// catalog-server. An existing user atoll-SERVICE takes precedence. Source of the default: systemd, UIDS-GIDS, which
+        /// lists 60578 to 61183 as unused.
         atoll_uid_base: u32 = "61000",
     }
 }

@@ -1,16 +1,16 @@
-//! A program's working folder, of which only plain files and folders count.
+//! Working folder of a program, of which only plain files and folders are kept.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::Path;
 
-/// Files and folders that a program may leave.
+/// Maximum number of files and folders.
 const LIMIT_ENTRIES: u64 = 100_000;
-/// Folders within each other that a program may leave.
+/// Maximum depth of folders.
 const LIMIT_DEPTH: u32 = 32;
 
-/// What is left to copy.
+/// Remaining bytes and entries.
 struct Budget {
     bytes: u64,
     entries: u64,
@@ -42,15 +42,15 @@ impl Budget {
     }
 }
 
-/// Whether it is a file with one name, or a folder. Whoever follows a link that a program has made reads or writes
-/// where the program may not.
+/// Whether it is a regular file or folder. Following a link made by the program would access files that the program
+/// cannot.
 fn is_plain(metadata: &Metadata) -> bool {
     metadata.is_dir() || metadata.is_file()
 }
 
-/// Copies the files and folders in `from` to the folder `to`, and gives them to `owner`.
+/// Copies the plain files and folders in `from` to `to`, owned by `owner`.
 ///
-/// Errors: FileTooLarge – more than `limit_bytes`, sparse files as long as they say they are; those of the files.
+/// Errors: FileTooLarge – more than `limit_bytes`, by apparent size; those of the files.
 pub(super) fn copy(from: &Path, to: &Path, owner: Option<u32>, limit_bytes: u64) -> io::Result<()> {
     copy_into(from, to, owner, &mut Budget::new(limit_bytes), 0)
 }
@@ -69,7 +69,7 @@ fn copy_into(
             continue;
         }
         budget.take(&metadata, depth)?;
-        // The owner can read and write it, and nothing is setuid.
+        // Readable and writable for the owner, without setuid bits.
         let (mine, mode) = (0o600, metadata.mode() & 0o777);
         if metadata.is_dir() {
             fs::create_dir(&path)?;
@@ -86,7 +86,7 @@ fn copy_into(
     Ok(())
 }
 
-/// Removes what is in `folder`.
+/// Removes the content of `folder`.
 pub(super) fn empty(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -99,9 +99,9 @@ pub(super) fn empty(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes from `folder` what is neither a file with one name nor a folder.
+/// Removes from `folder` everything except folders and regular files with one link.
 ///
-/// Errors: FileTooLarge – the rest is more than `limit_bytes`; those of the files.
+/// Errors: FileTooLarge – the rest exceeds `limit_bytes`; those of the files.
 pub(super) fn clean(folder: &Path, limit_bytes: u64) -> io::Result<()> {
     clean_below(folder, &mut Budget::new(limit_bytes), 0)
 }
@@ -122,7 +122,7 @@ fn clean_below(folder: &Path, budget: &mut Budget, depth: u32) -> io::Result<()>
     Ok(())
 }
 
-/// What is in `folder`, as far as it can be read. Units: bytes.
+/// Disk usage of the readable part of `folder`. Units: bytes.
 pub(super) fn size(folder: &Path) -> u64 {
     let mut bytes = 0;
     let mut open = vec![folder.to_owned()];
@@ -131,7 +131,7 @@ pub(super) fn size(folder: &Path) -> u64 {
             let Ok(metadata) = entry.metadata() else {
                 continue;
             };
-            // Units of st_blocks: 512 bytes, whatever the file system's are.
+            // st_blocks counts 512 bytes on every file system.
             bytes += metadata.blocks() * 512;
             if metadata.is_dir() {
                 open.push(entry.path());

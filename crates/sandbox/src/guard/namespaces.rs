@@ -1,4 +1,4 @@
-//! Namespaces, each by itself: where one cannot be had, the others help all the same.
+//! Namespaces, each entered separately: a missing one does not disable the others.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 
 use crate::mechanisms::{ConfinementReport, Mechanism};
 
-/// What could be had of what the rest depends on.
+/// Available namespaces that later steps depend on.
 pub(super) struct Namespaces {
     pub(super) mounts: bool,
     pub(super) processes: bool,
@@ -17,8 +17,8 @@ pub(super) struct Namespaces {
 impl Namespaces {
     /// Enters new namespaces; children are in the PID namespace.
     pub(super) fn enter(report: &mut ConfinementReport) -> Self {
-        // Root enters the others by itself, and can then choose a user. Root without capabilities must not map itself
-        // into a user namespace: it has the other namespaces then, but no files could be made in new mounts.
+        // With CAP_SYS_ADMIN no user namespace is needed, and a user can be chosen later. Root without capabilities must
+        // not map itself into a user namespace: it could not create files in new mounts.
         let user = if is_administrator() { Ok(()) } else { user() };
         report.note(Mechanism::OwnNetwork, unshare(UnshareFlags::NEWNET));
         report.note(
@@ -44,19 +44,19 @@ fn is_administrator() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// A user namespace in which this process is root. The kernel's user stays the same.
+/// Enters a user namespace in which this process is root. Its user outside stays the same.
 fn user() -> io::Result<()> {
     let (user, group) = (getuid().as_raw(), getgid().as_raw());
     unshare(UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
-    // Who may not set groups may map its own: CVE-2014-8989.
+    // Mapping the own group requires setgroups to be denied: CVE-2014-8989.
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))
 }
 
 pub(crate) fn unshare(flags: UnshareFlags) -> io::Result<()> {
-    // SAFETY: only FILES can break something, for threads that share descriptors; no flags here hold it, and the
-    // process has one thread.
+    // SAFETY: only FILES is unsafe, for threads that share descriptors; no caller passes it, and the process has one
+    // thread.
     #[expect(unsafe_code, reason = "proof above")]
     unsafe {
         rustix::thread::unshare_unsafe(flags)?;

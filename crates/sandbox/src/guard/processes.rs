@@ -1,14 +1,14 @@
-//! The descendants of the guard.
+//! Descendants of the guard.
 
 use std::collections::HashMap;
 use std::fs;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, wait};
 
-/// What descendants use together.
+/// Resource usage of all descendants.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
-    /// Processes and their threads.
+    /// Processes and threads.
     pub(super) tasks: u64,
     /// Resident memory. Units: bytes.
     pub(super) memory_bytes: u64,
@@ -21,7 +21,7 @@ struct Process {
     pages: u64,
 }
 
-/// What the descendants of this process use now.
+/// Current resource usage of the descendants.
 pub(super) fn usage() -> Usage {
     let processes = all();
     let page_bytes = rustix::param::page_size() as u64;
@@ -35,15 +35,15 @@ pub(super) fn usage() -> Usage {
     usage
 }
 
-/// Kills all descendants, and returns when none is left.
+/// Kills all descendants and returns when none is left.
 ///
-/// In a PID namespace the kernel kills all with its init. Without one, orphans become children of the subreaper, so
-/// that each round finds what the one before has missed; the limit of processes ends the race with one that forks.
+/// In a PID namespace the kernel kills all processes with its init. Without one, orphans are reparented to the
+/// subreaper, so that each round finds those missed before; the process limit ends the race with a forking program.
 pub(super) fn kill_all() {
     loop {
         for pid in descendants(&all()) {
             if let Some(pid) = Pid::from_raw(pid) {
-                // It may have ended meanwhile.
+                // It may have exited meanwhile.
                 let _ = kill_process(pid, Signal::KILL);
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn kill_all() {
     }
 }
 
-/// Between two rounds: the kernel takes a moment to end a process.
+/// Pause between two rounds, for the kernel to end processes.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
 fn descendants(processes: &HashMap<i32, Process>) -> Vec<i32> {
@@ -69,7 +69,7 @@ fn descendants(processes: &HashMap<i32, Process>) -> Vec<i32> {
     let mut found = Vec::new();
     let mut open = vec![getpid().as_raw_nonzero().get()];
     while let Some(pid) = open.pop() {
-        // Taken out, so that pids that were used again between two reads make no circle.
+        // Removed, so that pids reused between two reads cannot form a cycle.
         for child in children.remove(&pid).unwrap_or_default() {
             found.push(child);
             open.push(child);
@@ -90,7 +90,8 @@ fn all() -> HashMap<i32, Process> {
     .collect()
 }
 
-/// Source: proc_pid_stat(5). The name in parentheses may hold anything, so fields are counted behind the last one.
+/// Parses `/proc/PID/stat`. The name in parentheses may contain any character, so fields are counted after the last
+/// parenthesis. Source: proc_pid_stat(5).
 fn parse(stat: &str) -> Option<Process> {
     let (_, fields) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_pretend_to_be_fields() {
+    fn process_names_cannot_forge_fields() {
         let numbers: Vec<String> = (4..=52).map(|number| number.to_string()).collect();
         let stat = format!("7 (a) R 1 (b)) S {}", numbers.join(" "));
         let process = parse(&stat).unwrap();

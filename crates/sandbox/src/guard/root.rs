@@ -1,6 +1,6 @@
-//! The root folder of a program: a tmpfs as large as it may write, with what it may read mounted into it.
+//! Root folder of a program: a tmpfs of the disk limit, with bind mounts of readable files.
 //!
-//! A tmpfs bounds what is written for certain, deleted files that are still open included; sampling would not see those.
+//! A tmpfs limits all writes, including deleted files that are still open, which sampling would miss.
 
 use std::fs;
 use std::io;
@@ -16,23 +16,23 @@ use rustix::thread::{CapabilitySet, capabilities};
 use super::folder;
 use crate::spec::Spec;
 
-/// Files that programs expect and that are harmless.
+/// Harmless device files that programs expect.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"];
-/// Files in the tmpfs.
+/// Inode limit of the tmpfs.
 const INODES: u32 = 100_000;
-/// The first of the users that nothing else has. Source: systemd, UIDS-GIDS: 1879048192 and above are unused.
+/// First uid of an unused range. Source: systemd, UIDS-GIDS: 1879048192 and above are unused.
 const FIRST_USER: u32 = 0x7000_0000;
 
-/// A root folder, mounted where the temporary folder of the spec is.
+/// A root folder, mounted on the temporary folder of the spec.
 pub(super) struct Root {
     path: PathBuf,
     user: Option<u32>,
 }
 
 impl Root {
-    /// Mounts it; to be called in a mount namespace.
+    /// Mounts the root folder; call it in a mount namespace.
     pub(super) fn build(spec: &SandboxSpec) -> io::Result<Self> {
-        // Otherwise the mounts would appear in the service's namespace.
+        // Otherwise mounts would propagate to the service's namespace.
         mount_change(
             "/",
             MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
@@ -71,12 +71,12 @@ impl Root {
         &self.path
     }
 
-    /// The user that the program gets, where the guard may choose one.
+    /// User of the program, if the guard may choose one.
     pub(super) fn user(&self) -> Option<u32> {
         self.user
     }
 
-    /// Puts what is in the program's working folder into the service's.
+    /// Copies the program's working folder back to the service's.
     pub(super) fn keep(&self, spec: &SandboxSpec) -> io::Result<()> {
         folder::empty(&spec.work)?;
         let inside = self.inside(&spec.work);
@@ -97,7 +97,7 @@ impl Root {
         }
         mount_bind(path, &inside)?;
         if is_read_only {
-            // Flags of the source may be locked, and have to be named again then.
+            // Locked flags of the source have to be repeated.
             let flags = MountFlags::BIND
                 | MountFlags::RDONLY
                 | MountFlags::NOSUID
@@ -121,7 +121,7 @@ fn kept_flags(path: &Path) -> io::Result<MountFlags> {
     Ok(kept.fold(MountFlags::empty(), |all, (_, flag)| all | flag))
 }
 
-/// A user that nothing else has, while this process lives; none where it may not choose.
+/// A uid unique to this process; none if it may not choose one.
 fn user() -> Option<u32> {
     let needed = CapabilitySet::SETUID | CapabilitySet::SETGID | CapabilitySet::CHOWN;
     let sets = capabilities(None).ok()?;
@@ -132,7 +132,7 @@ fn user() -> Option<u32> {
     Some(FIRST_USER + pid)
 }
 
-/// Whether this is no user namespace that knows a few users only.
+/// Whether all uids are mapped: this is no restricted user namespace.
 fn has_all_users() -> bool {
     fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_ascii_whitespace().eq(["0", "0", "4294967295"]))

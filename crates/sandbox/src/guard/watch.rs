@@ -1,4 +1,5 @@
-//! Bounds that no single limit of the kernel is: memory and processes of all descendants, disk, time, the service's life.
+//! Limits without a single kernel mechanism: memory and processes of all descendants, disk, time, liveness of the
+//! service.
 
 use std::os::unix::net::UnixStream;
 use std::process::Child;
@@ -12,19 +13,19 @@ use crate::channel::receive;
 use crate::mechanisms::Report;
 use crate::spec::{ProgramExit, ProgramOutcome, SandboxSpec};
 
-/// Between two looks. What a program can take meanwhile is what it may exceed a bound by.
+/// Sampling interval. A program may exceed a limit by its usage within one interval.
 const TICK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// For init's last message, where it has ended without one.
+/// Timeout for the last message of an exited init.
 const MESSAGE_TIMEOUT: Duration = Duration::from_millis(100);
 
 pub(super) struct Watch<'a> {
     spec: &'a SandboxSpec,
-    /// Hangs up when the service is gone or wants no more.
+    /// Hangs up when the service dies or drops its [`Control`](crate::Control).
     control: &'a UnixStream,
-    /// To init.
+    /// Channel to init.
     channel: &'a UnixStream,
     has_root: bool,
     deadline: Instant,
@@ -46,7 +47,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Waits for the end of the program. Whatever is left of it then has to be killed.
+    /// Waits for the end of the program; its descendants have to be killed afterwards.
     pub(super) fn until_end(&self, mut init: Child) -> ProgramExit {
         let report = self.first();
         let ended = |outcome, report| ProgramExit { outcome, report };
@@ -65,7 +66,7 @@ impl<'a> Watch<'a> {
                 }
                 WatchEvent::Message => {
                     let outcome = receive(self.channel);
-                    // Whichever way it ended, it is init's child no more.
+                    // The program has exited in every case: init is not needed any more.
                     let _ = init.kill();
                     let lost = |_| ProgramOutcome::NotStarted("init was killed".to_owned());
                     return ended(outcome.unwrap_or_else(lost), report);
@@ -74,7 +75,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// What confines the program, which init says before it starts it.
+    /// Report of init before it starts the program.
     fn first(&self) -> Result<ConfinementReport, ProgramExit> {
         loop {
             match self.wait() {
@@ -103,7 +104,7 @@ impl<'a> Watch<'a> {
         if fds[1].revents().is_empty() {
             return WatchEvent::Tick;
         }
-        // A silent end must not be waited for: nothing else would be looked at meanwhile.
+        // Bounded: an init that died without a message would block the sampling of limits.
         let _ = self.channel.set_read_timeout(Some(MESSAGE_TIMEOUT));
         WatchEvent::Message
     }
@@ -114,7 +115,7 @@ impl<'a> Watch<'a> {
             return Some(format!("{} s", limits.time.as_secs_f32()));
         }
         let usage = processes::usage();
-        // Init is one more.
+        // One more for init.
         if usage.tasks > u64::from(limits.processes) + 1 {
             return Some(format!("{} processes", limits.processes));
         }
@@ -122,7 +123,7 @@ impl<'a> Watch<'a> {
             return Some(format!("{} bytes of memory", limits.memory_bytes));
         }
         if self.has_root {
-            // Its tmpfs has that size.
+            // The tmpfs has this size.
             return None;
         }
         let used = folder::size(&self.spec.work) + folder::size(&self.spec.scratch);

@@ -1,4 +1,4 @@
-//! What init gives up, in an order in which each step still may.
+//! Steps of confinement, in an order in which each is still permitted.
 
 use std::io;
 use std::path::Path;
@@ -18,12 +18,12 @@ use super::{files, limits, syscalls};
 use crate::guard::{InitRequest, unshare};
 use crate::mechanisms::{ConfinementReport, Mechanism};
 
-/// Capabilities that any kernel may know.
+/// Upper bound of capability numbers.
 const CAPABILITIES: u32 = 64;
 
-/// Confines this process, and so all that it starts.
+/// Confines this process and its descendants.
 ///
-/// Errors: a step failed without which the rest would be of no use.
+/// Errors: an indispensable step failed.
 pub(super) fn confine(order: &InitRequest) -> io::Result<ConfinementReport> {
     let mut report = order.report.clone();
     close_others()?;
@@ -44,20 +44,20 @@ pub(super) fn confine(order: &InitRequest) -> io::Result<ConfinementReport> {
             let reason = "root, and no user can be chosen";
             report.note(Mechanism::OwnUser, Err::<(), _>(reason));
         }
-        // The service's own user, which is not root outside.
+        // Keeps the unprivileged user of the service.
         None => {}
     }
     report.note(
         Mechanism::NoCapabilities,
         set_capabilities(None, NO_CAPABILITIES),
     );
-    // The program must not read or change its init. A change of user resets this and the next.
+    // The program must not read or change its init. After the change of user, which resets both.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Landlock and seccomp ask for it.
+    // Required by Landlock and seccomp.
     report.note(Mechanism::NoNewPrivileges, set_no_new_privs(true));
     files::restrict(&order.spec, has_proc, &mut report);
-    // Last, since it forbids what the others need.
+    // Last: the filter forbids system calls of the other steps.
     report.note(Mechanism::Seccomp, syscalls::filter());
     Ok(report)
 }
@@ -68,13 +68,13 @@ const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
     inheritable: CapabilitySet::empty(),
 };
 
-/// Makes `root` the root folder, and all else unreachable; whether there is a fresh `/proc`.
+/// Pivots to `root` and unmounts the old root; true if a new `/proc` is mounted.
 fn enter(root: &Path) -> io::Result<bool> {
-    // The guard keeps its own view: it copies what the program leaves.
+    // A namespace of its own: the guard still needs the old root to copy the working folder.
     unshare(UnshareFlags::NEWNS)?;
     chdir(root)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
-    // Shows the processes of this PID namespace. Containers that mask parts of /proc do not allow it.
+    // Shows only this PID namespace. Fails in containers that mask parts of /proc.
     let has_proc = mount("proc", "proc", "proc", flags, None).is_ok();
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
@@ -90,17 +90,17 @@ fn become_user(user: u32) -> io::Result<()> {
     Ok(set_thread_res_uid(user, user, user)?)
 }
 
-/// So that not even root gets some back by `exec`. Without CAP_SETPCAP there is nothing to drop.
+/// Drops the bounding set, so that `exec` as root regains no capabilities. Without CAP_SETPCAP nothing is dropped.
 fn drop_bounding_set() {
     for number in 0..CAPABILITIES {
         let _ = remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number));
     }
 }
 
-/// Descriptors that the service has inherited itself must not reach the program.
+/// Closes inherited descriptors of the service on `exec`.
 fn close_others() -> io::Result<()> {
-    // SAFETY: the range is above the standard ones; the descriptors stay open for this process, which owns the only
-    // one that it uses.
+    // SAFETY: the range is above the standard descriptors; they stay open in this process, which owns the only one that
+    // it uses.
     #[expect(unsafe_code, reason = "proof above")]
     let result = unsafe {
         libc::syscall(

@@ -10,10 +10,10 @@ use landlock::{
 use crate::mechanisms::{ConfinementReport, Mechanism};
 use crate::spec::Spec;
 
-/// What rules are written for; older kernels do what they can.
-const WANTED: ABI = ABI::V6;
+/// Landlock ABI of the rules; older kernels enforce a subset.
+const TARGET_ABI: ABI = ABI::V6;
 
-/// Files that runtimes look at: whether the machine is in FIPS mode, and how large huge pages are.
+/// Files that runtimes read: FIPS mode and the size of huge pages.
 const HARMLESS: &[&str] = &[
     "/dev/zero",
     "/dev/random",
@@ -22,7 +22,7 @@ const HARMLESS: &[&str] = &[
     "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size",
 ];
 
-/// Restricts this process to what `spec` names.
+/// Restricts this process to the files of `spec`.
 pub(super) fn restrict(spec: &SandboxSpec, has_proc: bool, report: &mut ConfinementReport) {
     let status = match rules(spec, has_proc) {
         Ok(status) => status,
@@ -45,29 +45,29 @@ pub(super) fn restrict(spec: &SandboxSpec, has_proc: bool, report: &mut Confinem
 }
 
 fn rules(spec: &SandboxSpec, has_proc: bool) -> Result<RulesetStatus, RulesetError> {
-    let read = AccessFs::from_read(WANTED);
-    let look = read & !BitFlags::from(AccessFs::Execute);
+    let execute = AccessFs::from_read(TARGET_ABI);
+    let read = execute & !BitFlags::from(AccessFs::Execute);
     let denied = AccessFs::Execute
         | AccessFs::MakeChar
         | AccessFs::MakeBlock
         | AccessFs::MakeSock
         | AccessFs::IoctlDev;
-    let write = AccessFs::from_all(WANTED) & !denied;
-    // Its own root shows its own processes alone; the machine's shows others'.
+    let write = AccessFs::from_all(TARGET_ABI) & !denied;
+    // Only its own /proc, which hides other processes; never the machine's.
     let proc = has_proc.then(|| PathBuf::from("/proc"));
     let harmless = HARMLESS.iter().map(PathBuf::from).chain(proc);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(WANTED))?
-        .handle_access(AccessNet::from_all(WANTED))?
-        .scope(Scope::from_all(WANTED))?
+        .handle_access(AccessFs::from_all(TARGET_ABI))?
+        .handle_access(AccessNet::from_all(TARGET_ABI))?
+        .scope(Scope::from_all(TARGET_ABI))?
         .create()?
-        .add_rules(path_beneath_rules(&spec.readable, read))?
-        .add_rules(path_beneath_rules(harmless, look))?
+        .add_rules(path_beneath_rules(&spec.readable, execute))?
+        .add_rules(path_beneath_rules(harmless, read))?
         .add_rules(path_beneath_rules([&spec.work, &spec.scratch], write))?
         .add_rules(path_beneath_rules(
             [Path::new("/dev/null")],
-            look | AccessFs::WriteFile,
+            read | AccessFs::WriteFile,
         ))?
         .restrict_self()?;
     Ok(status.ruleset)

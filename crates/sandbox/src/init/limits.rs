@@ -1,4 +1,4 @@
-//! Limits of each process.
+//! Resource limits per process.
 
 use std::io;
 
@@ -8,14 +8,14 @@ use crate::spec::Limits;
 
 /// Units: bytes.
 const STACK_BYTES: u64 = 64 << 20;
-/// Files that a process may have open.
+/// Open files per process.
 const OPEN_FILES: u64 = 4096;
 
-/// Sets them. Address space is not among them: runtimes like Go's reserve much more of it than they use.
+/// Sets the limits, except of address space: runtimes like Go's reserve much more of it than they use.
 ///
-/// Errors: a hard limit is lower than 0, which no kernel has; those of the kernel.
+/// Errors: those of the kernel.
 pub(super) fn set(limits: &SandboxLimits, own_processes: bool) -> io::Result<()> {
-    // Processor time of one process with a thread on each of many processors.
+    // CPU time of one process with threads on up to 64 processors.
     let seconds = limits.time.as_secs().saturating_mul(64).max(1);
     let mut table = vec![
         (Resource::Core, 0),
@@ -29,7 +29,7 @@ pub(super) fn set(limits: &SandboxLimits, own_processes: bool) -> io::Result<()>
         (Resource::Rtprio, 0),
         (Resource::Cpu, seconds),
     ];
-    // Counted per user: one that the service shares would count its threads, too. Init is one more.
+    // Counted per user: a user shared with the service would count its threads, too. One more for init.
     if own_processes {
         table.push((Resource::Nproc, u64::from(limits.processes) + 1));
     }

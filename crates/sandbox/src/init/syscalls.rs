@@ -1,9 +1,9 @@
-//! Seccomp: system calls that a program may use.
+//! Seccomp filter: system calls that a program may use.
 //!
-//! A list of what is allowed, since kernels learn new calls and other calling conventions (x32) have numbers of their
-//! own. The others fail with ENOSYS, as on an older kernel: libraries have other ways then. What is not in the list on
-//! purpose: sockets, mounts, namespaces, ptrace and other processes' memory, keys, modules, bpf, io_uring, userfaultfd,
-//! perf, handles of files, memory files (which no limit counts).
+//! An allow list, since kernels add calls and other calling conventions (x32) have numbers of their own. Other calls fail
+//! with ENOSYS, as on an older kernel, so that libraries fall back. Left out on purpose: sockets, mounts, namespaces,
+//! ptrace and memory of other processes, keys, modules, bpf, io_uring, userfaultfd, perf, file handles, memfd (which no
+//! limit counts).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ static ALLOWED: &[libc::c_long] = &[
     libc::SYS_sendto, libc::SYS_recvfrom, libc::SYS_sendmsg, libc::SYS_recvmsg, libc::SYS_shutdown, libc::SYS_getsockopt, libc::SYS_setsockopt, libc::SYS_getsockname, libc::SYS_getpeername,
 ];
 
-/// Calls that newer architectures do without.
+/// Legacy calls that newer architectures lack.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 static OLDER: &[libc::c_long] = &[
@@ -43,7 +43,7 @@ static OLDER: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 static OLDER: &[libc::c_long] = &[];
 
-/// New namespaces, which clone can make as well. clone3 has them in memory, where no filter sees them.
+/// Flags of clone that create namespaces. clone3 is not allowed: its flags are in memory, which filters cannot read.
 const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -52,7 +52,7 @@ const NAMESPACES: libc::c_int = libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET;
 
-/// What a process may ask of prctl: names of threads and memory, and what it is like. Not: being traced or dumped.
+/// Allowed options of prctl: names of threads and memory, and queries. Not: being traced or dumped.
 const PRCTL: &[libc::c_int] = &[
     libc::PR_SET_NAME,
     libc::PR_GET_NAME,
@@ -65,16 +65,16 @@ const PRCTL: &[libc::c_int] = &[
     libc::PR_GET_NO_NEW_PRIVS,
 ];
 
-/// Requests that type into a terminal, which the service may have. Source: asm-generic/ioctls.h, linux/tiocl.h.
+/// ioctls that inject input into the service's terminal. Source: asm-generic/ioctls.h, linux/tiocl.h.
 const TYPING: [u64; 2] = [0x5412, 0x541C];
-/// Kinds of socket pairs; datagrams can be sent to any socket, even from one of a pair.
+/// Allowed types of socket pairs. Not datagrams, which can be sent to any socket.
 const PAIRS: &[libc::c_int] = &[libc::SOCK_STREAM, libc::SOCK_SEQPACKET];
-/// Where the kind of a socket is, beside flags.
-const KIND: u64 = 0xf;
+/// Mask of the socket type, without flags.
+const TYPE_MASK: u64 = 0xf;
 
-/// Allows this process the calls of the list, and its descendants.
+/// Installs the filter for this process and its descendants.
 ///
-/// Errors: Unsupported – the architecture; those of the kernel.
+/// Errors: unsupported architecture; those of the kernel.
 pub(super) fn filter() -> io::Result<()> {
     let program = program().map_err(io::Error::other)?;
     seccompiler::apply_filter(&program).map_err(io::Error::other)
@@ -99,7 +99,7 @@ fn program() -> Result<BpfProgram, seccompiler::BackendError> {
     let pair = |kind: &libc::c_int| {
         SeccompRule::new(vec![
             at(0, SeccompCmpOp::Eq, unsigned(libc::AF_UNIX))?,
-            at(1, SeccompCmpOp::MaskedEq(KIND), unsigned(*kind))?,
+            at(1, SeccompCmpOp::MaskedEq(TYPE_MASK), unsigned(*kind))?,
         ])
     };
     let pairs = PAIRS.iter().map(pair);
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_must_not_be_allowed_is_not() {
+    fn dangerous_calls_are_not_allowed() {
         for call in [
             libc::SYS_socket,
             libc::SYS_connect,

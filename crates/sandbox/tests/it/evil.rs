@@ -1,4 +1,4 @@
-//! What an evil program tries. Each attempt says `escaped` where it gets what it wants.
+//! Attempts of an evil program, which prints `escaped` when one succeeds.
 
 use std::env::{args, var};
 use std::fs;
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// One attempt; `limited` ones end by a bound instead of an answer.
+/// One attempt; `limited` ones may be killed by a limit.
 pub(crate) struct Attempt {
     pub(crate) name: &'static str,
     pub(crate) run: fn() -> bool,
@@ -52,7 +52,7 @@ pub(crate) static ATTEMPTS: &[Attempt] = &[
     limited("forks_without_end", forks),
 ];
 
-/// The exit code of an attempt, where this process is the evil program.
+/// Runs an attempt if this process is the evil program.
 pub(crate) fn main() -> Option<ExitCode> {
     let mut arguments = args().skip(1);
     if arguments.next()? != "evil" {
@@ -74,7 +74,7 @@ fn helper(name: &str) -> Option<ExitCode> {
     match name {
         "sleep" => sleep(Duration::from_hours(1)),
         "orphan" => {
-            // A second fork, which nobody waits for.
+            // A second fork, which is not waited for.
             spawn("sleep");
         }
         "copy" => {
@@ -126,7 +126,7 @@ fn machine() -> bool {
     .any(|path| {
         fs::read(path).is_ok() || fs::read_dir(path).is_ok_and(|mut all| all.next().is_some())
     }) || fs::read_dir(var("OUTSIDE").unwrap()).is_ok_and(|all| {
-        // Folders on the way to its own may show.
+        // Parent folders of its own may be visible.
         all.flatten()
             .any(|entry| entry.path() == Path::new(&var("SECRET").unwrap()))
     })
@@ -139,7 +139,7 @@ fn writes() -> bool {
     for path in [&outside, &library, Path::new("/tmp/atoll-escaped")] {
         let _ = fs::write(path, "x");
     }
-    // In a root of its own these are files of its own: the test looks at the machine's.
+    // In a root of its own these are its own files; the test checks the machine's.
     fs::OpenOptions::new()
         .append(true)
         .open(var("SELF").unwrap())
@@ -148,7 +148,7 @@ fn writes() -> bool {
 
 fn links() -> bool {
     let secret = var("SECRET").unwrap();
-    // For whoever reads the results.
+    // Links that a reader of the results might follow.
     let _ = symlink(&secret, "result");
     let _ = symlink(var("OUTSIDE").unwrap(), "folder");
     let _ = fs::create_dir("deep");
@@ -176,7 +176,7 @@ fn survives() -> bool {
         spawn("orphan");
         spawn("sleep");
     }
-    // Whether they do is for the test to see.
+    // Checked by the test.
     false
 }
 
@@ -184,7 +184,7 @@ fn signals() -> bool {
     let Some(pid) = Pid::from_raw(service()) else {
         return true;
     };
-    // Number 1 is its own init, which its own processes may signal.
+    // Pid 1 is its own init, which it may signal.
     let signalled = pid != Pid::INIT && kill_process(pid, Signal::WINCH).is_ok();
     let memory = fs::OpenOptions::new()
         .write(true)
@@ -215,7 +215,7 @@ fn works(call: libc::c_long) -> bool {
 }
 
 fn memory() -> bool {
-    // Each by itself within the limit of a process, together not.
+    // Each process stays within its own limit, all together exceed it.
     for _ in 0..4 {
         if var("CHILD").is_err() {
             let mut command = Command::new(var("SELF").unwrap());
@@ -227,7 +227,7 @@ fn memory() -> bool {
     loop {
         let mut piece: Vec<u8> = Vec::new();
         if piece.try_reserve_exact(1 << 20).is_err() {
-            // It keeps what it has until it is killed.
+            // It keeps its memory until it is killed.
             sleep(Duration::from_hours(1));
         }
         piece.resize(1 << 20, 1);
@@ -244,7 +244,7 @@ fn disk() -> bool {
         let Ok(mut file) = fs::File::create(&name) else {
             break;
         };
-        // A deleted file takes room as well.
+        // A deleted open file uses space as well.
         if number % 2 == 0 {
             let _ = fs::remove_file(&name);
         }
@@ -272,7 +272,7 @@ fn forks() -> bool {
     count > var("PROCESSES").unwrap().parse().unwrap()
 }
 
-/// Whether anything of the program is left, which its test asks.
+/// Whether any process of the program is left.
 pub(crate) fn is_running(marker: &str) -> bool {
     fs::read_dir("/proc").unwrap().flatten().any(|entry| {
         let mut text = String::new();

@@ -1,10 +1,10 @@
-//! Attempts to break out. The test binary is launcher, guard, init and the evil program in one.
+//! Break-out attempts. The test binary is launcher, guard, init and evil program in one.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "a test without the harness, and the evil program is told by its environment and says what it got"
+    reason = "a test without the harness; the evil program reads its environment and prints its results"
 )]
 
 mod evil;

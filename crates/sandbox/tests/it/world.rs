@@ -1,4 +1,4 @@
-//! The service that a program tries to escape to.
+//! The machine and service that a program tries to escape to.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ const LIMITS: SandboxLimits = SandboxLimits {
     disk_bytes: 16 << 20,
     time: Duration::from_mins(2),
 };
-/// For what has to happen sooner or later.
+/// Deadline of conditions.
 const GIVE_UP: Duration = Duration::from_mins(1);
 
 struct World {
@@ -104,7 +104,7 @@ fn run(spec: &SandboxSpec) -> (ProgramExit, String) {
     (control.ended(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// Runs an attempt: whatever it tries, it does not succeed.
+/// Runs an attempt and checks that it fails.
 pub(crate) fn fails(attempt: &Attempt) -> Result<(), String> {
     let world = World::new(attempt.name);
     let outside = snapshot(&world.at("outside"));
@@ -123,15 +123,15 @@ pub(crate) fn fails(attempt: &Attempt) -> Result<(), String> {
     let checks = [
         ("it ran", is_done || is_bounded),
         (
-            "it did not say that it escaped",
+            "it did not print that it escaped",
             !output.contains("escaped"),
         ),
         (
-            "nothing of it survives",
+            "no process survives",
             !is_running(&format!("MARKER={}", world.marker)),
         ),
         (
-            "what is outside is as before",
+            "files outside are unchanged",
             snapshot(&world.at("outside")) == outside,
         ),
         (
@@ -142,11 +142,11 @@ pub(crate) fn fails(attempt: &Attempt) -> Result<(), String> {
                 .all(|name| is_plain(&world.at("work").join(name))),
         ),
         (
-            "nothing is beside its folder",
+            "no file is beside its folder",
             world.names(".") == ["outside", "scratch", "work"],
         ),
         (
-            "nothing is in the machine's temporary folder",
+            "no file is in the machine's temporary folder",
             !Path::new("/tmp/atoll-escaped").exists(),
         ),
     ];
@@ -168,7 +168,7 @@ fn snapshot(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
         .collect()
 }
 
-/// What is not an attempt to break out.
+/// Tests that are no break-out attempts.
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, run: fn()| {
         Trial::test(name, move || {
@@ -176,11 +176,11 @@ pub(crate) fn trials() -> Vec<Trial> {
         })
     };
     vec![
-        trial("what_it_writes_is_kept", kept),
-        trial("it_dies_with_the_service", dies),
-        trial("a_deadline_ends_it", deadline),
-        trial("what_cannot_be_started_says_so", unstartable),
-        trial("the_probe_names_what_is_there", probe),
+        trial("written_files_are_kept", kept),
+        trial("the_program_dies_with_the_service", dies),
+        trial("the_program_is_killed_at_its_deadline", deadline),
+        trial("a_failed_start_is_reported", unstartable),
+        trial("the_probe_reports_mechanisms", probe),
         trial("a_go_program_runs", go),
     ]
 }
@@ -241,7 +241,7 @@ fn probe() {
     assert!(fs::read_dir(folder.path()).unwrap().next().is_none());
 }
 
-/// The real installer is one: threads, much address space, files in its home.
+/// Like the real installer: threads, large address space, files in its home.
 fn go() {
     let world = World::new("go");
     let source = world.at("main.go");
@@ -254,7 +254,7 @@ fn go() {
         .stdout(Stdio::null())
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        println!("not run: no Go compiler is here");
+        println!("skipped: no Go compiler");
         return;
     }
     let mut spec = world.spec("copy");
