@@ -77,7 +77,7 @@ impl Site {
         json!({ "mediaType": "application/octet-stream", "digest": digest, "size": content.len() })
     }
 
-    /// Pushes an image whose content is made of `number`.
+    /// Pushes an image whose content depends on `number`.
     pub(crate) async fn push(&self, repository: &str, number: u32) {
         let config = self
             .blob(repository, format!("{{\"n\":{number}}}").as_bytes())
@@ -93,7 +93,7 @@ impl Site {
         assert_eq!(put.await.0, StatusCode::CREATED);
     }
 
-    /// Pulls every tag of a repository with all that it names; how many there are.
+    /// Pulls every tag of a repository with its manifest and blobs; the number of tags.
     pub(crate) async fn pull_all(&self, repository: &str) -> usize {
         let list = format!("{repository}/tags/list?n=1000");
         let (status, _, body) = self.registry(Method::GET, &list, Vec::new()).await;
@@ -183,7 +183,7 @@ OS_IMAGES=[{"openshift_version":"4.18","cpu_architecture":"x86_64","url":"http:/
 RELEASE_IMAGES=[{"openshift_version":"4.18","version":"4.18.7","cpu_architecture":"x86_64","url":"r.example/a:4.18.7"}]
 "#;
 
-/// Starts without the image service, which waits for a boot image that nobody offers.
+/// Starts without the image service, which would wait for a missing boot image.
 pub(crate) fn start(place: &Place, variables: &Path) -> Up {
     let control = place.data().join("control");
     fs::create_dir_all(&control).unwrap();
@@ -192,7 +192,7 @@ pub(crate) fn start(place: &Place, variables: &Path) -> Up {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_installation_comes_back_somewhere_else() {
+async fn a_running_installation_is_restored_elsewhere() {
     let (here, there) = (Place::new(), Place::new());
     let settings = here.file("my.env");
     fs::write(&settings, VARIABLES).unwrap();
@@ -224,7 +224,7 @@ async fn a_running_installation_comes_back_somewhere_else() {
     let printed = done(&saved);
     assert!(printed.contains("verified"), "{printed}");
     assert!(pushed.load(Ordering::Relaxed) > 0);
-    refuses_what_it_must(&file, &here, &there);
+    refuses_damaged_files_and_existing_targets(&file, &here, &there);
     up.stop();
 
     done(&atoll("restore", &file, &there.data(), &[]));
@@ -239,14 +239,14 @@ async fn a_running_installation_comes_back_somewhere_else() {
     assert!(site.clusters().await.contains(&"before".to_owned()));
     assert_eq!(site.pull_all("acme/before").await, 1);
     site.pull_all("acme/during").await;
-    // What was restored can be changed.
+    // The restored installation is writable.
     site.push("acme/before", 1).await;
     site.register("after").await;
     let printed = refused(&atoll("restore", &file, &there.data(), &["--replace"]));
     assert!(printed.contains("stop it"), "{printed}");
     again.stop();
 
-    // Saved while nothing runs, and put in place of what is there.
+    // Saved while stopped, and restored over an existing installation.
     let second = here.file("second.backup");
     done(&atoll("backup", &second, &there.data(), &[]));
     done(&atoll("restore", &second, &here.data(), &["--replace"]));
@@ -258,8 +258,8 @@ async fn a_running_installation_comes_back_somewhere_else() {
     last.stop();
 }
 
-/// What is wrong is found before anything is touched.
-fn refuses_what_it_must(file: &Path, here: &Place, there: &Place) {
+/// Errors are found before any change.
+fn refuses_damaged_files_and_existing_targets(file: &Path, here: &Place, there: &Place) {
     use std::os::unix::fs::PermissionsExt as _;
     let mode = fs::metadata(file).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);

@@ -1,4 +1,4 @@
-//! `atoll catalog`: what people ask of catalogs, and what they are printed when something is wrong.
+//! `atoll catalog`: listing, validation and pruning, with their errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn atoll(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What it printed.
+/// Standard output of a successful command.
 fn stdout(arguments: &[&str]) -> String {
     let output = atoll(arguments);
     assert!(
@@ -27,7 +27,7 @@ fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Why it did not do what was asked.
+/// Standard error of a failed command.
 fn refused(arguments: &[&str]) -> String {
     let output = atoll(arguments);
     assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -74,7 +74,7 @@ impl World {
         Self(TempDir::new().unwrap())
     }
 
-    /// A catalog of these files, and how a command line names it.
+    /// Writes a catalog of these files; its path.
     fn catalog(&self, name: &str, texts: &[String]) -> String {
         let folder = self.path(name);
         fs::create_dir(&folder).unwrap();
@@ -90,7 +90,7 @@ impl World {
 }
 
 #[test]
-fn all_problems_are_told_with_file_and_line() {
+fn all_problems_have_file_and_line() {
     let world = World::new();
     let good = world.catalog("good", &[package("a", &["1.0.0"])]);
     assert_eq!(stdout(&["validate", &good]), "");
@@ -138,7 +138,7 @@ fn all_problems_are_told_with_file_and_line() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_named() {
+fn catalogs_that_cannot_be_opened_are_named() {
     assert!(refused(&["validate", "/none/here"]).contains("/none/here"));
     let away = "127.0.0.1:1/no/registry:v1";
     assert!(refused(&["list", away, "--insecure"]).contains("127.0.0.1:1"));
@@ -183,7 +183,7 @@ fn packages_channels_and_versions_are_listed() {
 }
 
 #[test]
-fn what_changed_is_told() {
+fn differences_are_printed() {
     let world = World::new();
     let old = world.catalog("old", &[package("a", &["1.0.0"]), package("b", &["1.0.0"])]);
     let new = world.catalog(
@@ -212,7 +212,7 @@ fn what_changed_is_told() {
 }
 
 #[test]
-fn a_smaller_catalog_is_one_that_can_be_served() {
+fn a_pruned_catalog_is_valid() {
     let world = World::new();
     let texts = [
         package("a", &["1.0.0", "1.1.0", "1.2.0"]),
@@ -243,7 +243,7 @@ fn a_smaller_catalog_is_one_that_can_be_served() {
     assert!(!none.exists() && is_alone(&world, &none));
 }
 
-/// Whether nothing is left beside `path` that was on its way there.
+/// Whether no temporary file is left beside `path`.
 fn is_alone(world: &World, path: &Path) -> bool {
     let name = path.file_name().unwrap().to_str().unwrap();
     let mut names = fs::read_dir(world.0.path())
@@ -253,7 +253,7 @@ fn is_alone(world: &World, path: &Path) -> bool {
 }
 
 #[test]
-fn documents_come_in_one_form() {
+fn documents_are_normalized() {
     let world = World::new();
     let text = "schema: x\nname: one\nb: 0777\na: yes\n".to_owned();
     let catalog = world.catalog("catalog", &[text]);
@@ -274,7 +274,7 @@ fn documents_come_in_one_form() {
 }
 
 #[test]
-fn upgrades_are_drawn() {
+fn upgrade_graphs_are_printed() {
     let world = World::new();
     let catalog = world.catalog("catalog", &[package("a", &["1.0.0", "1.1.0"])]);
     let drawing = stdout(&["graph", &catalog, "a"]);
@@ -287,7 +287,7 @@ fn upgrades_are_drawn() {
 }
 
 #[test]
-fn a_cache_is_made_for_the_server() {
+fn a_cache_is_built_for_the_server() {
     let world = World::new();
     let catalog = world.catalog("catalog", &[package("a", &["1.0.0"])]);
     let dir = world.path("caches");

@@ -1,4 +1,4 @@
-//! An `atoll up` for one test.
+//! An `atoll up` installation for one test.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Long enough for a busy machine; a test that reaches it has failed.
+/// Deadline of conditions, long enough for a busy machine.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// Units: ports. What `up` needs.
+/// Units: ports. Ports of `up`.
 const PORTS: u16 = 6;
 
 /// A data directory with its ports.
@@ -61,7 +61,7 @@ impl Place {
     }
 
     pub(crate) fn up_with(&self, command: &mut Command) -> Up {
-        // What it prints would fill a pipe that nobody reads.
+        // Output would fill an unread pipe.
         let child = command
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -79,7 +79,7 @@ impl Place {
     }
 }
 
-/// A running `atoll up`; ends with the test.
+/// A running `atoll up`; stopped when this is dropped.
 pub(crate) struct Up {
     child: Child,
     state: PathBuf,
@@ -102,20 +102,20 @@ impl Up {
         kill_process(pid, Signal::KILL).unwrap();
     }
 
-    /// Waits for another process under `name` that says it is ready.
+    /// Waits until `name` runs as another process than `old`.
     pub(crate) fn wait_new(&self, name: &str, old: Option<i32>) {
-        until(&format!("{name} runs anew"), || {
+        until(&format!("{name} is restarted"), || {
             self.pid(name).is_some_and(|pid| Some(pid) != old)
         });
     }
 
-    /// Kills the supervisor as a power cut would.
+    /// Kills the supervisor without a shutdown.
     pub(crate) fn kill_supervisor(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Ends everything in order.
+    /// Shuts down gracefully.
     pub(crate) fn stop(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().unwrap().success());
@@ -131,20 +131,20 @@ impl Drop for Up {
 }
 
 /// Waits for a condition.
-pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(condition: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + DEADLINE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what}: not in time");
+    while !holds() {
+        assert!(Instant::now() < deadline, "timeout: {condition}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Whether a process lives.
+/// Whether a process runs.
 pub(crate) fn lives(pid: i32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 
-/// Tests run at the same time: each gets ports that no other has got.
+/// Allocates ports: concurrent tests must not share them.
 fn free_ports() -> u16 {
     static NEXT: Mutex<u16> = Mutex::new(0);
     let mut next = NEXT.lock().unwrap();

@@ -1,4 +1,4 @@
-//! The documented limits are those that the servers print.
+//! The documented limits match those that the servers print.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ const SERVERS: [&str; 6] = [
     "proxy",
 ];
 
-/// What `atoll serve SERVER settings ARGUMENTS` prints with default settings.
+/// Output of `atoll serve SERVER settings ARGUMENTS` with default settings.
 fn printed(server: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
     command.env_clear().args(["serve", server, "settings"]);

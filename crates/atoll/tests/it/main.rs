@@ -1,4 +1,4 @@
-//! `atoll` as people run it: a process of its own, with a Postgres of its own where it needs one.
+//! The `atoll` program as a process, with a private Postgres where needed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

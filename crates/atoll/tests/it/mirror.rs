@@ -1,4 +1,4 @@
-//! `atoll mirror`: what people are printed of their configurations.
+//! `atoll mirror`: validation of configurations, and the lock of workspaces.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -14,7 +14,7 @@ fn atoll(arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What is printed when everything is right.
+/// Standard output of a successful command.
 fn stdout(arguments: &[&str]) -> String {
     let output = atoll(arguments);
     let printed = String::from_utf8_lossy(&output.stderr);
@@ -23,7 +23,7 @@ fn stdout(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn what_init_prints_is_a_configuration() {
+fn init_prints_a_valid_configuration() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("config");
     let path = path.to_str().unwrap();
@@ -46,7 +46,7 @@ fn what_init_prints_is_a_configuration() {
 }
 
 #[test]
-fn every_problem_is_told_with_its_place() {
+fn every_problem_has_line_and_column() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("config.yaml");
     let text = "apiVersion: mirror.openshift.io/v1alpha2\nkind: ImageSetConfiguration\nmirror:\n  \
@@ -68,7 +68,7 @@ fn every_problem_is_told_with_its_place() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let output = atoll(&["check", "/nowhere/config.yaml"]);
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8(output.stderr).unwrap();
@@ -79,7 +79,7 @@ fn a_file_that_is_not_there_is_named() {
 }
 
 #[test]
-fn whoever_works_in_a_folder_is_alone_there() {
+fn a_workspace_is_locked_by_every_subcommand() {
     let dir = TempDir::new().unwrap();
     let workspace = dir.path().join("oc-mirror-workspace");
     let configuration = |name: &str, text: &str| {
@@ -132,7 +132,7 @@ fn whoever_works_in_a_folder_is_alone_there() {
         );
     }
     drop(first);
-    // What was left by somebody who was killed goes.
+    // Temporary files of a killed run are removed.
     let left = workspace.join(".tmp-left");
     fs::create_dir(&left).unwrap();
     refused(&verbs[2]);

@@ -1,4 +1,4 @@
-//! `atoll mirror describe` and `verify`: what people are printed of archives.
+//! `atoll mirror describe` and `verify` of archives.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 /// Made by `openssl genpkey -algorithm ed25519` and `openssl pkey -pubout`.
 const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIClrhw32fLDg6HwgWcy3x/EeeMnOpNXIDWBWEwq2WsUg\n-----END PRIVATE KEY-----\n";
 const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAFnCGWGB6kWWR4jfQOV/FOPl5U2rhDs/K+TnZY/OhdlU=\n-----END PUBLIC KEY-----\n";
-/// As `describe` prints it.
+/// Output of `describe`.
 const METADATA: &str = r#"{
  "kind": "Metadata",
  "apiVersion": "mirror.openshift.io/v1alpha2",
@@ -114,7 +114,7 @@ fn describe_prints_the_metadata() {
 }
 
 #[test]
-fn verify_tells_what_is_wrong() {
+fn verify_reports_damage() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("set");
     let file = write(&folder).remove(0);

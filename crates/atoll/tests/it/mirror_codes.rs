@@ -1,4 +1,4 @@
-//! The exit codes of the mirroring tool under the name that the peer's users know.
+//! Exit codes of the mirroring tool under oc-mirror's name.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::mirror_list::mirror;
 use crate::server::Server;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_code_tells_which_part_is_incomplete() {
+async fn exit_codes_name_the_incomplete_part() {
     let server = Server::start().await;
     push(&server, "acme/tool:v1", b"tool".to_vec(), json!({})).await;
     let folder = tempfile::tempdir().unwrap();

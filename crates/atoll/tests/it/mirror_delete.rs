@@ -40,7 +40,7 @@ fn archive(folder: &str, files: &[(&str, Value)]) -> Vec<u8> {
     tar.into_inner().unwrap()
 }
 
-/// A chart without templates, in a folder.
+/// Writes a chart without templates.
 fn chart(folder: &Path, image: &str) {
     fs::create_dir_all(folder.join("templates")).unwrap();
     fs::write(folder.join("Chart.yaml"), "name: web").unwrap();

@@ -1,4 +1,4 @@
-//! `atoll mirror` on disks that are full, or fill while it runs.
+//! `atoll mirror` on full disks, and on disks that fill up during a run.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,13 +10,13 @@ use crate::mirror_place::{
 };
 use crate::server::Server;
 
-/// Set where the test has file systems of its own.
+/// Set in the mount namespace of the test.
 const INSIDE: &str = "ATOLL_TEST_OWN_MOUNTS";
-/// Units: bytes. As much as a tmpfs has at least.
+/// Units: bytes. Minimum size of a tmpfs.
 const PAGE: u64 = 4096;
 const PLENTY: u64 = 64 << 20;
 
-/// Whether this is the test itself; else it runs again where it may mount, if that is possible here.
+/// Whether the test may mount; otherwise runs it again in a mount namespace, if possible.
 fn may_mount(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -34,7 +34,7 @@ fn may_mount(test: &str) -> bool {
         tried.is_ok_and(|it| it.status.success())
     };
     let Some(way) = ways.iter().find(is_possible) else {
-        testkit::skipped("nothing can be mounted here");
+        testkit::skipped("mounts are not permitted");
         return false;
     };
     let mut again = unshare(way);
@@ -46,7 +46,7 @@ fn may_mount(test: &str) -> bool {
     false
 }
 
-/// A file system of that size, at a folder.
+/// A tmpfs of a given size.
 struct Disk<'a>(&'a Path);
 
 impl<'a> Disk<'a> {
@@ -66,7 +66,7 @@ impl<'a> Disk<'a> {
         Self::done(Command::new("mount").args(["-o", &size]).arg(self.0));
     }
 
-    /// Somebody else takes all that is left.
+    /// Fills the disk.
     fn fill(&self) {
         let mut filler = File::create(self.0.join("filler")).unwrap();
         while filler.write_all(&[0; 512]).is_ok() {}
@@ -88,8 +88,8 @@ impl Drop for Disk<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_fill_is_told_and_the_same_run_goes_on_with_room() {
-    if !may_mount("mirror_full::what_others_fill_is_told_and_the_same_run_goes_on_with_room") {
+async fn a_disk_filled_by_others_is_reported_and_the_run_resumes() {
+    if !may_mount("mirror_full::a_disk_filled_by_others_is_reported_and_the_run_resumes") {
         return;
     }
     let server = source().await;
@@ -118,20 +118,20 @@ async fn what_others_fill_is_told_and_the_same_run_goes_on_with_room() {
     succeeds(place.pack()).await;
     assert_eq!(place.archives(), ["mirror_seq1_000000.tar"]);
     let again = asked(&source, "GET", &blobs) - before;
-    assert!(again <= 5, "what was there is not fetched again: {again}");
+    assert!(again <= 5, "fetched blobs are not fetched again: {again}");
     place.verify().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
-    if !may_mount("mirror_full::full_folders_are_told_and_the_same_run_goes_on_with_room") {
+async fn full_folders_are_reported_and_the_run_resumes() {
+    if !may_mount("mirror_full::full_folders_are_reported_and_the_run_resumes") {
         return;
     }
     let server = source().await;
     let source = patient(&server).await;
     let blobs = format!("{IMAGE}/blobs/");
 
-    // Where catalogs are read.
+    // The workspace, in which catalogs are read.
     let place = Place::of_catalog(&source);
     let workspace = place.path("workspace");
     let disk = Disk::mount(&workspace, PAGE);
@@ -143,7 +143,7 @@ async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
     place.verify().await;
     drop(disk);
 
-    // Where runs are remembered.
+    // The metadata store.
     let place = Place::of_image(&source);
     let state = place.path("state");
     let disk = Disk::mount(&state, PAGE);
@@ -161,7 +161,7 @@ async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
     place.verify().await;
     drop(disk);
 
-    // Where results are written.
+    // The workspace, into which results are written.
     let target = Server::start().await;
     let to = patient(&target).await;
     let workspace = place.path("workspace");
@@ -186,11 +186,11 @@ async fn full_folders_are_told_and_the_same_run_goes_on_with_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_is_told_and_goes_on_with_more_room() {
+async fn a_write_error_is_reported_and_the_run_resumes() {
     let server = source().await;
     let source = patient(&server).await;
     let place = Place::of_image(&source);
-    // Files may not grow beyond that, and whoever tries it gets an error: as near to a full disk as everybody may go.
+    // A file size limit returns write errors, the closest to a full disk without privileges.
     let pack = place.pack();
     let mut limited = Command::new("sh");
     limited.args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"]);

@@ -1,4 +1,4 @@
-//! `atoll mirror`, killed at any time, or begun twice.
+//! `atoll mirror`, killed at each stage, or started twice.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use crate::mirror_place::{
 };
 use crate::server::Server;
 
-/// What was asked for more than once.
+/// Number of repeated requests.
 fn repeated(requests: &[String]) -> usize {
     requests.len() - requests.iter().collect::<BTreeSet<_>>().len()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packing_goes_on_where_it_was_killed() {
+async fn packing_resumes_after_a_kill() {
     let server = source().await;
     let (manifests, tags, blobs) = (
         format!("{IMAGE}/manifests/"),
@@ -38,7 +38,7 @@ async fn packing_goes_on_where_it_was_killed() {
         let source = holding(&server, method, path, answered).await;
         let place = Place::of_catalog(&source);
         kill(place.pack(), || asked(&source, method, path) > answered).await;
-        // They are whole before the run is remembered.
+        // Archives are complete before the metadata is stored.
         let is_last = method == "PUT";
         assert_eq!(place.archives().len(), usize::from(is_last), "{stage}");
         let state = reference(&server, "own/state:v1");
@@ -48,20 +48,20 @@ async fn packing_goes_on_where_it_was_killed() {
         succeeds(place.pack()).await;
         assert_eq!(place.archives(), ["mirror_seq1_000000.tar"], "{stage}");
         assert!(!place.path("out/.mirror.part").exists(), "{stage}");
-        // The one that was on its way, at most.
+        // At most the blob in progress is fetched again.
         let fetched = source.requests(&blobs);
         assert!(
             repeated(&fetched) <= usize::from(!is_last),
             "{stage}: {fetched:?}"
         );
         place.verify().await;
-        // The next one is another set.
+        // The next stage starts without metadata.
         server.client.delete_manifest(&state).await.unwrap();
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn publishing_goes_on_where_it_was_killed() {
+async fn publishing_resumes_after_a_kill() {
     let server = source().await;
     let source = patient(&server).await;
     let packed = Place::of_catalog(&source);
@@ -90,7 +90,7 @@ async fn publishing_goes_on_where_it_was_killed() {
         })
         .await;
         let metadata = target.client.tags(&target.address, &uid).await;
-        assert!(metadata.is_err(), "{stage}: nothing is remembered yet");
+        assert!(metadata.is_err(), "{stage}: no metadata is stored yet");
         held.release();
         succeeds(packed.publish(&held)).await;
         for image in [format!("ns/{IMAGE}:v1"), "ns/acme/index:v1".to_owned()] {
@@ -100,14 +100,14 @@ async fn publishing_goes_on_where_it_was_killed() {
         }
         let tags = target.client.tags(&target.address, &uid).await.unwrap();
         assert_eq!(tags.len(), 1, "{stage}");
-        // What had come before stays; one was on its way, or the metadata's two are sent again.
+        // Sent blobs are kept; only the one in progress, or the two of the metadata, are sent again.
         let sent = asked(&held, "PUT", "/blobs/uploads/");
         assert!(sent <= all + 2, "{stage}: {sent} of {all}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_is_for_one_run() {
+async fn a_workspace_is_locked_by_its_run() {
     let server = source().await;
     let source = holding(&server, "GET", "/blobs/", 0).await;
     let place = Place::of_image(&source);

@@ -1,4 +1,4 @@
-//! `atoll mirror list operators`, and the tool under the name that the peer's users know.
+//! `atoll mirror list operators`, and the tool under oc-mirror's name.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -33,7 +33,7 @@ fn refused(arguments: &[&str]) -> String {
     last.unwrap_or_else(|| panic!("{printed}")).to_owned()
 }
 
-/// A catalog with one package that shows a name and one that does not.
+/// A catalog with one package with a display name and one without.
 fn catalog(folder: &Path) {
     let mut documents = Vec::new();
     for (name, shown, versions) in [
@@ -67,7 +67,7 @@ fn catalog(folder: &Path) {
 }
 
 #[test]
-fn lists_have_the_columns_of_the_peer() {
+fn lists_have_the_columns_of_oc_mirror() {
     let dir = TempDir::new().unwrap();
     catalog(dir.path());
     let catalog = dir.path().to_str().unwrap();
@@ -104,7 +104,7 @@ fn lists_have_the_columns_of_the_peer() {
 }
 
 #[test]
-fn the_command_line_is_that_of_the_peer() {
+fn the_command_line_is_that_of_oc_mirror() {
     let version = stdout(&["--v1", "version", "--output", "json"]);
     let version: Value = serde_json::from_str(&version).unwrap();
     let own = format!("v{}", env!("CARGO_PKG_VERSION"));
@@ -116,7 +116,7 @@ fn the_command_line_is_that_of_the_peer() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_is_told_as_the_peer_does() {
+fn usage_errors_are_those_of_oc_mirror() {
     for (arguments, expected) in [
         (&["--nonsense"][..], "unknown flag: --nonsense"),
         (&["/tmp/x"], "no scheme delimiter in destination argument"),

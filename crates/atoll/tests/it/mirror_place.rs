@@ -1,4 +1,4 @@
-//! Where runs of the mirroring tool work that are stopped: a source, and a folder for everything else.
+//! Fixture of interrupted mirroring runs: a source registry, and a folder for all files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::server::Server;
 pub(crate) const LAYERS: usize = 6;
 /// Units: bytes.
 const LAYER_BYTES: usize = 100_000;
-/// What is not reached by then is never reached.
+/// Deadline of conditions.
 const DEADLINE: Duration = Duration::from_mins(2);
-/// The image of several layers.
+/// Image with several layers.
 pub(crate) const IMAGE: &str = "acme/large";
 
 /// A registry with an image of several layers, and a catalog.
@@ -44,7 +44,7 @@ pub(crate) async fn source() -> Server {
     server
 }
 
-/// A registry that answers so many requests of a kind, and leaves the next one waiting.
+/// A registry that answers `answered` requests of a kind, and holds the next one.
 pub(crate) async fn holding(
     server: &Server,
     method: &'static str,
@@ -65,17 +65,17 @@ pub(crate) async fn patient(server: &Server) -> Faulty {
     Faulty::start(server, Vec::new()).await
 }
 
-/// How many requests of a kind there were.
+/// Number of requests of a kind.
 pub(crate) fn asked(registry: &Faulty, method: &str, path: &str) -> usize {
     let requests = registry.requests(path);
     requests.iter().filter(|it| it.starts_with(method)).count()
 }
 
-/// A folder for everything.
+/// Folder of all files.
 pub(crate) struct Place(TempDir);
 
 impl Place {
-    /// Of the image alone; the metadata is kept in a folder.
+    /// Image set of the image; metadata in a folder.
     pub(crate) fn of_image(source: &Faulty) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         let state = place.path("state").display().to_string();
@@ -83,7 +83,7 @@ impl Place {
         place
     }
 
-    /// Of the image and the catalog; the metadata is kept at the source.
+    /// Image set of the image and the catalog; metadata at the source.
     pub(crate) fn of_catalog(source: &Faulty) -> Self {
         let place = Self(tempfile::tempdir().unwrap());
         let image = format!("{}/own/state:v1", source.address);
@@ -113,7 +113,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// A run with a workspace here; one blob is on its way at a time, so that all before it are done.
+    /// A run with its workspace here and one transfer at a time, so that blobs complete in order.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
         command.arg("mirror").args(arguments);
@@ -147,7 +147,7 @@ impl Place {
             .collect()
     }
 
-    /// That the archives are whole.
+    /// Verifies the archives.
     pub(crate) async fn verify(&self) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atoll"));
         command.args(["mirror", "verify"]).arg(self.path("out"));
@@ -155,7 +155,7 @@ impl Place {
     }
 }
 
-/// Starts a run, and kills it as soon as `is_held`.
+/// Starts a run and kills it once `is_held`.
 pub(crate) async fn kill(mut command: Command, is_held: impl Fn() -> bool) {
     let mut run = quiet(&mut command).spawn().unwrap();
     wait(&mut run, is_held).await;
@@ -166,8 +166,11 @@ pub(crate) async fn kill(mut command: Command, is_held: impl Fn() -> bool) {
 pub(crate) async fn wait(run: &mut Child, is_held: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_held() {
-        assert!(run.try_wait().unwrap().is_none(), "it ended by itself");
-        assert!(begin.elapsed() < DEADLINE, "it never came so far");
+        assert!(
+            run.try_wait().unwrap().is_none(),
+            "the run exited by itself"
+        );
+        assert!(begin.elapsed() < DEADLINE, "timeout");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -176,7 +179,7 @@ pub(crate) fn quiet(command: &mut Command) -> &mut Command {
     command.stdout(Stdio::null()).stderr(Stdio::null())
 }
 
-/// Does it; the registries are served by this process meanwhile.
+/// Runs a command; this process serves the registries meanwhile.
 pub(crate) async fn output(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap())
         .await
@@ -192,7 +195,7 @@ pub(crate) async fn succeeds(command: Command) {
     );
 }
 
-/// What a run says that fails.
+/// Standard error of a failed run.
 pub(crate) async fn refused(command: Command) -> String {
     let output = output(command).await;
     assert_eq!(output.status.code(), Some(1));

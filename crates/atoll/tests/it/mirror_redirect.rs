@@ -1,4 +1,4 @@
-//! `atoll mirror` out of a registry that redirects: its login stays with it.
+//! `atoll mirror` from a registry that redirects: credentials are not sent to other hosts.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `atoll mirror --why-refused`: packages of a catalog that break its rules.
+//! `atoll mirror --why-refused`: packages of a catalog with validation errors.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::content::{push, push_documents};
 use crate::mirror_place::output;
 use crate::server::Server;
 
-/// The documents of a package whose bundles have these entries.
+/// Documents of a package with these channel entries.
 fn package(address: &str, name: &str, entries: &Value) -> Vec<Value> {
     let bundles = entries.as_array().unwrap().iter().map(|entry| {
         let bundle = entry["name"].as_str().unwrap();
@@ -29,7 +29,7 @@ fn package(address: &str, name: &str, entries: &Value) -> Vec<Value> {
     head.into_iter().chain(bundles).collect()
 }
 
-/// Runs a mirror of one package to a registry, without carrying anything.
+/// Dry run of one package to a registry.
 async fn dry_run(server: &Server, folder: &Path, package: &str, more: &[&str]) -> Output {
     let address = &server.address;
     let set = format!(
@@ -46,7 +46,7 @@ async fn dry_run(server: &Server, folder: &Path, package: &str, more: &[&str]) -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_that_packages_break_are_named_with_entries_and_remedy() {
+async fn broken_rules_are_listed_with_entries_and_remedy() {
     let server = Server::start().await;
     push(&server, "acme/bundle:v1", b"bundle".to_vec(), json!({})).await;
     let address = &server.address;
@@ -65,7 +65,7 @@ async fn rules_that_packages_break_are_named_with_entries_and_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
 
-    // Another package's mistakes stop nothing; the flag names them.
+    // Errors of other packages do not fail the run; the flag lists them.
     let done = dry_run(&server, folder.path(), "sound", &[]).await;
     let shown = text(&done.stderr);
     assert!(done.status.success(), "{shown}");
@@ -87,7 +87,7 @@ async fn rules_that_packages_break_are_named_with_entries_and_remedy() {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 
-    // What an older opm serves is carried with a warning, what none serves ends the run.
+    // Packages that an older opm serves are mirrored with a warning; others fail the run.
     let done = dry_run(&server, folder.path(), "older", &[]).await;
     let shown = text(&done.stderr);
     assert!(done.status.success(), "{shown}");

@@ -1,4 +1,4 @@
-//! `atoll registry`: what it makes is taken by registries and their clients.
+//! `atoll registry`: users, certificates and administrative requests, with registries and their clients.
 
 use std::fs;
 use std::io::Write as _;
@@ -23,13 +23,13 @@ fn atoll(arguments: &[&str], input: &str) -> Output {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // It may end without reading.
+    // It may exit without reading.
     stdin.write_all(input.as_bytes()).ok();
     drop(stdin);
     child.wait_with_output().unwrap()
 }
 
-/// What it printed.
+/// Standard output of a successful command.
 fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", refused(output));
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -39,7 +39,7 @@ fn refused(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The text that a program prints; none, and a skipped test, when it is not installed.
+/// Output of a program; none, and a skipped test, if it is not installed.
 ///
 /// Panics: when it fails.
 fn asked(program: &str, arguments: &[&str]) -> Option<String> {
@@ -59,7 +59,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Makes a certificate for this machine; its files.
+/// Creates a certificate for this machine; its files.
 fn certificate(dir: &Path, more: &[&str]) -> (PathBuf, PathBuf) {
     let folder = dir.join("made");
     let fixed = ["cert", "--host", "localhost", "127.0.0.1", "[::1]", "--dir"];
@@ -83,7 +83,7 @@ fn certificate(dir: &Path, more: &[&str]) -> (PathBuf, PathBuf) {
     (cert, key)
 }
 
-/// A registry on every address, with what `change` sets.
+/// A registry on every address, with settings changed by `change`.
 async fn serve(dir: &Path, change: impl FnOnce(&mut Settings)) -> Running {
     let mut settings = Settings {
         registry_http_addr: HttpAddr::parse(":0").unwrap(),
@@ -96,7 +96,7 @@ async fn serve(dir: &Path, change: impl FnOnce(&mut Settings)) -> Running {
         .unwrap()
 }
 
-/// Our client and curl reach a registry with the certificate under each of its names, and under no other.
+/// Our client and curl trust a registry with the certificate under each of its names, and under no other.
 async fn is_trusted(dir: &Path, cert: &Path, key: &Path) {
     let running = serve(dir, |settings| {
         settings.registry_http_tls_certificate = Some(cert.to_owned());
@@ -156,7 +156,7 @@ async fn clients_trust_the_certificate() {
             "ecdsa-with-SHA256",
             "prime256v1",
             "DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1",
-            // Trust stores take authorities only.
+            // Trust stores accept CA certificates only.
             "CA:TRUE",
             "Certificate Sign",
         ] {
@@ -217,7 +217,7 @@ async fn rsa_takes_openssl() {
 }
 
 #[test]
-fn hosts_that_are_none_are_refused() {
+fn malformed_hosts_are_refused() {
     for wrong in ["a:5000", "https://a", "192.0.2.300"] {
         let printed = refused(&atoll(&["cert", "--host", wrong], ""));
         assert!(printed.contains("without port"), "{printed}");
@@ -227,7 +227,7 @@ fn hosts_that_are_none_are_refused() {
 
 /// Adding, changing and deleting while a registry runs on the file.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_running_registry_follows_its_users() {
+async fn a_running_registry_reloads_its_users() {
     let dir = tempfile::tempdir().unwrap();
     let (file, link) = (dir.path().join("users"), dir.path().join("link"));
     symlink(&file, &link).unwrap();
@@ -273,7 +273,7 @@ async fn a_running_registry_follows_its_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_is_collected_when_asked() {
+async fn garbage_is_collected_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let users = dir.path().join("users");
     fs::write(&users, registry::htpasswd::line("me", "right").unwrap()).unwrap();
@@ -381,7 +381,7 @@ fn the_folder_of_a_registry_is_verified() {
         let printed = String::from_utf8(output.stdout).unwrap();
         assert!(printed.contains(hex), "{printed}");
     }
-    // Taken away the first time, and printed as missing the second time.
+    // Quarantined the first time, and missing the second time.
     let printed = refused(&atoll(&["verify", folder], ""));
     assert!(printed.contains("found 1 dangling"), "{printed}");
     assert!(
@@ -397,7 +397,7 @@ fn the_folder_of_a_registry_is_verified() {
 }
 
 #[test]
-fn what_cannot_be_done_changes_nothing() {
+fn failed_commands_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("users");
     let path = file.to_str().unwrap();
@@ -432,7 +432,7 @@ fn what_cannot_be_done_changes_nothing() {
 }
 
 #[test]
-fn nobody_is_lost_when_many_are_added_at_once() {
+fn concurrent_changes_lose_no_user() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("users");
     std::thread::scope(|scope| {
@@ -445,9 +445,9 @@ fn nobody_is_lost_when_many_are_added_at_once() {
     assert_eq!(text.lines().count(), 6, "{text}");
 }
 
-/// A container's health check has no certificate but the registry's own.
+/// The health check of a container presents the registry's own certificate.
 #[tokio::test(flavor = "multi_thread")]
-async fn health_is_told_although_clients_have_to_show_certificates() {
+async fn health_works_with_required_client_certificates() {
     let dir = tempfile::tempdir().unwrap();
     let (cert, key) = certificate(dir.path(), &[]);
     let authority = service::tls::trust_anchor(&["clients".to_owned()], 1, None).unwrap();
@@ -474,10 +474,13 @@ async fn health_is_told_although_clients_have_to_show_certificates() {
     };
     let printed = health(Some(&ca));
     assert!(printed.status.success(), "{}", refused(&printed));
-    assert!(!health(None).status.success(), "nobody is asked");
+    assert!(
+        !health(None).status.success(),
+        "no client certificate is required"
+    );
 }
 
-/// Puts a blob and an image without layers into repository `a`.
+/// Pushes a blob and an image without layers to repository `a`.
 async fn push(url: &str) {
     let http = service::http_client(None, false).unwrap();
     let config = oci::Digest::sha256(b"{}");
@@ -498,7 +501,7 @@ async fn push(url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_index_is_compared_with_the_folder_when_asked() {
+async fn the_index_is_rebuilt_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let running = serve(dir.path(), |_| {}).await;
     let url = format!("http://127.0.0.1:{}", running.address().port());
@@ -520,7 +523,7 @@ async fn the_index_is_compared_with_the_folder_when_asked() {
     let http = service::http_client(None, false).unwrap();
     let found = http.head(format!("{url}/v2/b/manifests/v1")).send().await;
     assert_eq!(found.unwrap().status(), 200);
-    // The folder of a registry that runs is left alone; that of another is read.
+    // The folder of a running registry is refused; a copy is indexed.
     let printed = refused(&atoll(&["reindex", data.to_str().unwrap()], ""));
     assert!(printed.contains("another process has it open"), "{printed}");
     let other = dir.path().join("other");
@@ -536,7 +539,7 @@ async fn the_index_is_compared_with_the_folder_when_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_registry_is_not_reached_is_said_with_the_remedy() {
+async fn connection_errors_have_a_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let (cert, key) = certificate(dir.path(), &[]);
     let running = serve(dir.path(), |settings| {

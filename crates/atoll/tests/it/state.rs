@@ -1,4 +1,4 @@
-//! What every landed version has written is read and used by this one; `writes_the_next_state` writes what this one has.
+//! State of every landed version is read and used by this one; `writes_the_next_state` writes that of this one.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use crate::installation::Place;
 use crate::server::Server;
 
 const STATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/state");
-/// Units: bytes. All of one state: fixtures are cloned by everybody.
+/// Units: bytes. Limit of one state: fixtures are part of every clone.
 const LIMIT: u64 = 1 << 20;
 
-/// Every state that has a file of that name.
+/// All states with the file `name`.
 fn states(name: &str) -> Vec<PathBuf> {
     let states = fs::read_dir(STATES).unwrap();
     let files = states.map(|state| state.unwrap().path().join(name));
@@ -80,7 +80,7 @@ async fn every_landed_archive_is_published() {
 }
 
 #[test]
-fn every_landed_cache_of_a_catalog_is_used_or_made_anew() {
+fn every_landed_catalog_cache_is_used_or_rebuilt() {
     for archive in states("catalog.tar.gz") {
         let folder = tempfile::tempdir().unwrap();
         unpack(&archive, folder.path());
@@ -93,10 +93,7 @@ fn every_landed_cache_of_a_catalog_is_used_or_made_anew() {
         let (configs, cache) = (configs.to_str().unwrap(), cache.to_str().unwrap());
         done(&run(&["catalog", "cache", configs, "--dir", cache]));
         let found = fs::read_dir(cache).unwrap().count();
-        assert_eq!(
-            found, before,
-            "the cache of the older version does not stay beside"
-        );
+        assert_eq!(found, before, "the cache of the older version is removed");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Passwords that somebody types.
+//! Password prompts at a terminal.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Termios, tcgetattr};
 
-/// Types `lines`, each after its prompt; how it ended, what the terminal showed, how the terminal was left.
+/// Types `lines`, each after its prompt; exit status, terminal output and final terminal modes.
 fn typed(file: &Path, lines: &[&str]) -> (ExitStatus, String, Termios) {
     let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&pty).unwrap();
@@ -36,14 +36,14 @@ fn typed(file: &Path, lines: &[&str]) -> (ExitStatus, String, Termios) {
     let status = child.wait().unwrap();
     let left = tcgetattr(&terminal).unwrap();
     drop(terminal);
-    // The end of a terminal that nobody holds is an error.
+    // Reading a closed terminal returns an error.
     let mut shown = Vec::new();
     keyboard.read_to_end(&mut shown).ok();
     (status, String::from_utf8(shown).unwrap(), left)
 }
 
 #[test]
-fn it_is_asked_for_twice_and_never_shown() {
+fn passwords_are_prompted_twice_without_echo() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("users");
     let (status, shown, left) = typed(&file, &["wronk\x7fg pass\n", "wrong pass\n"]);
@@ -58,7 +58,7 @@ fn it_is_asked_for_twice_and_never_shown() {
 }
 
 #[test]
-fn two_that_differ_and_an_interrupt_change_nothing() {
+fn mismatch_and_interrupt_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("users");
     for lines in [

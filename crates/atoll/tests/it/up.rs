@@ -1,4 +1,4 @@
-//! What `atoll up` promises.
+//! `atoll up`: supervision, settings, permissions and roles.
 
 use std::fs;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::installation::{Place, lives, until};
 
 #[test]
-fn it_starts_follows_and_ends_everything() {
+fn it_starts_reloads_and_stops_all_services() {
     let place = Place::new();
     let settings = place.file("my.env");
     fs::write(&settings, "NTP_DEFAULT_SERVER=a.example\n").unwrap();
@@ -54,7 +54,7 @@ fn it_starts_follows_and_ends_everything() {
 }
 
 #[test]
-fn what_is_killed_comes_back_with_its_data() {
+fn killed_processes_restart_with_their_data() {
     let place = Place::new();
     let up = place.up();
     let made = fs::read(place.data().join("secrets/database-password")).unwrap();
@@ -79,7 +79,7 @@ fn what_is_killed_comes_back_with_its_data() {
 }
 
 #[test]
-fn wrong_settings_are_told_before_anything_runs() {
+fn wrong_settings_are_reported_before_any_start() {
     let place = Place::new();
     let settings = place.file("my.env");
     fs::write(&settings, "DUMMY_IGNITION=perhaps\nOS_IMAGES=[\n").unwrap();
@@ -105,7 +105,7 @@ fn secrets_are_for_their_owner_only() {
         let entry = entry.unwrap();
         let metadata = entry.metadata().unwrap();
         let mode = metadata.permissions().mode() & 0o777;
-        // As root, the group is that of the one service that needs it.
+        // Under root, the group is that of the one service that needs it.
         let expected = if metadata.gid() == 0 || !is_root() {
             0o600
         } else {
@@ -117,7 +117,7 @@ fn secrets_are_for_their_owner_only() {
     up.stop();
 }
 
-/// Statements of a superuser, in a single-user session on the data of `place`, while nothing runs.
+/// Runs statements as superuser in a single-user session on the data of a stopped `place`.
 fn session(place: &Place, database: &str, statements: &str) -> String {
     let data = place.data().join("postgres/data");
     let version = fs::read_to_string(data.join("PG_VERSION")).unwrap();
@@ -152,7 +152,7 @@ fn the_application_is_no_superuser_in_new_and_in_older_data() {
     place.up().stop();
     let found = session(&place, "installer", SUPERUSERS);
     assert!(found.contains("found = \"postgres\""), "{found}");
-    // As versions without a role for the application made it.
+    // As created by versions without an application role.
     session(
         &place,
         "installer",
@@ -172,7 +172,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// A line of a process's status, without its name.
+/// Value of a line of a process's status.
 fn status(pid: i32, name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -180,7 +180,7 @@ fn status(pid: i32, name: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Who owns every file below `folder`.
+/// Owners of all files below `folder`.
 fn owners(folder: &std::path::Path, found: &mut std::collections::BTreeSet<(u32, u32)>) {
     let metadata = fs::symlink_metadata(folder).unwrap();
     found.insert((metadata.uid(), metadata.gid()));
@@ -193,7 +193,7 @@ fn owners(folder: &std::path::Path, found: &mut std::collections::BTreeSet<(u32,
 
 const SERVICES: [&str; 4] = ["registry", "api-server", "image-service", "webui"];
 
-/// Every service of `up` is what it has to be; the numbers of their users.
+/// Checks users and privileges of all services; their uids.
 fn are_unprivileged(place: &Place, up: &crate::installation::Up) -> Vec<u32> {
     let own = fs::metadata("/proc/self").unwrap().uid();
     let mut uids = Vec::new();
@@ -251,7 +251,7 @@ fn each_service_is_a_user_of_its_own_under_root() {
         }
     }
     up.stop();
-    // As an earlier version, whose services were root, left it.
+    // As left by an older version, whose services ran as root.
     for name in SERVICES.into_iter().filter(|_| is_root()) {
         let mut chown = Command::new("chown");
         let status = chown
